@@ -1,0 +1,51 @@
+"""Learn a graph from data and labels, and classify its nodes."""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glnn.data import NodeData, load_dataset
+    from glnn.estimator import GLNNClassifier
+    from glnn.exceptions import GlnnError
+    from glnn.objective import Weights
+    from glnn.solver import Certificate, LearnedGraph, learn_graph
+
+try:
+    __version__ = version("glnn")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+source"
+
+_HOMES = {
+    "Certificate": "glnn.solver",
+    "GLNNClassifier": "glnn.estimator",
+    "GlnnError": "glnn.exceptions",
+    "LearnedGraph": "glnn.solver",
+    "NodeData": "glnn.data",
+    "Weights": "glnn.objective",
+    "learn_graph": "glnn.solver",
+    "load_dataset": "glnn.data",
+}
+
+__all__ = [
+    "Certificate",
+    "GLNNClassifier",
+    "GlnnError",
+    "LearnedGraph",
+    "NodeData",
+    "Weights",
+    "__version__",
+    "learn_graph",
+    "load_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import glnn`` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'glnn' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,141 @@
+"""The checks on what users give: each says what must hold, what came, and what to do."""
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.exceptions import InputError
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``; otherwise say which one was probably meant.
+
+    Examples
+    --------
+    >>> check_choice("reading", "trace", ["trace", "channel"])
+    'trace'
+    """
+    options = list(choices)
+    if isinstance(value, str) and value in options:
+        return value
+    hint = did_you_mean(str(value), options)
+    raise InputError(f"{name} must be one of {', '.join(options)}; got {value!r}.{hint}")
+
+
+def did_you_mean(word: str, options: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the nearest option, or nothing if none is near."""
+    near = difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+) -> float:
+    """Return ``value`` as a finite float in ``[low, high]`` (``(low, high]`` if ``open_low``)."""
+    lower = f"greater than {low:g}" if open_low else f"at least {low:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    too_low = number <= low if open_low else number < low
+    if not math.isfinite(number) or too_low or number > high:
+        upper = "" if high == math.inf else f" and at most {high:g}"
+        raise InputError(f"{name} must be finite, {lower}{upper}; got {number:g}.")
+    return number
+
+
+def check_integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
+    """Return ``value`` as an int in ``[low, high]``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InputError(f"{name} must be a whole number, got {value!r}.")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        upper = "" if high is None else f" and at most {high}"
+        raise InputError(f"{name} must be at least {low}{upper}; got {number}.")
+    return number
+
+
+def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
+    """Return finite two-dimensional features as a float array or CSR matrix, at least 1 x 1.
+
+    Sparse input stays sparse. Whole numbers and booleans become float32; float64 stays float64.
+    """
+    if sp.issparse(features):
+        matrix = sp.csr_matrix(features)
+        data = _as_float(name, matrix.data)
+        matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        matrix.sum_duplicates()
+    else:
+        matrix = data = _as_float(name, np.asarray(features))
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{name} must have two dimensions (nodes x features), got {matrix.ndim}. "
+            "Reshape one column with X.reshape(-1, 1)."
+        )
+    if 0 in matrix.shape:
+        raise InputError(
+            f"{name} must have at least one row and one column, got shape {matrix.shape}. "
+            "Without features, give an identity matrix."
+        )
+    if not np.isfinite(data).all():
+        n_bad = int((~np.isfinite(data)).sum())
+        raise InputError(
+            f"{name} must be finite, got {n_bad} NaN or infinite values. "
+            "Impute or drop them, for instance with sklearn.impute.SimpleImputer."
+        )
+    return matrix
+
+
+def _as_float(name: str, values: np.ndarray) -> np.ndarray:
+    """Floats as they are; whole numbers, booleans and half precision as float32."""
+    if values.dtype.kind == "O":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name} must be numbers, got an array of Python objects. "
+                "Encode text and categories first, for instance with OneHotEncoder."
+            ) from None
+    if values.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} must be real numbers, got dtype {values.dtype}. "
+            "Encode text, dates and complex values first."
+        )
+    if values.dtype == np.float64:
+        return values
+    return values.astype(np.float32, copy=False)
+
+
+def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
+    """Return distinct node numbers from a boolean mask of length ``n_nodes`` or a list of ids."""
+    array = np.asarray(indices)
+    if array.dtype == bool:
+        if array.shape != (n_nodes,):
+            raise InputError(
+                f"{name} as a mask must have one entry for each of the {n_nodes} nodes, "
+                f"got shape {array.shape}."
+            )
+        return np.flatnonzero(array)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be a list of node numbers or a boolean mask, "
+            f"got dtype {array.dtype} and shape {array.shape}."
+        )
+    if array.min() < 0 or array.max() >= n_nodes:
+        raise InputError(
+            f"{name} must hold node numbers in [0, {n_nodes}), got {array.min()} to {array.max()}."
+        )
+    if np.unique(array).size != array.size:
+        raise InputError(f"{name} must name each node once, got repeated numbers.")
+    return array.astype(np.int64)

@@ -1,0 +1,39 @@
+"""The errors of glnn: each is also the built-in or scikit-learn error a caller would expect."""
+
+from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+
+class GlnnError(Exception):
+    """Base of every error that glnn raises on purpose; its text is one clear line."""
+
+
+class InputError(GlnnError, ValueError):
+    """Something given by the user does not hold what it must."""
+
+
+class DataFormatError(InputError):
+    """A file is not what its format demands, or asks for more than is sensible."""
+
+
+class DownloadError(GlnnError, OSError):
+    """A data set could not be fetched, or what came is not what was published."""
+
+
+class ProblemError(InputError):
+    """The graph problem has no minimum, or cannot be solved as it is posed."""
+
+
+class CheckpointError(GlnnError, ValueError):
+    """A saved model or checkpoint cannot be read by this version."""
+
+
+class MissingDependencyError(GlnnError, ImportError):
+    """An optional package is needed; the message names the extra that brings it."""
+
+
+class NotFittedError(GlnnError, _SklearnNotFittedError):  # type: ignore[misc]
+    """The estimator is used before ``fit``."""
+
+
+class GraphWarning(UserWarning):
+    """A given graph was used after a stated repair: loops, repeated or one-way edges."""

@@ -1,0 +1,137 @@
+"""From what users have (scipy, arrays, edge lists, networkx) to one checked adjacency matrix."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.exceptions import GraphWarning, InputError
+
+
+def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
+    """Return a symmetric, non-negative scipy CSR matrix without loops.
+
+    Parameters
+    ----------
+    graph
+        A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` array of node numbers (undirected;
+        either or both directions of an edge may be listed), or a networkx graph whose nodes are
+        ``0..n-1`` (or, with other names, taken in the order the graph lists them).
+    n_nodes
+        Number of rows of the features.
+
+    Notes
+    -----
+    Loops are dropped, repeated edges are merged, and an asymmetric matrix is replaced by the
+    larger of ``a_ij`` and ``a_ji``; each of these is said in one :class:`GraphWarning`.
+
+    Examples
+    --------
+    >>> as_adjacency(np.array([[0, 1], [1, 2]]), 3).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    if type(graph).__module__.split(".")[0] == "networkx":
+        return _from_networkx(graph, n_nodes)
+    if sp.issparse(graph):
+        return _from_matrix(sp.csr_matrix(graph), n_nodes)
+    array = np.asarray(graph)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise InputError(
+            "graph must be an n x n matrix, a 2 x E array of node numbers or a networkx graph, "
+            f"got dtype {array.dtype} and shape {array.shape}."
+        )
+    if array.shape[0] == 2 and n_nodes != 2:
+        return _from_edges(array, n_nodes)
+    return _from_matrix(sp.csr_matrix(array), n_nodes)
+
+
+def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
+    if edges.dtype.kind not in "iu":
+        raise InputError(
+            f"graph as a 2 x E array must hold whole node numbers, got dtype {edges.dtype}. "
+            "Weights belong in a scipy sparse matrix."
+        )
+    if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
+        raise InputError(
+            f"graph must hold node numbers in [0, {n_nodes}), got {edges.min()} to {edges.max()}. "
+            "Number the nodes from 0, or give features for every node."
+        )
+    source, target = edges.astype(np.int64)
+    n_repeated = source.size - np.unique(source * n_nodes + target).size
+    if n_repeated:
+        _warn(f"graph lists {n_repeated} edges more than once; each counts once.")
+    loops = source == target
+    source, target = _without_loops(source, target, loops)
+    ones = np.ones(2 * source.size)
+    both = (np.concatenate([source, target]), np.concatenate([target, source]))
+    matrix = sp.csr_matrix((ones, both), shape=(n_nodes, n_nodes))
+    matrix.data[:] = 1.0
+    matrix.sort_indices()
+    return matrix
+
+
+def _without_loops(
+    source: np.ndarray, target: np.ndarray, loops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if loops.any():
+        _warn(f"graph has {int(loops.sum())} self loops; they are dropped.")
+    return source[~loops], target[~loops]
+
+
+def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"graph must be square, got shape {matrix.shape}. "
+            "An edge list must have exactly two rows."
+        )
+    if matrix.shape[0] != n_nodes:
+        raise InputError(
+            f"graph must have one row for each of the {n_nodes} nodes, got {matrix.shape[0]}."
+        )
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"graph must hold real weights, got dtype {matrix.dtype}.")
+    matrix = matrix.astype(np.float64)
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise InputError("graph must hold finite weights, got NaN or infinity.")
+    if matrix.nnz and matrix.data.min() < 0:
+        raise InputError(
+            f"graph must have weights of at least 0, got {matrix.data.min():g}. "
+            "Drop negative edges or take their absolute value."
+        )
+    matrix.eliminate_zeros()
+    n_uneven = (matrix != matrix.T).nnz
+    if n_uneven:
+        _warn(
+            f"graph is not symmetric in {n_uneven} entries; "
+            "the larger of a_ij and a_ji is used for both."
+        )
+        matrix = sp.csr_matrix(matrix.maximum(matrix.T))
+    n_loops = int(np.count_nonzero(matrix.diagonal()))
+    if n_loops:
+        _warn(f"graph has {n_loops} self loops; they are dropped.")
+        matrix = sp.csr_matrix(matrix - sp.diags(matrix.diagonal()))
+        matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
+
+
+def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
+    import networkx as nx
+
+    if graph.number_of_nodes() != n_nodes:
+        raise InputError(
+            f"graph must have one node for each of the {n_nodes} rows of the features, "
+            f"got {graph.number_of_nodes()}."
+        )
+    names = list(graph.nodes)
+    if set(names) == set(range(n_nodes)):
+        names = list(range(n_nodes))
+    return _from_matrix(sp.csr_matrix(nx.to_scipy_sparse_array(graph, nodelist=names)), n_nodes)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, GraphWarning, stacklevel=4)

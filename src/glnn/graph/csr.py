@@ -1,0 +1,64 @@
+"""Compressed rows whose structure is built once and whose values may change each step."""
+
+import warnings
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class CsrPattern:
+    """Which entries a sparse matrix has, and which of the caller's values each one shows.
+
+    Parameters
+    ----------
+    shape
+        Rows and columns of the matrix.
+    offsets, columns
+        The usual compressed rows.
+    source
+        Entry ``e`` holds ``values[source[e]]`` of whatever values it is multiplied with.
+    """
+
+    shape: tuple[int, int]
+    offsets: Int[Tensor, "r1"]
+    columns: Int[Tensor, "e"]
+    source: Int[Tensor, "e"]
+
+    @classmethod
+    def build(
+        cls,
+        n_rows: int,
+        n_columns: int,
+        rows: Int[Tensor, "e"],
+        columns: Int[Tensor, "e"],
+        source: Int[Tensor, "e"],
+    ) -> "CsrPattern":
+        """Sort the entries by row, then column."""
+        order = torch.argsort(rows * n_columns + columns, stable=True)
+        counts = torch.bincount(rows, minlength=n_rows)
+        offsets = torch.zeros(n_rows + 1, dtype=torch.int64, device=rows.device)
+        offsets[1:] = counts.cumsum(0)
+        return cls((n_rows, n_columns), offsets, columns[order].contiguous(), source[order])
+
+    def transposed(self) -> "CsrPattern":
+        """Return the pattern of the transposed matrix, over the same values."""
+        n_rows, n_columns = self.shape
+        rows = torch.repeat_interleave(
+            torch.arange(n_rows, device=self.columns.device), self.offsets.diff()
+        )
+        return CsrPattern.build(n_columns, n_rows, self.columns, rows, self.source)
+
+    def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
+        """Return the product with a dense matrix; no gradient flows through it."""
+        return self.matrix(values[self.source]) @ x
+
+    def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
+        """Return the torch CSR matrix with these entries in the order of the pattern."""
+        with warnings.catch_warnings():  # torch calls its CSR support beta, once per process
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+            return torch.sparse_csr_tensor(
+                self.offsets, self.columns, entries, self.shape, check_invariants=False
+            )

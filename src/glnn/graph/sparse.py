@@ -1,0 +1,143 @@
+"""Symmetric values on a list of pairs i <= j, each stored once: the storage of what we ship."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glnn.exceptions import InputError
+from glnn.graph.base import Adjacency
+from glnn.graph.csr import CsrPattern
+
+
+class SparseAdjacency(Adjacency):
+    r"""A symmetric graph stored as one value for each pair :math:`i \le j` of a fixed list.
+
+    The pattern (which pairs, their compressed rows) is built once; values may be replaced, and
+    carry gradients. For an off-diagonal pair the gradient is that of both of its entries.
+
+    Examples
+    --------
+    >>> pair = SparseAdjacency(2, torch.tensor([0]), torch.tensor([1]), torch.tensor([0.5]))
+    >>> pair.to_dense()
+    tensor([[0.0000, 0.5000],
+            [0.5000, 0.0000]])
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        rows: Int[Tensor, "p"],
+        columns: Int[Tensor, "p"],
+        values: Float[Tensor, "p"],
+    ) -> None:
+        if len(rows) and (bool((rows > columns).any()) or int(columns.max()) >= n_nodes):
+            raise InputError(f"pairs must satisfy 0 <= i <= j < {n_nodes}; sort each pair.")
+        keys = rows * n_nodes + columns
+        if len(keys) > 1 and bool((keys[1:] <= keys[:-1]).any()):
+            raise InputError("pairs must be listed once each, in increasing order.")
+        self._n_nodes, self._rows, self._columns = n_nodes, rows, columns
+        self._keys, self._values = keys, values
+        self._counts = torch.where(rows == columns, 1.0, 2.0).to(values.dtype)
+        self._pattern = _symmetric_pattern(n_nodes, rows, columns)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
+        """Store the upper triangle of a symmetric scipy matrix."""
+        upper = sp.coo_matrix(sp.triu(matrix))
+        upper.sum_duplicates()
+        order = np.lexsort((upper.col, upper.row))
+        rows = torch.from_numpy(upper.row[order].astype(np.int64))
+        columns = torch.from_numpy(upper.col[order].astype(np.int64))
+        values = torch.from_numpy(np.asarray(upper.data[order])).to(dtype)
+        return cls(matrix.shape[0], rows, columns, values)
+
+    def to_scipy(self) -> sp.csr_matrix:
+        """Return the full symmetric matrix as scipy CSR."""
+        pattern, values = self._pattern, self._values.detach().cpu().numpy()
+        data = values[pattern.source.cpu().numpy()]
+        arrays = (data, pattern.columns.cpu().numpy(), pattern.offsets.cpu().numpy())
+        return sp.csr_matrix(arrays, shape=(self._n_nodes, self._n_nodes))
+
+    def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
+        """Return the same pairs with other values; the pattern is shared, not built again."""
+        other = object.__new__(SparseAdjacency)
+        other.__dict__.update(self.__dict__)
+        other._values = values
+        return other
+
+    @property
+    def n_nodes(self) -> int:  # noqa: D102
+        return self._n_nodes
+
+    def rows(self) -> Int[Tensor, "p"]:  # noqa: D102
+        return self._rows
+
+    def columns(self) -> Int[Tensor, "p"]:  # noqa: D102
+        return self._columns
+
+    def values(self) -> Float[Tensor, "p"]:  # noqa: D102
+        return self._values
+
+    def counts(self) -> Float[Tensor, "p"]:  # noqa: D102
+        return self._counts
+
+    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
+        wanted = torch.minimum(rows, columns) * self._n_nodes + torch.maximum(rows, columns)
+        if not len(self._keys):
+            return torch.zeros(len(wanted), dtype=self._values.dtype, device=wanted.device)
+        place = torch.searchsorted(self._keys, wanted).clamp(max=len(self._keys) - 1)
+        found = self._keys[place] == wanted
+        return torch.where(found, self._values[place], torch.zeros_like(self._values[place]))
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return _SymmetricProduct.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
+        zeros = torch.zeros(self._n_nodes, self._n_nodes, dtype=self._values.dtype)
+        zeros = zeros.to(self._values.device)
+        upper = zeros.index_put((self._rows, self._columns), self._values)
+        return upper + upper.T - torch.diag(upper.diagonal())
+
+    def asymmetry(self) -> Float[Tensor, ""]:
+        """Zero: the storage admits symmetric matrices only."""
+        return self._values.sum() * 0
+
+
+def _symmetric_pattern(
+    n_nodes: int, rows: Int[Tensor, "p"], columns: Int[Tensor, "p"]
+) -> CsrPattern:
+    """Compressed rows of both triangles, remembering which stored value each entry has."""
+    place = torch.arange(len(rows), device=rows.device)
+    off = rows != columns
+    all_rows = torch.cat([rows, columns[off]])
+    all_columns = torch.cat([columns, rows[off]])
+    source = torch.cat([place, place[off]])
+    return CsrPattern.build(n_nodes, n_nodes, all_rows, all_columns, source)
+
+
+class _SymmetricProduct(torch.autograd.Function):
+    r""":math:`Z = A X` with both gradients; :math:`A^\top = A` spares a transposed copy."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
+        ctx.save_for_backward(values, x)
+        ctx.adjacency = adjacency
+        return adjacency._pattern.matmul(values, x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        values, x = ctx.saved_tensors
+        (grad,) = grads
+        adjacency: SparseAdjacency = ctx.adjacency
+        need_values, need_x, _ = ctx.needs_input_grad
+        for_x = adjacency._pattern.matmul(values, grad.contiguous()) if need_x else None
+        for_values = None
+        if need_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
+            i, j = adjacency._rows, adjacency._columns
+            both = (grad[i] * x[j]).sum(1) + (grad[j] * x[i]).sum(1)
+            for_values = both * (adjacency._counts / 2)
+        return for_values, for_x, None
