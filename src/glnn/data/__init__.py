@@ -1,0 +1,1 @@
+"""From files to checked records: data sets, tables, graphs, splits and perturbations."""

@@ -1,0 +1,191 @@
+"""Arrays in canonical form: sorted CSR, symmetric graphs, ids and names that every format holds."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.data.files import shown
+from glnn.exceptions import InputError
+
+MAX_COLUMNS = 100_000_000
+"""More features than this are taken for a damaged or hostile file."""
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return the array with writing switched off, copied if something else could write to it."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def read_only_csr(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Return the matrix with its three arrays read-only."""
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+def canonical_csr(name: str, matrix: Any) -> sp.csr_matrix:
+    """Return a read-only float32 CSR copy: sorted columns, no repeats, no stored zeros."""
+    if matrix.shape[1] > MAX_COLUMNS:
+        raise InputError(
+            f"{name} must have at most {MAX_COLUMNS:,} columns, got {matrix.shape[1]:,}."
+        )
+    canonical = _float32_csr(name, sp.csr_matrix(matrix, copy=True))
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return read_only_csr(canonical)
+
+
+def _float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    with np.errstate(over="ignore"):
+        data = matrix.data.astype(np.float32)
+    if not np.isfinite(data).all():
+        raise InputError(
+            f"{name} must be finite and within float32 (below 3.4e38), got "
+            f"{shown(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
+        )
+    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
+    """Return the graph as canonical CSR if it is symmetric, non-negative and without loops."""
+    if not sp.issparse(graph) or graph.shape != (n_nodes, n_nodes):
+        shape = getattr(graph, "shape", type(graph).__name__)
+        raise InputError(
+            f"graph must be a sparse matrix of shape ({n_nodes}, {n_nodes}), got {shape}."
+        )
+    matrix = canonical_csr("graph", graph)
+    if matrix.data.size and matrix.data.min() < 0:
+        raise InputError(
+            f"graph must have no negative weight, got {matrix.data.min():g}. "
+            "Take absolute values or drop those edges."
+        )
+    if matrix.diagonal().any():
+        raise InputError(
+            "graph must have an empty diagonal, got self loops. Remove them with graph.setdiag(0)."
+        )
+    if (matrix != matrix.T).nnz:
+        raise InputError(
+            "graph must be symmetric, got one-way edges. "
+            "Make it undirected with graph.maximum(graph.T)."
+        )
+    return matrix
+
+
+def symmetric_from_pairs(
+    source: np.ndarray,
+    target: np.ndarray,
+    n_nodes: int,
+    weight: np.ndarray | None = None,
+) -> sp.csr_matrix:
+    """Return the undirected graph of a list of pairs.
+
+    Self loops are left out; a pair named more than once, in either direction, keeps its largest
+    weight; without weights every edge weighs 1.
+
+    Examples
+    --------
+    >>> symmetric_from_pairs(np.array([0, 1]), np.array([1, 0]), 2).toarray().tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    source, target = source.astype(np.int64), target.astype(np.int64)
+    ends = np.concatenate([source, target])
+    if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
+        raise InputError(
+            f"edges must hold node numbers in [0, {n_nodes}), got {ends.min()} to {ends.max()}. "
+            "Number the nodes from 0, or give features for every node."
+        )
+    values = np.ones(source.size, np.float64) if weight is None else weight
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    order = np.lexsort((-values, high, low))
+    low, high, values = low[order], high[order], values[order]
+    first = np.ones(low.size, dtype=bool)
+    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    keep = first & (low != high) & (values != 0)
+    low, high, values = low[keep], high[keep], values[keep]
+    rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
+    entries = np.concatenate([values, values])
+    matrix = sp.csr_matrix((entries, (rows, columns)), shape=(n_nodes, n_nodes))
+    return canonical_csr("edges", matrix)
+
+
+def upper_pairs(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, columns and weights of the entries above the diagonal, sorted by row."""
+    upper = sp.triu(sp.csr_matrix(graph), k=1, format="csr")
+    upper.sum_duplicates()
+    rows = np.repeat(np.arange(upper.shape[0]), np.diff(upper.indptr))
+    return rows, upper.indices.astype(np.int64), upper.data
+
+
+def check_text(name: str, value: str) -> str:
+    """Return text that every format can hold: valid Unicode without NUL."""
+    if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise InputError(
+            f"{name} must be Unicode text without NUL characters, got {shown(value)}."
+        )
+    return value
+
+
+def check_names(name: str, names: Iterable[str], length: int | None = None) -> tuple[str, ...]:
+    """Return distinct, non-empty names, ``length`` of them if given."""
+    checked = tuple(check_text(name, str(value)) for value in names)
+    if length is not None and len(checked) != length:
+        raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
+    if "" in checked:
+        raise InputError(f"{name} must not be empty text, got '' at {checked.index('')}.")
+    if len(set(checked)) != len(checked):
+        seen: set[str] = set()
+        twice = next(value for value in checked if value in seen or seen.add(value))  # type: ignore[func-returns-value]
+        raise InputError(f"{name} must be distinct, got {shown(twice)} more than once.")
+    return checked
+
+
+def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
+    """Return distinct ids: int64 where all are whole numbers as written, otherwise text."""
+    array = np.asarray(ids)
+    if array.shape != (n_nodes,):
+        raise InputError(f"ids must hold one id for each of the {n_nodes} nodes, got {array.shape}.")
+    if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
+        checked = array.astype(np.int64)
+    else:
+        checked = ids_from_text([check_text("ids", str(value)) for value in array.tolist()])
+    values, counts = np.unique(checked, return_counts=True)
+    if values.size != n_nodes:
+        raise InputError(
+            f"ids must be distinct, got {shown(values[counts > 1][0])} more than once. "
+            "Remove or merge the repeated rows."
+        )
+    return read_only(checked)
+
+
+def ids_from_text(texts: Sequence[str]) -> np.ndarray:
+    """Return int64 ids where every text is a whole number in its usual form, else the texts.
+
+    Examples
+    --------
+    >>> ids_from_text(["7", "10"]).tolist(), ids_from_text(["07", "10"]).tolist()
+    ([7, 10], ['07', '10'])
+    """
+    if texts and all(is_whole_number(text) for text in texts):
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(list(texts), dtype=np.str_)
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether the text is what ``str`` writes for some int64."""
+    digits = text[1:] if text[:1] == "-" else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+        return False
+    return str(int(text)) == text and -(2**63) <= int(text) < 2**63
+
+
+def sorted_class_names(names: Iterable[str]) -> list[str]:
+    """Return distinct names in order: by number where all are whole numbers, else by text."""
+    distinct = sorted(set(names))
+    if all(is_whole_number(name) for name in distinct):
+        distinct.sort(key=int)
+    return distinct

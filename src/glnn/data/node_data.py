@@ -1,0 +1,249 @@
+"""The record every part of glnn works on: features, labels, graph, and where they came from."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_features, check_indices
+from glnn.data.arrays import (
+    canonical_csr,
+    canonical_ids,
+    check_adjacency,
+    check_names,
+    check_text,
+    read_only,
+    read_only_csr,
+    symmetric_from_pairs,
+)
+from glnn.data.files import shown
+from glnn.exceptions import InputError
+
+SPLIT_KEYS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeData:
+    """Nodes with features, labels and, where there is one, a graph; checked once, then frozen.
+
+    Parameters
+    ----------
+    features
+        CSR, float32, nodes x features, as published: nothing is scaled.
+    labels
+        Class number of each node, int64; -1 where it is unknown.
+    graph
+        Symmetric, non-negative CSR with an empty diagonal, or ``None``.
+    class_names
+        One name for each class, in the order of the class numbers.
+    splits
+        The published split, if there is one: node numbers under ``train``, ``val``, ``test``.
+    ids
+        The nodes' names in the file they came from: whole numbers or text. Text that only holds
+        whole numbers becomes whole numbers. ``None`` numbers the nodes from 0.
+    name
+        A short name for messages and results.
+    provenance
+        Where the data came from and what was done to it, as pairs of text.
+    feature_names
+        One name for each feature, or ``None``.
+
+    Examples
+    --------
+    >>> data = NodeData.from_arrays([[1.0], [2.0], [4.0]], [0, 1, -1], edges=[[0, 1]])
+    >>> data.n_nodes, data.n_edges, data.n_classes, data.labelled.tolist()
+    (3, 1, 2, [0, 1])
+    """
+
+    features: sp.csr_matrix
+    labels: np.ndarray
+    graph: sp.csr_matrix | None = None
+    class_names: tuple[str, ...] = ()
+    splits: Mapping[str, np.ndarray] = field(default_factory=dict)
+    ids: np.ndarray | None = None
+    name: str = "data"
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        features = canonical_csr("features", check_features("features", self.features))
+        n_nodes, n_features = features.shape
+        names = check_names("class_names", self.class_names)
+        check_text("name", self.name)
+        self._set("features", features)
+        self._set("class_names", names)
+        self._set("labels", _check_labels(self.labels, n_nodes, len(names)))
+        if self.graph is not None:
+            self._set("graph", read_only_csr(check_adjacency(self.graph, n_nodes)))
+        if self.ids is not None:
+            self._set("ids", canonical_ids(self.ids, n_nodes))
+        if self.feature_names is not None:
+            self._set("feature_names", check_names("feature_names", self.feature_names, n_features))
+        self._set("splits", self._check_splits())
+        self._set("provenance", MappingProxyType({str(k): str(v) for k, v in
+                                                  self.provenance.items()}))
+
+    def _set(self, field_name: str, value: Any) -> None:
+        object.__setattr__(self, field_name, value)
+
+    def _check_splits(self) -> Mapping[str, np.ndarray]:
+        """Node numbers under known keys, all labelled, no node in two of them."""
+        checked: dict[str, np.ndarray] = {}
+        for key, indices in self.splits.items():
+            if key not in SPLIT_KEYS:
+                raise InputError(
+                    f"splits must have the keys {', '.join(SPLIT_KEYS)}; got {shown(key)}."
+                )
+            checked[key] = read_only(check_indices(f"splits[{key!r}]", indices, self.n_nodes))
+        nodes = np.concatenate([np.empty(0, np.int64), *checked.values()])
+        if np.unique(nodes).size != nodes.size:
+            raise InputError("splits must be disjoint, got nodes in more than one of them.")
+        if (self.labels[nodes] < 0).any():
+            bad = int(nodes[self.labels[nodes] < 0][0])
+            raise InputError(f"splits must hold labelled nodes only, got node {bad} without one.")
+        return MappingProxyType(checked)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Any,
+        labels: Any,
+        *,
+        edges: Any = None,
+        **fields: Any,
+    ) -> Self:
+        """Build a record from arrays; ``edges`` is an E x 2 list of node numbers or a matrix.
+
+        Class names default to the class numbers. Other fields are passed on by name.
+        """
+        matrix = canonical_csr("features", check_features("features", features))
+        numbers = _whole_numbers("labels", labels)
+        n_classes = int(numbers.max(initial=-1)) + 1
+        if n_classes > max(numbers.size, 1):
+            raise InputError(
+                f"labels must number the classes from 0 without gaps, got {n_classes - 1} "
+                f"for {numbers.size} nodes. Number the classes 0, 1, 2, ..."
+            )
+        fields.setdefault("class_names", tuple(str(c) for c in range(n_classes)))
+        return cls(matrix, numbers, _graph_from(edges, matrix.shape[0]), **fields)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.features.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, those without a labelled node included."""
+        return len(self.class_names)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges; 0 without a graph."""
+        return 0 if self.graph is None else int(self.graph.nnz) // 2
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Numbers of the nodes whose class is known."""
+        return np.flatnonzero(self.labels >= 0)
+
+    @property
+    def homophily(self) -> float:
+        """Share of edges that join two nodes of one class, of those with both labels known."""
+        if self.graph is None:
+            return float("nan")
+        pairs = sp.triu(self.graph, k=1, format="coo")
+        source, target = self.labels[pairs.row], self.labels[pairs.col]
+        known = (source >= 0) & (target >= 0)
+        return float((source == target)[known].mean()) if known.any() else float("nan")
+
+    @property
+    def node_ids(self) -> np.ndarray:
+        """The nodes' ids, or their numbers where they have none."""
+        return np.arange(self.n_nodes) if self.ids is None else self.ids
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The features' names, or ``x0, x1, ...`` where they have none."""
+        if self.feature_names is not None:
+            return self.feature_names
+        return tuple(f"x{j}" for j in range(self.n_features))
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed; the copy checks itself again."""
+        return dataclasses.replace(self, **changes)
+
+    def equals(self, other: "NodeData") -> bool:
+        """Whether both hold the same nodes, labels, graph and split; where from does not count."""
+        return (
+            self.class_names == other.class_names
+            and self.column_names == other.column_names
+            and np.array_equal(self.node_ids, other.node_ids)
+            and np.array_equal(self.labels, other.labels)
+            and _same_matrix(self.features, other.features)
+            and _same_matrix(self.graph, other.graph)
+            and self.splits.keys() == other.splits.keys()
+            and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
+        )
+
+
+def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:
+    array = _whole_numbers("labels", labels)
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"labels must have one entry for each of the {n_nodes} nodes, got shape "
+            f"{array.shape}. Give -1 where the class is unknown."
+        )
+    if array.size and (array.min() < -1 or array.max() >= n_classes):
+        raise InputError(
+            f"labels must be -1 (unknown) or a class number below {n_classes}, "
+            f"got {array.min()} to {array.max()}. Give a class name for every class."
+        )
+    return read_only(array)
+
+
+def _whole_numbers(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be a list of whole numbers, got dtype {array.dtype} and shape "
+            f"{array.shape}. Encode text labels first, for instance with LabelEncoder."
+        )
+    return array.astype(np.int64)
+
+
+def _graph_from(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
+    if edges is None:
+        return None
+    if sp.issparse(edges):
+        return sp.csr_matrix(edges)
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        return sp.csr_matrix((n_nodes, n_nodes), dtype=np.float32)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError(
+            f"edges must be an E x 2 list of node numbers or a sparse matrix, got dtype "
+            f"{pairs.dtype} and shape {pairs.shape}."
+        )
+    return symmetric_from_pairs(pairs[:, 0], pairs[:, 1], n_nodes)
+
+
+def _same_matrix(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
+    """Both absent, or equal entry for entry; canonical CSR makes this a comparison of arrays."""
+    if left is None or right is None:
+        return left is right
+    return (
+        left.shape == right.shape
+        and np.array_equal(left.indptr, right.indptr)
+        and np.array_equal(left.indices, right.indices)
+        and np.array_equal(left.data, right.data)
+    )
