@@ -62,6 +62,13 @@ class SparseAdjacency(Adjacency):
         arrays = (data, pattern.columns.cpu().numpy(), pattern.offsets.cpu().numpy())
         return sp.csr_matrix(arrays, shape=(self._n_nodes, self._n_nodes))
 
+    def to(self, device: str | torch.device) -> "SparseAdjacency":
+        """Return the same graph on another device."""
+        if torch.device(device) == self._values.device:
+            return self
+        moved = (t.to(device) for t in (self._rows, self._columns, self._values))
+        return SparseAdjacency(self._n_nodes, *moved)
+
     def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
         """Return the same pairs with other values; the pattern is shared, not built again."""
         other = object.__new__(SparseAdjacency)

@@ -1,0 +1,72 @@
+"""What may watch a fit: each event has a method, and none may raise to steer the loop."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from glnn.engine.history import Record
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit stands: the stage, and how much of the whole is done."""
+
+    stage: str
+    epoch: int
+    n_epochs: int
+
+
+class Callback:
+    """Base of all callbacks: does nothing at every event."""
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """A graph step or a classifier step begins; ``n_epochs`` is 0 for a graph step."""
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """An epoch ended; return ``True`` to ask the loop to stop after it."""
+        return False
+
+    def on_stage_end(self, stage: str) -> None:
+        """A step ended."""
+
+
+class EarlyStopping(Callback):
+    """Ask to stop when a monitored number has not improved for ``patience`` epochs."""
+
+    def __init__(self, patience: int, monitor: str = "validation_loss") -> None:
+        self.patience, self.monitor = patience, monitor
+        self._best, self._waited = float("inf"), 0
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Start counting anew."""
+        self._best, self._waited = float("inf"), 0
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Count epochs without improvement."""
+        value = float(record.get(self.monitor, "inf"))
+        if value < self._best:
+            self._best, self._waited = value, 0
+        else:
+            self._waited += 1
+        return self._waited >= self.patience
+
+
+class ProgressLog(Callback):
+    """Tell a function how far the fit is, for a progress bar."""
+
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report, self._n_epochs = report, 0
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Report the new stage."""
+        self._n_epochs = n_epochs
+        self._report(Progress(stage, 0, n_epochs))
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Report the finished epoch."""
+        self._report(Progress(stage, int(record["epoch"]) + 1, self._n_epochs))
+        return False
+
+
+def stop_requested(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
+    """Tell every callback of the epoch; return whether any of them asks to stop."""
+    return any([callback.on_epoch_end(stage, record) for callback in callbacks])

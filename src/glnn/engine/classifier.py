@@ -1,0 +1,135 @@
+"""The classifier step: a head on a fixed graph, trained on labels and on its own agreement."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glnn.engine.settings import HeadSettings
+from glnn.engine.task import Task
+from glnn.graph.prior import normalized
+from glnn.graph.sparse import SparseAdjacency
+from glnn.nn.features import Features
+from glnn.nn.gcn import GCN
+from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
+from glnn.nn.propagation import PropagationNet
+
+
+class Labels:
+    """The training labels: which nodes, which classes, and the same as rows of one-hot."""
+
+    def __init__(
+        self, nodes: np.ndarray, classes: np.ndarray, n_nodes: int, n_classes: int
+    ) -> None:
+        self.nodes = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
+        self.classes = torch.from_numpy(np.asarray(classes, dtype=np.int64))
+        self.n_classes = n_classes
+        self.one_hot = torch.zeros(n_nodes, n_classes)
+        self.one_hot[self.nodes, self.classes] = 1.0
+
+    def to(self, device: str | torch.device) -> "Labels":
+        """Return the labels on another device."""
+        other = object.__new__(Labels)
+        other.__dict__.update(self.__dict__)
+        other.nodes, other.classes = self.nodes.to(device), self.classes.to(device)
+        other.one_hot = self.one_hot.to(device)
+        return other
+
+
+def build_head(
+    settings: HeadSettings, n_features: int, n_classes: int, generator: torch.Generator
+) -> GCN | PropagationNet:
+    """Return the named network with fresh parameters."""
+    common: dict[str, Any] = {
+        "n_hidden": settings.n_hidden,
+        "dropout": settings.dropout,
+        "generator": generator,
+    }
+    if settings.head == "gcn":
+        return GCN(n_features, n_classes, **common)
+    return PropagationNet(
+        n_features, n_classes, drop_node=settings.drop_node, n_steps=settings.n_steps, **common
+    )
+
+
+class ClassifierTask(Task):
+    """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
+
+    Parameters
+    ----------
+    adjacency
+        The graph, symmetric CSR; the network sees it as ``D^-1/2 A D^-1/2``.
+    features, labels
+        All nodes' features; the labelled nodes.
+    settings
+        The network and the weights of its losses.
+    init, noise
+        Generators of the first parameters and of all dropout.
+    """
+
+    def __init__(
+        self,
+        adjacency: sp.csr_matrix,
+        features: Features,
+        labels: Labels,
+        settings: HeadSettings,
+        *,
+        init: torch.Generator,
+        noise: torch.Generator,
+    ) -> None:
+        device = features.device
+        self.features, self.settings = features, settings
+        self.labels, self._noise = labels.to(device), noise
+        self.adjacency = as_tensor(adjacency, device)
+        self.adj_hat = as_tensor(normalized(adjacency), device)
+        degree = self.adjacency.row_sums()
+        self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
+        self.module: nn.Module = build_head(
+            settings, features.shape[1], labels.n_classes, init
+        ).to(device)
+
+    def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted terms; those on predictions are ramped up."""
+        s = self.settings
+        logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
+        terms = {"cross_entropy": cross_entropy(logits, self.labels.nodes, self.labels.classes)}
+        ramp = min(1.0, epoch / s.ramp_epochs)
+        if s.consistency_weight == 0 and s.smoothness_weight == 0:
+            return terms
+        views = logits.softmax(-1)
+        if s.consistency_weight:
+            agreement = consistency(views, s.consistency_temperature, s.gate)
+            terms["consistency"] = s.consistency_weight * ramp * agreement
+        if s.smoothness_weight:
+            terms["smoothness"] = (
+                s.smoothness_weight
+                * ramp
+                * smoothness_of_predictions(
+                    self.adjacency,
+                    self._inverse_degree,
+                    views,
+                    self.labels.one_hot,
+                    s.smoothness_temperature,
+                    s.gate,
+                )
+            )
+        return terms
+
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Return the logits of every node without dropout."""
+        logits: Tensor = self.module(self.adj_hat, self.features)
+        return logits
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Weight decay on the first layer alone, as in the paper's settings."""
+        first = [p for name, p in self.module.named_parameters() if name.startswith("first")]
+        rest = [p for name, p in self.module.named_parameters() if not name.startswith("first")]
+        return [{"params": first, "weight_decay": self.settings.weight_decay}, {"params": rest}]
+
+
+def as_tensor(adjacency: sp.csr_matrix, device: torch.device) -> SparseAdjacency:
+    """Return a symmetric CSR matrix as single-precision pairs on a device."""
+    return SparseAdjacency.from_scipy(adjacency, dtype=torch.float32).to(device)

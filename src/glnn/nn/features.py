@@ -1,0 +1,87 @@
+"""Input features that stay sparse: products with a weight matrix, dropout on stored values."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glnn.graph.csr import CsrPattern
+from glnn.nn.dropout import dropped
+
+
+class Features:
+    """Features ``X`` of all nodes, dense or CSR, for products ``X @ W`` inside a network.
+
+    The transposed structure that the gradient needs is built once. ``dropped`` draws a new mask
+    over the stored values alone: dropping a zero changes nothing.
+
+    Examples
+    --------
+    >>> x = Features.of(sp.csr_matrix(np.eye(3, dtype=np.float32)))
+    >>> x @ torch.ones(3, 1)
+    tensor([[1.],
+            [1.],
+            [1.]])
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        values: Tensor,
+        pattern: CsrPattern | None = None,
+        transposed: CsrPattern | None = None,
+    ) -> None:
+        self.shape, self.values = shape, values
+        self._pattern, self._transposed = pattern, transposed
+
+    @classmethod
+    def of(cls, matrix: Any, *, device: str | torch.device = "cpu") -> "Features":
+        """Wrap a numpy array or a scipy sparse matrix, as float32.
+
+        A sparse matrix with more than a third of its entries stored is cheaper dense.
+        """
+        if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
+            csr = sp.csr_matrix(matrix)
+            csr.sort_indices()
+            offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
+            columns = torch.from_numpy(csr.indices.astype(np.int64)).to(device)
+            source = torch.arange(csr.nnz, device=device)
+            pattern = CsrPattern(csr.shape, offsets, columns, source)
+            values = torch.from_numpy(csr.data.astype(np.float32)).to(device)
+            return cls(csr.shape, values, pattern, pattern.transposed())
+        array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
+        return cls(array.shape, torch.from_numpy(array.astype(np.float32)).to(device))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the values lie."""
+        return self.values.device
+
+    def dropped(self, rate: float, generator: torch.Generator) -> "Features":
+        """Return the features with a share ``rate`` of the stored values dropped, rescaled."""
+        values = dropped(self.values, rate, generator)
+        return Features(self.shape, values, self._pattern, self._transposed)
+
+    def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
+        if self._pattern is None:
+            return self.values @ weight
+        return _SparseProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _SparseProduct(torch.autograd.Function):
+    r""":math:`Z = X W` with :math:`\partial W = X^\top \partial Z`, both in compressed rows."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
+        ctx.x = x
+        assert x._pattern is not None
+        return x._pattern.matrix(x.values) @ weight  # the pattern lists the values in order
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        x: Features = ctx.x
+        assert x._transposed is not None
+        return x._transposed.matmul(x.values, grads[0].contiguous()), None

@@ -1,0 +1,62 @@
+"""The paper's classifier: a two-layer graph convolutional network."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glnn.graph.base import Adjacency
+from glnn.nn.dropout import dropped
+from glnn.nn.features import Features
+
+
+class GraphConvolution(nn.Module):
+    r"""One GCN layer, :math:`Z = \hat A X W + b`; the caller has normalised :math:`\hat A`."""
+
+    def __init__(self, d_in: int, d_out: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        weight = torch.empty(d_in, d_out)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(weight, generator=generator))
+        self.bias = nn.Parameter(torch.zeros(d_out))
+
+    def forward(
+        self, adj_hat: Adjacency, x: Features | Float[Tensor, "n d_in"]
+    ) -> Float[Tensor, "n d_out"]:
+        """Return the convolved signals of every node."""
+        return adj_hat @ (x @ self.weight) + self.bias
+
+
+class GCN(nn.Module):
+    r"""Two graph convolutions, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_0)\,W_1`, logits out.
+
+    Paper: section "Graph Convolution and Feature Transfer"; 16 hidden units, dropout 0.5.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        n_hidden: int,
+        dropout: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.first = GraphConvolution(n_features, n_hidden, generator=generator)
+        self.second = GraphConvolution(n_hidden, n_classes, generator=generator)
+        self.dropout = dropout
+
+    def forward(
+        self, adj_hat: Adjacency, x: Features, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "n c"]:
+        """Return class logits; a generator switches dropout on."""
+        rate = 0.0 if generator is None else self.dropout
+        generator = generator or torch.Generator()
+        hidden = torch.relu(self.first(adj_hat, x.dropped(rate, generator)))
+        logits: Tensor = self.second(adj_hat, dropped(hidden, rate, generator))
+        return logits
+
+    def views(
+        self, adj_hat: Adjacency, x: Features, n_views: int, generator: torch.Generator
+    ) -> Float[Tensor, "v n c"]:
+        """Return the logits of several passes that differ in their dropout."""
+        return torch.stack([self(adj_hat, x, generator) for _ in range(n_views)])

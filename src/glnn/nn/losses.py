@@ -1,0 +1,79 @@
+"""What trains the classifier: labels, agreement of views, smoothness of predictions."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from glnn.graph.base import Adjacency
+
+
+def cross_entropy(
+    logits: Float[Tensor, "v n c"], nodes: Int[Tensor, "l"], labels: Int[Tensor, "l"]
+) -> Float[Tensor, ""]:
+    r"""Mean over views and labelled nodes of :math:`-\ln Z_{l, y_l}`.
+
+    Notes
+    -----
+    Differs from the paper, which sums over the labelled nodes: the mean is what its optimiser
+    settings were published for.
+    """
+    picked = logits[:, nodes].reshape(-1, logits.shape[-1])
+    return functional.cross_entropy(picked, labels.repeat(len(logits)))
+
+
+def sharpened(p: Float[Tensor, "n c"], temperature: float) -> Float[Tensor, "n c"]:
+    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
+
+    Examples
+    --------
+    >>> sharpened(torch.tensor([[0.8, 0.2]]), 0.5)
+    tensor([[0.9412, 0.0588]])
+    """
+    powered = p.clamp_min(1e-12).pow(1 / temperature)
+    return powered / powered.sum(-1, keepdim=True)
+
+
+def confident(p: Float[Tensor, "n c"], gate: float) -> Bool[Tensor, "n"]:
+    r"""Return :math:`[\max_c p_c > g / C]`: twice as sure as chance for a gate of 2."""
+    return p.amax(-1) > gate / p.shape[-1]
+
+
+def consistency(
+    views: Float[Tensor, "v n c"], temperature: float, gate: float
+) -> Float[Tensor, ""]:
+    r"""Agreement of views, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
+
+    :math:`q` is the sharpened mean of the views' predictions, held fixed; :math:`w_i` is 1 where
+    that mean is confident. ``views`` holds probabilities.
+    """
+    mean = views.mean(0).detach()
+    target = sharpened(mean, temperature)
+    per_node = (views - target).square().sum(-1).mean(0)
+    return (per_node * confident(mean, gate)).mean()
+
+
+def smoothness_of_predictions(
+    adj: Adjacency,
+    inverse_degree: Float[Tensor, "n"],
+    views: Float[Tensor, "v n c"],
+    known: Float[Tensor, "n c"],
+    temperature: float,
+    gate: float,
+) -> Float[Tensor, ""]:
+    r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
+
+    .. math:: q = \mathrm{sharpen}_T(D^{-1} A \bar P), \quad
+              w_i = [\max_c (D^{-1} A \bar P)_{ic} > g/C]
+
+    :math:`\bar P` is the mean prediction with the known labels put in (rows of ``known`` that are
+    not zero), and :math:`q` is held fixed: the paper's smoothness applied to the signal that the
+    task cares about. Without the gate it drives every node into one class. A node without
+    neighbours is never confident, so it takes no part.
+    """
+    is_known = known.sum(-1, keepdim=True) > 0
+    mean = torch.where(is_known, known, views.mean(0).detach())
+    around = (adj @ mean) * inverse_degree[:, None]
+    target = sharpened(around, temperature)
+    per_node = (views - target).square().sum(-1).mean(0)
+    return (per_node * confident(around, gate)).mean()
