@@ -135,8 +135,9 @@ def check_names(name: str, names: Iterable[str], length: int | None = None) -> t
     checked = tuple(check_text(name, str(value)) for value in names)
     if length is not None and len(checked) != length:
         raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
-    if "" in checked:
-        raise InputError(f"{name} must not be empty text, got '' at {checked.index('')}.")
+    blank = [place for place, value in enumerate(checked) if not value.strip()]
+    if blank:
+        raise InputError(f"{name} must not be blank, got blank text at place {blank[0]}.")
     if len(set(checked)) != len(checked):
         seen: set[str] = set()
         twice = next(value for value in checked if value in seen or seen.add(value))  # type: ignore[func-returns-value]

@@ -98,7 +98,8 @@ class NodeData:
                 raise InputError(
                     f"splits must have the keys {', '.join(SPLIT_KEYS)}; got {shown(key)}."
                 )
-            checked[key] = read_only(check_indices(f"splits[{key!r}]", indices, self.n_nodes))
+            nodes = np.sort(check_indices(f"splits[{key!r}]", indices, self.n_nodes))
+            checked[key] = read_only(nodes)
         nodes = np.concatenate([np.empty(0, np.int64), *checked.values()])
         if np.unique(nodes).size != nodes.size:
             raise InputError("splits must be disjoint, got nodes in more than one of them.")

@@ -104,15 +104,14 @@ def _checked_header(path: Path, file: IO[bytes], member: zipfile.ZipInfo) -> Arr
         shape, fortran, dtype = npy.read_array_header_2_0(file)
     else:
         raise DataFormatError(f"{label} in {path.name} must be of npy version 1 or 2.")
-    if dtype.hasobject:
+    if dtype.hasobject or dtype.itemsize == 0:  # values of no size would hide an absurd length
         raise DataFormatError(
-            f"{label} in {path.name} must hold numbers or text, got Python objects. "
+            f"{label} in {path.name} must hold numbers or text, got {_kind(dtype)}. "
             "Nothing was run; save it without pickle."
         )
-    size = max(dtype.itemsize, 1)  # an empty text type must not hide an absurd length
+    size = dtype.itemsize
     for length in shape:
         size *= int(length)
-    size = size if dtype.itemsize or size > 1 else 0
     there = member.file_size - file.tell()
     if min(shape, default=0) < 0 or size != there:
         raise DataFormatError(
@@ -120,6 +119,10 @@ def _checked_header(path: Path, file: IO[bytes], member: zipfile.ZipInfo) -> Arr
             f"got {there:,}. Nothing was unpacked."
         )
     return ArrayHeader(tuple(int(length) for length in shape), dtype, bool(fortran))
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    return "Python objects" if dtype.hasobject else f"dtype {dtype}"
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

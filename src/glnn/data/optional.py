@@ -1,0 +1,27 @@
+"""Packages that only some formats need, imported when they are."""
+
+import importlib
+from typing import Any
+
+from glnn.exceptions import MissingDependencyError
+
+_EXTRAS = {"pyarrow": "tables", "networkx": "networkx", "torch_geometric": "baselines"}
+
+
+def need(module: str) -> Any:
+    """Return an optional module, or say which extra of glnn brings it.
+
+    Examples
+    --------
+    >>> need("json").dumps([1])
+    '[1]'
+    """
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        extra = _EXTRAS.get(package, package)
+        raise MissingDependencyError(
+            f"this needs the package {package}, which is not installed. "
+            f"Install it with: pip install 'glnn[{extra}]'"
+        ) from error
