@@ -45,7 +45,10 @@ def check_number(
     lower = f"greater than {low:g}" if open_low else f"at least {low:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} must be a number, got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = math.inf
     too_low = number <= low if open_low else number < low
     if not math.isfinite(number) or too_low or number > high:
         upper = "" if high == math.inf else f" and at most {high:g}"
@@ -64,23 +67,33 @@ def check_integer(name: str, value: object, *, low: int, high: int | None = None
     return number
 
 
+def check_array(name: str, values: Any) -> np.ndarray:
+    """Return ``values`` as an array; rows of different lengths are refused."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be an array whose rows all have the same length.") from None
+
+
 def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
     """Return finite two-dimensional features as a float array or CSR matrix, at least 1 x 1.
 
     Sparse input stays sparse. Whole numbers and booleans become float32; float64 stays float64.
     """
+    if not sp.issparse(features):
+        features = check_array(name, features)
+    if features.ndim != 2:
+        raise InputError(
+            f"{name} must have two dimensions (nodes x features), got {features.ndim}. "
+            "Reshape one column with X.reshape(-1, 1)."
+        )
     if sp.issparse(features):
-        matrix = sp.csr_matrix(features)
+        matrix = sp.csr_matrix(features, copy=True)  # summing works in place: not on the caller's
         data = _as_float(name, matrix.data)
         matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         matrix.sum_duplicates()
     else:
-        matrix = data = _as_float(name, np.asarray(features))
-    if matrix.ndim != 2:
-        raise InputError(
-            f"{name} must have two dimensions (nodes x features), got {matrix.ndim}. "
-            "Reshape one column with X.reshape(-1, 1)."
-        )
+        matrix = data = _as_float(name, features)
     if 0 in matrix.shape:
         raise InputError(
             f"{name} must have at least one row and one column, got shape {matrix.shape}. "
@@ -117,7 +130,7 @@ def _as_float(name: str, values: np.ndarray) -> np.ndarray:
 
 def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     """Return distinct node numbers from a boolean mask of length ``n_nodes`` or a list of ids."""
-    array = np.asarray(indices)
+    array = check_array(name, indices)
     if array.dtype == bool:
         if array.shape != (n_nodes,):
             raise InputError(

@@ -52,18 +52,18 @@ class History:
 
     @classmethod
     def read(cls, path: Path) -> "History":
-        """Read a file of JSON lines."""
+        """Read a file of JSON lines; a null becomes NaN."""
         history = cls()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             try:
                 record = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError):
                 raise DataFormatError(
-                    f"{path.name} must hold one JSON object a line; line {number}: {error.msg}."
+                    f"{path.name} must hold one JSON object a line; line {number} is not JSON."
                 ) from None
             if not isinstance(record, dict):
                 raise DataFormatError(f"{path.name} line {number} must be a JSON object.")
-            history.append(record)
+            history.append({k: math.nan if v is None else v for k, v in record.items()})
         return history
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn._validation import check_array
 from glnn.exceptions import GraphWarning, InputError
 
 
@@ -33,23 +34,23 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    if type(graph).__module__.split(".")[0] == "networkx":
+    if any(base.__module__.split(".")[0] == "networkx" for base in type(graph).__mro__):
         return _from_networkx(graph, n_nodes)
-    if sp.issparse(graph):
+    if sp.issparse(graph) and graph.ndim == 2:
         return _from_matrix(sp.csr_matrix(graph), n_nodes)
-    array = np.asarray(graph)
+    array = graph if sp.issparse(graph) else check_array("graph", graph)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise InputError(
             "graph must be an n x n matrix, a 2 x E array of node numbers or a networkx graph, "
             f"got dtype {array.dtype} and shape {array.shape}."
         )
-    if array.shape[0] == 2 and n_nodes != 2:
+    if array.shape[0] == 2 and array.shape != (n_nodes, n_nodes):
         return _from_edges(array, n_nodes)
-    return _from_matrix(sp.csr_matrix(array), n_nodes)
+    return _from_matrix(sp.csr_matrix(array.astype(np.float64)), n_nodes)
 
 
 def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
-    if edges.dtype.kind not in "iu":
+    if edges.size and edges.dtype.kind not in "iu":
         raise InputError(
             f"graph as a 2 x E array must hold whole node numbers, got dtype {edges.dtype}. "
             "Weights belong in a scipy sparse matrix."
@@ -130,7 +131,11 @@ def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
     names = list(graph.nodes)
     if set(names) == set(range(n_nodes)):
         names = list(range(n_nodes))
-    return _from_matrix(sp.csr_matrix(nx.to_scipy_sparse_array(graph, nodelist=names)), n_nodes)
+    try:
+        matrix = nx.to_scipy_sparse_array(graph, nodelist=names)
+    except (TypeError, ValueError):
+        raise InputError("graph must have edge weights that are numbers.") from None
+    return _from_matrix(sp.csr_matrix(matrix), n_nodes)
 
 
 def _warn(message: str) -> None:

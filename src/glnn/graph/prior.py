@@ -11,7 +11,8 @@ from glnn._validation import check_choice, check_number
 def binary(adjacency: sp.csr_matrix) -> sp.csr_matrix:
     """Every given edge has weight one: the paper's ground-truth matrix."""
     ones = np.ones_like(adjacency.data, dtype=np.float64)
-    return sp.csr_matrix((ones, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
+    arrays = (ones, adjacency.indices, adjacency.indptr)
+    return sp.csr_matrix(arrays, shape=adjacency.shape, copy=True)
 
 
 def symmetric(adjacency: sp.csr_matrix) -> sp.csr_matrix:

@@ -34,7 +34,8 @@ class SparseAdjacency(Adjacency):
         columns: Int[Tensor, "p"],
         values: Float[Tensor, "p"],
     ) -> None:
-        if len(rows) and (bool((rows > columns).any()) or int(columns.max()) >= n_nodes):
+        outside = len(rows) and (int(rows.min()) < 0 or int(columns.max()) >= n_nodes)
+        if outside or bool((rows > columns).any()):
             raise InputError(f"pairs must satisfy 0 <= i <= j < {n_nodes}; sort each pair.")
         keys = rows * n_nodes + columns
         if len(keys) > 1 and bool((keys[1:] <= keys[:-1]).any()):

@@ -30,8 +30,7 @@ def sharpened(p: Float[Tensor, "n c"], temperature: float) -> Float[Tensor, "n c
     >>> sharpened(torch.tensor([[0.8, 0.2]]), 0.5)
     tensor([[0.9412, 0.0588]])
     """
-    powered = p.clamp_min(1e-12).pow(1 / temperature)
-    return powered / powered.sum(-1, keepdim=True)
+    return (p.clamp_min(1e-12).log() / temperature).softmax(-1)  # p^(1/T) itself underflows
 
 
 def confident(p: Float[Tensor, "n c"], gate: float) -> Bool[Tensor, "n"]:
