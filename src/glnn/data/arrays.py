@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.data.files import shown
-from glnn.exceptions import InputError
+from glnn.exceptions import DataFormatError, InputError
 
 MAX_COLUMNS = 100_000_000
 """More features than this are taken for a damaged or hostile file."""
@@ -49,6 +49,29 @@ def _float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
             f"{shown(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
         )
     return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def checked_csr(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sp.csr_matrix:
+    """Return the CSR matrix of three arrays, after checking every index against the shape."""
+    whole = all(array.dtype.kind in "iu" for array in (indices, indptr))
+    flat = all(array.ndim == 1 for array in (data, indices, indptr))
+    if not whole or not flat or indptr.size != shape[0] + 1 or data.size != indices.size:
+        raise DataFormatError(
+            f"a CSR matrix of shape {tuple(shape)} must have {shape[0] + 1} row starts and one "
+            f"column for each value, got {indptr.size} row starts, {indices.size} columns, "
+            f"{data.size} values."
+        )
+    starts, columns = indptr.astype(np.int64), indices.astype(np.int64)
+    if starts[0] != 0 or starts[-1] != data.size or (np.diff(starts) < 0).any():
+        raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
+    if columns.size and (columns.min() < 0 or columns.max() >= shape[1]):
+        raise DataFormatError(
+            f"columns of a CSR matrix must lie in [0, {shape[1]}), got {columns.min()} to "
+            f"{columns.max()}."
+        )
+    return sp.csr_matrix((data, columns, starts), shape=shape)
 
 
 def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -155,6 +178,8 @@ def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
     else:
         checked = ids_from_text([check_text("ids", str(value)) for value in array.tolist()])
     values, counts = np.unique(checked, return_counts=True)
+    if checked.dtype.kind == "U" and (checked == "").any():
+        raise InputError("ids must not be empty text, got at least one that is.")
     if values.size != n_nodes:
         raise InputError(
             f"ids must be distinct, got {shown(values[counts > 1][0])} more than once. "

@@ -1,16 +1,16 @@
 """A :class:`NodeData` as one npz file: the format of the published sets, with a few extras."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice
-from glnn.data.arrays import symmetric_from_pairs, upper_pairs
+from glnn.data.arrays import checked_csr, symmetric_from_pairs, upper_pairs
 from glnn.data.files import parsing
 from glnn.data.node_data import SPLIT_KEYS, NodeData
 from glnn.data.npz import NpzFile, text_array, write_npz
-from glnn.data.pickles import checked_csr
 from glnn.exceptions import DataFormatError, InputError
 
 DEFAULT_GRAPH = "default"
@@ -133,7 +133,9 @@ def _provenance(file: NpzFile) -> dict[str, str]:
     return {str(key): str(value) for key, value in pairs.tolist()}
 
 
-def write_node_npz(data: NodeData, path: str | Path) -> None:
+def write_node_npz(
+    data: NodeData, path: str | Path, *, other_graphs: Mapping[str, sp.csr_matrix] | None = None
+) -> None:
     """Write a record as npz, readable by :func:`read_node_npz` and ``numpy.load`` alike.
 
     Parameters
@@ -142,6 +144,8 @@ def write_node_npz(data: NodeData, path: str | Path) -> None:
         The record.
     path
         Where to write; an existing file is replaced, whole or not at all.
+    other_graphs
+        More graphs on the same nodes, by name, without weights.
     """
     unlabelled = np.flatnonzero(data.labels < 0)
     arrays = {
@@ -160,6 +164,8 @@ def write_node_npz(data: NodeData, path: str | Path) -> None:
         arrays["edge_index"] = np.stack([rows, columns])
         if (weights != 1).any():
             arrays["edge_weight"] = weights
+    for name, other in (other_graphs or {}).items():
+        arrays[f"edge_index_{name}"] = np.stack(upper_pairs(other)[:2])
     arrays.update({f"{key}_idx": nodes for key, nodes in data.splits.items()})
     if data.ids is not None:
         arrays["ids"] = data.ids

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.data.arrays import checked_csr
 from glnn.data.files import shown
 from glnn.exceptions import DataFormatError
 
@@ -283,26 +284,3 @@ def _csr(part: _Part) -> sp.csr_matrix:
 
 def _is_shape(shape: Any) -> bool:
     return isinstance(shape, tuple) and len(shape) == 2 and _plain(shape) and min(shape) >= 0
-
-
-def checked_csr(
-    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
-) -> sp.csr_matrix:
-    """Return the CSR matrix of three arrays, after checking every index against the shape."""
-    whole = all(array.dtype.kind in "iu" for array in (indices, indptr))
-    flat = all(array.ndim == 1 for array in (data, indices, indptr))
-    if not whole or not flat or indptr.size != shape[0] + 1 or data.size != indices.size:
-        raise DataFormatError(
-            f"a CSR matrix of shape {tuple(shape)} must have {shape[0] + 1} row starts and one "
-            f"column for each value, got {indptr.size} row starts, {indices.size} columns, "
-            f"{data.size} values."
-        )
-    starts, columns = indptr.astype(np.int64), indices.astype(np.int64)
-    if starts[0] != 0 or starts[-1] != data.size or (np.diff(starts) < 0).any():
-        raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
-    if columns.size and (columns.min() < 0 or columns.max() >= shape[1]):
-        raise DataFormatError(
-            f"columns of a CSR matrix must lie in [0, {shape[1]}), got {columns.min()} to "
-            f"{columns.max()}."
-        )
-    return sp.csr_matrix((data, columns, starts), shape=shape)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,17 +55,23 @@ class _FeatureTable:
     splits: list[str] | None
 
 
-def read_table_data(
+def read_table_data(  # noqa: PLR0913 - three files and four choices a user makes by name
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,
-    **options: Any,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    on_unknown: str = "error",
+    encode: str = "error",
 ) -> NodeData:
     """Read features, and perhaps labels and edges, from tables; see :func:`read_tables`."""
-    return read_tables(features_path, labels_path, graph_path, **options)[0]
+    data, _ = read_tables(
+        features_path, labels_path, graph_path, id_column, label_column, on_unknown, encode
+    )
+    return data
 
 
-def read_tables(  # noqa: PLR0913 - three files and five choices a user makes by name
+def read_tables(  # noqa: PLR0913 - three files and four choices a user makes by name
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,

@@ -1,0 +1,104 @@
+"""What leaves glnn: a learned graph in the format of its file name, and predictions as CSV."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_choice
+from glnn.data.arrays import canonical_ids
+from glnn.data.files import shown
+from glnn.data.graph_npz import write_graph_npz
+from glnn.data.table_out import write_edge_table, write_rows
+from glnn.data.xml_out import write_gexf, write_graphml
+from glnn.exceptions import InputError
+
+GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", ".graphml", ".gexf")
+
+
+def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
+    """Write an undirected graph; the suffix of the path decides how.
+
+    Parameters
+    ----------
+    adjacency
+        A symmetric sparse matrix.
+    path
+        ``.npz`` (CSR, also for SciPy), ``.csv`` or ``.tsv`` (source, target, weight),
+        ``.graphml`` or ``.gexf``. All but npz leave the diagonal out.
+    ids
+        The nodes' names; their numbers by default.
+    """
+    path = Path(path)
+    suffix = check_choice("the suffix of the graph's path", path.suffix.lower(), GRAPH_SUFFIXES)
+    graph = _checked_graph(adjacency)
+    names = np.arange(graph.shape[0]) if ids is None else canonical_ids(ids, graph.shape[0])
+    if suffix == ".npz":
+        write_graph_npz(path, graph, None if ids is None else names)
+    elif suffix == ".graphml":
+        write_graphml(path, graph, names)
+    elif suffix == ".gexf":
+        write_gexf(path, graph, names)
+    else:
+        write_edge_table(path, graph, names)
+
+
+def _checked_graph(adjacency: Any) -> sp.csr_matrix:
+    if not sp.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
+        shape = getattr(adjacency, "shape", type(adjacency).__name__)
+        raise InputError(f"adjacency must be a square sparse matrix, got {shape}.")
+    graph = sp.csr_matrix(adjacency, copy=True)
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    if not np.isfinite(graph.data).all() or (graph != graph.T).nnz:
+        raise InputError(
+            "adjacency must be finite and symmetric, got a graph that is not. "
+            "Make it undirected with graph.maximum(graph.T)."
+        )
+    return graph
+
+
+def write_predictions(
+    path: str | Path,
+    ids: Any,
+    labels: Sequence[Any] | np.ndarray,
+    probabilities: Any,
+    classes: Sequence[Any] | np.ndarray,
+) -> None:
+    """Write one line a node: id, predicted label, its probability, and that of every class.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file.
+    ids
+        The nodes' names, or ``None`` for their numbers.
+    labels
+        The predicted class of each node, as it appears in ``classes``.
+    probabilities
+        Nodes x classes, in the order of ``classes``.
+    classes
+        The class names.
+    """
+    table = np.asarray(probabilities, dtype=np.float64)
+    names = [str(name) for name in np.asarray(classes).tolist()]
+    chosen = [str(label) for label in np.asarray(labels).tolist()]
+    nodes = np.arange(len(chosen)) if ids is None else np.asarray(ids)
+    if table.shape != (len(chosen), len(names)) or nodes.shape != (len(chosen),):
+        raise InputError(
+            f"ids, labels and probabilities must have one row for each node and one column for "
+            f"each of the {len(names)} classes, got {nodes.shape}, ({len(chosen)},), {table.shape}."
+        )
+    place = {name: column for column, name in enumerate(names)}
+    strange = next((label for label in chosen if label not in place), None)
+    if strange is not None:
+        raise InputError(f"labels must be among classes, got {shown(strange)}.")
+    header = ["id", "label", "probability", *(f"p({name})" for name in names)]
+    lines = (
+        [str(node), label, f"{row[place[label]]:.6g}", *(f"{p:.6g}" for p in row)]
+        for node, label, row in zip(nodes.tolist(), chosen, table)
+    )
+    write_rows(Path(path), itertools.chain([header], lines))

@@ -1,0 +1,157 @@
+"""One door for every format: ``read_data`` and ``write_data`` go by the name of the file."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_choice
+from glnn.data.arrays import ids_from_text, symmetric_from_pairs
+from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
+from glnn.data.files import shown_path
+from glnn.data.graph_npz import read_graph_npz
+from glnn.data.graphml import read_graphml
+from glnn.data.linqs import (
+    read_linqs,
+    read_linqs_nodes,
+    read_terror_attack,
+    read_terrorists_rel,
+)
+from glnn.data.node_data import NodeData
+from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
+from glnn.data.npz import NpzFile
+from glnn.data.planetoid import read_planetoid
+from glnn.data.rows import TABLE_SUFFIXES, open_table
+from glnn.data.table_out import edges_beside, write_node_table
+from glnn.data.tables import read_table_data
+from glnn.data.xml_out import write_node_graphml
+from glnn.exceptions import InputError
+
+EDGE_LIST_SUFFIXES = (".edges", ".edgelist", ".txt", ".cites")
+READ_SUFFIXES = (
+    ".npz",
+    *TABLE_SUFFIXES,
+    ".graphml",
+    ".content",
+    ".nodes",
+    *EDGE_LIST_SUFFIXES,
+)
+WRITE_SUFFIXES = (".npz", *TABLE_SUFFIXES, ".graphml")
+
+
+def read_data(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    graph: str = DEFAULT_GRAPH,
+    on_unknown: str = "error",
+    encode: str = "error",
+) -> NodeData:
+    """Read a record from a file or folder of any format that glnn knows.
+
+    Parameters
+    ----------
+    path
+        An ``.npz``, ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.content`` or ``.nodes``
+        file, an edge list (``.edges``, ``.edgelist``, ``.txt``, ``.cites``, or a table that
+        begins with source and target), or a folder with the Planetoid or terror files.
+    name
+        Which data set of a Planetoid folder to read.
+    graph
+        Which graph to take where there are several: ``"loc_org"`` for Terror Attack.
+    on_unknown, encode
+        See :func:`glnn.data.tables.read_tables`.
+
+    Returns
+    -------
+    NodeData
+        A graph without features gets the identity matrix as features.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _read_folder(path, name, graph)
+    if path.name.startswith("ind.") and path.name.count(".") >= 2:
+        return read_planetoid(path.parent, name or path.name.split(".")[1])
+    suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), READ_SUFFIXES)
+    if suffix == ".npz":
+        return _read_npz(path, graph)
+    if suffix == ".graphml":
+        return read_graphml(path, encode=encode)
+    if suffix == ".content":
+        return read_linqs(path)
+    if suffix == ".nodes":
+        return _read_nodes(path)
+    if suffix in EDGE_LIST_SUFFIXES or _is_edge_table(path):
+        matrix, ids = read_edge_list(path)
+        return _graph_only(path, matrix, ids_from_text(ids))
+    beside = edges_beside(path)
+    edges = beside if beside.is_file() else None
+    return read_table_data(path, graph_path=edges, on_unknown=on_unknown, encode=encode)
+
+
+def _read_folder(folder: Path, name: str | None, graph: str) -> NodeData:
+    if (folder / "terrorist_attack.nodes").is_file():
+        return read_terror_attack(folder, graph="loc" if graph == DEFAULT_GRAPH else graph)
+    if (folder / "TerroristRel.labels").is_file():
+        return read_terrorists_rel(folder)
+    return read_planetoid(folder, name)
+
+
+def _read_npz(path: Path, graph: str) -> NodeData:
+    with NpzFile(path) as file:
+        alone = "features_shape" not in file and "indptr" in file
+    if not alone:
+        return read_node_npz(path, graph=graph)
+    matrix, ids = read_graph_npz(path)
+    return _graph_only(path, matrix, ids)
+
+
+def _read_nodes(path: Path) -> NodeData:
+    """A ``.nodes`` file with the ``.edges`` and ``.labels`` of the same name, if they are there."""
+    edges, labels = path.with_suffix(".edges"), path.with_suffix(".labels")
+    return read_linqs_nodes(
+        path, edges if edges.is_file() else None, labels if labels.is_file() else None
+    )
+
+
+def _is_edge_table(path: Path) -> bool:
+    first = [cell.strip().lower() for cell in open_table(path).first_row[:2]]
+    return len(first) == 2 and first[0] in SOURCE_NAMES and first[1] in TARGET_NAMES
+
+
+def _graph_only(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None) -> NodeData:
+    n_nodes = graph.shape[0]
+    coo = graph.tocoo()
+    if coo.data.size and not (np.isfinite(coo.data) & (coo.data >= 0)).all():
+        raise InputError(f"weights of {shown_path(path)} must be finite and at least 0.")
+    return NodeData(
+        features=sp.identity(n_nodes, dtype=np.float32, format="csr"),
+        labels=np.full(n_nodes, -1, dtype=np.int64),
+        graph=symmetric_from_pairs(coo.row, coo.col, n_nodes, coo.data.astype(np.float64)),
+        ids=ids,
+        name=path.stem,
+        provenance={"format": "a graph without features"},
+    )
+
+
+def write_data(data: NodeData, path: str | Path) -> None:
+    """Write a record; the suffix of the path decides how.
+
+    Parameters
+    ----------
+    data
+        The record.
+    path
+        ``.npz`` holds everything; ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes, with the
+        edges in a second file beside (``people.csv``, ``people.edges.csv``); ``.graphml`` holds
+        both. All but npz name classes and do not number them, so that the order of the classes
+        is lost, and with it classes without a member.
+    """
+    path = Path(path)
+    suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), WRITE_SUFFIXES)
+    if suffix == ".npz":
+        write_node_npz(data, path)
+    elif suffix == ".graphml":
+        write_node_graphml(data, path)
+    else:
+        write_node_table(data, path)

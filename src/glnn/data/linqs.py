@@ -1,0 +1,196 @@
+"""The formats of the LINQS group: ``.content``/``.cites``, and the terror sets' ``.nodes``."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_choice
+from glnn.data.arrays import canonical_csr, ids_from_text
+from glnn.data.edges import read_edges
+from glnn.data.files import parsing, read_text, shown, shown_path
+from glnn.data.node_data import NodeData
+from glnn.data.tables import encode_labels
+from glnn.exceptions import DataFormatError
+
+ATTACK_GRAPHS = ("loc", "loc_org")
+RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
+MAX_CELLS = 2**31
+
+
+def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -> NodeData:
+    """Read a ``.content`` file and the ``.cites`` file beside it.
+
+    Citations of papers that have no line in the content file are left out, as there are some in
+    the published Citeseer; their number is noted in the provenance.
+
+    Parameters
+    ----------
+    content_path
+        Lines of id, word columns, label.
+    cites_path
+        Lines of two ids; by default the file of the same name with suffix ``.cites``, if any.
+
+    Returns
+    -------
+    NodeData
+        Classes sorted by name; no public split.
+    """
+    content = Path(content_path)
+    beside = content.with_suffix(".cites")
+    cites = Path(cites_path) if cites_path is not None else beside if beside.exists() else None
+    ids, features, label_texts = _read_rows(content)
+    labels, class_names = encode_labels(label_texts)
+    graph, notes = _read_links(cites, ids)
+    return NodeData(
+        features=features,
+        labels=labels,
+        graph=graph,
+        class_names=class_names,
+        ids=ids_from_text(ids),
+        name=content.stem,
+        provenance={"format": "LINQS .content/.cites", **notes},
+    )
+
+
+def read_terror_attack(folder: str | Path, *, graph: str = "loc") -> NodeData:
+    """Read the Terror Attack files of a folder.
+
+    Parameters
+    ----------
+    folder
+        Holds ``terrorist_attack.nodes``, ``.labels`` and the two ``.edges`` files.
+    graph
+        ``"loc"``: attacks in one place; ``"loc_org"``: by one organisation, too.
+    """
+    folder = Path(folder)
+    check_choice("graph", graph, ATTACK_GRAPHS)
+    return read_linqs_nodes(
+        folder / "terrorist_attack.nodes",
+        folder / f"terrorist_attack_{graph}.edges",
+        folder / "terrorist_attack.labels",
+        name="terrorattack",
+    )
+
+
+def read_linqs_nodes(
+    nodes_path: str | Path,
+    edges_path: str | Path | None = None,
+    labels_path: str | Path | None = None,
+    *,
+    name: str | None = None,
+) -> NodeData:
+    """Read ``.nodes`` (id, 0/1 columns, label), ``.edges`` and ``.labels`` (one class a line).
+
+    Of an address the part after ``#`` is the class name. Without a list of classes they are
+    sorted by name.
+    """
+    nodes = Path(nodes_path)
+    ids, features, texts = _read_rows(nodes)
+    texts = [_fragment(text) for text in texts]
+    labels, class_names = encode_labels(texts)
+    if labels_path is not None:
+        class_names = tuple(_fragment(line) for line in _lines(Path(labels_path)))
+        labels = _number(texts, class_names, nodes)
+    graph, notes = _read_links(None if edges_path is None else Path(edges_path), ids)
+    return NodeData(
+        features=features,
+        labels=labels,
+        graph=graph,
+        class_names=class_names,
+        ids=ids_from_text(ids),
+        name=nodes.stem if name is None else name,
+        provenance={"format": "LINQS .nodes/.edges/.labels", **notes},
+    )
+
+
+def read_terrorists_rel(folder: str | Path) -> NodeData:
+    """Read the TerroristRel files of a folder: four ``.nodes`` files, one for each class.
+
+    Each relation is positive in exactly one of the four. Edges that touch one of the 33 ids
+    without features are left out. The ids name people, so they are not kept.
+    """
+    folder = Path(folder)
+    class_names = tuple(_lines(folder / "TerroristRel.labels"))
+    found = {name.lower(): folder / f"TerroristRel_{name}.nodes" for name in RELATIONS}
+    ids, features, _ = _read_rows(found["contact"])
+    labels = np.full(len(ids), -1, dtype=np.int64)
+    for number, class_name in enumerate(class_names):
+        if class_name not in found:
+            raise DataFormatError(f"TerroristRel.labels must list {', '.join(found)}.")
+        path = found[class_name]
+        other_ids, other_features, texts = _read_rows(path)
+        place = {text: row for row, text in enumerate(other_ids)}
+        if place.keys() != set(ids):
+            raise DataFormatError(f"{path.name} must have the ids of the other .nodes files.")
+        rows = [place[text] for text in ids]
+        if (other_features[rows] != features).nnz:
+            raise DataFormatError(f"{path.name} must have the features of the other .nodes files.")
+        positive = np.array([texts[row] == class_name for row in rows])
+        if (labels[positive] >= 0).any():
+            raise DataFormatError(f"{path.name} must give each relation one class, got two.")
+        labels[positive] = number
+    graph, notes = _read_links(folder / "TerroristRel.edges", ids)
+    return NodeData(
+        features=features,
+        labels=labels,
+        graph=graph,
+        class_names=class_names,
+        name="terroristsrel",
+        provenance={"format": "LINQS .nodes/.edges/.labels", **notes},
+    )
+
+
+def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
+    """Ids, numbers and last words of a file with one node a line, separated by tabs or blanks."""
+    lines = _lines(path)
+    with parsing(path, "LINQS"):
+        rows = [line.split("\t") if "\t" in line else line.split() for line in lines]
+        widths = {len(row) for row in rows}
+        if len(widths) != 1 or min(widths) < 3:
+            raise DataFormatError(
+                f"{shown_path(path)} must have an id, numbers and a label on every line, and as "
+                f"many on each, got lines of {sorted(widths)[:4]} words."
+            )
+        if len(rows) * min(widths) > MAX_CELLS:
+            raise DataFormatError(f"{shown_path(path)} must hold at most {MAX_CELLS:,} cells.")
+        numbers = np.array([row[1:-1] for row in rows], dtype=np.float64)
+        if not (np.abs(numbers) < np.finfo(np.float32).max).all():
+            raise DataFormatError(f"{shown_path(path)} must hold finite numbers, got others.")
+        features = canonical_csr("features", sp.csr_matrix(numbers))
+    ids = [row[0] for row in rows]
+    if len(set(ids)) != len(ids):
+        raise DataFormatError(f"{shown_path(path)} must name each id once, got repeated ids.")
+    return ids, features, [row[-1] for row in rows]
+
+
+def _lines(path: Path) -> list[str]:
+    lines = [line.rstrip("\r") for line in read_text(path).split("\n")]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise DataFormatError(f"{shown_path(path)} must hold at least one line, got none.")
+    return lines
+
+
+def _fragment(address: str) -> str:
+    return address.rpartition("#")[2].strip()
+
+
+def _number(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.ndarray:
+    number = {name: k for k, name in enumerate(class_names)}
+    strange = next((text for text in texts if text and text not in number), None)
+    if strange is not None:
+        raise DataFormatError(f"{path.name} must use the listed classes, got {shown(strange)}.")
+    return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
+
+
+def _read_links(path: Path | None, ids: list[str]) -> tuple[sp.csr_matrix | None, dict[str, str]]:
+    """The graph between known ids, and how many lines were left out."""
+    if path is None:
+        return None, {}
+    index = {text: row for row, text in enumerate(ids)}
+    graph, report = read_edges(path, index, on_unknown="drop")
+    if not report.unknown.count:
+        return graph, {}
+    note = f"{report.n_dropped} of {report.n_rows} lines, naming {report.unknown.count} other ids"
+    return graph, {"edges left out": note}
