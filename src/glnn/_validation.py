@@ -37,8 +37,8 @@ def check_number(
     name: str,
     value: object,
     *,
-    low: float = -math.inf,
-    high: float = math.inf,
+    low: float | int = -math.inf,  # both named: the run-time check takes types literally
+    high: float | int = math.inf,
     open_low: bool = False,
 ) -> float:
     """Return ``value`` as a finite float in ``[low, high]`` (``(low, high]`` if ``open_low``)."""

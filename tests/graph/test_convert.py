@@ -1,0 +1,180 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn.exceptions import GraphWarning, InputError
+from glnn.graph import as_adjacency
+
+PATH = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]])
+UNIT_PATH = (PATH > 0).astype(float)
+
+
+def fails(graph, n_nodes, match):
+    with pytest.raises(InputError, match=match) as caught:
+        as_adjacency(graph, n_nodes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.asarray,
+        np.ndarray.tolist,
+        sp.csr_matrix,
+        sp.csc_array,
+        sp.coo_matrix,
+        sp.lil_matrix,
+        lambda m: m.astype(np.float16),
+        lambda m: m.astype(np.int8),
+        lambda m: sp.csr_matrix(m, dtype=np.int64),
+        lambda m: nx.from_numpy_array(m),
+    ],
+    ids=["array", "list", "csr", "csc", "coo", "lil", "half", "int8", "int-csr", "networkx"],
+)
+def test_a_symmetric_matrix_in_any_form_is_kept_as_it_is(convert):
+    found = as_adjacency(convert(PATH), 3)
+    assert np.array_equal(found.toarray(), PATH)
+    assert found.dtype == np.float64
+    assert found.has_canonical_format
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [[[0, 1], [1, 2]], [[0, 1, 1, 2], [1, 0, 2, 1]], [[1, 2], [0, 1]]],
+    ids=["one way", "both ways", "backwards"],
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_an_edge_list_may_name_either_or_both_directions(edges, dtype):
+    assert np.array_equal(as_adjacency(np.array(edges, dtype=dtype), 3).toarray(), UNIT_PATH)
+
+
+def test_an_edge_list_of_two_nodes_is_not_taken_for_a_matrix():
+    pair = [[0.0, 1.0], [1.0, 0.0]]
+    assert as_adjacency(np.array([[0], [1]]), 2).toarray().tolist() == pair
+    assert as_adjacency(np.array([[0.0, 1.0], [1.0, 0.0]]), 2).toarray().tolist() == pair
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [np.empty((2, 0), dtype=int), np.array([[], []]), sp.csr_matrix((4, 4)), np.zeros((4, 4))],
+    ids=["int edges", "float edges", "csr", "dense"],
+)
+def test_a_graph_without_edges_is_a_graph_of_isolated_nodes(nothing):
+    assert as_adjacency(nothing, 4).nnz == 0
+
+
+def test_isolated_nodes_keep_their_empty_rows():
+    assert as_adjacency(np.array([[0], [1]]), 4).sum(1).ravel().tolist() == [[1, 1, 0, 0]]
+
+
+def test_a_graph_of_one_node_is_allowed():
+    assert as_adjacency(np.zeros((1, 1)), 1).shape == (1, 1)
+
+
+def test_stored_zeros_are_not_edges():
+    stored = sp.csr_matrix(([0.0, 0.0], ([0, 1], [1, 0])), shape=(2, 2))
+    assert as_adjacency(stored, 2).nnz == 0
+
+
+def test_entries_stored_twice_are_added_as_scipy_does():
+    twice = sp.coo_matrix(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert as_adjacency(twice, 2).toarray().tolist() == [[0, 3], [3, 0]]
+
+
+def test_the_given_matrix_is_not_changed():
+    loop = sp.csr_matrix((np.array([2.0, 1.0, 2.0]), [1, 0, 0], [0, 2, 3]), shape=(2, 2))
+    before = (loop.data.copy(), loop.indices.copy(), loop.indptr.copy())
+    with pytest.warns(GraphWarning):
+        as_adjacency(loop, 2)
+    assert all(map(np.array_equal, before, (loop.data, loop.indices, loop.indptr)))
+
+
+def test_an_asymmetric_matrix_warns_and_takes_the_larger_of_both_entries():
+    one_way = np.array([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    with pytest.warns(GraphWarning, match=r"not symmetric in 4 entries; the larger"):
+        found = as_adjacency(one_way, 3)
+    assert np.array_equal(found.toarray(), np.maximum(one_way, one_way.T))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [PATH + np.diag([1.0, 0.0, 1.0]), nx.from_numpy_array(PATH + np.diag([1.0, 0.0, 1.0]))],
+    ids=["matrix", "networkx"],
+)
+def test_self_loops_of_a_matrix_warn_and_are_dropped(graph):
+    with pytest.warns(GraphWarning, match="2 self loops; they are dropped"):
+        assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
+
+
+def test_self_loops_of_an_edge_list_warn_and_are_dropped():
+    with pytest.warns(GraphWarning, match="1 self loops; they are dropped"):
+        found = as_adjacency(np.array([[0, 1, 2], [1, 2, 2]]), 3)
+    assert np.array_equal(found.toarray(), UNIT_PATH)
+
+
+def test_an_edge_listed_twice_warns_and_counts_once():
+    with pytest.warns(GraphWarning, match="1 edges more than once; each counts once"):
+        found = as_adjacency(np.array([[0, 0, 1], [1, 1, 2]]), 3)
+    assert np.array_equal(found.toarray(), UNIT_PATH)
+
+
+@pytest.mark.parametrize(
+    ("graph", "match"),
+    [
+        (-PATH, r"at least 0, got -2\. Drop negative edges"),
+        (sp.csr_matrix(-PATH), r"at least 0, got -2\. Drop negative edges"),
+        (PATH * np.nan, "finite weights, got NaN or infinity"),
+        (np.where(PATH == 2, np.inf, PATH), "finite weights, got NaN or infinity"),
+        (PATH[:, :2], r"square, got shape \(3, 2\)\. An edge list must have exactly two rows"),
+        (sp.csr_matrix(PATH[:, :2]), r"square, got shape \(3, 2\)"),
+        (np.zeros((4, 4)), "one row for each of the 3 nodes, got 4"),
+        (sp.csr_matrix((4, 4)), "one row for each of the 3 nodes, got 4"),
+        (np.array([[0, 1], [1, 3]]), r"node numbers in \[0, 3\), got 0 to 3\. Number the nodes"),
+        (np.array([[-1, 1], [1, 2]]), r"node numbers in \[0, 3\), got -1 to 2"),
+        (np.array([[0.0, 1.0], [1.0, 2.0]]), "whole node numbers, got dtype float64"),
+        (np.array([[True, False], [True, True]]), "whole node numbers, got dtype bool"),
+        (PATH.astype(complex), "got dtype complex128"),
+        (sp.csr_matrix(PATH.astype(complex)), "real weights, got dtype complex128"),
+        (PATH.astype(str), "2 x E array of node numbers or a networkx graph, got dtype <U"),
+        (PATH.astype(object), "got dtype object"),
+        ([[0, 1], [1]], "rows all have the same length"),
+        (np.zeros(3), r"got dtype float64 and shape \(3,\)"),
+        (np.zeros((3, 3, 1)), r"shape \(3, 3, 1\)"),
+        (sp.coo_array(np.zeros(3)), r"got dtype float64 and shape \(3,\)"),
+        ("cora", "got dtype <U4"),
+        (None, "got dtype object"),
+        (nx.path_graph(4), "one node for each of the 3 rows of the features, got 4"),
+        (nx.Graph([(0, 1, {"weight": "a"}), (1, 2)]), "edge weights that are numbers"),
+        (nx.Graph([(0, 1, {"weight": -1.0}), (1, 2)]), "at least 0, got -1"),
+    ],
+    ids=lambda value: "" if not isinstance(value, str) else value[:40],
+)
+def test_a_bad_graph_is_refused_in_one_line(graph, match):
+    fails(graph, 3, match)
+
+
+def test_networkx_nodes_with_numbers_are_taken_in_the_order_of_their_numbers():
+    graph = nx.Graph([(2, 1), (1, 0)])  # listed 2, 1, 0
+    graph[2][1]["weight"] = 2.0
+    assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
+
+
+def test_networkx_nodes_with_other_names_are_taken_in_the_order_the_graph_lists_them():
+    graph = nx.Graph()
+    graph.add_nodes_from("zyx")
+    graph.add_weighted_edges_from([("y", "x", 2.0), ("z", "y", 1.0)])
+    assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
+
+
+def test_a_directed_networkx_graph_warns_and_is_made_symmetric():
+    with pytest.warns(GraphWarning, match="not symmetric in 4 entries"):
+        found = as_adjacency(nx.DiGraph([(0, 1), (1, 2)]), 3)
+    assert np.array_equal(found.toarray(), UNIT_PATH)
+
+
+def test_a_class_derived_from_a_networkx_graph_is_a_networkx_graph():
+    class OwnGraph(nx.Graph):
+        pass
+
+    assert np.array_equal(as_adjacency(OwnGraph([(0, 1), (1, 2)]), 3).toarray(), UNIT_PATH)

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn.exceptions import InputError
+from glnn.graph import PRIORS, prior_graph
+from glnn.graph.prior import normalized, pagerank
+
+PATH_AND_HERMIT = np.array(
+    [
+        [0.0, 2.0, 0.0, 0.0],
+        [2.0, 0.0, 0.5, 0.0],
+        [0.0, 0.5, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0],  # an isolated node
+    ]
+)
+
+
+@pytest.fixture
+def adjacency():
+    return sp.csr_matrix(PATH_AND_HERMIT)
+
+
+def dense_normalized(matrix):
+    degree = matrix.sum(1)
+    scale = np.where(degree > 0, 1 / np.sqrt(np.where(degree > 0, degree, 1)), 0)
+    return scale[:, None] * matrix * scale
+
+
+def test_binary_gives_every_edge_weight_one(adjacency):
+    assert np.array_equal(prior_graph(adjacency, "binary").toarray(), PATH_AND_HERMIT > 0)
+
+
+def test_symmetric_is_the_dense_formula(adjacency):
+    found = prior_graph(adjacency, "symmetric").toarray()
+    np.testing.assert_allclose(found, dense_normalized(PATH_AND_HERMIT), rtol=1e-14)
+
+
+def test_symmetric_leaves_the_row_of_an_isolated_node_empty(adjacency):
+    assert not prior_graph(adjacency, "symmetric").toarray()[3].any()
+
+
+def test_renormalized_is_the_dense_formula_with_loops(adjacency):
+    found = prior_graph(adjacency, "renormalized").toarray()
+    np.testing.assert_allclose(found, dense_normalized(PATH_AND_HERMIT + np.eye(4)), rtol=1e-14)
+
+
+def test_renormalized_and_pagerank_keep_the_loop_of_an_isolated_node(adjacency):
+    for kind in ("renormalized", "pagerank"):
+        row = prior_graph(adjacency, kind).toarray()[3]
+        np.testing.assert_allclose(row, [0, 0, 0, 1], rtol=1e-14)
+
+
+def test_the_square_roots_of_the_degrees_are_an_eigenvector_of_the_normalised_graph(adjacency):
+    degree = PATH_AND_HERMIT.sum(1)
+    np.testing.assert_allclose(normalized(adjacency) @ np.sqrt(degree), np.sqrt(degree))
+
+
+def ring_with_chords(n_nodes=9):
+    matrix = np.zeros((n_nodes, n_nodes))
+    for i in range(n_nodes):
+        for step, weight in ((1, 1.0), (2, 0.3 + 0.1 * i)):
+            matrix[i, (i + step) % n_nodes] = matrix[(i + step) % n_nodes, i] = weight
+    return matrix
+
+
+@pytest.mark.parametrize("teleport", [0.15, 0.5])
+def test_pagerank_is_the_dense_inverse_where_every_entry_is_kept(teleport):
+    matrix = ring_with_chords()
+    step = dense_normalized(matrix + np.eye(len(matrix)))
+    inverse = teleport * np.linalg.inv(np.eye(len(matrix)) - (1 - teleport) * step)
+    found = pagerank(sp.csr_matrix(matrix), teleport=teleport, n_keep=100, n_steps=200)
+    np.testing.assert_allclose(found.toarray(), dense_normalized(inverse), atol=2e-4)
+
+
+def test_pagerank_of_few_steps_is_the_truncated_series():
+    matrix = ring_with_chords()
+    step = dense_normalized(matrix + np.eye(len(matrix)))
+    series = sum(0.15 * 0.85**k * np.linalg.matrix_power(step, k) for k in range(4))
+    found = pagerank(sp.csr_matrix(matrix), n_keep=100, n_steps=3)
+    np.testing.assert_allclose(found.toarray(), dense_normalized(series), rtol=1e-12)
+
+
+def test_pagerank_keeps_the_largest_entries_of_each_row_and_their_mirror_images():
+    matrix = ring_with_chords()
+    whole = dense_normalized(matrix + np.eye(len(matrix)))
+    series = 0.15 * np.eye(len(matrix)) + 0.15 * 0.85 * whole
+    cut = np.where(series >= np.sort(series, axis=1)[:, -2:-1], series, 0)
+    found = pagerank(sp.csr_matrix(matrix), n_keep=2, n_steps=1).toarray()
+    np.testing.assert_allclose(found, dense_normalized((cut + cut.T) / 2), rtol=1e-12)
+
+
+def test_pagerank_with_a_teleport_of_one_stays_at_home(adjacency):
+    np.testing.assert_array_equal(pagerank(adjacency, teleport=1.0).toarray(), np.eye(4))
+
+
+@pytest.mark.parametrize("teleport", [0.0, -0.1, 1.5, float("nan")])
+def test_a_teleport_outside_zero_to_one_is_refused_in_one_line(adjacency, teleport):
+    with pytest.raises(InputError, match=r"^teleport must be finite, greater than 0"):
+        pagerank(adjacency, teleport=teleport)
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_every_prior_is_symmetric_non_negative_and_sorted(kind):
+    result = prior_graph(sp.csr_matrix(ring_with_chords()), kind)
+    np.testing.assert_allclose(result.toarray(), result.toarray().T, rtol=1e-14)
+    assert result.data.min() >= 0
+    assert result.dtype == np.float64
+    assert result.has_sorted_indices
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_a_graph_of_one_node_or_no_edge_has_a_prior(kind):
+    for n_nodes in (1, 3):
+        found = prior_graph(sp.csr_matrix((n_nodes, n_nodes)), kind).toarray()
+        loops = kind in ("renormalized", "pagerank")
+        np.testing.assert_allclose(found, loops * np.eye(n_nodes), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_no_prior_changes_the_graph_it_is_made_from(kind):
+    unsorted = sp.csr_matrix(
+        (np.array([2.0, 1, 1, 3, 3, 2]), np.array([2, 1, 0, 2, 1, 0]), np.array([0, 2, 4, 6])),
+        shape=(3, 3),
+    )
+    before = unsorted.toarray()
+    prior_graph(unsorted, kind)
+    assert np.array_equal(unsorted.toarray(), before)
+
+
+def test_an_unknown_prior_is_refused_with_the_one_probably_meant(adjacency):
+    with pytest.raises(InputError, match="Did you mean 'pagerank'"):
+        prior_graph(adjacency, "page_rank")
