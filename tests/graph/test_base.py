@@ -1,12 +1,17 @@
 import pytest
 import torch
 
-from glnn.graph import Adjacency, DenseAdjacency
+from glnn.graph import Adjacency, DenseAdjacency, GraphOperator
 
 
-def test_the_contract_alone_is_not_a_storage():
+@pytest.mark.parametrize("contract", [Adjacency, GraphOperator])
+def test_a_contract_alone_is_not_a_graph(contract):
     with pytest.raises(TypeError, match="abstract"):
-        Adjacency()
+        contract()
+
+
+def test_every_storage_is_what_a_network_needs_of_a_graph():
+    assert issubclass(Adjacency, GraphOperator)
 
 
 def test_row_sums_and_trace_follow_from_product_and_entries(rng):

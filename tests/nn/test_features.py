@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from glnn.nn import Features
+
+
+@pytest.fixture
+def matrix():
+    return sp.random(12, 7, 0.2, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+
+
+def in_double(matrix):
+    return Features.of(matrix, dtype=torch.float64)
+
+
+def is_sparse(x):
+    return x.values.ndim == 1
+
+
+def test_few_stored_entries_stay_sparse_and_many_become_dense(matrix):
+    assert is_sparse(Features.of(matrix))
+    assert not is_sparse(Features.of(matrix.toarray()))
+    assert not is_sparse(Features.of(sp.csr_matrix(np.ones((3, 3)))))
+
+
+def test_sparse_and_dense_features_have_the_same_product_and_the_same_gradient(matrix, rng):
+    found = []
+    for given in (matrix, matrix.toarray()):
+        weight = torch.randn(7, 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        product = Features.of(given) @ weight
+        product.pow(3).sum().backward()
+        found.append((product.detach(), weight.grad))
+    assert_close(found[0], found[1])
+    assert_close(found[0][0], torch.from_numpy(matrix.toarray()) @ weight.detach())
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
+def test_the_gradient_to_the_weights_agrees_with_finite_differences(matrix, dense, rng):
+    x = in_double(matrix.toarray() if dense else matrix)
+    weight = torch.randn(7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda w: x @ w, (weight,))
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
+def test_the_gradient_after_dropout_is_that_of_the_values_that_were_kept(matrix, dense, rng):
+    x = in_double(matrix.toarray() if dense else matrix).dropped(0.5, rng)
+    weight = torch.randn(7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda w: x @ w, (weight,))
+
+
+@pytest.mark.parametrize("kind", [sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.lil_matrix])
+def test_any_scipy_format_gives_the_same_product(matrix, kind):
+    weight = torch.eye(7)
+    assert_close(Features.of(kind(matrix)) @ weight, torch.from_numpy(matrix.toarray()))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, bool, np.float64])
+def test_values_become_single_precision(dtype):
+    for given in (np.eye(4, dtype=dtype), sp.csr_matrix(np.eye(4, dtype=dtype))):
+        x = Features.of(given)
+        assert x.values.dtype == torch.float32
+        assert torch.equal(x @ torch.eye(4), torch.eye(4))
+
+
+def test_dropout_touches_stored_values_only(matrix, rng):
+    x = Features.of(matrix)
+    out = x.dropped(0.5, rng)
+    assert len(out.values) == matrix.nnz
+    empty = torch.from_numpy(matrix.toarray()) == 0
+    assert not (out @ torch.eye(7))[empty].any()
+    kept = out.values != 0
+    assert_close(out.values[kept], 2 * x.values[kept])
+
+
+def test_dropout_keeps_the_expected_product(matrix, rng):
+    x, weight = Features.of(matrix), torch.ones(7, 1)
+    draws = torch.stack([x.dropped(0.5, rng) @ weight for _ in range(2000)])
+    deviation = (torch.from_numpy(matrix.toarray()).square().sum(1, keepdim=True) / 2000).sqrt()
+    assert ((draws.mean(0) - x @ weight).abs() <= 4.5 * deviation + 1e-6).all()
+
+
+def test_dropout_leaves_the_features_themselves_as_they_were(matrix, rng):
+    x = Features.of(matrix)
+    before = x.values.clone()
+    x.dropped(0.9, rng)
+    assert torch.equal(x.values, before)
+
+
+def test_a_row_without_features_multiplies_to_zero():
+    x = Features.of(sp.csr_matrix(np.array([[0, 0, 0, 0], [0, 2, 0, 0]])))
+    assert (x @ torch.ones(4, 1)).tolist() == [[0.0], [2.0]]
+
+
+def test_the_given_matrix_keeps_its_values_when_its_columns_are_unsorted():
+    given = sp.csr_matrix((np.array([1, 2]), np.array([5, 0]), np.array([0, 2])), shape=(1, 6))
+    assert Features.of(given).values.tolist() == [2.0, 1.0]
+    assert given.toarray().tolist() == [[2, 0, 0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
+def test_read_only_input_as_joblib_hands_it_to_workers_is_taken(matrix, dense):
+    if dense:
+        given = matrix.toarray()
+        given.flags.writeable = False
+    else:
+        given = matrix
+        for array in (given.data, given.indices, given.indptr):
+            array.flags.writeable = False
+    assert_close(Features.of(given) @ torch.eye(7), torch.from_numpy(matrix.toarray()))
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
+def test_changing_the_matrix_afterwards_does_not_change_the_features(matrix, dense):
+    given = matrix.toarray() if dense else matrix
+    x = Features.of(given)
+    before = x.values.clone()
+    stored = given if dense else given.data
+    stored[:] = 7
+    assert torch.equal(x.values, before)

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
+from glnn.nn import GCN, Features, GraphConvolution
+
+N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
+
+
+@pytest.fixture
+def x():
+    return sp.random(N_NODES, N_FEATURES, 0.3, format="csr", rng=np.random.default_rng(0))
+
+
+@pytest.fixture
+def adj_hat():
+    ring = np.roll(np.eye(N_NODES), 1, axis=1)
+    matrix = prior_graph(sp.csr_matrix(ring + ring.T), "renormalized")
+    return SparseAdjacency.from_scipy(matrix, dtype=torch.float32)
+
+
+@pytest.fixture
+def net(rng):
+    net = GCN(N_FEATURES, N_CLASSES, n_hidden=5, dropout=0.5, generator=rng)
+    with torch.no_grad():  # the biases start at zero, where a wrong sign would not show
+        for bias in (net.first.bias, net.second.bias):
+            bias.copy_(torch.randn(len(bias), generator=rng))
+    return net
+
+
+def by_formula(net, a, x):
+    hidden = torch.relu(a @ x @ net.first.weight + net.first.bias)
+    return a @ hidden @ net.second.weight + net.second.bias
+
+
+def test_the_network_is_the_papers_formula(net, adj_hat, x):
+    dense_x = torch.from_numpy(x.toarray()).float()
+    found = net(adj_hat, Features.of(x))
+    assert_close(found, by_formula(net, adj_hat.to_dense(), dense_x))
+
+
+def test_every_storage_of_graph_and_features_gives_the_same_logits_and_gradients(net, adj_hat, x):
+    found = []
+    for adj in (adj_hat, DenseAdjacency(adj_hat.to_dense())):
+        for features in (Features.of(x), Features.of(x.toarray())):
+            logits = net(adj, features)
+            grads = torch.autograd.grad(logits.square().sum(), list(net.parameters()))
+            found.append((logits, *grads))
+    for other in found[1:]:
+        assert_close(found[0], other)
+
+
+def test_a_convolution_takes_plain_signals_too(adj_hat, rng):
+    layer = GraphConvolution(4, 2, generator=rng)
+    x = torch.randn(N_NODES, 4, generator=rng)
+    assert_close(layer(adj_hat, x), layer(adj_hat, Features(x.shape, x)))
+
+
+def test_the_gradients_agree_with_finite_differences_down_to_the_graph(net, adj_hat, x):
+    net = net.double()
+    features = Features.of(x.toarray())
+    features = Features(features.shape, features.values.double())
+    values = adj_hat.values().double().requires_grad_()
+    names, parameters = zip(*net.named_parameters(), strict=True)
+    adj = SparseAdjacency(N_NODES, adj_hat.rows(), adj_hat.columns(), values)
+
+    def logits(values, *parameters):
+        given = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(net, given, (adj.with_values(values), features))
+
+    assert gradcheck(logits, (values, *parameters))
+
+
+def test_only_a_generator_switches_dropout_on(net, adj_hat, x, rng):
+    features = Features.of(x)
+    assert torch.equal(net(adj_hat, features), net(adj_hat, features))
+    assert not torch.equal(net(adj_hat, features), net(adj_hat, features, rng))
+
+
+def test_views_are_passes_with_successive_dropout(net, adj_hat, x):
+    features = Features.of(x)
+    views = net.views(adj_hat, features, 3, torch.Generator().manual_seed(5))
+    noise = torch.Generator().manual_seed(5)
+    for view in views:
+        assert torch.equal(view, net(adj_hat, features, noise))
+    assert not torch.equal(views[0], views[1])
+
+
+def test_the_first_parameters_come_from_the_generator_alone():
+    def build(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return GCN(4, 2, n_hidden=3, dropout=0.0, generator=generator).state_dict()
+
+    torch.manual_seed(0)
+    once = build(1)
+    torch.manual_seed(99)
+    assert all(torch.equal(once[name], value) for name, value in build(1).items())
+    assert not torch.equal(once["first.weight"], build(2)["first.weight"])
+
+
+def test_an_isolated_node_gets_the_biases_answer(net, x):
+    nothing = SparseAdjacency.from_scipy(sp.csr_matrix((N_NODES, N_NODES)), dtype=torch.float32)
+    assert_close(net(nothing, Features.of(x)), net.second.bias.expand(N_NODES, -1))

@@ -1,0 +1,224 @@
+"""The losses against numpy, their gates, and their gradients with the targets held fixed."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from glnn.graph import DenseAdjacency, SparseAdjacency
+from glnn.nn.losses import (
+    confident,
+    consistency,
+    cross_entropy,
+    sharpened,
+    smoothness_of_predictions,
+)
+
+N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
+TEMPERATURE, GATE = 0.5, 1.65
+
+
+@pytest.fixture
+def logits(rng):
+    return 2 * torch.randn(N_VIEWS, N_NODES, N_CLASSES, generator=rng, dtype=torch.float64)
+
+
+@pytest.fixture
+def views(logits):
+    return logits.softmax(-1)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def adj(request):
+    """A path of four nodes with weights 1, 2, 3, and an isolated node."""
+    rows, columns = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 3])
+    values = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    sparse = SparseAdjacency(N_NODES, rows, columns, values)
+    return sparse if request.param == "sparse" else DenseAdjacency(sparse.to_dense())
+
+
+@pytest.fixture
+def inverse_degree(adj):
+    degree = adj.row_sums()
+    return torch.where(degree > 0, 1 / degree, 0.0)
+
+
+@pytest.fixture
+def known():
+    """Node 1 is known to be of class 2."""
+    one_hot = torch.zeros(N_NODES, N_CLASSES, dtype=torch.float64)
+    one_hot[1, 2] = 1
+    return one_hot
+
+
+def numpy_sharpened(p, temperature):
+    powered = p ** (1 / temperature)
+    return powered / powered.sum(-1, keepdims=True)
+
+
+def numpy_gated_distance(views, target, weight):
+    total = 0.0
+    for view in views:
+        for i in range(len(target)):
+            total += weight[i] * ((view[i] - target[i]) ** 2).sum()
+    return total / (len(views) * len(target))
+
+
+def numpy_around(adj, views, known):
+    mean = np.where(known.sum(1, keepdims=True) > 0, known, views.mean(0))
+    matrix = adj.to_dense().numpy()
+    degree = matrix.sum(1, keepdims=True)
+    return (matrix @ mean) / np.where(degree > 0, degree, 1)
+
+
+def test_cross_entropy_is_the_mean_over_views_and_labelled_nodes(logits):
+    nodes, labels = torch.tensor([3, 0]), torch.tensor([2, 1])
+    p = np.exp(logits.numpy()) / np.exp(logits.numpy()).sum(-1, keepdims=True)
+    expected = np.mean([-np.log(p[v, i, y]) for v in range(N_VIEWS) for i, y in [(3, 2), (0, 1)]])
+    assert_close(cross_entropy(logits, nodes, labels).item(), expected)
+
+
+def test_the_gradient_of_cross_entropy_agrees_with_finite_differences(logits):
+    nodes, labels = torch.tensor([3, 0]), torch.tensor([2, 1])
+    assert gradcheck(lambda z: cross_entropy(z, nodes, labels), (logits.requires_grad_(),))
+
+
+def test_cross_entropy_sends_nothing_to_nodes_without_a_label(logits):
+    cross_entropy(logits.requires_grad_(), torch.tensor([1]), torch.tensor([0])).backward()
+    assert not logits.grad[:, [0, 2, 3, 4]].any()
+    assert logits.grad[:, 1].all()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.5, 1.0, 4.0])
+def test_sharpening_is_the_power_made_to_sum_to_one(views, temperature):
+    found = sharpened(views[0], temperature)
+    assert_close(found, torch.from_numpy(numpy_sharpened(views[0].numpy(), temperature)))
+
+
+def test_sharpening_at_temperature_one_changes_nothing(views):
+    assert_close(sharpened(views[0], 1.0), views[0])
+
+
+def test_sharpening_at_low_temperature_ends_in_the_most_likely_class(views):
+    one_hot = torch.nn.functional.one_hot(views[0].argmax(-1), N_CLASSES).double()
+    assert_close(sharpened(views[0], 1e-3), one_hot)
+
+
+def test_sharpening_at_high_temperature_ends_in_chance(views):
+    chance = torch.full_like(views[0], 1 / N_CLASSES)
+    assert_close(sharpened(views[0], 1e6), chance, atol=1e-4, rtol=0)
+
+
+def test_sharpening_keeps_ties(rng):
+    assert_close(sharpened(torch.tensor([[0.4, 0.4, 0.2]]), 1e-3), torch.tensor([[0.5, 0.5, 0.0]]))
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 0.1, 0.25, 0.3, 0.5])
+@pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.34, 0.33, 0.33]])
+def test_sharpening_is_finite_and_sums_to_one_in_single_precision(temperature, row):
+    found = sharpened(torch.tensor([row]), temperature)
+    assert_close(found.sum(), torch.tensor(1.0))
+
+
+def test_a_node_is_confident_above_its_multiple_of_chance():
+    p = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.51, 0.49, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    assert confident(p, 2.0).tolist() == [False, True, False]
+    assert confident(p, 0.0).tolist() == [True, True, False]
+
+
+def test_consistency_is_the_gated_distance_to_the_sharpened_mean(views):
+    p = views.numpy()
+    mean = p.mean(0)
+    weight = mean.max(1) > GATE / N_CLASSES
+    assert 0 < weight.sum() < N_NODES  # the case shows both sides of the gate
+    expected = numpy_gated_distance(p, numpy_sharpened(mean, TEMPERATURE), weight)
+    assert_close(consistency(views, TEMPERATURE, GATE).item(), expected)
+
+
+def test_smoothness_is_the_gated_distance_to_the_sharpened_neighbourhood(
+    adj, inverse_degree, views, known
+):
+    around = numpy_around(adj, views.numpy(), known.numpy())
+    weight = around.max(1) > GATE / N_CLASSES
+    assert 0 < weight.sum() < N_NODES - 1
+    target = numpy_sharpened(np.maximum(around, 1e-12), TEMPERATURE)
+    expected = numpy_gated_distance(views.numpy(), target, weight)
+    found = smoothness_of_predictions(adj, inverse_degree, views, known, TEMPERATURE, GATE)
+    assert_close(found.item(), expected)
+
+
+def test_the_gradient_of_consistency_is_that_with_the_target_held_fixed(views):
+    mean = views.mean(0)
+    target = torch.from_numpy(numpy_sharpened(mean.numpy(), TEMPERATURE))
+    weight = (mean.amax(-1) > GATE / N_CLASSES).double()
+
+    def held_fixed(p):
+        return (weight * (p - target).square().sum(-1).mean(0)).mean()
+
+    p = views.clone().requires_grad_()
+    assert gradcheck(held_fixed, (p,))
+    (ours,) = torch.autograd.grad(consistency(p, TEMPERATURE, GATE), p)
+    (fixed,) = torch.autograd.grad(held_fixed(p), p)
+    assert_close(ours, fixed)
+
+
+def test_the_gradient_of_smoothness_is_that_with_the_target_held_fixed(
+    adj, inverse_degree, views, known
+):
+    around = torch.from_numpy(numpy_around(adj, views.numpy(), known.numpy()))
+    target = torch.from_numpy(numpy_sharpened(np.maximum(around.numpy(), 1e-12), TEMPERATURE))
+    weight = (around.amax(-1) > GATE / N_CLASSES).double()
+
+    def held_fixed(p):
+        return (weight * (p - target).square().sum(-1).mean(0)).mean()
+
+    p = views.clone().requires_grad_()
+    assert gradcheck(held_fixed, (p,))
+    loss = smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, GATE)
+    (ours,) = torch.autograd.grad(loss, p)
+    (fixed,) = torch.autograd.grad(held_fixed(p), p)
+    assert_close(ours, fixed)
+
+
+def test_nothing_flows_where_the_views_are_not_confident(views):
+    mean = views.mean(0)
+    p = views.clone().requires_grad_()
+    consistency(p, TEMPERATURE, GATE).backward()
+    flows = p.grad.abs().sum((0, 2)) > 0
+    assert torch.equal(flows, mean.amax(-1) > GATE / N_CLASSES)
+
+
+def test_nothing_flows_where_the_neighbourhood_is_not_confident(adj, inverse_degree, views, known):
+    around = torch.from_numpy(numpy_around(adj, views.numpy(), known.numpy()))
+    p = views.clone().requires_grad_()
+    smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, GATE).backward()
+    flows = p.grad.abs().sum((0, 2)) > 0
+    assert torch.equal(flows, around.amax(-1) > GATE / N_CLASSES)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_an_isolated_node_takes_no_part_at_any_temperature(temperature, dtype):
+    lonely = DenseAdjacency(torch.zeros(2, 2, dtype=dtype))
+    p = torch.full((1, 2, 3), 1 / 3, dtype=dtype, requires_grad=True)
+    known = torch.zeros(2, 3, dtype=dtype)
+    none = torch.zeros(2, dtype=dtype)
+    loss = smoothness_of_predictions(lonely, none, p, known, temperature, 0.0)
+    loss.backward()
+    assert loss == 0
+    assert not p.grad.any()
+
+
+def test_agreeing_views_of_certain_nodes_cost_nothing():
+    certain = torch.eye(3, dtype=torch.float64).expand(2, 3, 3)
+    assert_close(consistency(certain, 0.5, 2.0), torch.tensor(0.0, dtype=torch.float64))
+
+
+def test_a_known_label_stands_in_for_the_prediction_of_its_node(adj, inverse_degree, known):
+    """Nodes 0 and 2 see the label of node 1, not its prediction of class 0."""
+    views = torch.full((1, N_NODES, N_CLASSES), 1 / 3, dtype=torch.float64)
+    views[0, 1] = torch.tensor([1.0, 0.0, 0.0])
+    p = views.requires_grad_()
+    smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, 2.0).backward()
+    assert p.grad[0, 0, 2] < 0 < p.grad[0, 0, 0]  # a step down the gradient raises class 2

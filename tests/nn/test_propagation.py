@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
+from glnn.nn import Features, PropagationNet
+from glnn.nn.propagation import mean_of_powers, personalized_pagerank
+
+N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
+
+
+@pytest.fixture
+def x():
+    return sp.random(N_NODES, N_FEATURES, 0.3, format="csr", rng=np.random.default_rng(0))
+
+
+@pytest.fixture
+def sparse():
+    path = np.diag(np.arange(1.0, N_NODES), 1)
+    matrix = prior_graph(sp.csr_matrix(path + path.T), "renormalized")
+    return SparseAdjacency.from_scipy(matrix)
+
+
+@pytest.fixture(params=["sparse", "dense"])
+def adj_hat(request, sparse):
+    return sparse if request.param == "sparse" else DenseAdjacency(sparse.to_dense())
+
+
+def single(adj):
+    return SparseAdjacency(adj.n_nodes, adj.rows(), adj.columns(), adj.values().float())
+
+
+def build(rng, *, dropout=0.0, drop_node=0.0, n_steps=3):
+    net = PropagationNet(
+        N_FEATURES,
+        N_CLASSES,
+        n_hidden=4,
+        dropout=dropout,
+        drop_node=drop_node,
+        n_steps=n_steps,
+        generator=rng,
+    )
+    with torch.no_grad():
+        for bias in (net.first_bias, net.second_bias):
+            bias.copy_(torch.randn(len(bias), generator=rng))
+    return net
+
+
+def spread_matrix(a, n_steps):
+    powers = [torch.linalg.matrix_power(a, k) for k in range(n_steps + 1)]
+    return torch.stack(powers).mean(0)
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 4])
+def test_mean_of_powers_is_the_mean_of_dense_powers(adj_hat, n_steps, rng):
+    x = torch.randn(N_NODES, 2, generator=rng, dtype=torch.float64)
+    expected = spread_matrix(adj_hat.to_dense(), n_steps) @ x
+    assert_close(mean_of_powers(adj_hat, x, n_steps), expected)
+
+
+def test_pagerank_of_many_steps_is_the_dense_inverse(adj_hat, rng):
+    x = torch.randn(N_NODES, 2, generator=rng, dtype=torch.float64)
+    identity = torch.eye(N_NODES, dtype=torch.float64)
+    inverse = 0.2 * torch.linalg.inv(identity - 0.8 * adj_hat.to_dense())
+    assert_close(personalized_pagerank(adj_hat, x, 200, 0.2), inverse @ x)
+
+
+def test_pagerank_that_always_teleports_or_never_steps_stays_at_home(adj_hat, rng):
+    x = torch.randn(N_NODES, 2, generator=rng, dtype=torch.float64)
+    assert torch.equal(personalized_pagerank(adj_hat, x, 5, 1.0), x)
+    assert torch.equal(personalized_pagerank(adj_hat, x, 0, 0.1), x)
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [lambda a, x: mean_of_powers(a, x, 3), lambda a, x: personalized_pagerank(a, x, 3, 0.2)],
+    ids=["mean of powers", "pagerank"],
+)
+def test_the_gradients_of_spreading_agree_with_finite_differences(sparse, spread, rng):
+    x = torch.randn(N_NODES, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    values = sparse.values().clone().requires_grad_()
+    assert gradcheck(lambda v, x: spread(sparse.with_values(v), x), (values, x))
+
+
+def test_spreading_after_the_linear_map_equals_spreading_the_features(sparse, x, rng):
+    net, adj_hat = build(rng), single(sparse)
+    spread_x = mean_of_powers(adj_hat, torch.from_numpy(x.toarray()).float(), net.n_steps)
+    hidden = torch.relu(spread_x @ net.first + net.first_bias)
+    expected = hidden @ net.second + net.second_bias
+    assert_close(net(adj_hat, Features.of(x)), expected)
+
+
+def test_every_storage_of_graph_and_features_gives_the_same_logits_and_gradients(sparse, x, rng):
+    net, adj_hat, found = build(rng), single(sparse), []
+    for adj in (adj_hat, DenseAdjacency(adj_hat.to_dense())):
+        for features in (Features.of(x), Features.of(x.toarray())):
+            logits = net(adj, features)
+            grads = torch.autograd.grad(logits.square().sum(), list(net.parameters()))
+            found.append((logits, *grads))
+    for other in found[1:]:
+        assert_close(found[0], other)
+
+
+def test_views_without_dropout_are_the_plain_answer(sparse, x, rng):
+    net, adj_hat, features = build(rng), single(sparse), Features.of(x)
+    plain = net(adj_hat, features)
+    for view in net.views(adj_hat, features, 3, rng):
+        assert_close(view, plain)
+
+
+def test_views_spread_together_equal_views_spread_one_by_one(sparse, x, rng):
+    net, adj_hat, features = build(rng, drop_node=0.5), single(sparse), Features.of(x)
+    together = net.views(adj_hat, features, 3, torch.Generator().manual_seed(7))
+    noise = torch.Generator().manual_seed(7)
+    for view in together:
+        assert_close(view, net.views(adj_hat, features, 1, noise)[0])
+    assert not torch.equal(together[0], together[1])
+
+
+def test_drop_node_drops_whole_rows_and_rescales_the_others(x, rng):
+    net = build(rng, drop_node=0.5, n_steps=0)
+    nothing = SparseAdjacency.from_scipy(sp.csr_matrix((N_NODES, N_NODES)), dtype=torch.float32)
+    features = Features.of(x)
+    dropped = torch.relu(net.first_bias) @ net.second + net.second_bias
+    kept = torch.relu(2 * (features @ net.first) + net.first_bias) @ net.second + net.second_bias
+    view = net.views(nothing, features, 1, rng)[0]
+    is_dropped = torch.isclose(view, dropped).all(1)
+    assert (is_dropped | torch.isclose(view, kept).all(1)).all()
+    assert 0 < is_dropped.sum() < N_NODES
+
+
+def test_the_same_generator_state_gives_the_same_views(sparse, x, rng):
+    net, adj_hat = build(rng, dropout=0.5, drop_node=0.5), single(sparse)
+    first, second = (
+        net.views(adj_hat, Features.of(x), 2, torch.Generator().manual_seed(1)) for _ in range(2)
+    )
+    assert torch.equal(first, second)
