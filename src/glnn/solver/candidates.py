@@ -1,0 +1,155 @@
+"""Which pairs are looked at first: the most similar ones of every node."""
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from glnn._validation import check_choice, check_integer
+from glnn.exceptions import MissingDependencyError
+from glnn.solver.implicit import BLOCK_BYTES, Factor, Matrix, dense_rows, tile_size, times
+
+SEARCHES = ("auto", "exact", "faiss")
+_FAISS_FROM = 200_000  # nodes from which the exact search takes minutes
+_FAISS_WIDTH = 4096  # columns up to which a dense float32 copy is sensible
+
+
+def nearest(
+    signal: Matrix,
+    k: int,
+    *,
+    queries: Matrix | None = None,
+    search: str = "auto",
+    block_bytes: int = BLOCK_BYTES,
+    device: str = "cpu",
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return pairs (i, j): the ``k`` rows j with the largest positive :math:`s_i \cdot s_j`.
+
+    Parameters
+    ----------
+    signal
+        Signal rows, dense or CSR. Rows of length one make the product the cosine.
+    k
+        Neighbours of each row; fewer come where fewer rows have a positive product.
+    queries
+        Rows to find neighbours for among the rows of ``signal``; by default the rows of
+        ``signal`` themselves, each without itself.
+    search
+        ``exact`` compares all rows in blocks; ``faiss`` uses an inverted index (approximate);
+        ``auto`` takes ``faiss`` for very many rows if it is installed.
+
+    Examples
+    --------
+    >>> nearest(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), 1)
+    (array([0, 1, 2]), array([1, 0, 1]))
+    """
+    check_choice("search", search, SEARCHES)
+    n_nodes = signal.shape[0]
+    k = min(check_integer("k", k, low=0), n_nodes - (queries is None))
+    if k <= 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if search == "faiss" or (search == "auto" and _prefers_faiss(signal)):
+        found, score = _faiss(signal, queries, k)
+    else:
+        found, score = _exact(signal, queries, k, block_bytes, device)
+    rows = np.repeat(np.arange(len(found), dtype=np.int64), found.shape[1])
+    kept = (score > 0).ravel()
+    return rows[kept], found.ravel()[kept]
+
+
+def _exact(
+    signal: Matrix, queries: Matrix | None, k: int, block_bytes: int, device: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns and scores of the ``k`` best of each row, block by block in float32."""
+    right = signal.astype(np.float32)
+    left = right if queries is None else queries.astype(np.float32)
+    height = tile_size((Factor(right, right),), block_bytes)
+    width = _column_width(right, height, block_bytes)
+    whole = dense_rows(right, device).T.contiguous() if width >= right.shape[0] else None
+    found, score = [], []
+    for first in range(0, left.shape[0], height):
+        rows = left[first : first + height]
+        best: tuple[Tensor, Tensor] | None = None
+        for start in range(0, right.shape[0], width):
+            columns = dense_rows(right[start : start + width], device).T if whole is None else whole
+            tile = times(rows, columns)
+            if queries is None:
+                _exclude_itself(tile, first - start)
+            best = _merge(best, tile, start, k)
+        assert best is not None  # there is at least one block of columns
+        score.append(best[0].cpu().numpy())
+        found.append(best[1].cpu().numpy())
+    return np.concatenate(found), np.concatenate(score)
+
+
+def _column_width(right: Matrix, height: int, block_bytes: int) -> int:
+    """Columns of a tile so that it and the dense part of the signal fit the block."""
+    return max(1, block_bytes // (8 * max(height, right.shape[1])))
+
+
+def _exclude_itself(tile: Tensor, shift: int) -> None:
+    """Mark the entries (r, r + shift), where a row meets itself."""
+    if -tile.shape[0] < shift < tile.shape[1]:
+        tile.diagonal(offset=shift).fill_(-torch.inf)
+
+
+def _merge(
+    best: tuple[Tensor, Tensor] | None, tile: Tensor, start: int, k: int
+) -> tuple[Tensor, Tensor]:
+    """Keep the ``k`` largest of what was found and of the tile."""
+    score, column = torch.topk(tile, min(k, tile.shape[1]), dim=1)
+    column = column + start
+    if best is None:
+        return score, column
+    score, column = torch.cat([best[0], score], 1), torch.cat([best[1], column], 1)
+    score, place = torch.topk(score, min(k, score.shape[1]), dim=1)
+    return score, column.gather(1, place)
+
+
+def _prefers_faiss(signal: Matrix) -> bool:
+    fits = signal.shape[0] >= _FAISS_FROM and signal.shape[1] <= _FAISS_WIDTH
+    return fits and importlib.util.find_spec("faiss") is not None
+
+
+def _faiss(signal: Matrix, queries: Matrix | None, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Search an inverted index by inner product; a row's own number is removed."""
+    faiss = _import_faiss()
+    base = _float32(signal)
+    n_nodes, width = base.shape
+    if n_nodes < 10_000:
+        index = faiss.IndexFlatIP(width)
+    else:
+        n_lists = int(4 * n_nodes**0.5)
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT
+        )
+        index.cp.min_points_per_centroid = 1
+        index.train(base)
+        index.nprobe = max(8, n_lists // 16)
+    index.add(base)
+    if queries is not None:
+        score, found = index.search(_float32(queries), k)
+        return found.astype(np.int64), score
+    score, found = index.search(base, k + 1)
+    itself = found == np.arange(n_nodes)[:, None]
+    itself[~itself.any(1), -1] = True  # not among its own best: drop the last one instead
+    kept = ~itself
+    return found[kept].reshape(n_nodes, k).astype(np.int64), score[kept].reshape(n_nodes, k)
+
+
+def _import_faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise MissingDependencyError(
+            "search='faiss' needs the package faiss; install it with pip install 'glnn[ann]'."
+        ) from None
+    return faiss
+
+
+def _float32(signal: Matrix) -> np.ndarray:
+    dense = signal.toarray() if sp.issparse(signal) else signal
+    return np.ascontiguousarray(dense, dtype=np.float32)

@@ -1,0 +1,189 @@
+r"""Semismooth Newton on the dual of the graph problem, for one working set of pairs.
+
+With one vector :math:`y_m` per penalty, the graph is a function of the dual point,
+
+.. math:: a(y) = \max(0,\, b - \textstyle\sum_m T_m^*(y_m)) / (2\gamma),
+
+and the dual to be maximised is concave, once differentiable and piecewise quadratic:
+
+.. math:: D(y) = -\gamma \|a(y)\|^2 - \sum_m \Big(\frac{\|y_m\|^2}{4 w_m}
+          + \langle y_m, \tau_m\rangle\Big), \qquad
+          \nabla_m D = T_m(a(y)) - \tau_m - \frac{y_m}{2 w_m} .
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glnn.solver.pairs import Pairs
+from glnn.solver.penalties import OnPairs, Penalty
+from glnn.solver.problem import Problem
+
+_MAX_HALVINGS = 40
+_MAX_CONJUGATE = 500
+_ROUNDING = 1e-13  # relative error of a dual value
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingProblem:
+    """The problem restricted to a list of pairs: offsets and maps evaluated once."""
+
+    pairs: Pairs
+    offsets: np.ndarray
+    maps: tuple[OnPairs, ...]
+    curvature: float
+
+    @classmethod
+    def of(cls, problem: Problem, pairs: Pairs) -> "WorkingProblem":
+        """Evaluate ``b`` and the maps on the pairs."""
+        maps = tuple(penalty.on(pairs) for penalty in problem.penalties)
+        return cls(pairs, problem.linear.on_pairs(pairs), maps, problem.curvature)
+
+    def shifted(self, constant: float) -> "WorkingProblem":
+        """Return the same with ``constant`` added to every offset."""
+        return WorkingProblem(self.pairs, self.offsets + constant, self.maps, self.curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """The dual point, its graph on the pairs, and how it was reached."""
+
+    dual: dict[str, np.ndarray]
+    values: np.ndarray
+    iterations: int
+    converged: bool
+
+
+class _Dual:
+    """The dual as a function of one flat vector."""
+
+    def __init__(self, working: WorkingProblem) -> None:
+        self.working = working
+        self.penalties: list[Penalty] = [m.penalty for m in working.maps]
+        ends = np.cumsum([0, *(p.target.size for p in self.penalties)])
+        self.slices = [slice(a, b) for a, b in zip(ends[:-1], ends[1:])]
+        self.target = np.concatenate([np.empty(0), *(p.target for p in self.penalties)])
+        self.inverse = np.concatenate(  # 1 / (2 w_m), entry by entry
+            [np.empty(0), *(np.full(p.target.size, 0.5 / p.weight) for p in self.penalties)]
+        )
+
+    def numerator(self, y: np.ndarray) -> np.ndarray:
+        """Return ``b - T*(y)`` on the pairs."""
+        result = self.working.offsets.copy()
+        for part, on_pairs in zip(self.slices, self.working.maps):
+            result -= on_pairs.adjoint(y[part])
+        return result
+
+    def point(self, y: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the graph ``a(y)`` and the value ``-D(y)``."""
+        values = np.maximum(self.numerator(y), 0.0) / (2 * self.working.curvature)
+        squares = (self.working.pairs.counts * values) @ values
+        value = self.working.curvature * squares + y @ (self.inverse * y / 2 + self.target)
+        return values, float(value)
+
+    def gradient(self, y: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``-D``."""
+        result = self.inverse * y + self.target
+        for part, on_pairs in zip(self.slices, self.working.maps):
+            result[part] -= on_pairs.apply(values)
+        return result
+
+    def violation(self, gradient: np.ndarray) -> float:
+        r"""Bound how far :math:`a` is from :math:`a(2 w (T(a) - \tau))`, entry by entry."""
+        total = 0.0
+        for part, penalty in zip(self.slices, self.penalties):
+            total += penalty.largest_adjoint(2 * penalty.weight * gradient[part])
+        return total / (2 * self.working.curvature)
+
+    def named(self, y: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parts of ``y`` by the names of their penalties."""
+        return {p.name: y[part].copy() for p, part in zip(self.penalties, self.slices)}
+
+    def start(self, dual: dict[str, np.ndarray] | None) -> np.ndarray:
+        """Return a flat start; parts that do not fit this problem start at zero."""
+        y = np.zeros(self.target.size)
+        for penalty, part in zip(self.penalties, self.slices):
+            given = (dual or {}).get(penalty.name)
+            if given is not None and given.shape == penalty.target.shape:
+                y[part] = given
+        return y
+
+
+def solve_dual(
+    working: WorkingProblem,
+    start: dict[str, np.ndarray] | None = None,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+) -> DualSolution:
+    """Maximise the dual: Newton steps by conjugate gradients, damped by an Armijo search.
+
+    Stops when the graph differs by at most ``tol`` (relative to its largest entry where that is
+    above one) from what its own penalties imply.
+    """
+    dual = _Dual(working)
+    y = dual.start(start)
+    values, value = dual.point(y)
+    gradient = dual.gradient(y, values)
+    iterations, converged = 0, False
+    while True:
+        goal = tol * max(1.0, float(values.max(initial=0.0)))
+        converged = not y.size or dual.violation(gradient) <= goal
+        if converged or iterations >= max_iter:
+            break
+        step = _newton_step(dual, values > 0, gradient)
+        moved = _line_search(dual, y, value, gradient, step)
+        if moved is None:
+            break
+        y, values, value = moved
+        gradient = dual.gradient(y, values)
+        iterations += 1
+    return DualSolution(dual.named(y), values, iterations, converged)
+
+
+def _line_search(
+    dual: _Dual, y: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Halve the step until the value falls enough; ``None`` if rounding hides every fall."""
+    slope, slack = float(gradient @ step), _ROUNDING * abs(value)
+    length = 1.0
+    for _ in range(_MAX_HALVINGS):
+        trial = y + length * step
+        values, new_value = dual.point(trial)
+        if new_value <= value + 1e-4 * length * slope + slack:
+            return trial, values, new_value
+        length /= 2
+    return None
+
+
+def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    r"""Solve :math:`[\tfrac{1}{2w} + T 1_{active} T^*/(2\gamma)]\,d = -\nabla` approximately."""
+    maps = [on_pairs.restrict(active) for on_pairs in dual.working.maps]
+    scale = 1.0 / (2 * dual.working.curvature)
+
+    def hessian(d: np.ndarray) -> np.ndarray:
+        moved = np.zeros(int(active.sum()))
+        for part, on_pairs in zip(dual.slices, maps):
+            moved += on_pairs.adjoint(d[part])
+        result = dual.inverse * d
+        for part, on_pairs in zip(dual.slices, maps):
+            result[part] += scale * on_pairs.apply(moved)
+        return result
+
+    diagonal = dual.inverse + scale * np.concatenate([on_pairs.squares() for on_pairs in maps])
+    residual = -gradient
+    solution = np.zeros_like(residual)
+    scaled = residual / diagonal
+    direction, size = scaled.copy(), float(residual @ scaled)
+    goal = size * min(1e-6, max(size, 1e-18))
+    for _ in range(_MAX_CONJUGATE):
+        if size <= max(goal, 1e-300):
+            break
+        image = hessian(direction)
+        length = size / float(direction @ image)
+        solution += length * direction
+        residual -= length * image
+        scaled = residual / diagonal
+        size, previous = float(residual @ scaled), size
+        direction = scaled + (size / previous) * direction
+    return solution

@@ -1,0 +1,172 @@
+"""Symmetric N x N matrices that are never formed: read on pairs or tile by tile."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from glnn.solver.pairs import Pairs
+
+Matrix = np.ndarray | sp.csr_matrix
+
+BLOCK_BYTES = 64 * 2**20
+_DENSE_FROM = 0.05  # share of non-zeros from which a dense product is the faster one
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    r"""The low-rank part :math:`F_{ij} = \ell_i \cdot r_j`; its matrix must be symmetric."""
+
+    left: Matrix
+    right: Matrix
+
+    def on_pairs(self, pairs: Pairs) -> np.ndarray:
+        """Return the entries on the pairs, a bounded number of them at a time."""
+        return pair_dots(self.left, self.right, pairs.i, pairs.j)
+
+
+@dataclass(frozen=True, eq=False)
+class Implicit:
+    r"""The matrix :math:`M_{ij} = c + u_i + u_j + t\,[i=j] + P_{ij} + \sum_f \ell_i \cdot r_j`.
+
+    Parameters
+    ----------
+    constant, loop
+        The scalars :math:`c` and :math:`t`.
+    nodes
+        The vector :math:`u`.
+    sparse
+        The symmetric CSR matrix :math:`P`.
+    factors
+        The low-rank parts.
+    """
+
+    nodes: np.ndarray
+    constant: float = 0.0
+    loop: float = 0.0
+    sparse: sp.csr_matrix | None = None
+    factors: tuple[Factor, ...] = ()
+
+    def __add__(self, other: "Implicit") -> "Implicit":
+        parts = [part for part in (self.sparse, other.sparse) if part is not None]
+        return Implicit(
+            self.nodes + other.nodes,
+            self.constant + other.constant,
+            self.loop + other.loop,
+            sp.csr_matrix(sum(parts[1:], start=parts[0])) if parts else None,
+            self.factors + other.factors,
+        )
+
+    def on_pairs(self, pairs: Pairs) -> np.ndarray:
+        """Return the entries on the pairs."""
+        values = self.nodes[pairs.i] + self.nodes[pairs.j] + self.constant
+        if self.loop:
+            values[pairs.i == pairs.j] += self.loop
+        if self.sparse is not None and self.sparse.nnz:
+            values += pairs.values_of(self.sparse)
+        for factor in self.factors:
+            values += factor.on_pairs(pairs)
+        return values
+
+    def tiles(self, *, block_bytes: int = BLOCK_BYTES, device: str = "cpu") -> Iterator["Tile"]:
+        """Yield square tiles that cover the upper triangle, diagonal tiles in full."""
+        n_nodes = len(self.nodes)
+        size = tile_size(self.factors, block_bytes)
+        nodes = torch.as_tensor(self.nodes, device=device)
+        for first_column in range(0, n_nodes, size):
+            columns = slice(first_column, min(first_column + size, n_nodes))
+            rights = [dense_rows(factor.right[columns], device).T for factor in self.factors]
+            rights = [r if _is_thin(f.left) is False else r.contiguous()
+                      for r, f in zip(rights, self.factors)]
+            for first_row in range(0, first_column + 1, size):
+                rows = slice(first_row, min(first_row + size, n_nodes))
+                values = nodes[rows, None] + (nodes[columns] + self.constant)
+                for factor, right in zip(self.factors, rights):
+                    values += times(factor.left[rows], right)
+                if first_row == first_column and self.loop:
+                    values.diagonal().add_(self.loop)
+                tile = Tile(first_row, first_column, values)
+                tile.add_sparse(self.sparse)
+                yield tile
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """The entries from ``first_row`` and ``first_column`` on; the caller may change them."""
+
+    first_row: int
+    first_column: int
+    values: Tensor
+
+    @property
+    def on_diagonal(self) -> bool:
+        """Whether the tile holds both halves of its pairs."""
+        return self.first_row == self.first_column
+
+    def add_sparse(self, matrix: sp.csr_matrix | None, scale: float = 1.0) -> None:
+        """Add the matching part of a sparse N x N matrix."""
+        if matrix is None or not matrix.nnz:
+            return
+        rows, columns = self.values.shape
+        part = matrix[
+            self.first_row : self.first_row + rows, self.first_column : self.first_column + columns
+        ].tocoo()
+        place = torch.from_numpy(part.row.astype(np.int64) * columns + part.col)
+        values = torch.from_numpy(scale * part.data).to(self.values)
+        self.values.view(-1).index_add_(0, place.to(values.device), values)
+
+
+def pair_dots(
+    left: Matrix, right: Matrix, i: np.ndarray, j: np.ndarray, *, chunk_bytes: int = 2**23
+) -> np.ndarray:
+    r"""Return :math:`\ell_{i_p} \cdot r_{j_p}` for every pair ``p``, sparse or dense."""
+    result = np.empty(len(i))
+    step = max(1, chunk_bytes // (16 * max(1.0, _row_length(left), _row_length(right))).__ceil__())
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        result[part] = _row_dots(left, right, i[part], j[part])
+    return result
+
+
+def _row_dots(left: Matrix, right: Matrix, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    if sp.issparse(left) and sp.issparse(right):
+        return np.asarray(left[i].multiply(right[j]).sum(1)).ravel()
+    if sp.issparse(left):
+        left, right, i, j = right, left, j, i
+    if sp.issparse(right):
+        rows = right[j]
+        owner = np.repeat(np.arange(len(j)), np.diff(rows.indptr))
+        return np.bincount(owner, rows.data * left[i[owner], rows.indices], len(j))
+    return np.einsum("pd,pd->p", left[i], right[j])
+
+
+def _row_length(matrix: Matrix) -> float:
+    """Mean number of stored values of a row."""
+    return matrix.nnz / max(1, matrix.shape[0]) if sp.issparse(matrix) else matrix.shape[1]
+
+
+def _is_thin(matrix: Matrix) -> bool:
+    """Whether a sparse product beats a dense one."""
+    return sp.issparse(matrix) and matrix.nnz < _DENSE_FROM * matrix.shape[0] * matrix.shape[1]
+
+
+def tile_size(factors: tuple[Factor, ...], block_bytes: int) -> int:
+    """Rows of a square tile such that tile, scratch copies and dense factors stay in the block."""
+    entries = max(1, block_bytes // 8)
+    widest = max((factor.right.shape[1] for factor in factors), default=1)
+    return max(1, min(int((entries / 4) ** 0.5), entries // (2 * widest)))
+
+
+def dense_rows(matrix: Matrix, device: str) -> Tensor:
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    return torch.as_tensor(np.ascontiguousarray(dense), device=device)
+
+
+def times(left: Matrix, right: Tensor) -> Tensor:
+    """Return ``left @ right``: a sparse product where ``left`` has few non-zeros."""
+    if right.device.type == "cpu" and _is_thin(left):
+        return torch.from_numpy(left @ right.numpy())
+    return dense_rows(left, str(right.device)) @ right

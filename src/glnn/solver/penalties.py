@@ -1,0 +1,299 @@
+r"""The quadratic penalties :math:`w\,\|T(A) - \tau\|^2`, each a linear map with its adjoint.
+
+Inner products run over the full symmetric matrix: :math:`\langle T(A), y\rangle =
+\sum_{ij} a_{ij}\,T^*(y)_{ij}`, so an off-diagonal pair counts twice.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.solver.implicit import Factor, Implicit, Matrix, pair_dots
+from glnn.solver.pairs import Pairs
+
+_KEPT_BYTES = 2**28  # products s_ic·s_jc of a working set are kept up to this size
+
+
+class Penalty(ABC):
+    """One penalty: weight, target and map; ``y`` and ``T(A)`` are flat vectors."""
+
+    name: str
+    weight: float
+
+    @property
+    @abstractmethod
+    def target(self) -> np.ndarray:
+        r"""The vector :math:`\tau`."""
+
+    @abstractmethod
+    def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
+        """Return :math:`T(A)` of a sparse matrix, without a list of pairs."""
+
+    @abstractmethod
+    def adjoint(self, y: np.ndarray) -> Implicit:
+        """Return :math:`T^*(y)` as a matrix that is never formed."""
+
+    @abstractmethod
+    def largest_adjoint(self, y: np.ndarray) -> float:
+        r"""Return a bound on :math:`\max_{ij} |T^*(y)_{ij}|`."""
+
+    def on(self, pairs: Pairs) -> "OnPairs":
+        """Return the map for graphs that live on these pairs."""
+        return OnPairs(self, pairs)
+
+    def squares(self, pairs: Pairs) -> np.ndarray:
+        r"""Return the diagonal of :math:`T T^*` over the pairs, or an estimate of it."""
+        return np.zeros_like(self.target)
+
+
+class OnPairs:
+    """A penalty's map on one list of pairs; the plain route through a sparse matrix."""
+
+    def __init__(self, penalty: Penalty, pairs: Pairs) -> None:
+        self.penalty, self.pairs = penalty, pairs
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Return :math:`T(A)` of the graph with these values."""
+        return self.penalty.of_matrix(self.pairs.to_csr(values))
+
+    def adjoint(self, y: np.ndarray) -> np.ndarray:
+        """Return :math:`T^*(y)` on the pairs."""
+        return self.penalty.adjoint(y).on_pairs(self.pairs)
+
+    def squares(self) -> np.ndarray:
+        """Return the diagonal of :math:`T T^*`."""
+        return self.penalty.squares(self.pairs)
+
+    def restrict(self, mask: np.ndarray) -> "OnPairs":
+        """Return the map on some of the pairs."""
+        return self.penalty.on(self.pairs.select(mask))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums(Penalty):
+    r""":math:`w\,\|A1 - 1\|^2`: :math:`T(A) = A1`, :math:`T^*(y)_{ij} = (y_i + y_j)/2`."""
+
+    n_nodes: int
+    weight: float
+    name: str = "row_sums"
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """Ones."""
+        return np.ones(self.n_nodes)
+
+    def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
+        """Return the row sums."""
+        return np.asarray(adjacency.sum(1)).ravel()
+
+    def adjoint(self, y: np.ndarray) -> Implicit:
+        """Return the mean of the two ends."""
+        return Implicit(y / 2)
+
+    def largest_adjoint(self, y: np.ndarray) -> float:
+        """Return the largest entry."""
+        return float(np.abs(y).max())
+
+    def on(self, pairs: Pairs) -> OnPairs:
+        """Return the map by counting."""
+        return _RowSumsOnPairs(self, pairs)
+
+    def squares(self, pairs: Pairs) -> np.ndarray:
+        """Return half the number of neighbours, a loop counting twice."""
+        half = np.full(len(pairs), 0.5)
+        return np.bincount(pairs.i, half, self.n_nodes) + np.bincount(pairs.j, half, self.n_nodes)
+
+
+class _RowSumsOnPairs(OnPairs):
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        pairs = self.pairs
+        below = np.where(pairs.i == pairs.j, 0.0, values)
+        return np.bincount(pairs.i, values, pairs.n_nodes) + np.bincount(
+            pairs.j, below, pairs.n_nodes
+        )
+
+    def adjoint(self, y: np.ndarray) -> np.ndarray:
+        half = y / 2
+        return np.asarray(half[self.pairs.i] + half[self.pairs.j])
+
+
+@dataclass(frozen=True, eq=False)
+class Loops(Penalty):
+    r""":math:`w\,\operatorname{tr}(A)^2`: :math:`T(A) = \operatorname{tr} A`, :math:`T^*(y) = yI`."""
+
+    n_nodes: int
+    weight: float
+    name: str = "loops"
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """Zero."""
+        return np.zeros(1)
+
+    def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
+        """Return the trace."""
+        return np.array([adjacency.diagonal().sum()])
+
+    def adjoint(self, y: np.ndarray) -> Implicit:
+        """Return y times the identity."""
+        return Implicit(np.zeros(self.n_nodes), loop=float(y[0]))
+
+    def largest_adjoint(self, y: np.ndarray) -> float:
+        """Return the absolute value."""
+        return float(np.abs(y[0]))
+
+    def on(self, pairs: Pairs) -> OnPairs:
+        """Return the map on the diagonal pairs."""
+        return _LoopsOnPairs(self, pairs)
+
+    def squares(self, pairs: Pairs) -> np.ndarray:
+        """Return the number of loops."""
+        return np.array([float(np.count_nonzero(pairs.i == pairs.j))])
+
+
+class _LoopsOnPairs(OnPairs):
+    @cached_property
+    def _is_loop(self) -> np.ndarray:
+        return (self.pairs.i == self.pairs.j).astype(np.float64)
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        return np.array([self._is_loop @ values])
+
+    def adjoint(self, y: np.ndarray) -> np.ndarray:
+        return np.asarray(self._is_loop * y[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelEnergy(Penalty):
+    r""":math:`w \sum_c (s_c^\top (I - A) s_c)^2`: :math:`T_c(A) = s_c^\top A s_c`.
+
+    The adjoint is :math:`T^*(y)_{ij} = \sum_c y_c s_{ic} s_{jc}`.
+    """
+
+    signal: Matrix
+    weight: float
+    name: str = "channel"
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """The energies :math:`s_c^\top s_c`."""
+        return _column_sums(self.signal, self.signal)
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest squared length of a signal row."""
+        return _longest(self.signal)
+
+    def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
+        """Return the energy of every channel over the graph."""
+        return _column_sums(self.signal, adjacency @ self.signal)
+
+    def adjoint(self, y: np.ndarray) -> Implicit:
+        """Return the similarity with weighted channels."""
+        weighted = self.signal @ sp.diags(y) if sp.issparse(self.signal) else self.signal * y
+        left = sp.csr_matrix(weighted) if sp.issparse(weighted) else weighted
+        return Implicit(np.zeros(self.signal.shape[0]), factors=(Factor(left, self.signal),))
+
+    def largest_adjoint(self, y: np.ndarray) -> float:
+        """Return the largest channel weight times the longest row."""
+        return float(np.abs(y).max() * self.longest)
+
+    def on(self, pairs: Pairs) -> OnPairs:
+        """Return the map through kept products where they fit."""
+        stored = self.signal.nnz / self.signal.shape[0] if sp.issparse(self.signal) else (
+            self.signal.shape[1]
+        )
+        if len(pairs) * stored * 8 > _KEPT_BYTES:
+            return OnPairs(self, pairs)
+        rows = self.signal[pairs.i]
+        products = (
+            sp.csr_matrix(rows.multiply(self.signal[pairs.j]))
+            if sp.issparse(rows)
+            else rows * self.signal[pairs.j]
+        )
+        return _ChannelsOnPairs(self, pairs, products)
+
+    def squares(self, pairs: Pairs) -> np.ndarray:
+        r"""Return :math:`\sum_{ij} s_{ic}^2 s_{jc}^2` over the pairs."""
+        square = self.signal.multiply(self.signal) if sp.issparse(self.signal) else self.signal**2
+        square = sp.csr_matrix(square) if sp.issparse(square) else square
+        return _column_sums(square, pairs.to_csr(np.ones(len(pairs))) @ square)
+
+
+class _ChannelsOnPairs(OnPairs):
+    def __init__(self, penalty: Penalty, pairs: Pairs, products: Matrix) -> None:
+        super().__init__(penalty, pairs)
+        self.products = products
+        self._transposed = products.T.tocsr() if sp.issparse(products) else products.T
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(self._transposed @ (values * self.pairs.counts))
+
+    def adjoint(self, y: np.ndarray) -> np.ndarray:
+        return np.asarray(self.products @ y)
+
+    def restrict(self, mask: np.ndarray) -> OnPairs:
+        return _ChannelsOnPairs(self.penalty, self.pairs.select(mask), self.products[mask])
+
+
+@dataclass(frozen=True, eq=False)
+class FrobeniusEnergy(Penalty):
+    r""":math:`w\,\|S^\top (I - A) S\|_F^2`: :math:`T(A) = S^\top A S`, flat, row by row.
+
+    The adjoint is :math:`T^*(Y)_{ij} = s_i^\top Y s_j` for a symmetric :math:`Y`.
+    """
+
+    signal: Matrix
+    weight: float
+    name: str = "frobenius"
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        r"""The energies :math:`S^\top S`."""
+        return _dense_product(self.signal, self.signal)
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest squared length of a signal row."""
+        return _longest(self.signal)
+
+    def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
+        r"""Return :math:`S^\top A S`."""
+        return _dense_product(self.signal, adjacency @ self.signal)
+
+    def adjoint(self, y: np.ndarray) -> Implicit:
+        """Return the similarity under the metric ``Y``."""
+        width = self.signal.shape[1]
+        left = np.asarray(self.signal @ y.reshape(width, width))
+        return Implicit(np.zeros(self.signal.shape[0]), factors=(Factor(left, self.signal),))
+
+    def largest_adjoint(self, y: np.ndarray) -> float:
+        """Return the norm of ``Y`` times the longest row."""
+        return float(np.linalg.norm(y) * self.longest)
+
+    def squares(self, pairs: Pairs) -> np.ndarray:
+        r"""Return :math:`\sum_{ij} s_{ia}^2 s_{jb}^2` over the pairs."""
+        square = self.signal.multiply(self.signal) if sp.issparse(self.signal) else self.signal**2
+        square = sp.csr_matrix(square) if sp.issparse(square) else square
+        return _dense_product(square, pairs.to_csr(np.ones(len(pairs))) @ square)
+
+
+def _column_sums(first: Matrix, second: Matrix) -> np.ndarray:
+    r"""Return :math:`\sum_i x_{ic} z_{ic}` for every column."""
+    if sp.issparse(first):
+        return np.asarray(first.multiply(second).sum(0), dtype=np.float64).ravel()
+    return np.einsum("ic,ic->c", first, second)
+
+
+def _dense_product(first: Matrix, second: Matrix) -> np.ndarray:
+    r"""Return :math:`X^\top Z` as a flat dense vector."""
+    product = first.T @ second
+    return np.asarray(product.toarray() if sp.issparse(product) else product).ravel()
+
+
+def _longest(signal: Matrix) -> float:
+    rows = np.arange(signal.shape[0])
+    return float(pair_dots(signal, signal, rows, rows).max())

@@ -1,0 +1,115 @@
+"""What similarity is made of: features on a common scale, and predictions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from glnn._validation import check_choice, check_number
+from glnn.exceptions import InputError
+from glnn.solver.implicit import Matrix
+
+SIGNALS = ("l2", "idf", "standardized", "raw")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSignal:
+    r"""Turns features into the signal rows :math:`s_i`, for training rows and new ones alike.
+
+    Parameters
+    ----------
+    kind
+        ``raw``: features as they are; ``l2``: rows of length one; ``idf``: columns times
+        :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns
+        of mean zero and deviation one (sparse features are not centred), then rows of length one.
+    scale, shift
+        What the training columns are multiplied with and what is subtracted before; ``None`` if
+        nothing.
+
+    Examples
+    --------
+    >>> FeatureSignal.fit("l2", np.array([[3.0, 4.0], [0.0, 0.0]])).transform(np.array([[0.0, 2.0]]))
+    array([[0., 1.]])
+    """
+
+    kind: str
+    scale: np.ndarray | None = None
+    shift: np.ndarray | None = None
+
+    @classmethod
+    def fit(cls, kind: str, features: Matrix) -> "FeatureSignal":
+        """Take column weights and means from the training rows."""
+        check_choice("signal", kind, SIGNALS)
+        if kind == "idf":
+            return cls(kind, scale=_idf(features))
+        if kind == "standardized":
+            return cls(kind, *_spread(features))
+        return cls(kind)
+
+    def transform(self, features: Matrix) -> Matrix:
+        """Return the signal rows of ``features`` in float64; sparse stays sparse."""
+        signal = features.astype(np.float64)
+        if self.shift is not None:
+            signal = signal - self.shift
+        if self.scale is not None:
+            scaled = signal.multiply(self.scale) if sp.issparse(signal) else signal * self.scale
+            signal = sp.csr_matrix(scaled) if sp.issparse(signal) else scaled
+        if self.kind != "raw":
+            signal = normalize(signal)  # rows of zeros stay zero
+        if sp.issparse(signal):
+            signal.eliminate_zeros()
+            signal.sort_indices()
+        return signal
+
+
+def _idf(features: Matrix) -> np.ndarray:
+    if sp.issparse(features):
+        present = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
+    else:
+        present = np.count_nonzero(features, axis=0)
+    return np.asarray(np.log((1.0 + features.shape[0]) / (1.0 + present)) + 1.0)
+
+
+def _spread(features: Matrix) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return one over the deviation of each column, and the means where they are subtracted."""
+    if sp.issparse(features):
+        wide = features.astype(np.float64)
+        mean = np.asarray(wide.mean(0)).ravel()
+        square = np.asarray(wide.multiply(wide).mean(0)).ravel()
+        deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    else:
+        mean = features.mean(0, dtype=np.float64)
+        deviation = features.std(0, dtype=np.float64)
+    flat = deviation <= 1e-12 * np.abs(mean)
+    scale = 1.0 / np.where(flat | (deviation == 0), 1.0, deviation)
+    return scale, None if sp.issparse(features) else mean
+
+
+def prediction_signal(predictions: object, n_nodes: int, weight: float) -> np.ndarray:
+    r"""Return :math:`\sqrt{w}\,(P - 1/C)\sqrt{C/(C-1)}`.
+
+    A sure prediction then has length :math:`\sqrt w`, and two nodes of different sure predictions
+    a negative product: their edge shrinks.
+    """
+    check_number("prediction_weight", weight, low=0)
+    probability = np.asarray(predictions, dtype=np.float64)
+    if probability.ndim != 2 or len(probability) != n_nodes or probability.shape[1] < 2:
+        raise InputError(
+            f"predictions must have {n_nodes} rows and at least two columns, "
+            f"got shape {probability.shape}."
+        )
+    if not np.isfinite(probability).all():
+        raise InputError("predictions must be finite probabilities, got NaN or infinity.")
+    n_classes = probability.shape[1]
+    centred = (probability - 1.0 / n_classes) * np.sqrt(n_classes / (n_classes - 1.0))
+    return np.asarray(np.sqrt(weight) * centred)
+
+
+def joined(signal: Matrix, more: np.ndarray) -> Matrix:
+    """Return the signals side by side; CSR if the first is."""
+    if sp.issparse(signal):
+        both = sp.csr_matrix(sp.hstack([signal, sp.csr_matrix(more)], format="csr"))
+        both.sort_indices()
+        return both
+    return np.hstack([signal, more])

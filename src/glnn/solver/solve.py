@@ -1,0 +1,182 @@
+"""``learn_graph``: the exact minimiser of the graph objective."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_choice, check_features, check_integer, check_number
+from glnn.exceptions import ProblemError
+from glnn.graph import as_adjacency, prior_graph
+from glnn.objective import READINGS, Weights
+from glnn.solver.candidates import nearest
+from glnn.solver.certificate import certify
+from glnn.solver.degree import added_degree, solve_for_degree
+from glnn.solver.implicit import BLOCK_BYTES, Matrix
+from glnn.solver.learned import LearnedGraph
+from glnn.solver.pairs import Pairs
+from glnn.solver.problem import Problem, TaskTerm, build_problem
+from glnn.solver.signals import FeatureSignal, joined, prediction_signal
+from glnn.solver.working_set import SolveSettings, solve_problem
+
+SUPPORTS = ("all", "candidates")
+_DEFAULT_NEIGHBORS = 10
+
+
+def learn_graph(
+    X: Any,
+    graph: Any = None,
+    *,
+    n_neighbors: float | None = None,
+    weights: Weights | None = None,
+    reading: str = "trace",
+    signal: str = "l2",
+    predictions: Any = None,
+    prediction_weight: float = 3.0,
+    prior: str = "renormalized",
+    support: str = "all",
+    n_candidates: int = 20,
+    candidates: tuple[np.ndarray, np.ndarray] | None = None,
+    task: TaskTerm | None = None,
+    proximal: tuple[float, sp.csr_matrix] | None = None,
+    loops: bool = True,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    search: str = "auto",
+    block_bytes: int = BLOCK_BYTES,
+    device: str = "cpu",
+    start: LearnedGraph | None = None,
+) -> LearnedGraph:
+    r"""Learn the graph that minimises the objective over symmetric :math:`A \ge 0`, exactly.
+
+    .. math:: \lambda_0 GLR(A) + \lambda_1\|A\|_1 + \lambda_3\|A1-1\|^2
+              + \lambda_4 \operatorname{tr}(A)^2 + \alpha\|A-G\|^2 + \beta\|A\|^2
+              + \langle C, A\rangle
+
+    Parameters
+    ----------
+    X
+        Features, nodes x columns, dense or sparse.
+    graph
+        A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``.
+    n_neighbors
+        Wanted mean degree of the edges that the prior graph lacks; sets :math:`\lambda_1`.
+        Default: 10 if there is neither a graph nor weights, otherwise the weights decide.
+    weights
+        Weights of the terms. Default: the paper's with a graph, ``Weights.without_prior()``
+        without one. Without a graph ``closeness`` plays no part.
+    reading
+        ``trace``, ``channel`` or ``frobenius``.
+    signal
+        How features become signals: ``l2``, ``idf``, ``standardized`` or ``raw``.
+    predictions, prediction_weight
+        Class probabilities of every node that join the signals, and their weight.
+    prior
+        How the prior graph is made from the given one: ``binary``, ``symmetric``,
+        ``renormalized`` or ``pagerank``.
+    support
+        ``all``: any pair may become an edge, and every pair is checked. ``candidates``: only
+        given edges, loops and the ``n_candidates`` most similar rows of each node.
+    n_candidates, candidates, search
+        Size of the feature search, its pairs if they are known already, and its method.
+    task
+        The linear term C of a task, of low rank.
+    proximal
+        A weight and an earlier adjacency matrix to stay close to.
+    loops
+        Whether nodes may have loops.
+    tol, max_iter
+        Accuracy of the entries, and the most Newton steps of one solve.
+    block_bytes, device
+        Memory for one block of pairs, and where dense blocks are computed.
+    start
+        An earlier answer to start from; changes the time, not the result.
+
+    Examples
+    --------
+    >>> learned = learn_graph(np.array([[1.0, 0.1], [1.0, 0.0], [0.0, 1.0]]), n_neighbors=1)
+    >>> learned.certificate.converged
+    True
+    """
+    settings = SolveSettings(tol, max_iter, block_bytes, device)
+    check_choice("reading", reading, READINGS)
+    check_choice("support", support, SUPPORTS)
+    features = _checked_features(X)
+    n_nodes = features.shape[0]
+    given = None if graph is None else prior_graph(as_adjacency(graph, n_nodes), prior)
+    weights, target = _resolved(weights, n_neighbors, given)
+    transform = FeatureSignal.fit(signal, features)
+    signals = base = transform.transform(features)
+    if predictions is not None:
+        signals = joined(base, prediction_signal(predictions, n_nodes, prediction_weight))
+    problem = build_problem(
+        signals, given, weights, reading, task=task, proximal=proximal, loops=loops
+    )
+    if candidates is None:
+        width = _search_width(n_candidates, target, support)
+        candidates = nearest(base, width, search=search, block_bytes=block_bytes, device=device)
+    pairs = starting_pairs(problem, candidates)
+    if support == "candidates":
+        problem = dataclasses.replace(problem, support=pairs)
+    warm = None if start is None else start.dual
+    notes: tuple[str, ...] = ()
+    if target is None:
+        solved = solve_problem(problem, pairs, settings, warm)
+    else:
+        free = problem.shifted(weights.sparsity)
+        sparsity, solved, notes = solve_for_degree(free, pairs, given, target, settings, warm)
+        weights = weights.replace(sparsity=sparsity)
+        problem = free.shifted(-sparsity)
+    adjacency = solved.pairs.to_csr(solved.solution.values)
+    costs = {"iterations": solved.iterations, "rounds": solved.rounds, "notes": notes}
+    certificate = certify(problem, adjacency, **costs, block_bytes=block_bytes, device=device)
+    return LearnedGraph(
+        adjacency=adjacency,
+        prior=given,
+        certificate=certificate,
+        weights=weights,
+        reading=reading,
+        row_sums=np.asarray(adjacency.sum(1)).ravel(),
+        mean_added_degree=added_degree(solved.pairs, solved.solution.values, given),
+        dual=solved.solution.dual,
+        candidates=candidates,
+        problem=problem,
+    )
+
+
+def starting_pairs(problem: Problem, candidates: tuple[np.ndarray, np.ndarray]) -> Pairs:
+    """Return the pairs of the sparse linear term, the loops and the candidates."""
+    every = np.arange(problem.n_nodes)
+    parts = [candidates, (every, every)]
+    if problem.linear.sparse is not None:
+        parts.append(problem.linear.sparse.nonzero())
+    pairs = Pairs.union(problem.n_nodes, parts)
+    return pairs if problem.loops else pairs.select(pairs.i != pairs.j)
+
+
+def _checked_features(X: Any) -> Matrix:
+    features = check_features("X", X)
+    if features.shape[0] < 2:
+        raise ProblemError("X must have at least two rows to learn a graph from, got 1.")
+    return features
+
+
+def _resolved(
+    weights: Weights | None, n_neighbors: float | None, prior: sp.csr_matrix | None
+) -> tuple[Weights, float | None]:
+    """Return the weights and the wanted degree, defaults filled in."""
+    if n_neighbors is not None:
+        check_number("n_neighbors", n_neighbors, low=0, open_low=True)
+    if weights is None and prior is None:
+        return Weights.without_prior(), n_neighbors or _DEFAULT_NEIGHBORS
+    return weights or Weights.paper(), n_neighbors
+
+
+def _search_width(n_candidates: int, target: float | None, support: str) -> int:
+    """Return how many similar rows to find; to begin with, enough for the wanted degree."""
+    width = check_integer("n_candidates", n_candidates, low=0)
+    if support == "all" and target is not None:
+        return max(width, math.ceil(1.5 * target))
+    return width
