@@ -1,1 +1,28 @@
 """From files to checked records: data sets, tables, graphs, splits and perturbations."""
+
+from glnn.data.export import write_graph, write_predictions
+from glnn.data.formats import read_data, write_data
+from glnn.data.node_data import NodeData
+from glnn.data.paper import induced, pubmed_star
+from glnn.data.registry import DATASETS, DatasetInfo, fetch_dataset, load_dataset
+from glnn.data.splits import Split, make_split
+from glnn.data.tables import TableReport, read_table_data, read_tables
+
+__all__ = [
+    "DATASETS",
+    "DatasetInfo",
+    "NodeData",
+    "Split",
+    "TableReport",
+    "fetch_dataset",
+    "induced",
+    "load_dataset",
+    "make_split",
+    "pubmed_star",
+    "read_data",
+    "read_table_data",
+    "read_tables",
+    "write_data",
+    "write_graph",
+    "write_predictions",
+]

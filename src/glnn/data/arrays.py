@@ -122,18 +122,26 @@ def symmetric_from_pairs(
             f"edges must hold node numbers in [0, {n_nodes}), got {ends.min()} to {ends.max()}. "
             "Number the nodes from 0, or give features for every node."
         )
-    values = np.ones(source.size, np.float64) if weight is None else weight
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    order = np.lexsort((-values, high, low))
-    low, high, values = low[order], high[order], values[order]
-    first = np.ones(low.size, dtype=bool)
-    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    keep = first & (low != high) & (values != 0)
-    low, high, values = low[keep], high[keep], values[keep]
+    codes = np.minimum(source, target) * n_nodes + np.maximum(source, target)
+    links = source != target
+    if weight is None:
+        codes = np.unique(codes[links])
+        values = np.ones(codes.size, dtype=np.float32)
+    else:
+        links &= weight != 0
+        codes, values = _largest_of_each(codes[links], weight[links])
+    low, high = codes // n_nodes, codes % n_nodes
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
     entries = np.concatenate([values, values])
     matrix = sp.csr_matrix((entries, (rows, columns)), shape=(n_nodes, n_nodes))
     return canonical_csr("edges", matrix)
+
+
+def _largest_of_each(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each code once, with the largest of its values."""
+    order = np.lexsort((-values, codes))
+    codes, first = np.unique(codes[order], return_index=True)
+    return codes, values[order][first]
 
 
 def upper_pairs(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -147,9 +155,7 @@ def upper_pairs(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def check_text(name: str, value: str) -> str:
     """Return text that every format can hold: valid Unicode without NUL."""
     if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-        raise InputError(
-            f"{name} must be Unicode text without NUL characters, got {shown(value)}."
-        )
+        raise InputError(f"{name} must be Unicode text without NUL characters, got {shown(value)}.")
     return value
 
 
@@ -172,7 +178,9 @@ def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
     """Return distinct ids: int64 where all are whole numbers as written, otherwise text."""
     array = np.asarray(ids)
     if array.shape != (n_nodes,):
-        raise InputError(f"ids must hold one id for each of the {n_nodes} nodes, got {array.shape}.")
+        raise InputError(
+            f"ids must hold one id for each of the {n_nodes} nodes, got {array.shape}."
+        )
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         checked = array.astype(np.int64)
     else:

@@ -35,6 +35,9 @@ class UnknownIds:
         return f"{self.count} unknown {noun} ({', '.join(map(shown, self.first))}{more})"
 
 
+NO_UNKNOWN = UnknownIds()
+
+
 @dataclass(frozen=True)
 class EdgeReport:
     """What was left out or merged on the way from an edge list to an undirected graph."""
@@ -149,7 +152,7 @@ def _from_table(
 
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
-    """A first line names columns if it uses the usual names, or names no node at all."""
+    """Say whether a first line names columns: it uses the usual names or names no node."""
     names = [name.strip().lower() for name in first_row[:2]]
     if any(cell in index for cell in first_row[:2]):
         return False
@@ -204,5 +207,5 @@ def _from_text(
         )
     if not rows:
         return [], [], None
-    columns: list[Sequence[str]] = list(zip(*rows))
+    columns: list[Column] = list(zip(*rows))
     return _collect(path, iter([columns]), 0, 1, 2 if widths == {3} else None)

@@ -39,11 +39,11 @@ _PARSE_ERRORS = (
 
 
 def one_line(text: object, limit: int = 200) -> str:
-    """Return the text on one line, shortened to ``limit`` characters.
+    r"""Return the text on one line, shortened to ``limit`` characters.
 
     Examples
     --------
-    >>> one_line("a\\n  b")
+    >>> one_line("a\n  b")
     'a b'
     """
     flat = " ".join(str(text).split())
@@ -120,9 +120,7 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     Text is UTF-8 with line ends as written. A failure leaves the old file, if any, as it was.
     """
     if not path.parent.is_dir():
-        raise InputError(
-            f"the folder of {shown_path(path)} must exist, got none. Create it first."
-        )
+        raise InputError(f"the folder of {shown_path(path)} must exist, got none. Create it first.")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     handle, temporary = _open_beside(path)
     try:

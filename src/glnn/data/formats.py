@@ -107,7 +107,7 @@ def _read_npz(path: Path, graph: str) -> NodeData:
 
 
 def _read_nodes(path: Path) -> NodeData:
-    """A ``.nodes`` file with the ``.edges`` and ``.labels`` of the same name, if they are there."""
+    """Read a ``.nodes`` file, and the ``.edges`` and ``.labels`` beside it if they are there."""
     edges, labels = path.with_suffix(".edges"), path.with_suffix(".labels")
     return read_linqs_nodes(
         path, edges if edges.is_file() else None, labels if labels.is_file() else None

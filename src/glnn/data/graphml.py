@@ -167,7 +167,7 @@ def _record(path: Path, document: _Document, encode: str) -> NodeData:
 
 
 def _column(document: _Document, name: str) -> list[str] | None:
-    """The values of the node attribute of that name, or nothing if there is none."""
+    """Return the values of the node attribute of that name, or nothing if there is none."""
     for key, declared in document.keys.items():
         if declared.name == name and declared.domain in ("node", "all"):
             return [values.get(key, declared.default) for values in document.nodes.values()]
@@ -223,7 +223,7 @@ class _AttributeTable(TextTable):
 
 
 def _graph(document: _Document, ids: list[str]) -> sp.csr_matrix | None:
-    """The edges, or nothing where the file has none and does not speak of weights either."""
+    """Return the edges, or nothing where the file has none and no weights are declared."""
     index = {node: row for row, node in enumerate(ids)}
     strange = next((n for n in (*document.source, *document.target) if n not in index), None)
     if strange is not None:

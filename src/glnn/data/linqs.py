@@ -185,7 +185,7 @@ def _number(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.nd
 
 
 def _read_links(path: Path | None, ids: list[str]) -> tuple[sp.csr_matrix | None, dict[str, str]]:
-    """The graph between known ids, and how many lines were left out."""
+    """Return the graph between known ids, and how many lines were left out."""
     if path is None:
         return None, {}
     index = {text: row for row, text in enumerate(ids)}

@@ -84,8 +84,9 @@ class NodeData:
         if self.feature_names is not None:
             self._set("feature_names", check_names("feature_names", self.feature_names, n_features))
         self._set("splits", self._check_splits())
-        self._set("provenance", MappingProxyType({str(k): str(v) for k, v in
-                                                  self.provenance.items()}))
+        self._set(
+            "provenance", MappingProxyType({str(k): str(v) for k, v in self.provenance.items()})
+        )
 
     def _set(self, field_name: str, value: Any) -> None:
         object.__setattr__(self, field_name, value)

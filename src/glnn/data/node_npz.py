@@ -61,7 +61,7 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
 
 
 def _declared_shape(file: NpzFile) -> tuple[int, int]:
-    """Number of nodes and features, once every array agrees with it by what it declares."""
+    """Return the numbers of nodes and features, if what every array declares agrees with them."""
     if "features_shape" not in file:
         held = ", ".join(list(file.headers)[:6]) or "nothing"
         raise DataFormatError(

@@ -24,9 +24,7 @@ class ParquetTable(TextTable):
         n_rows, n_columns = self._file.metadata.num_rows, self._file.metadata.num_columns
         self.first_row = tuple(str(name) for name in self._file.schema_arrow.names)
         cells = n_rows * n_columns
-        if not self.first_row or cells > max(
-            SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size
-        ):
+        if not self.first_row or cells > max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size):
             raise DataFormatError(
                 f"{shown_path(path)} must declare a sensible size, got {n_rows:,} rows and "
                 f"{n_columns:,} columns. Nothing was read."
@@ -45,9 +43,12 @@ class ParquetTable(TextTable):
         if types.is_integer(kind) and not array.null_count:
             numbers = _guarded(self.path, lambda: array.to_numpy(zero_copy_only=False))
             exact = numbers.size == 0 or max(abs(int(numbers.min())), abs(int(numbers.max())))
-            return numbers.astype(np.float64) if exact < 2**53 else [str(n) for n in numbers]
+            if exact >= 2**53:
+                return [str(number) for number in numbers]
+            return np.asarray(numbers, dtype=np.float64)
         if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-            return _guarded(self.path, lambda: _float64(array))
+            values: np.ndarray = _guarded(self.path, lambda: _float64(array))
+            return values
         if types.is_nested(kind):
             raise DataFormatError(
                 f"column {shown(name)} of {shown_path(self.path)} must hold one value a cell, "

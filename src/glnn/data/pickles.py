@@ -40,8 +40,24 @@ _CONSTANTS: dict[str, Callable[[], Any]] = {
     "EMPTY_DICT": dict,
 }
 _LITERALS = frozenset(
-    "BININT BININT1 BININT2 INT LONG LONG1 BINFLOAT STRING SHORT_BINSTRING BINSTRING "
-    "UNICODE BINUNICODE SHORT_BINUNICODE SHORT_BINBYTES BINBYTES BINBYTES8".split()
+    {
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "INT",
+        "LONG",
+        "LONG1",
+        "BINFLOAT",
+        "STRING",
+        "SHORT_BINSTRING",
+        "BINSTRING",
+        "UNICODE",
+        "BINUNICODE",
+        "SHORT_BINUNICODE",
+        "SHORT_BINBYTES",
+        "BINBYTES",
+        "BINBYTES8",
+    }
 )
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
@@ -244,7 +260,12 @@ def _array(part: _Part) -> np.ndarray:
         raise DataFormatError("an array in a pickle must have five parts of state, got others.")
     _, shape, dtype_part, fortran, raw = state
     dtype = _dtype(dtype_part)
-    if not isinstance(shape, tuple) or not _plain(shape) or len(shape) > 2 or min(shape, default=0) < 0:
+    if (
+        not isinstance(shape, tuple)
+        or not _plain(shape)
+        or len(shape) > 2
+        or min(shape, default=0) < 0
+    ):
         raise DataFormatError("an array in a pickle must have one or two dimensions, got others.")
     buffer = raw.encode("latin1") if isinstance(raw, str) else raw
     expected = dtype.itemsize
@@ -268,7 +289,8 @@ def _dtype(part: Any) -> np.dtype[Any]:
             f"an array in a pickle must hold numbers ({', '.join(_DTYPES)}), got {shown(code)}."
         )
     order = part.state[1] if isinstance(part.state, tuple) and len(part.state) > 1 else "="
-    return np.dtype((order if order in ("<", ">") else "=") + code)
+    dtype: np.dtype[Any] = np.dtype((order if order in ("<", ">") else "=") + code)
+    return dtype
 
 
 def _csr(part: _Part) -> sp.csr_matrix:
@@ -279,7 +301,7 @@ def _csr(part: _Part) -> sp.csr_matrix:
     shape = state.get("_shape")
     if not all(isinstance(array, _Part) for array in parts) or not _is_shape(shape):
         raise DataFormatError("a matrix in a pickle must have data, indices, indptr and shape.")
-    return checked_csr(*(_array(array) for array in parts), shape)  # type: ignore[arg-type]
+    return checked_csr(*(_array(array) for array in parts), shape)
 
 
 def _is_shape(shape: Any) -> bool:

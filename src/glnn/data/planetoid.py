@@ -103,7 +103,7 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
     train_y = _one_hot(parts, "y")
     n_known = known_x.shape[0]
     n_nodes = int(test.max()) + 1
-    _check_fit(known_x, known_y, test_x, test_y, test, n_known)
+    _check_fit((known_x, known_y), (test_x, test_y), test)
     rows = np.concatenate([np.arange(n_known), test])
     features = _place_rows(sp.vstack([known_x, test_x], format="csr"), rows, n_nodes)
     labels = np.full(n_nodes, -1, dtype=np.int64)
@@ -129,14 +129,13 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
 
 
 def _check_fit(
-    known_x: sp.csr_matrix,
-    known_y: np.ndarray,
-    test_x: sp.csr_matrix,
-    test_y: np.ndarray,
+    known: tuple[sp.csr_matrix, np.ndarray],
+    unseen: tuple[sp.csr_matrix, np.ndarray],
     test: np.ndarray,
-    n_known: int,
 ) -> None:
-    """Sizes that must agree, checked before anything of the size of the whole is made."""
+    """Refuse sizes that do not agree, before anything of the size of the whole is made."""
+    (known_x, known_y), (test_x, test_y) = known, unseen
+    n_known = known_x.shape[0]
     agree = {
         "allx and ally must have as many rows": (n_known, known_y.shape[0]),
         "tx and test.index must have as many rows": (test_x.shape[0], test.size),

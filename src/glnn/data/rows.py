@@ -147,7 +147,11 @@ def as_text(column: Column) -> list[str]:
     if not isinstance(column, np.ndarray):
         return list(column)
     return [
-        "" if np.isnan(v) else str(int(v)) if v == np.floor(v) and abs(v) < 2**53 else repr(float(v))
+        ""
+        if np.isnan(v)
+        else str(int(v))
+        if v == np.floor(v) and abs(v) < 2**53
+        else repr(float(v))
         for v in column
     ]
 

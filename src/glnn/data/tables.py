@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from glnn._validation import check_choice
 from glnn.data.arrays import ids_from_text, sorted_class_names
 from glnn.data.columns import FeatureColumns
-from glnn.data.edges import EdgeReport, UnknownIds, read_edges, refuse_unknown
+from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges, refuse_unknown
 from glnn.data.files import parsing, shown, shown_path
 from glnn.data.node_data import SPLIT_KEYS, NodeData
 from glnn.data.rows import TextTable, as_text, column_names, find_column, open_table
@@ -23,7 +23,7 @@ ENCODE = ("error", "onehot")
 class TableReport:
     """What was left out, merged or encoded while reading; ``lines`` puts it in words."""
 
-    unknown_label_ids: UnknownIds = UnknownIds()
+    unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
     encoded_columns: tuple[str, ...] = ()
 
@@ -114,7 +114,7 @@ def read_tables(  # noqa: PLR0913 - three files and four choices a user makes by
     n_nodes = table.features.shape[0]
     ids = [str(k) for k in range(n_nodes)] if table.ids is None else table.ids
     index = _index_of(ids, path)
-    unknown_labels, edge_report, graph = UnknownIds(), None, None
+    unknown_labels, edge_report, graph = NO_UNKNOWN, None, None
     label_texts = table.labels or [""] * n_nodes
     if labels_path is not None:
         label_texts, unknown_labels = _read_labels(
@@ -132,7 +132,10 @@ def read_tables(  # noqa: PLR0913 - three files and four choices a user makes by
         splits=_splits(table.splits),
         ids=None if table.ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={"features": path.name, **{f"note {k}": s for k, s in enumerate(report.lines())}},
+        provenance={
+            "features": path.name,
+            **{f"note {k}": s for k, s in enumerate(report.lines())},
+        },
         feature_names=table.feature_names,
     )
     return data, report
@@ -183,7 +186,7 @@ def _read_features(
 
 
 def _split_place(table: TextTable, names: tuple[str, ...]) -> int | None:
-    """The column ``split``, if it holds nothing but train, val, test and empty cells."""
+    """Find the column ``split``, if it holds nothing but train, val, test and empty cells."""
     if "split" not in names:
         return None
     place = names.index("split")

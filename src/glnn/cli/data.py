@@ -1,0 +1,86 @@
+"""``glnn data``: list, describe, fetch and convert data sets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_sets() -> None:
+    """List the data sets with their sizes, and say which of them are on this machine."""
+    from glnn.data.embedded import EMBEDDED
+    from glnn.data.registry import DATASETS, data_folders
+
+    table = Table("name", "nodes", "edges", "features", "classes", "here", "what")
+    for info in DATASETS.values():
+        found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
+        here = "built in" if info.name in EMBEDDED else "yes" if found else "fetch"
+        sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
+        table.add_row(info.name, *(str(size) for size in sizes), here, info.about)
+    Console().print(table)
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="a data set's name, or a file or folder of data")],
+    graph: Annotated[str, typer.Option(help="which graph, where there are several")] = "default",
+) -> None:
+    """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
+    from glnn.data.summary import open_named, summary_rows
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for key, value in summary_rows(open_named(name, graph=graph)):
+        table.add_row(f"{key}:", value)
+    Console().print(table, markup=False)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="cora, citeseer, pubmed, terrorattack, ...")],
+    folder: Annotated[
+        Path | None, typer.Option(help="where to keep it instead of the user's cache")
+    ] = None,
+) -> None:
+    """Download a data set from its public origin, check it, and keep it as npz."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from glnn.data.registry import fetch_dataset
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+        path = fetch_dataset(
+            name,
+            folder=folder,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    typer.echo(f"{name} is in {path}")
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="file, folder or data set's name")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=".npz .csv .tsv .parquet .graphml")],
+    name: Annotated[str | None, typer.Option(help="which set of a Planetoid folder")] = None,
+    graph: Annotated[str, typer.Option(help="which graph, where there are several")] = "default",
+    on_unknown: Annotated[str, typer.Option(help="unknown ids: error or drop")] = "error",
+    encode: Annotated[str, typer.Option(help="text columns: error or onehot")] = "error",
+    overwrite: Annotated[bool, typer.Option(help="replace OUT if it is there")] = False,
+) -> None:
+    """Read data in one format and write it in another, by the suffixes."""
+    from glnn.data import write_data
+    from glnn.data.summary import open_named
+    from glnn.exceptions import InputError
+
+    if target.exists() and not overwrite:
+        raise InputError(
+            f"{target} must not be there yet, got a file. Replace it with --overwrite."
+        )
+    data = open_named(source, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
+    write_data(data, target)
+    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")

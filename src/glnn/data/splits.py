@@ -1,0 +1,257 @@
+"""Which nodes train, which validate, which test: a function of data set, name and seed."""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from glnn._validation import check_choice, check_indices, check_integer, check_number
+from glnn.data.allocate import balanced_counts, draw_by_class, stratified_counts
+from glnn.data.arrays import read_only
+from glnn.data.files import atomic_write, read_text, shown
+from glnn.data.node_data import SPLIT_KEYS, NodeData
+from glnn.exceptions import DataFormatError, InputError
+
+N_VAL, N_TEST = 500, 1000
+PAPER_COUNTS = {"terroristsrel": (160, 150), "terrorattack": (120, 200)}
+"""Training and test nodes that the paper names for the two terror sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Node numbers to train, validate and test on; disjoint, sorted, and with their origin.
+
+    Examples
+    --------
+    >>> split = Split(np.array([2, 0]), np.array([1]), np.array([3]), name="mine", seed=7)
+    >>> Split.from_json(split.to_json()) == split
+    True
+    """
+
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    name: str
+    seed: int = 0
+    dataset: str = ""
+
+    def __post_init__(self) -> None:
+        for key in SPLIT_KEYS:
+            nodes = np.sort(check_indices(key, getattr(self, key), 2**62))
+            object.__setattr__(self, key, read_only(nodes))
+        joined = np.concatenate([self.train, self.val, self.test])
+        if np.unique(joined).size != joined.size:
+            raise InputError("a split must be disjoint, got nodes in more than one of its parts.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def as_dict(self) -> dict[str, np.ndarray]:
+        """Return the three parts by name, as :class:`NodeData` keeps them."""
+        return {key: getattr(self, key) for key in SPLIT_KEYS}
+
+    def to_json(self) -> str:
+        """Return the split as JSON text that any program can read."""
+        parts = {key: nodes.tolist() for key, nodes in self.as_dict().items()}
+        fields = {"dataset": self.dataset, "name": self.name, "seed": self.seed, **parts}
+        return json.dumps({"format": "glnn split", "version": 1, **fields})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the split of some JSON text, checked."""
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataFormatError(f"a split must be JSON text, got: {error}.") from error
+        if not isinstance(fields, dict) or fields.get("format") != "glnn split":
+            raise DataFormatError("a split must be a JSON object with the format 'glnn split'.")
+        if fields.get("version") != 1:
+            raise DataFormatError(
+                f"a split must be of version 1, got {shown(fields.get('version'))}."
+            )
+        return cls(
+            **{key: _node_list(key, fields.get(key)) for key in SPLIT_KEYS},
+            name=_typed(fields, "name", str),
+            seed=_typed(fields, "seed", int),
+            dataset=_typed(fields, "dataset", str),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON text to a file, whole or not at all."""
+        with atomic_write(Path(path)) as file:
+            file.write(self.to_json() + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a split that :meth:`save` wrote."""
+        return cls.from_json(read_text(Path(path)))
+
+
+def _node_list(key: str, values: Any) -> np.ndarray:
+    fits = isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
+    if not fits:
+        raise DataFormatError(f"{key!r} of a split must be a list of node numbers.")
+    return np.array(values, dtype=np.int64)
+
+
+def _typed(fields: Mapping[str, Any], key: str, kind: type) -> Any:
+    if type(fields.get(key)) is not kind:
+        raise DataFormatError(f"{key!r} of a split must be {kind.__name__}.")
+    return fields[key]
+
+
+def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Split:
+    """Return a split of the labelled nodes; the same arguments always give the same one.
+
+    Parameters
+    ----------
+    data
+        The record. Nodes without a label are never in a split.
+    name
+        ``"public"``: the published one. ``"per_class"``: ``n_per_class`` (20) training nodes of
+        each class. ``"rate"``: a share ``rate`` of the labelled nodes trains, with
+        ``balance="stratified"`` in the proportion of the classes, with ``"balanced"`` as many of
+        each. ``"paper"``: what the paper used: the public split of Cora and Citeseer, 160
+        training and 150 test nodes of TerroristsRel, 120 and 200 of Terror Attack, both
+        stratified; for Pubmed see :func:`glnn.data.paper.pubmed_star`.
+    seed
+        Number of the draw.
+    **options
+        ``n_val`` and ``n_test`` set the other sizes. Their defaults are 500 and 1000, or less
+        where too few nodes are left; the paper names no validation nodes for the terror sets, so
+        that ``n_val`` is 0 there.
+
+    Returns
+    -------
+    Split
+        Sorted, pairwise disjoint.
+    """
+    makers: dict[str, Callable[..., dict[str, np.ndarray]]] = {
+        "public": _public,
+        "per_class": _per_class,
+        "rate": _rate,
+        "paper": _paper,
+    }
+    check_choice("split", name, makers)
+    check_integer("seed", seed, low=0)
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    try:
+        parts = makers[name](data, rng, **options)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        unknown = str(error).rpartition("argument ")[2]
+        raise InputError(f"the split {name!r} must get options it has, got {unknown}.") from error
+    return Split(**parts, name=name, seed=int(seed), dataset=data.name)
+
+
+def _public(data: NodeData, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    if not {"train", "test"}.issubset(data.splits):
+        raise InputError(
+            f"{shown(data.name)} must have a published split for this, got none. "
+            "Use the split 'per_class' or 'rate'."
+        )
+    none = np.empty(0, dtype=np.int64)
+    return {key: data.splits.get(key, none) for key in SPLIT_KEYS}
+
+
+def _per_class(
+    data: NodeData,
+    rng: np.random.Generator,
+    n_per_class: int = 20,
+    n_val: int | None = None,
+    n_test: int | None = None,
+) -> dict[str, np.ndarray]:
+    count = check_integer("n_per_class", n_per_class, low=1)
+    sizes = class_sizes(data)
+    small = [c for c in range(data.n_classes) if 0 < sizes[c] < count]
+    if small:
+        raise InputError(
+            f"n_per_class must be at most the size of every class, got {count} for class "
+            f"{shown(data.class_names[small[0]])} with {sizes[small[0]]} labelled nodes. "
+            "Use fewer, or the split 'rate'."
+        )
+    train = draw_by_class(data.labels, np.where(sizes > 0, count, 0), rng)
+    return {"train": train, **_draw_rest(data, train, rng, n_val, n_test)}
+
+
+def _rate(
+    data: NodeData,
+    rng: np.random.Generator,
+    rate: float = 0.05,
+    balance: str = "stratified",
+    **rest_sizes: int | None,
+) -> dict[str, np.ndarray]:
+    share = check_number("rate", rate, low=0, high=1, open_low=True)
+    check_choice("balance", balance, ("stratified", "balanced"))
+    sizes = class_sizes(data)
+    total = max(round(share * int(sizes.sum())), int((sizes > 0).sum()))
+    counts = (balanced_counts if balance == "balanced" else stratified_counts)(sizes, total)
+    train = draw_by_class(data.labels, counts, rng)
+    return {"train": train, **_draw_rest(data, train, rng, **rest_sizes)}
+
+
+def _paper(data: NodeData, rng: np.random.Generator, n_val: int = 0) -> dict[str, np.ndarray]:
+    if data.name in ("cora", "citeseer", "pubmed_star"):
+        return _public(data, rng)
+    if data.name not in PAPER_COUNTS:
+        advice = "Call pubmed_star(data, seed) first." if data.name == "pubmed" else ""
+        raise InputError(
+            "the split 'paper' is defined for cora, citeseer, pubmed_star, "
+            f"{', '.join(PAPER_COUNTS)}; got {shown(data.name)}. {advice}".rstrip()
+        )
+    n_train, n_test = PAPER_COUNTS[data.name]
+    train = draw_by_class(data.labels, stratified_counts(class_sizes(data), n_train), rng)
+    rest = np.where(np.isin(np.arange(data.n_nodes), train), -1, data.labels)
+    test_counts = stratified_counts(_sizes(rest, data.n_classes), n_test)
+    test = draw_by_class(rest, test_counts, rng)
+    others = np.setdiff1d(data.labelled, np.concatenate([train, test]))
+    wanted = check_integer("n_val", n_val, low=0, high=others.size)
+    return {"train": train, "val": rng.permutation(others)[:wanted], "test": test}
+
+
+def _draw_rest(
+    data: NodeData,
+    train: np.ndarray,
+    rng: np.random.Generator,
+    n_val: int | None = None,
+    n_test: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Draw validation and test nodes from the labelled nodes that do not train."""
+    rest = rng.permutation(np.setdiff1d(data.labelled, train))
+    val_size, test_size = _rest_sizes(rest.size, n_val, n_test)
+    return {"val": rest[:val_size], "test": rest[val_size : val_size + test_size]}
+
+
+def _rest_sizes(n_rest: int, n_val: int | None, n_test: int | None) -> tuple[int, int]:
+    """Sizes as asked; a size left open is 500 or 1000, or its share (1:2) of what is there."""
+    asked_val = 0 if n_val is None else check_integer("n_val", n_val, low=0)
+    asked_test = 0 if n_test is None else check_integer("n_test", n_test, low=0)
+    if asked_val + asked_test > n_rest:
+        raise InputError(
+            f"n_val + n_test must be at most the {n_rest} labelled nodes that do not train, got "
+            f"{asked_val} + {asked_test}."
+        )
+    free = n_rest - asked_val - asked_test
+    if n_val is None and n_test is None:
+        val = min(N_VAL, free // 3)
+        return val, min(N_TEST, free - val)
+    if n_val is None:
+        return min(N_VAL, free), asked_test
+    return asked_val, min(N_TEST, free) if n_test is None else asked_test
+
+
+def class_sizes(data: NodeData) -> np.ndarray:
+    """Return the number of labelled nodes of each class."""
+    return _sizes(data.labels, data.n_classes)
+
+
+def _sizes(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    return np.bincount(labels[labels >= 0], minlength=n_classes)
