@@ -1,0 +1,83 @@
+import math
+
+import pytest
+
+from glnn.engine.callbacks import Callback, EarlyStopping, Progress, ProgressLog, stop_requested
+
+
+def asked(callback, losses):
+    """Return after which of the epochs with these losses the callback asks to stop."""
+    callback.on_stage_begin("classifier", len(losses))
+    return [callback.on_epoch_end("classifier", {"validation_loss": loss}) for loss in losses]
+
+
+def test_the_base_does_nothing_and_never_asks_to_stop():
+    assert asked(Callback(), [1.0, 2.0, 3.0]) == [False] * 3
+    assert Callback().on_stage_end("classifier") is None
+
+
+def test_early_stopping_asks_after_that_many_epochs_without_improvement():
+    assert asked(EarlyStopping(2), [3.0, 2.0, 2.5, 2.1]) == [False, False, False, True]
+
+
+def test_early_stopping_waits_anew_after_every_improvement():
+    assert asked(EarlyStopping(2), [3.0, 4.0, 2.0, 4.0, 1.0, 4.0]) == [False] * 6
+
+
+def test_an_equal_loss_is_no_improvement():
+    assert asked(EarlyStopping(1), [2.0, 2.0]) == [False, True]
+
+
+def test_a_loss_that_is_not_a_number_is_no_improvement():
+    assert asked(EarlyStopping(2), [math.nan, math.nan]) == [False, True]
+
+
+def test_early_stopping_watches_the_number_it_is_told_to():
+    stopping = EarlyStopping(1, monitor="loss")
+    stopping.on_stage_begin("classifier", 3)
+    records = [{"loss": 2.0, "validation_loss": 1.0}, {"loss": 1.0, "validation_loss": 2.0}]
+    assert [stopping.on_epoch_end("classifier", record) for record in records] == [False, False]
+
+
+def test_a_number_that_is_never_recorded_counts_as_no_improvement():
+    stopping = EarlyStopping(2)
+    stopping.on_stage_begin("classifier", 2)
+    assert [stopping.on_epoch_end("classifier", {"epoch": e}) for e in range(2)] == [False, True]
+
+
+def test_every_stage_starts_counting_anew():
+    stopping = EarlyStopping(2)
+    assert asked(stopping, [1.0, 2.0]) == [False, False]
+    assert asked(stopping, [5.0, 6.0]) == [False, False]
+
+
+def test_the_progress_log_reports_the_stage_and_every_finished_epoch():
+    seen = []
+    log = ProgressLog(seen.append)
+    log.on_stage_begin("graph 1", 0)
+    log.on_stage_begin("classifier 1", 2)
+    assert not log.on_epoch_end("classifier 1", {"epoch": 0})
+    assert not log.on_epoch_end("classifier 1", {"epoch": 1})
+    assert seen == [
+        Progress("graph 1", 0, 0),
+        Progress("classifier 1", 0, 2),
+        Progress("classifier 1", 1, 2),
+        Progress("classifier 1", 2, 2),
+    ]
+
+
+@pytest.mark.parametrize("answers", [(), (False, False), (True, False), (False, True)])
+def test_one_request_to_stop_is_enough_and_every_callback_is_told_all_the_same(answers):
+    told = []
+
+    class Answering(Callback):
+        def __init__(self, answer):
+            self.answer = answer
+
+        def on_epoch_end(self, stage, record):
+            told.append((stage, record["epoch"]))
+            return self.answer
+
+    callbacks = [Answering(answer) for answer in answers]
+    assert stop_requested(callbacks, "classifier", {"epoch": 4}) == any(answers)
+    assert told == [("classifier", 4)] * len(answers)

@@ -1,0 +1,192 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.testing import assert_close
+
+from glnn.engine.classifier import ClassifierTask, Labels, as_tensor, build_head
+from glnn.engine.seeding import generator_for
+from glnn.engine.settings import HeadSettings
+from glnn.engine.trainer import Trainer
+from glnn.nn import GCN, Features, PropagationNet
+from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
+
+BLOCK, N_CLASSES = 8, 3
+N_NODES = BLOCK * N_CLASSES + 1  # the last node is isolated
+TRUTH = np.arange(N_NODES) // BLOCK % N_CLASSES
+HEADS = {
+    "gcn": HeadSettings(head="gcn", smoothness_weight=2.0, ramp_epochs=10),
+    "propagation": HeadSettings(
+        head="propagation",
+        drop_node=0.5,
+        n_views=2,
+        consistency_weight=1.0,
+        smoothness_weight=0.5,
+        ramp_epochs=10,
+    ),
+}
+every_head = pytest.mark.parametrize("settings", HEADS.values(), ids=HEADS)
+
+
+@pytest.fixture
+def adjacency():
+    """Three rings with chords, and one node alone."""
+    matrix = np.zeros((N_NODES, N_NODES))
+    for i in range(N_NODES - 1):
+        block, place = divmod(i, BLOCK)
+        for step in (1, 3):
+            j = block * BLOCK + (place + step) % BLOCK
+            matrix[i, j] = matrix[j, i] = step
+    return sp.csr_matrix(matrix)
+
+
+@pytest.fixture
+def features():
+    x = np.random.default_rng(0).normal(size=(N_NODES, 6)) + 2 * np.eye(6)[TRUTH]
+    return Features.of(x)
+
+
+@pytest.fixture
+def labels():
+    nodes = np.arange(0, N_NODES - 1, BLOCK)
+    return Labels(nodes, TRUTH[nodes], N_NODES, N_CLASSES)
+
+
+@pytest.fixture
+def make(adjacency, features, labels):
+    def make(settings, seed=0):
+        return ClassifierTask(
+            adjacency,
+            features,
+            labels,
+            settings,
+            init=generator_for(seed, 0),
+            noise=generator_for(seed, 1),
+        )
+
+    return make
+
+
+def test_labels_are_one_hot_on_their_nodes_and_zero_elsewhere(labels):
+    assert torch.equal(labels.one_hot.sum(1).nonzero()[:, 0], labels.nodes)
+    assert torch.equal(labels.one_hot[labels.nodes].argmax(1), labels.classes)
+    assert labels.one_hot.sum() == len(labels.nodes)
+
+
+def test_labels_on_another_device_are_the_same_labels(labels):
+    other = labels.to("cpu")
+    assert other.n_classes == labels.n_classes
+    for name in ("nodes", "classes", "one_hot"):
+        assert torch.equal(getattr(other, name), getattr(labels, name))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("gcn", GCN), ("propagation", PropagationNet)])
+def test_the_head_is_the_named_network(name, kind, rng):
+    assert isinstance(build_head(HeadSettings(head=name), 4, 3, rng), kind)
+
+
+@every_head
+def test_the_scores_are_the_network_on_the_normalised_graph(make, adjacency, features, settings):
+    task = make(settings)
+    degree = adjacency.toarray().sum(1)
+    scale = np.where(degree > 0, 1 / np.sqrt(np.where(degree > 0, degree, 1)), 0)
+    a = torch.from_numpy(scale[:, None] * adjacency.toarray() * scale).float()
+    first, second = (p for p in task.module.parameters() if p.ndim == 2)
+    if settings.head == "gcn":
+        expected = a @ torch.relu(a @ features.values @ first) @ second
+    else:
+        spread = (torch.eye(N_NODES) + a + a @ a) / 3
+        expected = torch.relu(spread @ features.values @ first) @ second
+    assert_close(task.scores(), expected)
+
+
+@every_head
+def test_the_losses_are_the_named_terms_with_their_weights_and_ramp(
+    make, adjacency, labels, settings
+):
+    epoch, ramp = 4, 0.4
+    task, twin = make(settings), make(settings)
+    found = task.losses(epoch)
+    logits = twin.module.views(twin.adj_hat, twin.features, settings.n_views, twin._noise)
+    views = logits.softmax(-1)
+    degree = torch.from_numpy(adjacency.toarray().sum(1)).float()
+    inverse = torch.where(degree > 0, 1 / degree, torch.zeros(()))
+    smooth = smoothness_of_predictions(
+        as_tensor(adjacency, torch.device("cpu")),
+        inverse,
+        views,
+        labels.one_hot,
+        settings.smoothness_temperature,
+        settings.gate,
+    )
+    expected = {
+        "cross_entropy": cross_entropy(logits, labels.nodes, labels.classes),
+        "smoothness": settings.smoothness_weight * ramp * smooth,
+    }
+    if settings.consistency_weight:
+        agreement = consistency(views, settings.consistency_temperature, settings.gate)
+        expected["consistency"] = settings.consistency_weight * ramp * agreement
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert_close(found[name], value)
+
+
+@every_head
+def test_the_terms_on_predictions_start_at_zero_and_stay_at_their_weight(make, settings):
+    task, late, later = (make(dataclasses.replace(settings, dropout=0.0, gate=0.0)) for _ in "123")
+    assert task.losses(0)["smoothness"] == 0
+    assert torch.equal(late.losses(10)["smoothness"], later.losses(500)["smoothness"])
+
+
+def test_without_weights_there_is_nothing_but_cross_entropy(make):
+    assert make(HeadSettings()).losses(50).keys() == {"cross_entropy"}
+
+
+@every_head
+def test_every_parameter_is_trained_once_and_the_first_layer_alone_decays(make, settings):
+    task = make(settings)
+    first, rest = task.parameter_groups()
+    grouped = [*first["params"], *rest["params"]]
+    assert sorted(map(id, grouped)) == sorted(map(id, task.module.parameters()))
+    assert first["weight_decay"] == settings.weight_decay
+    assert "weight_decay" not in rest
+    widths = {p.shape[0] for p in first["params"] if p.ndim == 2}
+    assert widths == {6}
+
+
+@every_head
+def test_training_finds_the_blocks_from_one_label_each(make, settings):
+    task = make(settings)
+    history = Trainer(n_epochs=60, learning_rate=0.02).fit(task)
+    predicted = task.scores().argmax(1).numpy()
+    assert (predicted == TRUTH)[:-1].all()
+    assert history[-1]["cross_entropy"] < history[0]["cross_entropy"]
+
+
+@every_head
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(make, settings):
+    def trained(seed):
+        task = make(settings, seed)
+        Trainer(n_epochs=15, learning_rate=0.02).fit(task)
+        return task.scores()
+
+    once = trained(0)
+    torch.manual_seed(123)
+    assert torch.equal(once, trained(0))
+    assert not torch.equal(once, trained(1))
+
+
+@every_head
+def test_a_graph_without_edges_still_trains_to_finite_scores(features, labels, settings):
+    task = ClassifierTask(
+        sp.csr_matrix((N_NODES, N_NODES)),
+        features,
+        labels,
+        settings,
+        init=generator_for(0, 0),
+        noise=generator_for(0, 1),
+    )
+    Trainer(n_epochs=3, learning_rate=0.02).fit(task)
+    assert torch.isfinite(task.scores()).all()

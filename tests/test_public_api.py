@@ -1,0 +1,89 @@
+"""What users may rely on: the public names, how little an import costs, where terms come from."""
+
+import inspect
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import glnn
+from glnn.objective import terms
+
+ROOT = Path(__file__).parents[1]
+PUBLIC = [
+    "Certificate",
+    "GLNNClassifier",
+    "GlnnError",
+    "LearnedGraph",
+    "NodeData",
+    "Weights",
+    "__version__",
+    "learn_graph",
+    "load_dataset",
+]
+NOT_IN_THE_PAPER = {"ridge"}
+TERMS = {
+    name: term
+    for name, term in inspect.getmembers(terms, inspect.isfunction)
+    if term.__module__ == terms.__name__
+}
+
+
+def in_a_fresh_interpreter(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_the_public_names_are_these_and_at_most_a_dozen():
+    assert glnn.__all__ == PUBLIC
+    assert len(glnn.__all__) <= 12
+    assert dir(glnn) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(set(PUBLIC) - {"__version__"}))
+def test_every_public_name_is_the_documented_one_that_its_home_exports(name):
+    home = glnn._HOMES[name]
+    if find_spec(home) is None:
+        pytest.skip(f"{home} is not written yet")
+    value = getattr(glnn, name)
+    assert value is getattr(import_module(home), name)
+    assert value.__name__ == name
+    assert inspect.getdoc(value)
+
+
+def test_every_lazy_name_is_public():
+    assert sorted([*glnn._HOMES, "__version__"]) == sorted(PUBLIC)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'glnn' has no attribute 'GLNN'"):
+        _ = glnn.GLNN
+
+
+def test_importing_the_package_does_not_import_what_is_slow():
+    slow = ("torch", "sklearn", "scipy", "numpy", "networkx", "matplotlib")
+    code = f"import sys, glnn; print([name for name in {slow} if name in sys.modules])"
+    assert in_a_fresh_interpreter(code) == "[]"
+
+
+def test_the_version_is_written_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert glnn.__version__ in (project["version"], "0+source")  # the latter: never installed
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_every_term_of_the_objective_names_its_place_in_the_paper(name):
+    text = inspect.getdoc(TERMS[name])
+    assert ("Differs from the paper" if name in NOT_IN_THE_PAPER else "Paper: ") in text
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_every_term_of_the_objective_shows_its_equation_and_an_example(name):
+    text = inspect.getdoc(TERMS[name])
+    assert ":math:`" in text
+    assert f">>> {name}(" in text

@@ -1,0 +1,197 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn._validation import (
+    check_array,
+    check_choice,
+    check_features,
+    check_indices,
+    check_integer,
+    check_number,
+    did_you_mean,
+)
+from glnn.exceptions import InputError
+
+
+def refused(match):
+    return pytest.raises(InputError, match=match)
+
+
+def test_a_choice_comes_back_as_it_is():
+    assert check_choice("head", "gcn", ("gcn", "propagation")) == "gcn"
+
+
+@pytest.mark.parametrize("value", ["GCN", "gcns", None, 3, ["gcn"]])
+def test_anything_but_a_choice_is_refused_with_the_list(value):
+    with refused(r"^head must be one of gcn, propagation; got ") as caught:
+        check_choice("head", value, ("gcn", "propagation"))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_nearest_choice_is_suggested_and_only_if_it_is_near():
+    assert did_you_mean("propagate", ["gcn", "propagation"]) == " Did you mean 'propagation'?"
+    assert did_you_mean("xyz", ["gcn", "propagation"]) == ""
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, np.float32(0.25), np.int64(1)])
+def test_a_number_in_its_range_comes_back_as_a_float(value):
+    found = check_number("rate", value, low=0, high=1)
+    assert type(found) is float
+    assert found == value
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan, math.inf, -math.inf, 10**400])
+def test_a_number_outside_its_range_or_not_finite_is_refused(value):
+    with refused(r"^rate must be finite, at least 0 and at most 1; got "):
+        check_number("rate", value, low=0, high=1)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, [1.0], 1j, np.True_])
+def test_what_is_not_a_number_is_refused(value):
+    with refused(r"^rate must be a number, got "):
+        check_number("rate", value)
+
+
+def test_an_open_end_excludes_its_bound():
+    with refused(r"^rate must be finite, greater than 0; got 0\.$"):
+        check_number("rate", 0.0, low=0, open_low=True)
+    assert check_number("rate", 0.0, low=0) == 0
+
+
+@pytest.mark.parametrize("value", [1, 3, np.int32(2), np.uint8(3)])
+def test_a_whole_number_in_its_range_comes_back_as_an_int(value):
+    found = check_integer("n_views", value, low=1, high=3)
+    assert type(found) is int
+    assert found == value
+
+
+@pytest.mark.parametrize(("value", "match"), [(0, "at least 1 and at most 3; got 0"), (4, "got 4")])
+def test_a_whole_number_outside_its_range_is_refused(value, match):
+    with refused(f"^n_views must be .*{match}"):
+        check_integer("n_views", value, low=1, high=3)
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, True, math.nan])
+def test_what_is_not_a_whole_number_is_refused(value):
+    with refused(r"^n_views must be a whole number, got "):
+        check_integer("n_views", value, low=1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        (np.float64, np.float64),
+        (np.float32, np.float32),
+        (np.float16, np.float32),
+        (np.int64, np.float32),
+        (np.uint8, np.float32),
+        (bool, np.float32),
+        (object, np.float64),
+    ],
+)
+def test_features_keep_their_values_in_a_float_type(dtype, kept):
+    given = np.array([[0, 1], [1, 0]], dtype=dtype)
+    found = check_features("X", given)
+    assert found.dtype == kept
+    assert np.array_equal(found, [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, bool])
+def test_sparse_features_stay_sparse(kind, dtype):
+    given = kind(np.array([[0, 1], [1, 0]], dtype=dtype))
+    found = check_features("X", given)
+    assert isinstance(found, sp.csr_matrix)
+    assert found.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert found.has_canonical_format
+    assert np.array_equal(found.toarray(), [[0, 1], [1, 0]])
+
+
+def test_a_list_of_rows_is_taken_as_features():
+    assert check_features("X", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_checking_sparse_features_does_not_change_them(dtype):
+    unsorted_and_twice = sp.csr_matrix(
+        (np.array([1, 2, 3, 4], dtype=dtype), np.array([2, 0, 1, 1]), np.array([0, 2, 4])),
+        shape=(2, 3),
+    )
+    arrays = (unsorted_and_twice.data, unsorted_and_twice.indices, unsorted_and_twice.indptr)
+    before = [array.copy() for array in arrays]
+    found = check_features("X", unsorted_and_twice)
+    assert found.toarray().tolist() == [[2, 0, 1], [0, 7, 0]]
+    after = (unsorted_and_twice.data, unsorted_and_twice.indices, unsorted_and_twice.indptr)
+    assert all(map(np.array_equal, before, after))
+
+
+BAD_FEATURES = [
+    ([[1.0, math.nan], [math.inf, 0.0]], r"finite, got 2 NaN or infinite values\. Impute or drop"),
+    (sp.csr_matrix([[1.0, math.nan]]), r"finite, got 1 NaN or infinite values"),
+    ([1.0, 2.0], r"two dimensions \(nodes x features\), got 1\. Reshape one column"),
+    (3.0, r"two dimensions \(nodes x features\), got 0"),
+    (np.zeros((2, 2, 2)), r"two dimensions \(nodes x features\), got 3"),
+    (sp.coo_array(np.ones(3)), r"two dimensions \(nodes x features\), got 1"),
+    (np.zeros((0, 3)), r"at least one row and one column, got shape \(0, 3\)"),
+    (np.zeros((3, 0)), r"at least one row and one column, got shape \(3, 0\)\. Without features"),
+    (sp.csr_matrix((3, 0)), r"at least one row and one column, got shape \(3, 0\)"),
+    ([["a", "b"]], r"real numbers, got dtype <U1\. Encode text"),
+    (np.array([[1, "b"]], dtype=object), r"numbers, got an array of Python objects\. Encode text"),
+    (np.array([[{}]], dtype=object), r"numbers, got an array of Python objects"),
+    (np.ones((1, 1), dtype=complex), r"real numbers, got dtype complex128"),
+    (np.ones((1, 1), dtype="M8[s]"), r"real numbers, got dtype datetime64"),
+    ([[1.0], [1.0, 2.0]], r"an array whose rows all have the same length"),
+]
+
+
+@pytest.mark.parametrize(("features", "match"), BAD_FEATURES, ids=[m[:30] for _, m in BAD_FEATURES])
+def test_bad_features_are_refused_in_one_line_under_the_callers_name(features, match):
+    with refused(rf"^signals must (be|have) {match}") as caught:
+        check_features("signals", features)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_is_not_copied():
+    given = np.ones(3)
+    assert check_array("x", given) is given
+
+
+@pytest.mark.parametrize("given", [[2, 0], np.array([2, 0], dtype=np.uint8), (2, 0)])
+def test_node_numbers_keep_their_order(given):
+    found = check_indices("validation", given, 3)
+    assert found.tolist() == [2, 0]
+    assert found.dtype == np.int64
+
+
+def test_a_mask_gives_the_numbers_of_its_nodes():
+    assert check_indices("validation", [True, False, True], 3).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("nothing", [[], np.empty(0), np.zeros(3, dtype=bool)])
+def test_no_node_at_all_is_allowed(nothing):
+    found = check_indices("validation", nothing, 3)
+    assert found.tolist() == []
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("indices", "match"),
+    [
+        ([0, 3], r"node numbers in \[0, 3\), got 0 to 3"),
+        ([-1, 0], r"node numbers in \[0, 3\), got -1 to 0"),
+        ([1, 1], "each node once, got repeated numbers"),
+        ([1.0], "list of node numbers or a boolean mask, got dtype float64"),
+        (["a"], "list of node numbers or a boolean mask, got dtype <U1"),
+        (1, r"got dtype int64 and shape \(\)"),
+        ([[0, 1]], r"got dtype int64 and shape \(1, 2\)"),
+        ([True, False], r"one entry for each of the 3 nodes, got shape \(2,\)"),
+        ([[0], [0, 1]], "rows all have the same length"),
+    ],
+)
+def test_bad_node_numbers_are_refused_in_one_line(indices, match):
+    with refused(f"^validation .*{match}") as caught:
+        check_indices("validation", indices, 3)
+    assert "\n" not in str(caught.value)
