@@ -3,6 +3,7 @@
 from glnn.solver.candidates import nearest
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.learned import LearnedGraph
+from glnn.solver.new_nodes import NewRows
 from glnn.solver.problem import TaskTerm
 from glnn.solver.signals import SIGNALS, FeatureSignal
 from glnn.solver.solve import SUPPORTS, learn_graph
@@ -13,6 +14,7 @@ __all__ = [
     "Certificate",
     "FeatureSignal",
     "LearnedGraph",
+    "NewRows",
     "TaskTerm",
     "certify",
     "learn_graph",

@@ -79,8 +79,6 @@ class Implicit:
         for first_column in range(0, n_nodes, size):
             columns = slice(first_column, min(first_column + size, n_nodes))
             rights = [dense_rows(factor.right[columns], device).T for factor in self.factors]
-            rights = [r if _is_thin(f.left) is False else r.contiguous()
-                      for r, f in zip(rights, self.factors)]
             for first_row in range(0, first_column + 1, size):
                 rows = slice(first_row, min(first_row + size, n_nodes))
                 values = nodes[rows, None] + (nodes[columns] + self.constant)
@@ -161,6 +159,7 @@ def tile_size(factors: tuple[Factor, ...], block_bytes: int) -> int:
 
 
 def dense_rows(matrix: Matrix, device: str) -> Tensor:
+    """Return rows as a dense tensor on the device."""
     dense = matrix.toarray() if sp.issparse(matrix) else matrix
     return torch.as_tensor(np.ascontiguousarray(dense), device=device)
 
@@ -168,5 +167,5 @@ def dense_rows(matrix: Matrix, device: str) -> Tensor:
 def times(left: Matrix, right: Tensor) -> Tensor:
     """Return ``left @ right``: a sparse product where ``left`` has few non-zeros."""
     if right.device.type == "cpu" and _is_thin(left):
-        return torch.from_numpy(left @ right.numpy())
+        return torch.from_numpy(left @ np.ascontiguousarray(right.numpy()))
     return dense_rows(left, str(right.device)) @ right

@@ -1,12 +1,14 @@
 """The learned graph and what is known about it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from glnn.objective import Weights
 from glnn.solver.certificate import Certificate
+from glnn.solver.new_nodes import NewRows, RowProblem
 from glnn.solver.problem import Problem
 
 
@@ -36,6 +38,8 @@ class LearnedGraph:
         The pairs (i, j) of the feature search, to be used again.
     problem
         The problem that was solved, for :func:`certify`.
+    rows
+        The one-row problem of new nodes.
     """
 
     adjacency: sp.csr_matrix
@@ -48,8 +52,27 @@ class LearnedGraph:
     dual: dict[str, np.ndarray] = field(repr=False)
     candidates: tuple[np.ndarray, np.ndarray] = field(repr=False)
     problem: Problem = field(repr=False)
+    rows: RowProblem = field(repr=False)
 
     @property
     def n_edges(self) -> int:
         """Number of edges, loops aside."""
         return (self.adjacency.nnz - int(np.count_nonzero(self.adjacency.diagonal()))) // 2
+
+    def connect(self, new_X: Any, links: Any = None) -> NewRows:  # noqa: N803
+        """Return the best edges of new nodes to this graph, which stays as it is.
+
+        Parameters
+        ----------
+        new_X
+            Features of the new nodes, with the columns of the training features.
+        links
+            Known edges to the training nodes (new x N, sparse or dense), if there was a graph.
+
+        Returns
+        -------
+        NewRows
+            ``links``, a CSR matrix (new x N), and ``loops``. Each row depends on its own node
+            only. What predictions added to the signals is unknown for new nodes and left out.
+        """
+        return self.rows.connect(new_X, links)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError, ProblemError
-from glnn.objective import Weights
+from glnn.objective import READINGS, Weights
+from glnn.solver.energies import ChannelEnergy, FrobeniusEnergy
 from glnn.solver.implicit import Factor, Implicit, Matrix
 from glnn.solver.pairs import Pairs
-from glnn.solver.penalties import ChannelEnergy, FrobeniusEnergy, Loops, Penalty, RowSums
+from glnn.solver.penalties import Loops, Penalty, RowSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +99,17 @@ class Problem:
 
     def dual_of(self, adjacency: sp.csr_matrix) -> dict[str, np.ndarray]:
         r"""Return :math:`y_m = 2 w_m (T_m(A) - \tau_m)`, the dual point a graph implies."""
-        return {
-            p.name: 2 * p.weight * (p.of_matrix(adjacency) - p.target) for p in self.penalties
-        }
+        return {p.name: 2 * p.weight * (p.of_matrix(adjacency) - p.target) for p in self.penalties}
+
+    def metric(self, dual: dict[str, np.ndarray], smoothness: float) -> np.ndarray:
+        r"""Return M of the similarity :math:`s_i^\top M s_j` that the dual point implies.
+
+        A number in the trace reading, one weight a channel, or a matrix.
+        """
+        for penalty in self.penalties:
+            if isinstance(penalty, ChannelEnergy | FrobeniusEnergy):
+                return penalty.metric(-dual[penalty.name])
+        return np.array(smoothness if self.reading == "trace" else 0.0)
 
     def primal_value(self, adjacency: sp.csr_matrix) -> float:
         """Return the objective of a symmetric graph, up to its constant."""
@@ -140,8 +150,9 @@ def build_problem(
               \;(+\,\lambda_0\, s_i \cdot s_j \text{ in the trace reading})
     """
     n_nodes = signal.shape[0]
+    check_choice("reading", reading, READINGS)
     closeness = 0.0 if prior is None else weights.closeness
-    step, previous = (0.0, None) if proximal is None else proximal
+    step, previous = (0.0, None) if proximal is None else _checked_proximal(proximal, n_nodes)
     curvature = closeness + weights.ridge + step
     if curvature <= 0:
         raise ProblemError(
@@ -152,6 +163,7 @@ def build_problem(
     parts = [(2 * closeness, prior), (2 * step, previous)]
     factors: list[Factor] = []
     if task is not None:
+        task.check(n_nodes)
         factors.append(task.factor())
         parts.append((-1.0, task.offset))
     if reading == "trace" and weights.smoothness > 0:
@@ -163,6 +175,18 @@ def build_problem(
         factors=tuple(factors),
     )
     return Problem(linear, curvature, _penalties(signal, weights, reading), reading, loops)
+
+
+def _checked_proximal(
+    proximal: tuple[float, sp.csr_matrix], n_nodes: int
+) -> tuple[float, sp.csr_matrix]:
+    weight, previous = proximal
+    if np.shape(previous) != (n_nodes, n_nodes):
+        raise InputError(
+            f"proximal must hold a weight and a {n_nodes} x {n_nodes} matrix, "
+            f"got shape {np.shape(previous)}."
+        )
+    return check_number("the weight of proximal", weight, low=0), sp.csr_matrix(previous)
 
 
 def _weighted_sum(parts: list[tuple[float, sp.csr_matrix | None]]) -> sp.csr_matrix | None:

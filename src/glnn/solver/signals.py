@@ -23,6 +23,8 @@ class FeatureSignal:
         ``raw``: features as they are; ``l2``: rows of length one; ``idf``: columns times
         :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns
         of mean zero and deviation one (sparse features are not centred), then rows of length one.
+    n_features
+        Number of columns.
     scale, shift
         What the training columns are multiplied with and what is subtracted before; ``None`` if
         nothing.
@@ -34,6 +36,7 @@ class FeatureSignal:
     """
 
     kind: str
+    n_features: int
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
 
@@ -41,17 +44,18 @@ class FeatureSignal:
     def fit(cls, kind: str, features: Matrix) -> "FeatureSignal":
         """Take column weights and means from the training rows."""
         check_choice("signal", kind, SIGNALS)
+        n_features = features.shape[1]
         if kind == "idf":
-            return cls(kind, scale=_idf(features))
+            return cls(kind, n_features, scale=_idf(features))
         if kind == "standardized":
-            return cls(kind, *_spread(features))
-        return cls(kind)
+            return cls(kind, n_features, *_spread(features))
+        return cls(kind, n_features)
 
     def transform(self, features: Matrix) -> Matrix:
         """Return the signal rows of ``features`` in float64; sparse stays sparse."""
         signal = features.astype(np.float64)
         if self.shift is not None:
-            signal = signal - self.shift
+            signal = (signal.toarray() if sp.issparse(signal) else signal) - self.shift
         if self.scale is not None:
             scaled = signal.multiply(self.scale) if sp.issparse(signal) else signal * self.scale
             signal = sp.csr_matrix(scaled) if sp.issparse(signal) else scaled

@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_choice, check_features, check_integer, check_number
-from glnn.exceptions import ProblemError
-from glnn.graph import as_adjacency, prior_graph
-from glnn.objective import READINGS, Weights
+from glnn._validation import check_choice, check_integer, check_number
+from glnn.objective import Weights
 from glnn.solver.candidates import nearest
 from glnn.solver.certificate import certify
 from glnn.solver.degree import added_degree, solve_for_degree
-from glnn.solver.implicit import BLOCK_BYTES, Matrix
+from glnn.solver.implicit import BLOCK_BYTES
+from glnn.solver.inputs import GraphInputs
 from glnn.solver.learned import LearnedGraph
+from glnn.solver.new_nodes import RowProblem
 from glnn.solver.pairs import Pairs
 from glnn.solver.problem import Problem, TaskTerm, build_problem
-from glnn.solver.signals import FeatureSignal, joined, prediction_signal
-from glnn.solver.working_set import SolveSettings, solve_problem
+from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
 SUPPORTS = ("all", "candidates")
 _DEFAULT_NEIGHBORS = 10
@@ -101,22 +100,24 @@ def learn_graph(
     True
     """
     settings = SolveSettings(tol, max_iter, block_bytes, device)
-    check_choice("reading", reading, READINGS)
     check_choice("support", support, SUPPORTS)
-    features = _checked_features(X)
-    n_nodes = features.shape[0]
-    given = None if graph is None else prior_graph(as_adjacency(graph, n_nodes), prior)
-    weights, target = _resolved(weights, n_neighbors, given)
-    transform = FeatureSignal.fit(signal, features)
-    signals = base = transform.transform(features)
-    if predictions is not None:
-        signals = joined(base, prediction_signal(predictions, n_nodes, prediction_weight))
+    inputs = GraphInputs.read(
+        X,
+        graph,
+        signal=signal,
+        prior=prior,
+        predictions=predictions,
+        prediction_weight=prediction_weight,
+    )
+    weights, target = _resolved(weights, n_neighbors, inputs.prior)
     problem = build_problem(
-        signals, given, weights, reading, task=task, proximal=proximal, loops=loops
+        inputs.signals, inputs.prior, weights, reading, task=task, proximal=proximal, loops=loops
     )
     if candidates is None:
         width = _search_width(n_candidates, target, support)
-        candidates = nearest(base, width, search=search, block_bytes=block_bytes, device=device)
+        candidates = nearest(
+            inputs.base, width, search=search, block_bytes=block_bytes, device=device
+        )
     pairs = starting_pairs(problem, candidates)
     if support == "candidates":
         problem = dataclasses.replace(problem, support=pairs)
@@ -126,23 +127,57 @@ def learn_graph(
         solved = solve_problem(problem, pairs, settings, warm)
     else:
         free = problem.shifted(weights.sparsity)
-        sparsity, solved, notes = solve_for_degree(free, pairs, given, target, settings, warm)
-        weights = weights.replace(sparsity=sparsity)
-        problem = free.shifted(-sparsity)
+        found, solved, notes = solve_for_degree(free, pairs, inputs.prior, target, settings, warm)
+        weights, problem = weights.replace(sparsity=found), free.shifted(-found)
+    certified = (problem, weights, notes, candidates, n_candidates)
+    return _learned(inputs, solved, settings, *certified)
+
+
+def _learned(
+    inputs: GraphInputs,
+    solved: Solved,
+    settings: SolveSettings,
+    problem: Problem,
+    weights: Weights,
+    notes: tuple[str, ...],
+    candidates: tuple[np.ndarray, np.ndarray],
+    n_candidates: int,
+) -> LearnedGraph:
+    """Check the solution on its own, and put everything known about it together."""
     adjacency = solved.pairs.to_csr(solved.solution.values)
-    costs = {"iterations": solved.iterations, "rounds": solved.rounds, "notes": notes}
-    certificate = certify(problem, adjacency, **costs, block_bytes=block_bytes, device=device)
+    certificate = certify(
+        problem,
+        adjacency,
+        iterations=solved.iterations,
+        rounds=solved.rounds,
+        notes=notes,
+        block_bytes=settings.block_bytes,
+        device=settings.device,
+    )
+    row_sums = np.asarray(adjacency.sum(1)).ravel()
+    rows = RowProblem(
+        transform=inputs.transform,
+        signal=inputs.signals,
+        metric=problem.metric(solved.solution.dual, weights.smoothness),
+        row_sums=row_sums,
+        trace=float(adjacency.diagonal().sum()),
+        weights=weights,
+        prior=inputs.prior_rows,
+        has_loops=problem.loops,
+        n_candidates=None if problem.support is None else n_candidates,
+    )
     return LearnedGraph(
         adjacency=adjacency,
-        prior=given,
+        prior=inputs.prior,
         certificate=certificate,
         weights=weights,
-        reading=reading,
-        row_sums=np.asarray(adjacency.sum(1)).ravel(),
-        mean_added_degree=added_degree(solved.pairs, solved.solution.values, given),
+        reading=problem.reading,
+        row_sums=row_sums,
+        mean_added_degree=added_degree(solved.pairs, solved.solution.values, inputs.prior),
         dual=solved.solution.dual,
         candidates=candidates,
         problem=problem,
+        rows=rows,
     )
 
 
@@ -154,13 +189,6 @@ def starting_pairs(problem: Problem, candidates: tuple[np.ndarray, np.ndarray]) 
         parts.append(problem.linear.sparse.nonzero())
     pairs = Pairs.union(problem.n_nodes, parts)
     return pairs if problem.loops else pairs.select(pairs.i != pairs.j)
-
-
-def _checked_features(X: Any) -> Matrix:
-    features = check_features("X", X)
-    if features.shape[0] < 2:
-        raise ProblemError("X must have at least two rows to learn a graph from, got 1.")
-    return features
 
 
 def _resolved(

@@ -1,0 +1,64 @@
+"""From what the user gives to signals and a prior graph."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._validation import check_features
+from glnn.exceptions import ProblemError
+from glnn.graph import as_adjacency, prior_graph
+from glnn.solver.implicit import Matrix
+from glnn.solver.prior_rows import PriorRows
+from glnn.solver.signals import FeatureSignal, joined, prediction_signal
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInputs:
+    """Checked inputs of a graph problem.
+
+    Parameters
+    ----------
+    transform
+        How features become signals.
+    base
+        The signal rows of the features, by which candidates are found.
+    signals
+        ``base``, joined by predictions where there are any.
+    prior, prior_rows
+        The prior graph, and how a new node's row of it is made; ``None`` without a given graph.
+    """
+
+    transform: FeatureSignal
+    base: Matrix
+    signals: Matrix
+    prior: sp.csr_matrix | None
+    prior_rows: PriorRows | None
+
+    @classmethod
+    def read(
+        cls,
+        features: Any,
+        graph: Any,
+        *,
+        signal: str = "l2",
+        prior: str = "renormalized",
+        predictions: Any = None,
+        prediction_weight: float = 3.0,
+    ) -> "GraphInputs":
+        """Check and prepare; the names in the errors are those of ``learn_graph``."""
+        features = check_features("X", features)
+        n_nodes = features.shape[0]
+        if n_nodes < 2:
+            raise ProblemError("X must have at least two rows to learn a graph, got 1.")
+        transform = FeatureSignal.fit(signal, features)
+        base = signals = transform.transform(features)
+        if predictions is not None:
+            signals = joined(base, prediction_signal(predictions, n_nodes, prediction_weight))
+        if graph is None:
+            return cls(transform, base, signals, None, None)
+        links = as_adjacency(graph, n_nodes)
+        made = prior_graph(links, prior)
+        rows = PriorRows(prior, np.asarray(links.sum(1)).ravel(), made)
+        return cls(transform, base, signals, made, rows)
