@@ -48,7 +48,7 @@ def _fill(sizes: np.ndarray, total: int, ideal: np.ndarray) -> np.ndarray:
             f"a split must draw at most the {int(sizes.sum())} labelled nodes, got {total}."
         )
     caps = _caps(sizes, total)
-    counts = np.minimum(np.floor(ideal + 1e-9).astype(np.int64), caps)
+    counts: np.ndarray = np.minimum(np.floor(ideal + 1e-9).astype(np.int64), caps)
     if total >= (sizes > 0).sum():
         counts = np.maximum(counts, np.minimum(1, sizes))
     while counts.sum() != total:
@@ -66,5 +66,4 @@ def draw_by_class(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generat
         rng.choice(np.flatnonzero(labels == c), size=int(count), replace=False)
         for c, count in enumerate(counts)
     ]
-    nodes: np.ndarray = np.concatenate([np.empty(0, dtype=np.int64), *drawn])
-    return np.sort(nodes)
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *drawn]))

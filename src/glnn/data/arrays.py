@@ -176,7 +176,7 @@ def check_names(name: str, names: Iterable[str], length: int | None = None) -> t
 
 def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
     """Return distinct ids: int64 where all are whole numbers as written, otherwise text."""
-    array = np.asarray(ids)
+    array = ids if isinstance(ids, np.ndarray) else np.array(list(ids), dtype=object)
     if array.shape != (n_nodes,):
         raise InputError(
             f"ids must hold one id for each of the {n_nodes} nodes, got {array.shape}."

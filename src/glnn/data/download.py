@@ -31,7 +31,7 @@ def download(  # noqa: PLR0913 - the file, its check, and how patient to be
     *,
     sha256: str | None,
     progress: Progress | None = None,
-    timeout: float = 30.0,
+    timeout: float | int = 30.0,
     attempts: int = 4,
     max_bytes: int = MAX_DOWNLOAD,
 ) -> Path:
@@ -91,7 +91,7 @@ def download(  # noqa: PLR0913 - the file, its check, and how patient to be
 
 
 def _fetch_until_whole(
-    url: str, part: Path, patience: tuple[float, int, int], progress: Progress | None
+    url: str, part: Path, patience: tuple[float | int, int, int], progress: Progress | None
 ) -> None:
     timeout, attempts, max_bytes = patience
     for attempt in range(1, attempts + 1):
@@ -107,7 +107,7 @@ def _fetch_until_whole(
                 ) from error
 
 
-def _open(url: str, part: Path, timeout: float) -> Any:
+def _open(url: str, part: Path, timeout: float | int) -> Any:
     """Ask for the file, or for the rest of it; every refusal becomes one clear line."""
     there = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "glnn"})
@@ -148,7 +148,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _too_slow(url: str, timeout: float) -> DownloadError:
+def _too_slow(url: str, timeout: float | int) -> DownloadError:
     return DownloadError(
         f"{url} answered too slowly: almost nothing in {timeout:g} seconds. Try again later; what "
         "came so far is kept."
@@ -156,7 +156,7 @@ def _too_slow(url: str, timeout: float) -> DownloadError:
 
 
 def _receive(
-    answer: Any, part: Path, timeout: float, max_bytes: int, progress: Progress | None
+    answer: Any, part: Path, timeout: float | int, max_bytes: int, progress: Progress | None
 ) -> None:
     """Append to the part file until the announced end."""
     start = _resumed_at(answer, part)
@@ -181,7 +181,7 @@ def _receive(
         raise _CutError
 
 
-def _read(answer: Any, timeout: float) -> bytes:
+def _read(answer: Any, timeout: float | int) -> bytes:
     try:
         return bytes(answer.read1(_CHUNK))
     except TimeoutError as error:

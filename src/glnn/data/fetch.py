@@ -3,7 +3,7 @@
 import hashlib
 import tarfile
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from glnn.data.download import Progress, download, file_sha256
 from glnn.data.files import atomic_write, one_line, shown_path
@@ -21,7 +21,7 @@ def fetch_raw(
     *,
     origins: tuple[Origin, ...] | None = None,
     progress: Progress | None = None,
-    timeout: float = 30.0,
+    timeout: float | int = 30.0,
 ) -> Path:
     """Bring the published files of a data set into a folder, each with the right digest.
 
@@ -78,7 +78,7 @@ def _is_there(path: Path, sha256: str) -> bool:
 
 
 def _fetch_archive(
-    raw: RawFiles, origin: Origin, target: Path, progress: Progress | None, timeout: float
+    raw: RawFiles, origin: Origin, target: Path, progress: Progress | None, timeout: float | int
 ) -> None:
     """Take the wanted members out of an archive, by name and digest; nothing is unpacked."""
     url = f"{origin.base_url}{origin.archive}"
@@ -103,7 +103,7 @@ def _fetch_archive(
         raise DownloadError(f"{url} must hold the published {wrong[0]}, got another or none.")
 
 
-def _keep_if_right(file: IO[bytes] | None, path: Path, sha256: str) -> None:
+def _keep_if_right(file: Any, path: Path, sha256: str) -> None:
     """Write the bytes if they, or they with Unix line ends, are the published ones."""
     content = b"" if file is None else file.read()
     for candidate in (content, content.replace(b"\r\n", b"\n")):

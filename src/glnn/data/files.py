@@ -5,6 +5,7 @@ import csv
 import os
 import secrets
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ _PARSE_ERRORS = (
     csv.Error,
     expat.ExpatError,
     struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -117,7 +117,7 @@ class NodeData:
         *,
         edges: Any = None,
         **fields: Any,
-    ) -> Self:
+    ) -> "NodeData":
         """Build a record from arrays; ``edges`` is an E x 2 list of node numbers or a matrix.
 
         Class names default to the class numbers. Other fields are passed on by name.
@@ -180,7 +180,7 @@ class NodeData:
             return self.feature_names
         return tuple(f"x{j}" for j in range(self.n_features))
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> "NodeData":
         """Return a copy with some fields changed; the copy checks itself again."""
         return dataclasses.replace(self, **changes)
 

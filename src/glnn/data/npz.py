@@ -1,9 +1,10 @@
 """Reading npz archives without pickle, and without trusting the sizes they declare."""
 
+import ast
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -19,14 +20,16 @@ MAX_EXPANSION = 250
 """An archive that unpacks to more than 256 MiB may grow at most this much."""
 
 MAX_MEMBERS = 256
+MAX_HEADER = 4096
 
 
 class ArrayHeader(NamedTuple):
-    """What an array declares: its shape, dtype and whether it is stored by columns."""
+    """What an array declares: shape, dtype, storage by columns, and where its bytes begin."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fortran: bool
+    offset: int
 
 
 class NpzFile:
@@ -67,7 +70,9 @@ class NpzFile:
                 f"{'/'.join(kinds)}, got shape {header.shape} and dtype {header.dtype}."
             )
         with parsing(self.path, "npz"), self._zip.open(name + ".npy") as file:
-            return npy.read_array(file, allow_pickle=False)
+            raw = file.read()[header.offset :]
+        flat = np.frombuffer(raw, dtype=header.dtype)
+        return flat.reshape(header.shape, order="F" if header.fortran else "C").copy()
 
     def _read_headers(self) -> dict[str, ArrayHeader]:
         members = self._zip.infolist()
@@ -94,31 +99,44 @@ def _check_expansion(path: Path, unpacked: int) -> None:
         )
 
 
-def _checked_header(path: Path, file: IO[bytes], member: zipfile.ZipInfo) -> ArrayHeader:
+def _checked_header(path: Path, file: Any, member: zipfile.ZipInfo) -> ArrayHeader:
     """Read what an array declares and compare it with the bytes that are there."""
-    label = shown(member.filename)
-    version = npy.read_magic(file)
-    if version == (1, 0):
-        shape, fortran, dtype = npy.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, fortran, dtype = npy.read_array_header_2_0(file)
-    else:
-        raise DataFormatError(f"{label} in {path.name} must be of npy version 1 or 2.")
-    if dtype.hasobject or dtype.itemsize == 0:  # values of no size would hide an absurd length
+    label = f"{shown(member.filename)} in {path.name}"
+    header = _parse_header(label, file)
+    if header.dtype.hasobject or header.dtype.itemsize == 0:  # no size would hide any length
         raise DataFormatError(
-            f"{label} in {path.name} must hold numbers or text, got {_kind(dtype)}. "
+            f"{label} must hold numbers or text, got {_kind(header.dtype)}. "
             "Nothing was run; save it without pickle."
         )
-    size = dtype.itemsize
-    for length in shape:
-        size *= int(length)
-    there = member.file_size - file.tell()
-    if min(shape, default=0) < 0 or size != there:
+    size = header.dtype.itemsize
+    for length in header.shape:
+        size *= length
+    there = member.file_size - header.offset
+    if min(header.shape, default=0) < 0 or size != there:
         raise DataFormatError(
-            f"{label} in {path.name} must hold the {size:,} bytes of its shape {shape}, "
-            f"got {there:,}. Nothing was unpacked."
+            f"{label} must hold the {size:,} bytes of its shape {header.shape}, got {there:,}. "
+            "Nothing was unpacked."
         )
-    return ArrayHeader(tuple(int(length) for length in shape), dtype, bool(fortran))
+    return header
+
+
+def _parse_header(label: str, file: Any) -> ArrayHeader:
+    """Read the npy preamble: a magic word, a version, a length, and a literal of three fields."""
+    start = file.read(8)
+    if start[:6] != b"\x93NUMPY" or start[6:8] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
+        raise DataFormatError(f"{label} must be an array in npy format, got something else.")
+    width = 2 if start[6] == 1 else 4
+    length = int.from_bytes(file.read(width), "little")
+    if length > MAX_HEADER:
+        raise DataFormatError(f"{label} must have a header of at most {MAX_HEADER} bytes.")
+    text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
+    fields = ast.literal_eval(text.strip())
+    shape, code = fields["shape"], fields["descr"]
+    if not isinstance(code, str) or not isinstance(shape, tuple):
+        raise DataFormatError(f"{label} must be a plain array, got one with named fields.")
+    if not all(type(size) is int for size in shape) or len(shape) > 4:
+        raise DataFormatError(f"{label} must have at most four whole sizes, got {shown(shape)}.")
+    return ArrayHeader(shape, np.dtype(code), fields["fortran_order"] is True, 8 + width + length)
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

@@ -15,7 +15,7 @@ DataOrGraph = TypeVar("DataOrGraph", NodeData, sp.csr_matrix)
 _SMALL = 1_000_000
 
 
-def delete_edges(data: DataOrGraph, share: float, seed: int = 0) -> DataOrGraph:
+def delete_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOrGraph:
     """Return the data or graph without a random share of its edges.
 
     Examples
@@ -26,23 +26,26 @@ def delete_edges(data: DataOrGraph, share: float, seed: int = 0) -> DataOrGraph:
     """
     rows, columns, weights, rng = _prepare(data, share, seed, "delete")
     keep = np.sort(rng.permutation(rows.size)[round(share * rows.size) :])
-    return _rebuild(data, rows[keep], columns[keep], weights[keep], f"deleted {share:g} of edges")
+    note = f"deleted {share:g} of edges"
+    changed: DataOrGraph = _rebuild(data, rows[keep], columns[keep], weights[keep], note)
+    return changed
 
 
-def add_edges(data: DataOrGraph, share: float, seed: int = 0) -> DataOrGraph:
+def add_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOrGraph:
     """Return the data or graph with random new edges of weight 1, as a share of those it has."""
     rows, columns, weights, rng = _prepare(data, share, seed, "add", high=np.inf)
     new_rows, new_columns = _non_edges(rows, columns, _n_nodes(data), round(share * rows.size), rng)
-    return _rebuild(
+    changed: DataOrGraph = _rebuild(
         data,
         np.concatenate([rows, new_rows]),
         np.concatenate([columns, new_columns]),
         np.concatenate([weights, np.ones(new_rows.size, weights.dtype)]),
         f"added {share:g} of edges",
     )
+    return changed
 
 
-def rewire_edges(data: DataOrGraph, share: float, seed: int = 0) -> DataOrGraph:
+def rewire_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOrGraph:
     """Return the data or graph with a random share of edges moved to pairs that had none.
 
     The number of edges and their weights stay the same.
@@ -53,10 +56,13 @@ def rewire_edges(data: DataOrGraph, share: float, seed: int = 0) -> DataOrGraph:
     new_rows, new_columns = _non_edges(rows, columns, _n_nodes(data), count, rng)
     rows, columns = rows.copy(), columns.copy()
     rows[moved], columns[moved] = new_rows, new_columns
-    return _rebuild(data, rows, columns, weights, f"rewired {share:g} of edges")
+    changed: DataOrGraph = _rebuild(data, rows, columns, weights, f"rewired {share:g} of edges")
+    return changed
 
 
-def flip_labels(data: NodeData, share: float, seed: int = 0, *, nodes: Any = None) -> NodeData:
+def flip_labels(
+    data: NodeData, share: float | int, seed: int = 0, *, nodes: Any = None
+) -> NodeData:
     """Return the data with a random share of labels changed to another class.
 
     Parameters
@@ -81,7 +87,7 @@ def flip_labels(data: NodeData, share: float, seed: int = 0, *, nodes: Any = Non
     return _noted(data, f"flipped {share:g} of labels", labels=labels)
 
 
-def drop_features(data: NodeData, share: float, seed: int = 0) -> NodeData:
+def drop_features(data: NodeData, share: float | int, seed: int = 0) -> NodeData:
     """Return the data with a random share of its non-zero feature entries set to 0."""
     share, rng = _share_and_rng(share, seed, "drop")
     features = data.features.copy()
@@ -90,7 +96,9 @@ def drop_features(data: NodeData, share: float, seed: int = 0) -> NodeData:
     return _noted(data, f"dropped {share:g} of feature entries", features=features)
 
 
-def noise_features(data: NodeData, share: float, seed: int = 0, *, scale: float = 1.0) -> NodeData:
+def noise_features(
+    data: NodeData, share: float | int, seed: int = 0, *, scale: float | int = 1.0
+) -> NodeData:
     """Return the data with Gaussian noise on a random share of its non-zero feature entries.
 
     Parameters

@@ -7,14 +7,11 @@ or a byte code that is not listed ends the reading.
 """
 
 import pickletools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from glnn.data.arrays import checked_csr
 from glnn.data.files import shown
+from glnn.data.pickle_parts import Name, Part, build_array, build_csr, is_whole
 from glnn.exceptions import DataFormatError
 
 _ARRAY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
@@ -29,7 +26,6 @@ _ADMITTED = {
     ("builtins", "list"): "list",
     ("_codecs", "encode"): "bytes",
 }
-_DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 _IGNORED = ("PROTO", "FRAME")
 _CONSTANTS: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None,
@@ -60,20 +56,6 @@ _LITERALS = frozenset(
     }
 )
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-
-
-class _Name:
-    """Stands for an admitted name; it can be applied only in the ways written below."""
-
-    def __init__(self, role: str) -> None:
-        self.role = role
-
-
-class _Part:
-    """Stands for an array, dtype or matrix until all of its bytes are known."""
-
-    def __init__(self, role: str, arguments: tuple[Any, ...]) -> None:
-        self.role, self.arguments, self.state = role, arguments, None
 
 
 class _Mark:
@@ -193,7 +175,7 @@ class _Machine:
     def build(self) -> None:
         (state,) = self.take(1)
         part = self.stack[-1]
-        if not isinstance(part, _Part):
+        if not isinstance(part, Part):
             raise DataFormatError("a pickle must give state to arrays only, got another object.")
         part.state = state
 
@@ -203,13 +185,13 @@ class _Machine:
         return self.stack[0]
 
 
-def _admit(name: tuple[Any, Any]) -> _Name:
+def _admit(name: tuple[Any, Any]) -> Name:
     if not all(isinstance(part, str) for part in name) or name not in _ADMITTED:
         raise DataFormatError(
             f"a pickle may name NumPy and SciPy arrays only, got {shown('.'.join(map(str, name)))}."
             " Nothing was run; do not trust this file."
         )
-    return _Name(_ADMITTED[name])
+    return Name(_ADMITTED[name])
 
 
 def _container(value: Any, kind: type) -> Any:
@@ -219,7 +201,7 @@ def _container(value: Any, kind: type) -> Any:
 
 
 def _apply(function: Any, arguments: Any) -> Any:
-    role = function.role if isinstance(function, _Name) else None
+    role = function.role if isinstance(function, Name) else None
     if role is None or type(arguments) is not tuple:
         raise DataFormatError("a pickle may call admitted names only, got another object.")
     if role == "dict":
@@ -229,7 +211,7 @@ def _apply(function: Any, arguments: Any) -> Any:
     if role == "bytes" and len(arguments) == 2 and arguments[1] == "latin1":
         return str(arguments[0]).encode("latin1")
     if role in ("new_array", "dtype", "csr"):
-        return _Part(role, arguments)
+        return Part(role, arguments)
     raise DataFormatError(f"a pickle may not call {role} with these arguments.")
 
 
@@ -239,70 +221,11 @@ def _finish(value: Any) -> Any:
     A list that is named twice is refused: with such references a small file could describe
     more than any memory holds.
     """
-    if isinstance(value, _Part):
-        return _csr(value) if value.role == "csr" else _array(value)
+    if isinstance(value, Part):
+        return build_csr(value) if value.role == "csr" else build_array(value)
     lists = list(value.values()) if isinstance(value, dict) else [value]
-    if not all(type(item) is list and _plain(item) for item in lists):
+    if not all(type(item) is list and is_whole(item) for item in lists):
         raise DataFormatError("a pickle must hold an array, a matrix, or lists of whole numbers.")
     if len({id(item) for item in lists}) != len(lists):
         raise DataFormatError("a pickle must hold each list once, got one list named twice.")
     return value
-
-
-def _plain(values: Iterable[Any]) -> bool:
-    return all(type(value) is int for value in values)
-
-
-def _array(part: _Part) -> np.ndarray:
-    """Build an array from (version, shape, dtype, Fortran order, bytes)."""
-    state = part.state
-    if part.role != "new_array" or not isinstance(state, tuple) or len(state) != 5:
-        raise DataFormatError("an array in a pickle must have five parts of state, got others.")
-    _, shape, dtype_part, fortran, raw = state
-    dtype = _dtype(dtype_part)
-    if (
-        not isinstance(shape, tuple)
-        or not _plain(shape)
-        or len(shape) > 2
-        or min(shape, default=0) < 0
-    ):
-        raise DataFormatError("an array in a pickle must have one or two dimensions, got others.")
-    buffer = raw.encode("latin1") if isinstance(raw, str) else raw
-    expected = dtype.itemsize
-    for length in shape:
-        expected *= length
-    if not isinstance(buffer, bytes) or len(buffer) != expected:
-        raise DataFormatError(
-            f"an array in a pickle must hold the {expected:,} bytes of its shape {shape}, got "
-            f"{len(buffer) if isinstance(buffer, bytes) else 'no'} bytes."
-        )
-    flat = np.frombuffer(buffer, dtype=dtype)
-    return flat.reshape(shape, order="F" if fortran is True else "C")
-
-
-def _dtype(part: Any) -> np.dtype[Any]:
-    if not isinstance(part, _Part) or part.role != "dtype" or part.arguments[:1] == ():
-        raise DataFormatError("an array in a pickle must have a dtype, got none.")
-    code = part.arguments[0]
-    if code not in _DTYPES:
-        raise DataFormatError(
-            f"an array in a pickle must hold numbers ({', '.join(_DTYPES)}), got {shown(code)}."
-        )
-    order = part.state[1] if isinstance(part.state, tuple) and len(part.state) > 1 else "="
-    dtype: np.dtype[Any] = np.dtype((order if order in ("<", ">") else "=") + code)
-    return dtype
-
-
-def _csr(part: _Part) -> sp.csr_matrix:
-    state = part.state
-    if not isinstance(state, dict):
-        raise DataFormatError("a matrix in a pickle must have its arrays, got none.")
-    parts = [state.get(key) for key in ("data", "indices", "indptr")]
-    shape = state.get("_shape")
-    if not all(isinstance(array, _Part) for array in parts) or not _is_shape(shape):
-        raise DataFormatError("a matrix in a pickle must have data, indices, indptr and shape.")
-    return checked_csr(*(_array(array) for array in parts), shape)
-
-
-def _is_shape(shape: Any) -> bool:
-    return isinstance(shape, tuple) and len(shape) == 2 and _plain(shape) and min(shape) >= 0

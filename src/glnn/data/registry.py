@@ -115,17 +115,21 @@ def _read_from(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
     for folder in folders:
         npz = folder / f"{name}.npz"
         if npz.is_file():
-            data = read_node_npz(npz, graph=graph)
-            return data.replace(provenance={**data.provenance, "origin": DATASETS[name].origin})
+            return _with_origin(read_node_npz(npz, graph=graph), name)
         first = next(iter(RAW_FILES[name].sha256))
         for raw in (folder / "raw" / RAW_FILES[name].folder, folder / RAW_FILES[name].folder):
             if (raw / first).is_file():
-                return read_raw(name, raw, graph="loc" if graph == DEFAULT_GRAPH else graph)
+                data = read_raw(name, raw, graph="loc" if graph == DEFAULT_GRAPH else graph)
+                return _with_origin(data, name)
     looked = " and ".join(shown_path(folder) for folder in folders)
     raise InputError(
         f"{name}.npz must lie in {looked}, got none. Run `glnn data fetch {name}`, or name the "
         f"folder that holds it in the environment variable {ENVIRONMENT}."
     )
+
+
+def _with_origin(data: NodeData, name: str) -> NodeData:
+    return data.replace(provenance={**data.provenance, "origin": DATASETS[name].origin})
 
 
 def _checked(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
@@ -147,7 +151,7 @@ def fetch_dataset(
     folder: str | Path | None = None,
     origins: tuple[Origin, ...] | None = None,
     progress: Progress | None = None,
-    timeout: float = 30.0,
+    timeout: float | int = 30.0,
 ) -> Path:
     """Download a data set from its public origin, check it and keep it as npz.
 

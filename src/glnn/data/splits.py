@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Split:
         return json.dumps({"format": "glnn split", "version": 1, **fields})
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> "Split":
         """Return the split of some JSON text, checked."""
         try:
             fields = json.loads(text)
@@ -89,7 +89,7 @@ class Split:
             file.write(self.to_json() + "\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path) -> "Split":
         """Read a split that :meth:`save` wrote."""
         return cls.from_json(read_text(Path(path)))
 
@@ -185,7 +185,7 @@ def _per_class(
 def _rate(
     data: NodeData,
     rng: np.random.Generator,
-    rate: float = 0.05,
+    rate: float | int = 0.05,
     balance: str = "stratified",
     **rest_sizes: int | None,
 ) -> dict[str, np.ndarray]:

@@ -59,7 +59,6 @@ def summary_rows(data: NodeData) -> Iterator[tuple[str, str]]:
     yield "public split", parts or "none"
     known = DATASETS.get(data.name)
     if known is not None:
-        yield "origin", known.origin
         yield "licence", known.licence
         if known.graphs:
             yield "other graphs", ", ".join(known.graphs)

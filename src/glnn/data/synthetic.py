@@ -13,7 +13,7 @@ def blobs(
     n_classes: int = 3,
     n_features: int = 2,
     *,
-    separation: float = 4.0,
+    separation: float | int = 4.0,
     seed: int = 0,
 ) -> NodeData:
     """Return Gaussian clouds of unit deviation, one a class, without a graph.
@@ -43,11 +43,11 @@ def block_model(  # noqa: PLR0913 - the sizes and the three properties of one ra
     n_nodes: int = 300,
     n_classes: int = 3,
     *,
-    degree: float = 8.0,
-    homophily: float = 0.8,
+    degree: float | int = 8.0,
+    homophily: float | int = 0.8,
     n_features: int = 16,
-    separation: float = 2.0,
-    power: float | None = None,
+    separation: float | int = 2.0,
+    power: float | int | None = None,
     seed: int = 0,
 ) -> NodeData:
     """Return a stochastic block model with Gaussian features, in time linear in its edges.
@@ -126,7 +126,7 @@ def _clouds(
     labels: np.ndarray,
     n_classes: int,
     n_features: int,
-    separation: float,
+    separation: float | int,
     rng: np.random.Generator,
 ) -> sp.csr_matrix:
     check_integer("n_features", n_features, low=1)
@@ -136,19 +136,19 @@ def _clouds(
     return sp.csr_matrix(centres[labels].astype(np.float32) + noise)
 
 
-def _propensities(n_nodes: int, power: float | None, rng: np.random.Generator) -> np.ndarray:
+def _propensities(n_nodes: int, power: float | int | None, rng: np.random.Generator) -> np.ndarray:
     """How often a node is drawn, relative to the others."""
     if power is None:
         return np.ones(n_nodes)
     exponent = check_number("power", power, low=1, open_low=True)
     heavy = (1 - rng.random(n_nodes)) ** (-1 / (exponent - 1))
-    capped: np.ndarray = np.minimum(heavy, np.sqrt(n_nodes))
-    return capped  # beyond this a simple graph cannot follow
+    return np.minimum(heavy, np.sqrt(n_nodes))  # beyond this a simple graph cannot follow
 
 
 def _draw_nodes(propensity: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     ladder = np.cumsum(propensity)
-    return np.searchsorted(ladder, rng.random(count) * ladder[-1], side="right")
+    drawn: np.ndarray = np.searchsorted(ladder, rng.random(count) * ladder[-1], side="right")
+    return drawn
 
 
 def _draw_partners(

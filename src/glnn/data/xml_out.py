@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -90,7 +90,7 @@ def _node_elements(data: NodeData) -> Iterator[str]:
         yield "".join(parts) + "</node>\n"
 
 
-def _write_edges(file: IO[str], graph: Any, ids: Sequence[object] | np.ndarray) -> None:
+def _write_edges(file: Any, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     quoted = [_attribute(node) for node in ids]
     file.writelines(
         f'<edge source={quoted[i]} target={quoted[j]}><data key="w">{w}</data></edge>\n'

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glnn.data import NodeData
+from glnn.exceptions import InputError
+
+
+def test_counts_and_homophily_follow_from_the_arrays(small):
+    assert (small.n_nodes, small.n_features, small.n_classes, small.n_edges) == (6, 2, 3, 5)
+    assert small.labelled.tolist() == [0, 1, 3, 4, 5]
+    # of the edges 01, 34 and 45 with both labels known none joins a class
+    assert small.homophily == 0.0
+    assert small.features.dtype == small.graph.dtype == np.float32
+    assert small.labels.dtype == np.int64
+
+
+@given(st.data())
+def test_homophily_is_the_share_of_labelled_edges_inside_a_class(records, data):
+    record = records(data)
+    if record.graph is None:
+        assert np.isnan(record.homophily)
+        return
+    dense, y = record.graph.toarray(), record.labels
+    known = [
+        y[i] == y[j]
+        for i in range(record.n_nodes)
+        for j in range(i)
+        if dense[i, j] and y[i] >= 0 and y[j] >= 0
+    ]
+    if known:
+        assert record.homophily == pytest.approx(np.mean(known))
+    else:
+        assert np.isnan(record.homophily)
+
+
+def test_a_record_cannot_be_changed(small):
+    with pytest.raises(AttributeError):
+        small.name = "other"
+    for array in (small.labels, small.features.data, small.graph.indices, small.ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
+    with pytest.raises(TypeError):
+        small.splits["train"] = np.array([1])
+
+
+def test_changing_the_given_arrays_later_does_not_change_the_record():
+    features, labels = sp.csr_matrix(np.ones((2, 1), np.float32)), np.array([0, 0])
+    record = NodeData(features, labels, class_names=("a",))
+    features.data[0], labels[0] = 9, -1
+    assert record.features.data.tolist() == [1, 1]
+    assert record.labels.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.array([0, 1])}, "one entry for each of the 6 nodes"),
+        ({"labels": np.array([0, 1, -2, 1, 0, 2])}, "-1"),
+        ({"labels": np.array([0, 1, 3, 1, 0, 2])}, "below 3"),
+        ({"labels": np.zeros(6)}, "whole numbers"),
+        ({"class_names": ("a", "a", "c")}, "distinct"),
+        ({"splits": {"train": np.array([2])}}, "labelled nodes only"),
+        ({"splits": {"train": np.array([0]), "test": np.array([0])}}, "disjoint"),
+        ({"splits": {"dev": np.array([0])}}, "train, val, test"),
+        ({"splits": {"train": np.array([6])}}, r"\[0, 6\)"),
+        ({"ids": np.array(["a"])}, "ids"),
+        ({"feature_names": ("a",)}, "2 names"),
+        ({"features": sp.csr_matrix(np.full((6, 2), np.nan))}, "finite"),
+        ({"features": sp.csr_matrix(np.full((6, 2), 1e39))}, "float32"),
+        ({"graph": sp.csr_matrix((5, 5))}, "shape"),
+        ({"name": "a\0"}, "NUL"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(small, change, message):
+    with pytest.raises(InputError, match=message) as caught:
+        small.replace(**change)
+    assert "\n" not in str(caught.value)
+
+
+def test_from_arrays_takes_edges_and_numbers_the_classes():
+    record = NodeData.from_arrays(np.eye(3), [1, 0, -1], edges=[[0, 1], [1, 0], [2, 2]])
+    assert record.class_names == ("0", "1")
+    assert record.n_edges == 1
+    assert NodeData.from_arrays(np.eye(2), [0, 0], edges=[]).n_edges == 0
+    with pytest.raises(InputError, match=r"\[0, 3\)"):
+        NodeData.from_arrays(np.eye(3), [1, 0, -1], edges=[[0, 3]])
+    with pytest.raises(InputError, match="without gaps"):
+        NodeData.from_arrays(np.eye(2), [10**12, 0])
+
+
+def test_equals_sees_every_difference(small):
+    assert small.equals(small.replace(name="other", provenance={"from": "elsewhere"}))
+    for change in (
+        {"labels": np.array([0, 1, -1, 1, 0, 1])},
+        {"ids": None},
+        {"graph": None},
+        {"splits": {}},
+        {"features": small.features * 2},
+        {"feature_names": None},
+        {"class_names": ("a", "b", "d")},
+    ):
+        assert not small.equals(small.replace(**change))
