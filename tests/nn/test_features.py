@@ -10,7 +10,8 @@ from glnn.nn import Features
 
 @pytest.fixture
 def matrix():
-    return sp.random(12, 7, 0.2, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+    values = np.random.default_rng(0)
+    return sp.random(12, 7, 0.2, format="csr", rng=values, data_rvs=values.normal, dtype="f4")
 
 
 def in_double(matrix):

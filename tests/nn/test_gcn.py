@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import GCN, Features, GraphConvolution
+from glnn.nn.dropout import dropped
 
 N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
 
@@ -79,6 +80,13 @@ def test_only_a_generator_switches_dropout_on(net, adj_hat, x, rng):
     features = Features.of(x)
     assert torch.equal(net(adj_hat, features), net(adj_hat, features))
     assert not torch.equal(net(adj_hat, features), net(adj_hat, features, rng))
+
+
+def test_dropout_acts_on_the_features_and_on_the_hidden_signals(net, adj_hat, x):
+    features, noise = Features.of(x), torch.Generator().manual_seed(5)
+    hidden = torch.relu(net.first(adj_hat, features.dropped(0.5, noise)))
+    expected = net.second(adj_hat, dropped(hidden, 0.5, noise))
+    assert torch.equal(net(adj_hat, features, torch.Generator().manual_seed(5)), expected)
 
 
 def test_views_are_passes_with_successive_dropout(net, adj_hat, x):
