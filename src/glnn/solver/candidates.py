@@ -21,7 +21,6 @@ def nearest(
     signal: Matrix,
     k: int,
     *,
-    queries: Matrix | None = None,
     search: str = "auto",
     block_bytes: int = BLOCK_BYTES,
     device: str = "cpu",
@@ -34,9 +33,6 @@ def nearest(
         Signal rows, dense or CSR. Rows of length one make the product the cosine.
     k
         Neighbours of each row; fewer come where fewer rows have a positive product.
-    queries
-        Rows to find neighbours for among the rows of ``signal``; by default the rows of
-        ``signal`` themselves, each without itself.
     search
         ``exact`` compares all rows in blocks; ``faiss`` uses an inverted index (approximate);
         ``auto`` takes ``faiss`` for very many rows if it is installed.
@@ -48,36 +44,32 @@ def nearest(
     """
     check_choice("search", search, SEARCHES)
     n_nodes = signal.shape[0]
-    k = min(check_integer("k", k, low=0), n_nodes - (queries is None))
+    k = min(check_integer("k", k, low=0), n_nodes - 1)
     if k <= 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if search == "faiss" or (search == "auto" and _prefers_faiss(signal)):
-        found, score = _faiss(signal, queries, k)
+        found, score = _faiss(signal, k)
     else:
-        found, score = _exact(signal, queries, k, block_bytes, device)
+        found, score = _exact(signal, k, block_bytes, device)
     rows = np.repeat(np.arange(len(found), dtype=np.int64), found.shape[1])
     kept = (score > 0).ravel()
     return rows[kept], found.ravel()[kept]
 
 
-def _exact(
-    signal: Matrix, queries: Matrix | None, k: int, block_bytes: int, device: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _exact(signal: Matrix, k: int, block_bytes: int, device: str) -> tuple[np.ndarray, np.ndarray]:
     """Return columns and scores of the ``k`` best of each row, block by block in float32."""
     right = signal.astype(np.float32)
-    left = right if queries is None else queries.astype(np.float32)
     height = tile_size((Factor(right, right),), block_bytes)
     width = _column_width(right, height, block_bytes)
     whole = dense_rows(right, device).T.contiguous() if width >= right.shape[0] else None
     found, score = [], []
-    for first in range(0, left.shape[0], height):
-        rows = left[first : first + height]
+    for first in range(0, right.shape[0], height):
+        rows = right[first : first + height]
         best: tuple[Tensor, Tensor] | None = None
         for start in range(0, right.shape[0], width):
             columns = dense_rows(right[start : start + width], device).T if whole is None else whole
             tile = times(rows, columns)
-            if queries is None:
-                _exclude_itself(tile, first - start)
+            _exclude_itself(tile, first - start)
             best = _merge(best, tile, start, k)
         assert best is not None  # there is at least one block of columns
         score.append(best[0].cpu().numpy())
@@ -87,7 +79,7 @@ def _exact(
 
 def _column_width(right: Matrix, height: int, block_bytes: int) -> int:
     """Columns of a tile so that it and the dense part of the signal fit the block."""
-    return max(1, block_bytes // (8 * max(height, right.shape[1])))
+    return max(1, block_bytes // (8 * max(height, int(right.shape[1]))))
 
 
 def _exclude_itself(tile: Tensor, shift: int) -> None:
@@ -114,7 +106,7 @@ def _prefers_faiss(signal: Matrix) -> bool:
     return fits and importlib.util.find_spec("faiss") is not None
 
 
-def _faiss(signal: Matrix, queries: Matrix | None, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _faiss(signal: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Search an inverted index by inner product; a row's own number is removed."""
     faiss = _import_faiss()
     base = _float32(signal)
@@ -130,9 +122,6 @@ def _faiss(signal: Matrix, queries: Matrix | None, k: int) -> tuple[np.ndarray, 
         index.train(base)
         index.nprobe = max(8, n_lists // 16)
     index.add(base)
-    if queries is not None:
-        score, found = index.search(_float32(queries), k)
-        return found.astype(np.int64), score
     score, found = index.search(base, k + 1)
     itself = found == np.arange(n_nodes)[:, None]
     itself[~itself.any(1), -1] = True  # not among its own best: drop the last one instead

@@ -28,8 +28,6 @@ class Certificate:
         Objective minus a proven lower bound; the same over the size of the objective.
     objective
         The value of the objective, up to a constant.
-    iterations, rounds
-        Newton steps, and solves with a grown working set.
     pairs_checked, n_pairs_checked
         The share and the number of all :math:`N(N+1)/2` pairs that were looked at.
     support
@@ -38,6 +36,8 @@ class Certificate:
         Whether the violation is at most 1e-6 (of the largest entry, if that is above one).
     reading
         The reading of the graph Laplacian regulariser.
+    iterations, rounds
+        Newton steps, and solves with a grown working set, where the caller knows them.
     notes
         What a user should know about this solve.
     """
@@ -46,13 +46,13 @@ class Certificate:
     gap: float
     relative_gap: float
     objective: float
-    iterations: int
-    rounds: int
     pairs_checked: float
     n_pairs_checked: int
     support: str
     converged: bool
     reading: str
+    iterations: int = 0
+    rounds: int = 0
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,9 +78,6 @@ def certify(
     problem: Problem,
     adjacency: sp.csr_matrix,
     *,
-    iterations: int = 0,
-    rounds: int = 0,
-    notes: tuple[str, ...] = (),
     block_bytes: int = BLOCK_BYTES,
     device: str = "cpu",
 ) -> Certificate:
@@ -112,14 +109,11 @@ def certify(
         gap=primal - bound,
         relative_gap=(primal - bound) / max(1.0, abs(primal)),
         objective=primal,
-        iterations=iterations,
-        rounds=rounds,
         pairs_checked=n_checked / (n_nodes * (n_nodes + 1) / 2),
         n_pairs_checked=n_checked,
         support="all" if problem.support is None else "candidates",
         converged=violation <= _ACCEPTED * largest,
         reading=problem.reading,
-        notes=notes,
     )
 
 

@@ -20,6 +20,14 @@ _ACCEPTED = 0.02  # relative error of the degree that ends the search over all p
 
 
 @dataclass(frozen=True, eq=False)
+class DegreeGoal:
+    """The wanted mean degree of the edges that the prior graph lacks."""
+
+    target: float | int
+    prior: sp.csr_matrix | None
+
+
+@dataclass(frozen=True, eq=False)
 class SparsityForDegree:
     """The sparsity weight found, the degree it gives on the working set, and a warm start."""
 
@@ -31,8 +39,7 @@ class SparsityForDegree:
 def solve_for_degree(
     problem: Problem,
     pairs: Pairs,
-    prior: sp.csr_matrix | None,
-    target: float,
+    goal: DegreeGoal,
     settings: SolveSettings,
     start: dict[str, np.ndarray] | None = None,
 ) -> tuple[float, Solved, tuple[str, ...]]:
@@ -41,12 +48,12 @@ def solve_for_degree(
     ``problem`` must have been built with :math:`\lambda_1 = 0`. Returns the weight, the solution,
     and a note if the wanted degree is out of reach.
     """
-    iterations = rounds = 0
+    iterations, rounds, target = 0, 0, goal.target
     for _ in range(_MAX_ROUNDS):
-        found = sparsity_for_degree(problem, pairs, prior, target, start)
+        found = sparsity_for_degree(problem, pairs, goal, start)
         solved = solve_problem(problem.shifted(-found.sparsity), pairs, settings, found.dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
-        degree = added_degree(solved.pairs, solved.solution.values, prior)
+        degree = added_degree(solved.pairs, solved.solution.values, goal.prior)
         if problem.support is not None or abs(degree - target) <= _ACCEPTED * target:
             break
         if found.sparsity == 0 and degree <= target:
@@ -74,15 +81,14 @@ def _addable(pairs: Pairs, prior: sp.csr_matrix | None) -> np.ndarray:
     if prior is not None:
         rows, columns, _ = upper_entries(prior)
         given = Pairs.from_keys(pairs.n_nodes, np.sort(pair_keys(pairs.n_nodes, rows, columns)))
-        addable &= ~given.contains(pairs.keys)
-    return addable
+        addable = addable & ~given.contains(pairs.keys)
+    return np.asarray(addable)
 
 
 def sparsity_for_degree(
     problem: Problem,
     pairs: Pairs,
-    prior: sp.csr_matrix | None,
-    target: float,
+    goal: DegreeGoal,
     start: dict[str, np.ndarray] | None = None,
 ) -> SparsityForDegree:
     r"""Find :math:`\lambda_1 \ge 0` for which the added edges give the wanted mean degree.
@@ -92,7 +98,7 @@ def sparsity_for_degree(
     :math:`\lambda_1 = 0` gives too few edges, zero is returned.
     """
     working = WorkingProblem.of(problem, pairs)
-    addable = _addable(pairs, prior)
+    addable, target = _addable(pairs, goal.prior), goal.target
     dual = start
 
     def degree(sparsity: float) -> float:
@@ -101,29 +107,31 @@ def sparsity_for_degree(
         dual = solution.dual
         return 2.0 * float(np.count_nonzero(solution.values[addable])) / pairs.n_nodes
 
-    low, low_degree = 0.0, degree(0.0)
-    if low_degree <= target or not addable.any():
-        return SparsityForDegree(0.0, low_degree, dual or {})
-    high, high_degree = _upper_end(working, addable, degree, target)
-    best = (high, high_degree)
+    low = (0.0, degree(0.0))
+    if low[1] <= target or not addable.any():
+        return SparsityForDegree(0.0, low[1], dual or {})
+    best = high = _upper_end(working, addable, degree, target)
     for solve in range(_MAX_SOLVES):
         if abs(best[1] - target) <= max(_CLOSE * target, 1.0 / pairs.n_nodes):
             break
-        if high - low <= 1e-9 * high:
+        if high[0] - low[0] <= 1e-9 * high[0]:
             break
-        middle = _between(low, high, low_degree, high_degree, target, halve=solve % 3 == 2)
+        middle = _between(low, high, target, halve=solve % 3 == 2)
         found = degree(middle)
         if abs(found - target) < abs(best[1] - target):
             best = (middle, found)
         if found > target:
-            low, low_degree = middle, found
+            low = (middle, found)
         else:
-            high, high_degree = middle, found
+            high = (middle, found)
     return SparsityForDegree(best[0], best[1], dual or {})
 
 
 def _upper_end(
-    working: WorkingProblem, addable: np.ndarray, degree: Callable[[float], float], target: float
+    working: WorkingProblem,
+    addable: np.ndarray,
+    degree: Callable[[float], float],
+    target: float | int,
 ) -> tuple[float, float]:
     """Return a sparsity weight with at most the wanted degree."""
     high = max(float(working.offsets[addable].max()), 1e-6)
@@ -135,11 +143,11 @@ def _upper_end(
 
 
 def _between(
-    low: float, high: float, low_degree: float, high_degree: float, target: float, *, halve: bool
+    low: tuple[float, float], high: tuple[float, float], target: float | int, *, halve: bool
 ) -> float:
     """Interpolate the logarithm of the degree, away from both ends; or halve the bracket."""
-    if halve or low_degree <= high_degree:
-        return (low + high) / 2
-    top, bottom, goal = (float(np.log1p(d)) for d in (low_degree, high_degree, target))
-    share = (top - goal) / (top - bottom)
-    return low + (high - low) * min(0.95, max(0.05, share))
+    if halve or low[1] <= high[1]:
+        return (low[0] + high[0]) / 2
+    top, bottom, wanted = (float(np.log1p(d)) for d in (low[1], high[1], target))
+    share = (top - wanted) / (top - bottom)
+    return low[0] + (high[0] - low[0]) * min(0.95, max(0.05, share))

@@ -11,6 +11,7 @@ and the dual to be maximised is concave, once differentiable and piecewise quadr
           \nabla_m D = T_m(a(y)) - \tau_m - \frac{y_m}{2 w_m} .
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,7 @@ class _Dual:
         self.working = working
         self.penalties: list[Penalty] = [m.penalty for m in working.maps]
         ends = np.cumsum([0, *(p.target.size for p in self.penalties)])
-        self.slices = [slice(a, b) for a, b in zip(ends[:-1], ends[1:])]
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(ends)]
         self.target = np.concatenate([np.empty(0), *(p.target for p in self.penalties)])
         self.inverse = np.concatenate(  # 1 / (2 w_m), entry by entry
             [np.empty(0), *(np.full(p.target.size, 0.5 / p.weight) for p in self.penalties)]
@@ -83,7 +84,7 @@ class _Dual:
 
     def gradient(self, y: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the gradient of ``-D``."""
-        result = self.inverse * y + self.target
+        result: np.ndarray = self.inverse * y + self.target
         for part, on_pairs in zip(self.slices, self.working.maps):
             result[part] -= on_pairs.apply(values)
         return result
@@ -113,7 +114,7 @@ def solve_dual(
     working: WorkingProblem,
     start: dict[str, np.ndarray] | None = None,
     *,
-    tol: float = 1e-8,
+    tol: float | int = 1e-8,
     max_iter: int = 100,
 ) -> DualSolution:
     """Maximise the dual: Newton steps by conjugate gradients, damped by an Armijo search.
@@ -165,7 +166,7 @@ def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.nd
         moved = np.zeros(int(active.sum()))
         for part, on_pairs in zip(dual.slices, maps):
             moved += on_pairs.adjoint(d[part])
-        result = dual.inverse * d
+        result: np.ndarray = dual.inverse * d
         for part, on_pairs in zip(dual.slices, maps):
             result[part] += scale * on_pairs.apply(moved)
         return result

@@ -26,7 +26,7 @@ class ChannelEnergy(Penalty):
 
     @cached_property
     def target(self) -> np.ndarray:
-        """The energies :math:`s_c^\top s_c`."""
+        r"""The energies :math:`s_c^\top s_c`."""
         return _column_sums(self.signal, self.signal)
 
     @cached_property
@@ -143,7 +143,7 @@ def _column_sums(first: Matrix, second: Matrix) -> np.ndarray:
     r"""Return :math:`\sum_i x_{ic} z_{ic}` for every column."""
     if sp.issparse(first):
         return np.asarray(first.multiply(second).sum(0), dtype=np.float64).ravel()
-    return np.einsum("ic,ic->c", first, second)
+    return np.asarray(np.einsum("ic,ic->c", first, second))
 
 
 def _dense_product(first: Matrix, second: Matrix) -> np.ndarray:

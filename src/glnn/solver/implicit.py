@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,10 @@ from torch import Tensor
 
 from glnn.solver.pairs import Pairs
 
-Matrix = np.ndarray | sp.csr_matrix
+if TYPE_CHECKING:
+    Matrix: TypeAlias = Any  # scipy has no types
+else:
+    Matrix = np.ndarray | sp.csr_matrix
 
 BLOCK_BYTES = 64 * 2**20
 _DENSE_FROM = 0.05  # share of non-zeros from which a dense product is the faster one
@@ -62,7 +66,7 @@ class Implicit:
 
     def on_pairs(self, pairs: Pairs) -> np.ndarray:
         """Return the entries on the pairs."""
-        values = self.nodes[pairs.i] + self.nodes[pairs.j] + self.constant
+        values: np.ndarray = self.nodes[pairs.i] + self.nodes[pairs.j] + self.constant
         if self.loop:
             values[pairs.i == pairs.j] += self.loop
         if self.sparse is not None and self.sparse.nnz:
@@ -138,17 +142,18 @@ def _row_dots(left: Matrix, right: Matrix, i: np.ndarray, j: np.ndarray) -> np.n
         rows = right[j]
         owner = np.repeat(np.arange(len(j)), np.diff(rows.indptr))
         return np.bincount(owner, rows.data * left[i[owner], rows.indices], len(j))
-    return np.einsum("pd,pd->p", left[i], right[j])
+    return np.asarray(np.einsum("pd,pd->p", left[i], right[j]))
 
 
 def _row_length(matrix: Matrix) -> float:
     """Mean number of stored values of a row."""
-    return matrix.nnz / max(1, matrix.shape[0]) if sp.issparse(matrix) else matrix.shape[1]
+    stored = matrix.nnz / max(1, matrix.shape[0]) if sp.issparse(matrix) else matrix.shape[1]
+    return float(stored)
 
 
 def _is_thin(matrix: Matrix) -> bool:
     """Whether a sparse product beats a dense one."""
-    return sp.issparse(matrix) and matrix.nnz < _DENSE_FROM * matrix.shape[0] * matrix.shape[1]
+    return sp.issparse(matrix) and bool(matrix.nnz < _DENSE_FROM * np.prod(matrix.shape))
 
 
 def tile_size(factors: tuple[Factor, ...], block_bytes: int) -> int:

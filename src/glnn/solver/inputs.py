@@ -44,10 +44,12 @@ class GraphInputs:
         *,
         signal: str = "l2",
         prior: str = "renormalized",
-        predictions: Any = None,
-        prediction_weight: float = 3.0,
+        predictions: tuple[Any, float | int] | None = None,
     ) -> "GraphInputs":
-        """Check and prepare; the names in the errors are those of ``learn_graph``."""
+        """Check and prepare; ``predictions`` come with their weight.
+
+        The names in the errors are those of :func:`learn_graph`.
+        """
         features = check_features("X", features)
         n_nodes = features.shape[0]
         if n_nodes < 2:
@@ -55,7 +57,7 @@ class GraphInputs:
         transform = FeatureSignal.fit(signal, features)
         base = signals = transform.transform(features)
         if predictions is not None:
-            signals = joined(base, prediction_signal(predictions, n_nodes, prediction_weight))
+            signals = joined(base, prediction_signal(*predictions, n_nodes))
         if graph is None:
             return cls(transform, base, signals, None, None)
         links = as_adjacency(graph, n_nodes)

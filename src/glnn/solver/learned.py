@@ -57,7 +57,8 @@ class LearnedGraph:
     @property
     def n_edges(self) -> int:
         """Number of edges, loops aside."""
-        return (self.adjacency.nnz - int(np.count_nonzero(self.adjacency.diagonal()))) // 2
+        n_loops = int(np.count_nonzero(self.adjacency.diagonal()))
+        return (int(self.adjacency.nnz) - n_loops) // 2
 
     def connect(self, new_X: Any, links: Any = None) -> NewRows:  # noqa: N803
         """Return the best edges of new nodes to this graph, which stays as it is.

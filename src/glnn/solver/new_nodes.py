@@ -158,7 +158,7 @@ class RowProblem:
 
     def _may_join(self, similar: np.ndarray, prior: sp.csr_matrix) -> np.ndarray:
         """Say which training nodes are links or among the most similar ones."""
-        allowed = prior.toarray() > 0
+        allowed: np.ndarray = prior.toarray() > 0
         k = min(self.n_candidates or 0, similar.shape[1])
         if k:
             best = np.argpartition(-similar, k - 1, axis=1)[:, :k]
@@ -178,7 +178,9 @@ class RowProblem:
 
 
 def _row_sums(block: _Block, weight: float, edge_scale: float, loop_scale: float) -> np.ndarray:
-    r"""Solve :math:`\rho = \sum_j \max(0, n_j - \lambda_3\rho)/s + \max(0, n_0-2\lambda_3\rho)/s_0`.
+    r"""Solve for the row sums.
+
+    .. math:: \rho = \sum_j \max(0, n_j - \lambda_3\rho)/s + \max(0, n_0-2\lambda_3\rho)/s_0
 
     Newton's steps from zero never pass the root; a row is left alone once its step is rounding.
     """

@@ -120,7 +120,7 @@ class _RowSumsOnPairs(OnPairs):
 
 @dataclass(frozen=True, eq=False)
 class Loops(Penalty):
-    r""":math:`w\,\operatorname{tr}(A)^2`: :math:`T(A) = \operatorname{tr} A`, :math:`T^*(y) = yI`."""
+    r""":math:`w\,(\operatorname{tr} A)^2`: :math:`T(A)` is the trace, :math:`T^*(y) = yI`."""
 
     n_nodes: int
     weight: float
@@ -155,7 +155,7 @@ class Loops(Penalty):
 class _LoopsOnPairs(OnPairs):
     @cached_property
     def _is_loop(self) -> np.ndarray:
-        return (self.pairs.i == self.pairs.j).astype(np.float64)
+        return np.asarray(self.pairs.i == self.pairs.j, dtype=np.float64)
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         return np.array([self._is_loop @ values])

@@ -53,7 +53,7 @@ class TaskTerm:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""Minimise over symmetric :math:`A \ge 0` on the support
+    r"""Minimise over symmetric :math:`A \ge 0` on the support.
 
     .. math:: \gamma\|A\|^2 - \langle B, A\rangle + \sum_m w_m \|T_m(A) - \tau_m\|^2 .
 
@@ -134,14 +134,14 @@ class Problem:
         return float(value)
 
 
-def build_problem(
+def build_problem(  # noqa: PLR0913 - the objective has that many parts
     signal: Matrix,
     prior: sp.csr_matrix | None,
     weights: Weights,
     reading: str,
     *,
     task: TaskTerm | None = None,
-    proximal: tuple[float, sp.csr_matrix] | None = None,
+    proximal: tuple[float | int, sp.csr_matrix] | None = None,
     loops: bool = True,
 ) -> Problem:
     r"""Put the objective into standard form.
@@ -178,8 +178,8 @@ def build_problem(
 
 
 def _checked_proximal(
-    proximal: tuple[float, sp.csr_matrix], n_nodes: int
-) -> tuple[float, sp.csr_matrix]:
+    proximal: tuple[float | int, sp.csr_matrix], n_nodes: int
+) -> tuple[float | int, sp.csr_matrix]:
     weight, previous = proximal
     if np.shape(previous) != (n_nodes, n_nodes):
         raise InputError(
@@ -189,7 +189,7 @@ def _checked_proximal(
     return check_number("the weight of proximal", weight, low=0), sp.csr_matrix(previous)
 
 
-def _weighted_sum(parts: list[tuple[float, sp.csr_matrix | None]]) -> sp.csr_matrix | None:
+def _weighted_sum(parts: list[tuple[float | int, sp.csr_matrix | None]]) -> sp.csr_matrix | None:
     present = [scale * matrix for scale, matrix in parts if matrix is not None and scale != 0]
     if not present:
         return None

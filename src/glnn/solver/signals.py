@@ -31,7 +31,8 @@ class FeatureSignal:
 
     Examples
     --------
-    >>> FeatureSignal.fit("l2", np.array([[3.0, 4.0], [0.0, 0.0]])).transform(np.array([[0.0, 2.0]]))
+    >>> length_one = FeatureSignal.fit("l2", np.array([[3.0, 4.0], [0.0, 0.0]]))
+    >>> length_one.transform(np.array([[0.0, 2.0]]))
     array([[0., 1.]])
     """
 
@@ -90,7 +91,7 @@ def _spread(features: Matrix) -> tuple[np.ndarray, np.ndarray | None]:
     return scale, None if sp.issparse(features) else mean
 
 
-def prediction_signal(predictions: object, n_nodes: int, weight: float) -> np.ndarray:
+def prediction_signal(predictions: object, weight: float | int, n_nodes: int) -> np.ndarray:
     r"""Return :math:`\sqrt{w}\,(P - 1/C)\sqrt{C/(C-1)}`.
 
     A sure prediction then has length :math:`\sqrt w`, and two nodes of different sure predictions

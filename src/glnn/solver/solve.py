@@ -11,7 +11,7 @@ from glnn._validation import check_choice, check_integer, check_number
 from glnn.objective import Weights
 from glnn.solver.candidates import nearest
 from glnn.solver.certificate import certify
-from glnn.solver.degree import added_degree, solve_for_degree
+from glnn.solver.degree import DegreeGoal, added_degree, solve_for_degree
 from glnn.solver.implicit import BLOCK_BYTES
 from glnn.solver.inputs import GraphInputs
 from glnn.solver.learned import LearnedGraph
@@ -28,18 +28,18 @@ def learn_graph(
     X: Any,
     graph: Any = None,
     *,
-    n_neighbors: float | None = None,
+    n_neighbors: float | int | None = None,
     weights: Weights | None = None,
     reading: str = "trace",
     signal: str = "l2",
     predictions: Any = None,
-    prediction_weight: float = 3.0,
+    prediction_weight: float | int = 3.0,
     prior: str = "renormalized",
     support: str = "all",
     n_candidates: int = 20,
     candidates: tuple[np.ndarray, np.ndarray] | None = None,
     task: TaskTerm | None = None,
-    proximal: tuple[float, sp.csr_matrix] | None = None,
+    proximal: tuple[float | int, sp.csr_matrix] | None = None,
     loops: bool = True,
     tol: float = 1e-8,
     max_iter: int = 100,
@@ -106,8 +106,7 @@ def learn_graph(
         graph,
         signal=signal,
         prior=prior,
-        predictions=predictions,
-        prediction_weight=prediction_weight,
+        predictions=None if predictions is None else (predictions, prediction_weight),
     )
     weights, target = _resolved(weights, n_neighbors, inputs.prior)
     problem = build_problem(
@@ -127,7 +126,8 @@ def learn_graph(
         solved = solve_problem(problem, pairs, settings, warm)
     else:
         free = problem.shifted(weights.sparsity)
-        found, solved, notes = solve_for_degree(free, pairs, inputs.prior, target, settings, warm)
+        goal = DegreeGoal(target, inputs.prior)
+        found, solved, notes = solve_for_degree(free, pairs, goal, settings, warm)
         weights, problem = weights.replace(sparsity=found), free.shifted(-found)
     certified = (problem, weights, notes, candidates, n_candidates)
     return _learned(inputs, solved, settings, *certified)
@@ -145,14 +145,9 @@ def _learned(
 ) -> LearnedGraph:
     """Check the solution on its own, and put everything known about it together."""
     adjacency = solved.pairs.to_csr(solved.solution.values)
-    certificate = certify(
-        problem,
-        adjacency,
-        iterations=solved.iterations,
-        rounds=solved.rounds,
-        notes=notes,
-        block_bytes=settings.block_bytes,
-        device=settings.device,
+    checked = certify(problem, adjacency, block_bytes=settings.block_bytes, device=settings.device)
+    certificate = dataclasses.replace(
+        checked, iterations=solved.iterations, rounds=solved.rounds, notes=notes
     )
     row_sums = np.asarray(adjacency.sum(1)).ravel()
     rows = RowProblem(
@@ -192,8 +187,8 @@ def starting_pairs(problem: Problem, candidates: tuple[np.ndarray, np.ndarray]) 
 
 
 def _resolved(
-    weights: Weights | None, n_neighbors: float | None, prior: sp.csr_matrix | None
-) -> tuple[Weights, float | None]:
+    weights: Weights | None, n_neighbors: float | int | None, prior: sp.csr_matrix | None
+) -> tuple[Weights, float | int | None]:
     """Return the weights and the wanted degree, defaults filled in."""
     if n_neighbors is not None:
         check_number("n_neighbors", n_neighbors, low=0, open_low=True)
@@ -202,7 +197,7 @@ def _resolved(
     return weights or Weights.paper(), n_neighbors
 
 
-def _search_width(n_candidates: int, target: float | None, support: str) -> int:
+def _search_width(n_candidates: int, target: float | int | None, support: str) -> int:
     """Return how many similar rows to find; to begin with, enough for the wanted degree."""
     width = check_integer("n_candidates", n_candidates, low=0)
     if support == "all" and target is not None:

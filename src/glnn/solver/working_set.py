@@ -29,7 +29,7 @@ class Solved:
 class SolveSettings:
     """Accuracy and memory of a solve."""
 
-    tol: float = 1e-8
+    tol: float | int = 1e-8
     max_iter: int = 100
     block_bytes: int = BLOCK_BYTES
     device: str = "cpu"
@@ -51,12 +51,12 @@ def solve_problem(
     Each round lowers the objective, and only pairs without weight leave the working set, so no
     working set comes twice.
     """
-    core, iterations, dual = pairs, 0, start
-    for rounds in range(1, _MAX_ROUNDS + 1):
+    core, iterations, rounds, dual = pairs, 0, 0, start
+    while True:
         working = WorkingProblem.of(problem, pairs)
         solution = solve_dual(working, dual, tol=settings.tol, max_iter=settings.max_iter)
-        iterations, dual = iterations + solution.iterations, solution.dual
-        if problem.support is not None:
+        iterations, rounds, dual = iterations + solution.iterations, rounds + 1, solution.dual
+        if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
         joining = missing_pairs(problem, solution, pairs, settings)
         if not joining.size:

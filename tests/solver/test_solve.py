@@ -1,0 +1,211 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from glnn.exceptions import InputError, ProblemError
+from glnn.graph import prior_graph
+from glnn.objective import Weights
+from glnn.solver import TaskTerm, learn_graph
+
+READINGS = ["trace", "channel", "frobenius"]
+WITH_PRIOR = Weights(smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=2.0)
+NO_PRIOR = Weights(smoothness=1.0, sparsity=0.2, row_sums=0.5, loops=0.01, closeness=0.0, ridge=1.0)
+
+
+def largest_difference(learned, dense):
+    return np.abs(learned.adjacency.toarray() - dense).max()
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("with_prior", [True, False])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_answer_is_that_of_a_dense_solver(
+    reading, with_prior, sparse, rng, dense_problem, make_graph, make_features
+):
+    n = 40
+    x, graph = make_features(n, 6, rng, sparse=sparse), make_graph(n, rng)
+    weights = WITH_PRIOR if with_prior else NO_PRIOR
+    learned = learn_graph(x, graph if with_prior else None, weights=weights, reading=reading)
+    signal = normalize(x.toarray() if sparse else x)
+    prior = prior_graph(graph, "renormalized").toarray() if with_prior else None
+    oracle = dense_problem(signal, weights, reading, prior).solve()
+    assert largest_difference(learned, oracle) < 1e-6
+    assert learned.certificate.max_violation < 1e-6
+    assert learned.certificate.pairs_checked == 1.0
+
+
+@pytest.mark.parametrize("with_prior", [True, False])
+def test_answer_is_that_of_a_dense_solver_for_300_nodes(
+    with_prior, rng, dense_problem, make_graph, make_features
+):
+    x, graph = make_features(300, 10, rng), make_graph(300, rng)
+    weights = WITH_PRIOR if with_prior else NO_PRIOR
+    learned = learn_graph(x, graph if with_prior else None, weights=weights, n_candidates=5)
+    prior = prior_graph(graph, "renormalized").toarray() if with_prior else None
+    oracle = dense_problem(normalize(x), weights, "trace", prior).solve()
+    assert largest_difference(learned, oracle) < 1e-6
+    assert learned.certificate.rounds > 1
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_task_term_proximal_term_and_predictions_enter_as_written(
+    reading, rng, dense_problem, make_graph, make_features
+):
+    n = 30
+    x, graph = make_features(n, 5, rng), make_graph(n, rng)
+    u, v = rng.standard_normal((2, n, 3)) / 3
+    offset = make_graph(n, rng)
+    previous = make_graph(n, rng)
+    p = rng.dirichlet(np.ones(3), size=n)
+    learned = learn_graph(
+        x,
+        graph,
+        weights=WITH_PRIOR,
+        reading=reading,
+        predictions=p,
+        prediction_weight=2.0,
+        task=TaskTerm(u, v, offset),
+        proximal=(0.7, previous),
+    )
+    signal = np.hstack([normalize(x), np.sqrt(2.0) * (p - 1 / 3) * np.sqrt(3 / 2)])
+    oracle = dense_problem(
+        signal,
+        WITH_PRIOR,
+        reading,
+        prior_graph(graph, "renormalized").toarray(),
+        cost=(u @ v.T + v @ u.T) / 2 + offset.toarray(),
+        proximal=(0.7, previous.toarray()),
+    ).solve()
+    assert largest_difference(learned, oracle) < 1e-6
+
+
+def test_predictions_join_sparse_features(rng, make_features):
+    x, p = make_features(30, 8, rng, sparse=True), rng.dirichlet(np.ones(4), size=30)
+    one = learn_graph(x, weights=NO_PRIOR, predictions=p)
+    other = learn_graph(x.toarray(), weights=NO_PRIOR, predictions=p)
+    assert np.abs((one.adjacency - other.adjacency).toarray()).max() < 1e-8
+
+
+def test_without_loops_the_diagonal_leaves_the_problem(rng, dense_problem, make_features):
+    x = make_features(40, 5, rng)
+    learned = learn_graph(x, weights=NO_PRIOR, loops=False)
+    assert not learned.adjacency.diagonal().any()
+    oracle = dense_problem(normalize(x), NO_PRIOR, allowed=1 - np.eye(40)).solve()
+    assert largest_difference(learned, oracle) < 1e-6
+
+
+def test_candidates_are_the_whole_support_when_asked(rng, dense_problem, make_graph, make_features):
+    x, graph = make_features(50, 5, rng), make_graph(50, rng)
+    learned = learn_graph(x, graph, weights=WITH_PRIOR, support="candidates", n_candidates=3)
+    i, j = learned.candidates
+    allowed = np.eye(50) + (graph.toarray() > 0)
+    allowed[i, j] = allowed[j, i] = 1
+    prior = prior_graph(graph, "renormalized").toarray()
+    oracle = dense_problem(normalize(x), WITH_PRIOR, prior=prior, allowed=allowed > 0).solve()
+    assert largest_difference(learned, oracle) < 1e-6
+    assert learned.certificate.support == "candidates"
+    assert learned.certificate.n_pairs_checked == np.triu(allowed > 0).sum()
+
+
+def test_no_penalty_at_all_gives_the_closed_form(rng, make_features):
+    x = make_features(30, 4, rng)
+    weights = Weights(sparsity=0.3, row_sums=0.0, loops=0.0, closeness=0.0, ridge=0.5)
+    signal = normalize(x)
+    expected = np.maximum(signal @ signal.T - 0.3, 0)
+    assert largest_difference(learn_graph(x, weights=weights), expected) < 1e-12
+
+
+def test_adjacency_is_symmetric_non_negative_sorted_csr(rng, make_graph, make_features):
+    a = learn_graph(make_features(60, 5, rng), make_graph(60, rng)).adjacency
+    assert sp.issparse(a) and a.format == "csr" and a.has_sorted_indices
+    assert (a != a.T).nnz == 0
+    assert a.data.min() > 0
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_block_size_does_not_change_the_answer(reading, rng, make_graph, make_features):
+    x, graph = make_features(60, 5, rng), make_graph(60, rng)
+    big = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading)
+    small = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading, block_bytes=4096)
+    assert np.abs((big.adjacency - small.adjacency).toarray()).max() < 1e-8
+    assert small.certificate.converged
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_warm_start_gives_the_same_answer_in_fewer_steps(reading, rng, make_graph, make_features):
+    x, graph = make_features(60, 5, rng), make_graph(60, rng)
+    cold = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading)
+    warm = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading, start=cold)
+    assert np.abs((cold.adjacency - warm.adjacency).toarray()).max() < 1e-7
+    assert warm.certificate.iterations < cold.certificate.iterations
+
+
+def test_two_runs_give_the_same_bits(rng, make_graph, make_features):
+    x, graph = make_features(80, 5, rng), make_graph(80, rng)
+    one, two = (learn_graph(x, graph, n_neighbors=4) for _ in range(2))
+    assert one.adjacency.data.tobytes() == two.adjacency.data.tobytes()
+    assert one.adjacency.indices.tobytes() == two.adjacency.indices.tobytes()
+
+
+def test_isolated_nodes_and_rows_of_zeros_are_solved(rng, make_features):
+    x = make_features(20, 4, rng)
+    x[3] = 0
+    edges = np.array([[0, 1], [1, 2]])
+    assert learn_graph(x, edges).certificate.converged
+    assert learn_graph(x, n_neighbors=3).certificate.converged
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_problem_without_prior_and_ridge_is_refused(reading, rng, make_features):
+    with pytest.raises(ProblemError, match="no unique minimum") as caught:
+        learn_graph(make_features(10, 3, rng), weights=Weights.paper(), reading=reading)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"X": np.ones((1, 3))}, "at least two rows"),
+        ({"X": np.full((4, 2), np.nan)}, "must be finite"),
+        ({"reading": "chanel"}, "Did you mean 'channel'"),
+        ({"support": "everything"}, "support must be one of"),
+        ({"signal": "L2"}, "signal must be one of"),
+        ({"n_neighbors": 0}, "n_neighbors must be finite, greater than 0"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"n_candidates": -1}, "n_candidates must be at least 0"),
+        ({"predictions": np.ones((3, 2))}, "predictions must have 4 rows"),
+        ({"predictions": np.full((4, 2), np.nan)}, "finite probabilities"),
+        ({"task": TaskTerm(np.ones((3, 1)), np.ones((3, 1)))}, "task must have two factors"),
+        ({"task": TaskTerm(np.full((4, 1), np.inf), np.ones((4, 1)))}, "finite factors"),
+        ({"proximal": (1.0, sp.eye(3, format="csr"))}, "proximal must hold"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, said):
+    with pytest.raises(InputError, match=said) as caught:
+        learn_graph(**{"X": np.eye(4), **arguments})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.dataset
+def test_cora_with_all_pairs_is_proven_optimal_in_little_memory(load_npz):
+    load_npz("cora")  # skips where the data are not
+    code = (
+        "import os, resource, sys, numpy as np, scipy.sparse as sp, torch\n"
+        "from glnn.solver import learn_graph\n"
+        "z = np.load(os.path.join(os.environ['GLNN_DATA'], 'cora.npz'), allow_pickle=False)\n"
+        "parts = (z['features_data'], z['features_indices'], z['features_indptr'])\n"
+        "x = sp.csr_matrix(parts, shape=tuple(z['features_shape']))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "c = learn_graph(x, z['edge_index'], support='all').certificate\n"
+        "extra = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "sys.stdout.write(f'{c.max_violation} {c.pairs_checked} {extra / 1024}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    violation, checked, megabytes = map(float, done.stdout.split())
+    assert violation <= 1e-6
+    assert checked == 1.0
+    assert megabytes < 500
