@@ -10,8 +10,10 @@ from glnn.nn import Features
 
 @pytest.fixture
 def matrix():
-    values = np.random.default_rng(0)
-    return sp.random(12, 7, 0.2, format="csr", rng=values, data_rvs=values.normal, dtype="f4")
+    generator = np.random.default_rng(0)
+    matrix = sp.random(12, 7, 0.2, format="csr", rng=generator, dtype=np.float32)
+    matrix.data -= 0.5  # both signs
+    return matrix
 
 
 def in_double(matrix):
