@@ -7,18 +7,26 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-class Adjacency(ABC):
+class GraphOperator(ABC):
+    """What a network needs of a graph: its size, and products with signals."""
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @abstractmethod
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        r"""Return :math:`A x`."""
+
+
+class Adjacency(GraphOperator):
     r"""A weighted graph on ``n`` nodes, :math:`A \in \mathbb{R}^{n \times n}`.
 
     A storage gives its entries as a list (:meth:`rows`, :meth:`columns`, :meth:`values`) in which
     entry ``p`` stands for :meth:`counts` ``[p]`` entries of the full matrix: 2 for a pair that is
     stored once, 1 for a loop or for a matrix stored whole. Every sum over :math:`A` follows.
     """
-
-    @property
-    @abstractmethod
-    def n_nodes(self) -> int:
-        """Number of nodes."""
 
     @abstractmethod
     def rows(self) -> Int[Tensor, "p"]:
@@ -39,10 +47,6 @@ class Adjacency(ABC):
     @abstractmethod
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
         """Weights at the given places, zero where nothing is stored."""
-
-    @abstractmethod
-    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        r"""Return :math:`A x`."""
 
     @abstractmethod
     def to_dense(self) -> Float[Tensor, "n n"]:

@@ -38,8 +38,14 @@ class Features:
         self._pattern, self._transposed = pattern, transposed
 
     @classmethod
-    def of(cls, matrix: Any, *, device: str | torch.device = "cpu") -> "Features":
-        """Wrap a numpy array or a scipy sparse matrix, as float32.
+    def of(
+        cls,
+        matrix: Any,
+        *,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> "Features":
+        """Wrap a numpy array or a scipy sparse matrix.
 
         A sparse matrix with more than a third of its entries stored is cheaper dense.
         """
@@ -50,10 +56,10 @@ class Features:
             columns = torch.from_numpy(csr.indices.astype(np.int64)).to(device)
             source = torch.arange(csr.nnz, device=device)
             pattern = CsrPattern(csr.shape, offsets, columns, source)
-            values = torch.from_numpy(csr.data.astype(np.float32)).to(device)
+            values = torch.tensor(csr.data, device=device, dtype=dtype)
             return cls(csr.shape, values, pattern, pattern.transposed())
         array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
-        return cls(array.shape, torch.from_numpy(array.astype(np.float32)).to(device))
+        return cls(array.shape, torch.tensor(array, device=device, dtype=dtype))
 
     @property
     def device(self) -> torch.device:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.base import Adjacency
+from glnn.graph.base import GraphOperator
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 
@@ -19,7 +19,7 @@ class GraphConvolution(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
 
     def forward(
-        self, adj_hat: Adjacency, x: Features | Float[Tensor, "n d_in"]
+        self, adj_hat: GraphOperator, x: Features | Float[Tensor, "n d_in"]
     ) -> Float[Tensor, "n d_out"]:
         """Return the convolved signals of every node."""
         return adj_hat @ (x @ self.weight) + self.bias
@@ -46,7 +46,7 @@ class GCN(nn.Module):
         self.dropout = dropout
 
     def forward(
-        self, adj_hat: Adjacency, x: Features, generator: torch.Generator | None = None
+        self, adj_hat: GraphOperator, x: Features, generator: torch.Generator | None = None
     ) -> Float[Tensor, "n c"]:
         """Return class logits; a generator switches dropout on."""
         rate = 0.0 if generator is None else self.dropout
@@ -56,7 +56,7 @@ class GCN(nn.Module):
         return logits
 
     def views(
-        self, adj_hat: Adjacency, x: Features, n_views: int, generator: torch.Generator
+        self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
         """Return the logits of several passes that differ in their dropout."""
         return torch.stack([self(adj_hat, x, generator) for _ in range(n_views)])

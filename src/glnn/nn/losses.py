@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.graph.base import Adjacency
+from glnn.graph.base import GraphOperator
 
 
 def cross_entropy(
@@ -53,7 +53,7 @@ def consistency(
 
 
 def smoothness_of_predictions(
-    adj: Adjacency,
+    adj: GraphOperator,
     inverse_degree: Float[Tensor, "n"],
     views: Float[Tensor, "v n c"],
     known: Float[Tensor, "n c"],

@@ -4,13 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.base import Adjacency
+from glnn.graph.base import GraphOperator
 from glnn.nn.dropout import dropped, keep_mask
 from glnn.nn.features import Features
 
 
 def mean_of_powers(
-    adj_hat: Adjacency, x: Float[Tensor, "n d"], n_steps: int
+    adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int
 ) -> Float[Tensor, "n d"]:
     r"""Return :math:`\frac{1}{K+1} \sum_{k=0}^{K} \hat A^k X`.
 
@@ -29,7 +29,7 @@ def mean_of_powers(
 
 
 def personalized_pagerank(
-    adj_hat: Adjacency, x: Float[Tensor, "n d"], n_steps: int, teleport: float
+    adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int, teleport: float
 ) -> Float[Tensor, "n d"]:
     r"""Return :math:`Z_K`, :math:`Z_{k+1} = (1-\gamma)\hat A Z_k + \gamma X`, :math:`Z_0 = X`.
 
@@ -76,13 +76,13 @@ class PropagationNet(nn.Module):
         self.second_bias = nn.Parameter(torch.zeros(n_classes))
         self.dropout, self.drop_node, self.n_steps = dropout, drop_node, n_steps
 
-    def forward(self, adj_hat: Adjacency, x: Features) -> Float[Tensor, "n c"]:
+    def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return class logits without any randomness."""
         spread = mean_of_powers(adj_hat, x @ self.first, self.n_steps)
         return torch.relu(spread + self.first_bias) @ self.second + self.second_bias
 
     def views(
-        self, adj_hat: Adjacency, x: Features, n_views: int, generator: torch.Generator
+        self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
         """Return the logits of several random views, spread over the graph in one product."""
         masked = []

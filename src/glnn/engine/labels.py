@@ -1,0 +1,79 @@
+"""From labels of any kind to class numbers, and back."""
+
+from typing import Any
+
+import numpy as np
+
+from glnn.exceptions import InputError
+
+UNLABELLED = -1
+
+
+def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes and the class number of every node, -1 where unlabelled.
+
+    Parameters
+    ----------
+    y
+        One label a node. Unlabelled is ``-1`` for numbers, and ``None``, NaN, ``""`` or ``"-1"``
+        for text and objects.
+    n_nodes
+        Number of rows of the features.
+
+    Examples
+    --------
+    >>> encode_labels(["cat", "", "ant", "cat"], 4)
+    (array(['ant', 'cat'], dtype='<U3'), array([ 1, -1,  0,  1]))
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (n_nodes,):
+        raise InputError(
+            f"y must have one label for each of the {n_nodes} rows of X, got shape {labels.shape}. "
+            "Mark unlabelled rows with -1."
+        )
+    known = ~_unlabelled(labels)
+    if not known.any():
+        raise InputError("y must label at least two classes, got no label at all.")
+    try:
+        classes, numbers = np.unique(labels[known], return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels[known]})
+        raise InputError(
+            f"y must hold labels of one sortable type, got {', '.join(kinds)}."
+        ) from None
+    if len(classes) < 2:
+        raise InputError(
+            f"y must label at least two classes, got one class only ({classes[0]!r})."
+        )
+    encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
+    encoded[known] = numbers
+    return classes, encoded
+
+
+def _unlabelled(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind == "f":
+        if np.isinf(labels).any():
+            raise InputError("y must hold finite labels, got infinity.")
+        whole = labels[np.isfinite(labels)]
+        if (whole != np.round(whole)).any():
+            raise InputError(
+                "y must hold classes, got continuous values: Unknown label type: continuous. "
+                "Bin them first."
+            )
+        return np.isnan(labels) | (labels == UNLABELLED)
+    if labels.dtype.kind in "iu":
+        return np.asarray(labels == UNLABELLED)
+    if labels.dtype.kind == "b":
+        return np.zeros(labels.shape, dtype=bool)
+    if labels.dtype.kind == "U":
+        return np.isin(labels, ["", "-1"])
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(label) for label in labels], dtype=bool)
+    raise InputError(f"y must hold whole numbers or text, got dtype {labels.dtype}.")
+
+
+def _is_missing(label: Any) -> bool:
+    is_nan = isinstance(label, float) and label != label
+    return label is None or is_nan or (isinstance(label, (int, str)) and label in (-1, "", "-1"))
