@@ -97,17 +97,17 @@ def node_records(draw, *, text=ORDINARY, sorted_classes=True, max_nodes=8):
     labels = [draw(st.integers(-1, len(names) - 1)) for _ in range(n_nodes)]
     if sorted_classes:
         names, labels = used_in_order(names, labels)
-    return dict(
-        features=sp.csr_matrix(np.array(values, dtype=np.float32).reshape(n_nodes, n_features)),
-        labels=np.array(labels, dtype=np.int64),
-        graph=draw(graphs(n_nodes)) if draw(st.booleans()) else None,
-        class_names=tuple(names),
-        splits=draw(splits_of(labels)),
-        ids=draw(ids_of(n_nodes, text)),
-        feature_names=draw(
+    return {
+        "features": sp.csr_matrix(np.array(values, dtype=np.float32).reshape(n_nodes, n_features)),
+        "labels": np.array(labels, dtype=np.int64),
+        "graph": draw(graphs(n_nodes)) if draw(st.booleans()) else None,
+        "class_names": tuple(names),
+        "splits": draw(splits_of(labels)),
+        "ids": draw(ids_of(n_nodes, text)),
+        "feature_names": draw(
             st.none() | feature_names_of(n_features, text),
         ),
-    )
+    }
 
 
 def used_in_order(names, labels):

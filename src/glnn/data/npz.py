@@ -1,6 +1,7 @@
 """Reading npz archives without pickle, and without trusting the sizes they declare."""
 
 import ast
+import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ MAX_EXPANSION = 250
 
 MAX_MEMBERS = 256
 MAX_HEADER = 4096
+_PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSUO][0-9]{0,9}")
 
 
 class ArrayHeader(NamedTuple):
@@ -71,6 +73,7 @@ class NpzFile:
             )
         with parsing(self.path, "npz"), self._zip.open(name + ".npy") as file:
             raw = file.read()[header.offset :]
+        _check_code_points(name, header.dtype, raw)
         flat = np.frombuffer(raw, dtype=header.dtype)
         return flat.reshape(header.shape, order="F" if header.fortran else "C").copy()
 
@@ -132,11 +135,19 @@ def _parse_header(label: str, file: Any) -> ArrayHeader:
     text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
     fields = ast.literal_eval(text.strip())
     shape, code = fields["shape"], fields["descr"]
-    if not isinstance(code, str) or not isinstance(shape, tuple):
-        raise DataFormatError(f"{label} must be a plain array, got one with named fields.")
+    if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code) or type(shape) is not tuple:
+        raise DataFormatError(f"{label} must be a plain array, got another kind.")
     if not all(type(size) is int for size in shape) or len(shape) > 4:
         raise DataFormatError(f"{label} must have at most four whole sizes, got {shown(shape)}.")
     return ArrayHeader(shape, np.dtype(code), fields["fortran_order"] is True, 8 + width + length)
+
+
+def _check_code_points(name: str, dtype: np.dtype[Any], raw: bytes) -> None:
+    """Refuse text beyond Unicode, which NumPy would take and Python could not show."""
+    if dtype.kind == "U" and raw:
+        points = np.frombuffer(raw, dtype=np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        if points.max() > 0x10FFFF:
+            raise DataFormatError(f"{name!r} must be Unicode text, got other numbers.")
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

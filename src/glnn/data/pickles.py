@@ -25,6 +25,7 @@ _ADMITTED = {
     ("__builtin__", "list"): "list",
     ("builtins", "list"): "list",
     ("_codecs", "encode"): "bytes",
+    ("__builtin__", "bytes"): "bytes",  # how protocol 2 writes no bytes at all
 }
 _IGNORED = ("PROTO", "FRAME")
 _CONSTANTS: dict[str, Callable[[], Any]] = {
@@ -208,6 +209,8 @@ def _apply(function: Any, arguments: Any) -> Any:
         return {}
     if role == "list" and not arguments:
         return []
+    if role == "bytes" and not arguments:
+        return b""
     if role == "bytes" and len(arguments) == 2 and arguments[1] == "latin1":
         return str(arguments[0]).encode("latin1")
     if role in ("new_array", "dtype", "csr"):

@@ -1,0 +1,152 @@
+import os
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glnn.data import load_dataset
+from glnn.data.planetoid import find_planetoid_name, planetoid_files, read_planetoid
+from glnn.exceptions import DataFormatError, InputError
+
+
+def write_planetoid(folder, features, one_hot, graph, n_train, test, missing=(), name="toy"):
+    """Write the eight files as Planetoid does; nodes in ``missing`` have no row."""
+    known = min(test)
+    rows = [node for node in test if node not in missing]
+    parts = {
+        "x": sp.csr_matrix(features[:n_train]),
+        "allx": sp.csr_matrix(features[:known]),
+        "tx": sp.csr_matrix(features[rows]),
+        "y": one_hot[:n_train],
+        "ally": one_hot[:known],
+        "ty": one_hot[rows],
+        "graph": graph,
+    }
+    for part, value in parts.items():
+        (folder / f"ind.{name}.{part}").write_bytes(pickle.dumps(value, protocol=2))
+    (folder / f"ind.{name}.test.index").write_text("".join(f"{node}\n" for node in rows))
+
+
+def toy(folder, missing=(7,), name="toy"):
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 2, size=(9, 4)).astype(np.float32)
+    one_hot = np.eye(3, dtype=np.int32)[np.arange(9) % 3]
+    graph = {node: [(node + 1) % 9, node] for node in range(9)}
+    write_planetoid(folder, features, one_hot, graph, 3, [8, 6, 7], missing, name)
+    return features, one_hot
+
+
+def test_rows_go_to_their_places_and_missing_ones_stay_empty(tmp_path):
+    features, _ = toy(tmp_path)
+    data = read_planetoid(tmp_path, "toy")
+    features[7] = 0
+    assert np.array_equal(data.features.toarray(), features)
+    assert data.labels.tolist() == [0, 1, 2, 0, 1, 2, 0, -1, 2]
+    assert {k: v.tolist() for k, v in data.splits.items()} == {
+        "train": [0, 1, 2],
+        "val": [3, 4, 5],
+        "test": [6, 8],
+    }
+    assert data.n_edges == 9  # a ring; its self loops and second directions are gone
+
+
+@given(st.data())
+def test_what_planetoid_files_hold_comes_back(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("planetoid")
+    n_known, n_test = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    n_nodes, n_classes = n_known + n_test, data.draw(st.integers(1, 3))
+    values = st.floats(0, 8, width=16)
+    features = np.array(
+        data.draw(st.lists(values, min_size=2 * n_nodes, max_size=2 * n_nodes)), np.float32
+    ).reshape(n_nodes, 2)
+    labels = np.array([data.draw(st.integers(0, n_classes - 1)) for _ in range(n_nodes)])
+    node = st.integers(0, n_nodes - 1)
+    graph = {i: data.draw(st.lists(node, max_size=4)) for i in range(n_nodes)}
+    test = data.draw(st.permutations(range(n_known, n_nodes)))
+    n_train = data.draw(st.integers(0, n_known))
+    write_planetoid(folder, features, np.eye(n_classes, dtype=int)[labels], graph, n_train, test)
+    record = read_planetoid(folder)
+    assert np.array_equal(record.features.toarray(), features)
+    assert record.labels.tolist() == labels.tolist()
+    assert record.splits["test"].tolist() == sorted(test)
+    dense = np.zeros((n_nodes, n_nodes))
+    for i, others in graph.items():
+        dense[i, others] = dense[others, i] = 1
+    np.fill_diagonal(dense, 0)
+    assert np.array_equal(record.graph.toarray(), dense)
+
+
+@pytest.mark.dataset
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_raw_files_give_the_arrays_of_the_npz(published, name):
+    if not (published / "raw" / "planetoid").is_dir():
+        pytest.skip("the raw files are not in GLNN_DATA")
+    raw = read_planetoid(published / "raw" / "planetoid", name)
+    assert raw.equals(load_dataset(name))
+
+
+def test_the_name_of_the_only_set_is_found(tmp_path):
+    toy(tmp_path)
+    assert find_planetoid_name(tmp_path) == "toy"
+    toy(tmp_path, name="more")
+    with pytest.raises(InputError, match="got more, toy"):
+        read_planetoid(tmp_path)
+    assert len(planetoid_files("toy")) == 8
+
+
+def test_a_trap_among_the_files_is_refused_and_nothing_runs(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'ran'}",)
+
+    toy(tmp_path)
+    (tmp_path / "ind.toy.ally").write_bytes(pickle.dumps(Trap(), protocol=2))
+    with pytest.raises(DataFormatError, match=r"ind.toy.ally.*system") as caught:
+        read_planetoid(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("ally", np.eye(3)[:2], "rows"),
+        ("tx", sp.csr_matrix((1, 4)), "rows"),
+        ("tx", sp.csr_matrix((2, 5)), "columns"),
+        ("ty", np.full((2, 3), 0.5), "at most one 1"),
+        ("ty", np.zeros(3), "table of 0 and 1"),
+        ("allx", np.eye(6), "sparse"),
+        ("graph", {0: [99]}, "name nodes"),
+        ("graph", [1, 2], "list of neighbours"),
+        ("y", np.zeros((9, 3)), "at most 6 rows"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(tmp_path, part, value, message):
+    toy(tmp_path)
+    (tmp_path / f"ind.toy.{part}").write_bytes(pickle.dumps(value, protocol=2))
+    with pytest.raises(DataFormatError, match=message):
+        read_planetoid(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "6\n6\n", "6\n-8\n", "6\n999999999\n", "1\n2\n", "6\n8e1\n"])
+def test_a_bad_test_index_is_refused(tmp_path, text):
+    toy(tmp_path)
+    (tmp_path / "ind.toy.test.index").write_text(text)
+    with pytest.raises(DataFormatError):
+        read_planetoid(tmp_path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    toy(tmp_path)
+    (tmp_path / "ind.toy.graph").unlink()
+    with pytest.raises(InputError, match=r"ind\.toy\.graph"):
+        read_planetoid(tmp_path, "toy")
+
+
+def test_mutated_files_give_a_record_or_one_clear_line(tmp_path, survives_mutation):
+    toy(tmp_path)
+    files = [tmp_path / name for name in planetoid_files("toy")]
+    survives_mutation(lambda: read_planetoid(tmp_path, "toy"), files)
