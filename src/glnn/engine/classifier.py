@@ -87,9 +87,9 @@ class ClassifierTask(Task):
         self.adj_hat = as_tensor(normalized(adjacency), device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
-        self.module: nn.Module = build_head(
-            settings, features.shape[1], labels.n_classes, init
-        ).to(device)
+        self.module: nn.Module = build_head(settings, features.shape[1], labels.n_classes, init).to(
+            device
+        )
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; those on predictions are ramped up."""

@@ -44,9 +44,7 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
             f"y must hold labels of one sortable type, got {', '.join(kinds)}."
         ) from None
     if len(classes) < 2:
-        raise InputError(
-            f"y must label at least two classes, got one class only ({classes[0]!r})."
-        )
+        raise InputError(f"y must label at least two classes, got one class only ({classes[0]!r}).")
     encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
     encoded[known] = numbers
     return classes, encoded
@@ -77,3 +75,20 @@ def _unlabelled(labels: np.ndarray) -> np.ndarray:
 def _is_missing(label: Any) -> bool:
     is_nan = isinstance(label, float) and label != label
     return label is None or is_nan or (isinstance(label, (int, str)) and label in (-1, "", "-1"))
+
+
+def encode_classes(classes: np.ndarray) -> dict[str, Any]:
+    """Return the classes as JSON can hold them, with their kind."""
+    kind = {"i": "integer", "u": "integer", "b": "boolean", "f": "float"}.get(classes.dtype.kind)
+    if kind is None and not all(isinstance(label, str) for label in classes.tolist()):
+        raise InputError(
+            "classes must be numbers or text to be saved, got "
+            f"{', '.join(sorted({type(label).__name__ for label in classes.tolist()}))}."
+        )
+    return {"kind": kind or "text", "values": classes.tolist()}
+
+
+def decode_classes(page: dict[str, Any]) -> np.ndarray:
+    """Return the classes that :func:`encode_classes` wrote."""
+    dtypes = {"integer": np.int64, "boolean": np.bool_, "float": np.float64, "text": np.str_}
+    return np.array(page["values"], dtype=dtypes[page["kind"]])

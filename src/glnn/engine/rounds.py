@@ -22,6 +22,7 @@ from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
 from glnn.objective import Objective, Weights
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
+from glnn.solver.new_nodes import RowProblem
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,18 @@ class FitProblem:
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit leaves: the graph with its proof, the network, and how it came about."""
+    """What a fit leaves: the graph with its proof, the network, and how it came about.
+
+    ``rows`` is the one-row problem of new nodes. Their predictions are not known yet, so without
+    a given graph it is that of the first round, whose signals are features alone.
+    """
 
     settings: FitSettings
     scaling: Scaling
     adjacency: sp.csr_matrix
     prior: sp.csr_matrix | None
     learned: LearnedGraph | None
+    rows: RowProblem | None
     task: ClassifierTask | LiteralTask
     probabilities: np.ndarray
     history: History
@@ -85,6 +91,7 @@ def fit_rounds(
         run.learned.adjacency,
         run.learned.prior,
         run.learned,
+        run.rows,
         run.task,
         run.probabilities,
         run.history,
@@ -107,6 +114,7 @@ class _Run:
         self.features, self.signal, self.callbacks = features, signal, callbacks
         self.history = History()
         self.learned: LearnedGraph | None = None
+        self.rows: RowProblem | None = None
         self.task: ClassifierTask | None = None
         self.probabilities = np.empty((0, 0))
 
@@ -144,6 +152,8 @@ class _Run:
             n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
             **signals,
         )
+        if self.rows is None or self.problem.graph is not None:
+            self.rows = self.learned.rows
         for callback in self.callbacks:
             callback.on_stage_end(stage)
         return self.learned.adjacency
@@ -206,5 +216,5 @@ class _Run:
             dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
         adjacency = sp.csr_matrix(np.maximum(dense, dense.T))
         return FitResult(
-            settings, scaling, adjacency, prior, None, task, self.probabilities, self.history
+            settings, scaling, adjacency, prior, None, None, task, self.probabilities, self.history
         )

@@ -72,9 +72,7 @@ class Trainer:
             callback.on_stage_end(stage)
         return history
 
-    def _step(
-        self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str
-    ) -> Record:
+    def _step(self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str) -> Record:
         optimizer.zero_grad(set_to_none=True)
         terms = task.losses(epoch)
         total = torch.stack(list(terms.values())).sum()

@@ -1,0 +1,199 @@
+"""A fitted model: the graph, the network and what new nodes need, in memory and on disk."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
+from glnn.engine.classifier import build_head
+from glnn.engine.new_nodes import TrainedNetwork
+from glnn.engine.row_index import known_distributions, row_digests
+from glnn.engine.rounds import FitResult
+from glnn.engine.scaling import Scaling
+from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.exceptions import CheckpointError, InputError
+from glnn.objective import Weights
+from glnn.solver import FeatureSignal
+from glnn.solver.new_nodes import RowProblem
+from glnn.solver.prior_rows import PriorRows
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is needed to classify rows after a fit.
+
+    Parameters
+    ----------
+    settings, scaling
+        How it was fitted, and how features are scaled.
+    adjacency, prior
+        The learned graph and the prior graph it was kept close to.
+    distributions
+        Class probabilities of the training nodes.
+    features
+        Scaled features of the training nodes.
+    digests
+        One digest for each training row, to recognise it.
+    network
+        The trained network.
+    rows
+        The one-row problem of new nodes; ``None`` where there is no rule for them.
+    """
+
+    settings: FitSettings
+    scaling: Scaling
+    adjacency: sp.csr_matrix
+    prior: sp.csr_matrix | None
+    distributions: np.ndarray
+    features: Any
+    digests: np.ndarray
+    network: nn.Module
+    rows: RowProblem | None
+
+    @classmethod
+    def of(cls, features: Any, result: FitResult) -> "Model":
+        """Keep what a fit left that prediction needs."""
+        literal = result.settings.is_literal
+        network = result.task.module["network"] if literal else result.task.module  # type: ignore[index]
+        return cls(
+            result.settings,
+            result.scaling,
+            result.adjacency,
+            result.prior,
+            result.probabilities,
+            result.scaling.apply(features),
+            row_digests(features),
+            network,
+            result.rows,
+        )
+
+    def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
+        """Return class probabilities of rows, known or new; see the estimator for the rule."""
+        if links is not None:
+            return self._predict_new(features, links)
+        seen, known = known_distributions(row_digests(features), self.digests, self.distributions)
+        probabilities = np.empty((len(seen), self.distributions.shape[1]))
+        probabilities[seen] = known
+        if not seen.all():
+            probabilities[~seen] = self._predict_new(features[~seen], None)
+        return probabilities
+
+    def _predict_new(self, features: Any, links: Any) -> np.ndarray:
+        if self.rows is None:
+            raise InputError(
+                f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
+                "Fit with preset 'default' or 'paper'."
+            )
+        scaled = self.scaling.apply(features)
+        own_scale = self.scaling.kind in ("rows", "none")
+        new = self.rows.connect(features if own_scale else scaled, links)
+        trained = TrainedNetwork(self.network, self.adjacency, self.features)
+        return trained.predict(scaled, new.links, new.loops)
+
+    def save(self, folder: Path, page: dict[str, Any]) -> None:
+        """Write the model into a folder, with further facts for its page."""
+        arrays: dict[str, np.ndarray] = {
+            "distributions": self.distributions,
+            "digests": self.digests,
+            "scaling.center": self.scaling.center,
+            "scaling.scale": self.scaling.scale,
+        }
+        for name in ("adjacency", "prior", "features"):
+            pack_matrix(name, getattr(self, name), arrays)
+        for name, value in self.network.state_dict().items():
+            arrays[f"network.{name}"] = value.cpu().numpy()
+        facts = {
+            "settings": dataclasses.asdict(self.settings),
+            "scaling": self.scaling.kind,
+            "rows": None if self.rows is None else _pack_rows(self.rows, arrays),
+        }
+        write_archive(folder, arrays, page | facts)
+
+    @classmethod
+    def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
+        """Read a saved model and its page."""
+        arrays, page = read_archive(folder)
+        try:
+            return _unpack(arrays, page), page
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{folder} is not a complete saved model: {type(error).__name__}: "
+                f"{str(error).splitlines()[0] if str(error) else 'no detail'}."
+            ) from None
+
+
+def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
+    settings = _settings(page["settings"])
+    scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
+    features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
+    network = build_head(
+        settings.head, features.shape[1], distributions.shape[1], torch.Generator()
+    )
+    prefix = "network."
+    state = {
+        name.removeprefix(prefix): torch.from_numpy(array.copy())
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    network.load_state_dict(state)
+    return Model(
+        settings,
+        scaling,
+        unpack_matrix("adjacency", arrays),
+        unpack_matrix("prior", arrays),
+        distributions,
+        features,
+        arrays["digests"],
+        network,
+        None if page["rows"] is None else _unpack_rows(page["rows"], arrays),
+    )
+
+
+def _settings(page: dict[str, Any]) -> FitSettings:
+    graph, head = dict(page["graph"]), dict(page["head"])
+    graph["weights"] = Weights(**graph["weights"])
+    rest = {key: value for key, value in page.items() if key not in ("graph", "head")}
+    return FitSettings(graph=GraphSettings(**graph), head=HeadSettings(**head), **rest)
+
+
+def _pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    arrays["rows.metric"], arrays["rows.row_sums"] = np.asarray(rows.metric), rows.row_sums
+    for name in ("scale", "shift"):
+        pack_matrix(f"rows.transform.{name}", getattr(rows.transform, name), arrays)
+    pack_matrix("rows.signal", rows.signal, arrays)
+    if rows.prior is not None:
+        arrays["rows.prior.degrees"] = rows.prior.degrees
+        pack_matrix("rows.prior", rows.prior.prior, arrays)
+    return {
+        "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
+        "trace": float(rows.trace),
+        "weights": dataclasses.asdict(rows.weights),
+        "prior": None if rows.prior is None else rows.prior.kind,
+        "has_loops": rows.has_loops,
+        "n_candidates": rows.n_candidates,
+    }
+
+
+def _unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> RowProblem:
+    scale, shift = (unpack_matrix(f"rows.transform.{name}", arrays) for name in ("scale", "shift"))
+    prior = None
+    if page["prior"] is not None:
+        matrix = unpack_matrix("rows.prior", arrays)
+        prior = PriorRows(page["prior"], arrays["rows.prior.degrees"], matrix)
+    return RowProblem(
+        FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
+        unpack_matrix("rows.signal", arrays),
+        arrays["rows.metric"],
+        arrays["rows.row_sums"],
+        page["trace"],
+        Weights(**page["weights"]),
+        prior,
+        page["has_loops"],
+        page["n_candidates"],
+    )
