@@ -1,0 +1,73 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from glnn.cli.data import app
+from glnn.data import NodeData, read_data, registry, write_data
+from glnn.exceptions import GlnnError, InputError
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def record():
+    return NodeData.from_arrays(np.eye(3), [0, 1, -1], edges=[[0, 1]])
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_list_names_every_set():
+    result = run("list")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in registry.DATASETS)
+
+
+def test_info_describes_a_set_or_a_file(record, tmp_path):
+    assert "178" in run("info", "wine").stdout
+    write_data(record, tmp_path / "r.npz")
+    assert "nodes" in run("info", tmp_path / "r.npz").stdout
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml"])
+def test_convert_goes_there_and_back(record, tmp_path, suffix):
+    write_data(record, tmp_path / "r.npz")
+    assert run("convert", tmp_path / "r.npz", tmp_path / f"out{suffix}").exit_code == 0
+    assert read_data(tmp_path / f"out{suffix}").equals(record)
+
+
+def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
+    write_data(record, tmp_path / "r.npz")
+    refused = run("convert", tmp_path / "r.npz", tmp_path / "r.npz")
+    assert isinstance(refused.exception, InputError)
+    assert "--overwrite" in str(refused.exception)
+    assert run("convert", tmp_path / "r.npz", tmp_path / "r.npz", "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [("info", "coraa"), ("convert", "nothing.csv", "x.npz"), ("fetch", "wine")]
+)
+def test_bad_input_is_one_line_of_glnn(arguments):
+    result = run(*arguments)
+    assert isinstance(result.exception, GlnnError)
+    assert "\n" not in str(result.exception)
+
+
+def test_fetch_tells_where_the_set_is(monkeypatch, tmp_path):
+    def pretend(name, *, folder, progress):
+        progress(10, 20)
+        return folder / f"{name}.npz"
+
+    monkeypatch.setattr(registry, "fetch_dataset", pretend)
+    result = run("fetch", "cora", "--folder", tmp_path)
+    assert result.exit_code == 0, result.exception
+    assert "cora.npz" in result.stdout
+
+
+def test_the_commands_need_no_torch():
+    code = "import sys, glnn.cli.data, glnn.data; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,30 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from glnn.data.origins import RAW_FILES
+from glnn.data.planetoid import CLASS_NAMES, planetoid_files
+
+
+def test_every_file_has_a_digest_and_an_origin():
+    for raw in RAW_FILES.values():
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in raw.sha256.values())
+        assert all(origin.base_url.startswith("https://") for origin in raw.origins)
+        assert all(origin.base_url.endswith("/") for origin in raw.origins)
+
+
+def test_planetoid_sets_list_the_eight_files():
+    for name in CLASS_NAMES:
+        assert set(RAW_FILES[name].sha256) == set(planetoid_files(name))
+
+
+@pytest.mark.dataset
+def test_digests_are_those_of_the_published_files(published):
+    sums = published / "raw" / "SHA256SUMS"
+    if not sums.is_file():
+        pytest.skip("raw/SHA256SUMS is not in GLNN_DATA")
+    listed = {Path(name): digest for digest, name in map(str.split, sums.read_text().splitlines())}
+    for raw in RAW_FILES.values():
+        for name, digest in raw.sha256.items():
+            assert listed[Path(raw.folder) / name] == digest

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from glnn.data.synthetic import blobs, block_model, path_graph
+from glnn.exceptions import InputError
+
+
+def test_classes_are_equally_large():
+    for make in (blobs, block_model):
+        sizes = np.bincount(make(100, 3).labels)
+        assert sizes.max() - sizes.min() <= 1
+
+
+@pytest.mark.parametrize("homophily", [0, 0.3, 1.0])
+def test_edges_stay_inside_a_class_as_often_as_asked(homophily):
+    data = block_model(5000, 4, homophily=homophily, seed=1)
+    assert data.homophily == pytest.approx(homophily, abs=0.02)
+    assert 2 * data.n_edges / data.n_nodes == pytest.approx(8, rel=0.02)
+
+
+def test_a_power_law_gives_hubs():
+    plain, heavy = (block_model(5000, 2, power=power, seed=0) for power in (None, 2.5))
+    assert np.diff(heavy.graph.indptr).max() > 3 * np.diff(plain.graph.indptr).max()
+    assert heavy.homophily == pytest.approx(0.8, abs=0.02)
+
+
+def test_same_seed_same_data():
+    assert block_model(seed=4).equals(block_model(seed=4))
+    assert not blobs(seed=4).equals(blobs(seed=5))
+
+
+def test_centres_lie_as_far_apart_as_asked():
+    data = blobs(20_000, 2, 50, separation=6, seed=0)
+    x = data.features.toarray()
+    distance = np.linalg.norm(x[data.labels == 0].mean(0) - x[data.labels == 1].mean(0))
+    assert distance == pytest.approx(6, rel=0.35)
+    assert x[data.labels == 0].std(0).mean() == pytest.approx(1, abs=0.02)
+
+
+def test_a_path_links_neighbours_only():
+    dense = path_graph(5).graph.toarray()
+    assert np.array_equal(dense, np.abs(np.subtract.outer(range(5), range(5))) == 1)
+
+
+def test_one_class_is_allowed_and_none_is_not():
+    assert block_model(10, 1, homophily=0.5).n_classes == 1
+    with pytest.raises(InputError, match="n_classes"):
+        block_model(10, 0)
+    with pytest.raises(InputError, match="n_nodes"):
+        blobs(2, 3)
+    with pytest.raises(InputError, match="power"):
+        block_model(power=1)

@@ -1,0 +1,133 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glnn.data import read_data, read_table_data, read_tables, write_data
+from glnn.exceptions import DataFormatError, InputError
+
+PEOPLE = "id,age,height\nann,30,1.6\nbob,40,1.8\ncy,50,1.7\n"
+
+
+def put(tmp_path, **files):
+    for name, content in files.items():
+        (tmp_path / f"{name}.csv").write_text(content)
+    return [tmp_path / f"{name}.csv" for name in files]
+
+
+@pytest.fixture
+def people(tmp_path):
+    """1,000 rows, 5 % with a text label, and edges of which some name nobody."""
+    rng = random.Random(0)
+    rows = [f"person {k},{rng.randint(18, 90)},{rng.uniform(1.5, 2):.2f}\n" for k in range(1000)]
+    labels = [f"person {k},{'smoker' if k % 3 else 'non-smoker'}\n" for k in range(50)]
+    links = [f"person {rng.randrange(1000)},person {rng.randrange(1000)}\n" for _ in range(3000)]
+    links[10:10] = ["person 7,ghost 1\n", "ghost 2,ghost 1\n", "ghost 3,person 1\n", "ghost 4,x\n"]
+    return put(
+        tmp_path,
+        features="id,age,height\n" + "".join(rows),
+        labels="id,label\n" + "".join(labels),
+        edges="source,target\n" + "".join(links),
+    )
+
+
+def test_a_spreadsheet_of_people_is_read_when_unknown_ids_are_dropped(people):
+    data, report = read_tables(*people, id_column="id", label_column="label", on_unknown="drop")
+    assert (data.n_nodes, data.n_features, data.labelled.size) == (1000, 2, 50)
+    assert data.class_names == ("non-smoker", "smoker")
+    assert data.ids[3] == "person 3"
+    assert report.edges.unknown.count == 5
+    assert report.edges.unknown.first == ("ghost 1", "ghost 2", "ghost 3")
+    assert "left out 5 unknown ids ('ghost 1', 'ghost 2', 'ghost 3', ...)" in report.lines()[0]
+
+
+def test_unknown_ids_are_an_error_unless_the_user_chooses(people):
+    with pytest.raises(InputError, match=r"5 unknown ids \('ghost 1', 'ghost 2', 'ghost 3', ...\)"):
+        read_table_data(*people)
+
+
+def test_labels_may_stand_in_the_features_file(tmp_path):
+    (path,) = put(tmp_path, f="name,x,group\na,1,yes\nb,2,\nc,3,no\n")
+    data = read_table_data(path, id_column="name", label_column="group")
+    assert data.labels.tolist() == [1, -1, 0]
+    assert data.class_names == ("no", "yes")
+    assert data.feature_names == ("x",)
+
+
+def test_labels_that_are_numbers_keep_their_order(tmp_path):
+    (path,) = put(tmp_path, f="x,label\n1,10\n2,9\n3,10\n")
+    data = read_table_data(path)
+    assert data.class_names == ("9", "10")
+    assert data.ids is None
+
+
+def test_the_other_of_two_columns_is_the_label(tmp_path):
+    features, labels = put(tmp_path, f=PEOPLE, l="id,group\nbob,x\nann,y\n")
+    data = read_table_data(features, labels)
+    assert data.labels.tolist() == [1, 0, -1]
+
+
+def test_unknown_ids_among_labels_are_reported_too(tmp_path):
+    features, labels = put(tmp_path, f=PEOPLE, l="id,label\nbob,x\nzoe,y\n")
+    with pytest.raises(InputError, match=r"1 unknown id \('zoe'\)"):
+        read_table_data(features, labels)
+    data, report = read_tables(features, labels, on_unknown="drop")
+    assert data.class_names == ("x",)
+    assert report.unknown_label_ids.first == ("zoe",)
+
+
+def test_text_columns_are_refused_or_encoded(tmp_path):
+    (path,) = put(tmp_path, f="id,city,x\na,Rome,1\nb,Bern,2\n")
+    with pytest.raises(DataFormatError, match="column 'city'"):
+        read_table_data(path)
+    data, report = read_tables(path, encode="onehot")
+    assert data.feature_names == ("city=Bern", "city=Rome", "x")
+    assert report.encoded_columns == ("city",)
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "error", "message"),
+    [
+        ({"f": "id,x\na,1\na,2\n"}, {}, DataFormatError, "'a' twice"),
+        ({"f": "id,x\na,1\n,2\n"}, {}, DataFormatError, "empty one in row 2"),
+        ({"f": "id,x\n"}, {}, DataFormatError, "at least one row"),
+        ({"f": "id,label\na,b\n"}, {}, DataFormatError, "feature column"),
+        ({"f": PEOPLE}, {"id_column": "name"}, InputError, "got 'name'"),
+        ({"f": PEOPLE}, {"on_unknown": "keep"}, InputError, "error, drop"),
+        ({"f": PEOPLE}, {"encode": "one-hot"}, InputError, "Did you mean 'onehot'"),
+        ({"f": PEOPLE, "l": "id,label\nbob,x\nbob,y\n"}, {}, DataFormatError, "'bob' once"),
+        ({"f": PEOPLE, "l": "id,a,b\nbob,x,y\n"}, {}, InputError, "--label"),
+        ({"f": "id,x,label\na,1,u\n", "l": "id,label\na,x\n"}, {}, InputError, "one file"),
+    ],
+)
+def test_bad_tables_are_refused_in_one_line(tmp_path, files, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_table_data(*put(tmp_path, **files), **options)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.data())
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, suffix, data):
+    record = records(data, text=any_text)
+    path = tmp_path_factory.mktemp("table") / f"record{suffix}"
+    write_data(record, path)
+    assert read_data(path).equals(record)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_mutated_tables_give_a_record_or_one_clear_line(small, tmp_path, survives_mutation, suffix):
+    path = tmp_path / f"small{suffix}"
+    write_data(small, path)
+    survives_mutation(lambda: read_data(path), [path, tmp_path / f"small.edges{suffix}"])
+
+
+def test_mutated_text_columns_do_too(tmp_path, survives_mutation):
+    features, labels = put(
+        tmp_path, f="id,city,x\na,Rome,1\nb,Bern,2\nc,,3\n", l="id,label\na,yes\nb,no\n"
+    )
+    survives_mutation(
+        lambda: read_table_data(features, labels, on_unknown="drop", encode="onehot"),
+        [features, labels],
+    )
