@@ -91,6 +91,7 @@ def certify(
         The graph, CSR.
     """
     adjacency = sp.csr_matrix(adjacency, dtype=np.float64)
+    adjacency.sum_duplicates()
     dual = problem.dual_of(adjacency)
     numerator = problem.numerator(dual)
     if problem.support is None:

@@ -1,6 +1,5 @@
 """From a wanted number of neighbours to the sparsity weight."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +11,11 @@ from glnn.solver.problem import Problem
 from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
 _MAX_SOLVES = 40
+_SEARCH_TOL = 1e-5  # entries need not be exact to be counted
 _CLOSE = 0.005  # relative error of the degree that is good enough
 
 
-_MAX_ROUNDS = 6
+_MAX_SEARCHES = 6
 _ACCEPTED = 0.02  # relative error of the degree that ends the search over all pairs
 
 
@@ -48,18 +48,20 @@ def solve_for_degree(
     ``problem`` must have been built with :math:`\lambda_1 = 0`. Returns the weight, the solution,
     and a note if the wanted degree is out of reach.
     """
-    iterations, rounds, target = 0, 0, goal.target
-    for _ in range(_MAX_ROUNDS):
-        found = sparsity_for_degree(problem, pairs, goal, start)
+    iterations, rounds, n_searches, target = 0, 0, 0, goal.target
+    found = None if start is None else SparsityForDegree(0.0, 0.0, start)
+    while True:
+        found = sparsity_for_degree(problem, pairs, goal, found)
         solved = solve_problem(problem.shifted(-found.sparsity), pairs, settings, found.dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
         degree = added_degree(solved.pairs, solved.solution.values, goal.prior)
-        if problem.support is not None or abs(degree - target) <= _ACCEPTED * target:
+        reached = abs(degree - target) <= _ACCEPTED * target
+        n_searches += 1
+        if problem.support is not None or reached or n_searches == _MAX_SEARCHES:
             break
         if found.sparsity == 0 and degree <= target:
             break
         pairs = Pairs.from_keys(problem.n_nodes, np.union1d(pairs.keys, solved.pairs.keys))
-        start = solved.solution.dual
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (
@@ -89,57 +91,63 @@ def sparsity_for_degree(
     problem: Problem,
     pairs: Pairs,
     goal: DegreeGoal,
-    start: dict[str, np.ndarray] | None = None,
+    near: SparsityForDegree | None = None,
 ) -> SparsityForDegree:
     r"""Find :math:`\lambda_1 \ge 0` for which the added edges give the wanted mean degree.
 
     The degree falls as :math:`\lambda_1` grows; a bracket is halved, guided by interpolation, with
     warm starts. ``problem`` must have been built with :math:`\lambda_1 = 0`. If even
-    :math:`\lambda_1 = 0` gives too few edges, zero is returned.
+    :math:`\lambda_1 = 0` gives too few edges, zero is returned. ``near`` is an earlier answer.
     """
-    working = WorkingProblem.of(problem, pairs)
-    addable, target = _addable(pairs, goal.prior), goal.target
-    dual = start
-
-    def degree(sparsity: float) -> float:
-        nonlocal dual
-        solution = solve_dual(working.shifted(-sparsity), dual, tol=1e-6)
-        dual = solution.dual
-        return 2.0 * float(np.count_nonzero(solution.values[addable])) / pairs.n_nodes
-
-    low = (0.0, degree(0.0))
-    if low[1] <= target or not addable.any():
-        return SparsityForDegree(0.0, low[1], dual or {})
-    best = high = _upper_end(working, addable, degree, target)
+    search = _Search(WorkingProblem.of(problem, pairs), _addable(pairs, goal.prior), near)
+    target = goal.target
+    low, high = search.bracket(target, near)
+    best = min(low, high, key=lambda end: abs(end[1] - target))
     for solve in range(_MAX_SOLVES):
-        if abs(best[1] - target) <= max(_CLOSE * target, 1.0 / pairs.n_nodes):
+        close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / pairs.n_nodes)
+        if close or high[0] - low[0] <= 1e-9 * high[0]:
             break
-        if high[0] - low[0] <= 1e-9 * high[0]:
-            break
-        middle = _between(low, high, target, halve=solve % 3 == 2)
-        found = degree(middle)
-        if abs(found - target) < abs(best[1] - target):
-            best = (middle, found)
-        if found > target:
-            low = (middle, found)
+        found = search.at(_between(low, high, target, halve=solve % 3 == 2))
+        best = min(best, found, key=lambda end: abs(end[1] - target))
+        low, high = (found, high) if found[1] > target else (low, found)
+    return SparsityForDegree(best[0], best[1], search.dual)
+
+
+class _Search:
+    """Solves one problem for one sparsity weight after the other, each from the last."""
+
+    def __init__(
+        self, working: WorkingProblem, addable: np.ndarray, near: SparsityForDegree | None
+    ) -> None:
+        self.working, self.addable = working, addable
+        self.dual = {} if near is None else near.dual
+        self.largest = 0.0
+
+    def at(self, sparsity: float) -> tuple[float, float]:
+        """Return the weight and the degree it gives."""
+        solution = solve_dual(self.working.shifted(-sparsity), self.dual, tol=_SEARCH_TOL)
+        self.dual = solution.dual
+        added = solution.values[self.addable]
+        self.largest = 2 * self.working.curvature * float(added.max(initial=0.0))
+        return sparsity, 2.0 * float(np.count_nonzero(added)) / self.working.pairs.n_nodes
+
+    def bracket(
+        self, target: float | int, near: SparsityForDegree | None
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return weights with more and with at most the wanted degree; twice zero if none has."""
+        if near is not None and near.sparsity > 0:
+            low, high = self.at(near.sparsity / 1.1), self.at(near.sparsity * 1.1)
         else:
-            high = (middle, found)
-    return SparsityForDegree(best[0], best[1], dual or {})
-
-
-def _upper_end(
-    working: WorkingProblem,
-    addable: np.ndarray,
-    degree: Callable[[float], float],
-    target: float | int,
-) -> tuple[float, float]:
-    """Return a sparsity weight with at most the wanted degree."""
-    high = max(float(working.offsets[addable].max()), 1e-6)
-    found = degree(high)
-    while found > target:
-        high *= 2
-        found = degree(high)
-    return high, found
+            low = high = self.at(0.0)
+        if low[1] <= target and low[0] > 0:
+            low = self.at(0.0)
+        if low[1] <= target:
+            return low, low
+        size = max(high[0], self.largest, 1e-9)
+        while high[1] > target:
+            low, high = high, self.at(high[0] + size)
+            size *= 2
+        return low, high
 
 
 def _between(

@@ -18,6 +18,7 @@ import numpy as np
 
 from glnn.solver.pairs import Pairs
 from glnn.solver.penalties import OnPairs, Penalty
+from glnn.solver.preconditioner import preconditioner
 from glnn.solver.problem import Problem
 
 _MAX_HALVINGS = 40
@@ -78,7 +79,7 @@ class _Dual:
     def point(self, y: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the graph ``a(y)`` and the value ``-D(y)``."""
         values = np.maximum(self.numerator(y), 0.0) / (2 * self.working.curvature)
-        squares = (self.working.pairs.counts * values) @ values
+        squares = float((self.working.pairs.counts * values * values).sum())
         value = self.working.curvature * squares + y @ (self.inverse * y / 2 + self.target)
         return values, float(value)
 
@@ -171,10 +172,10 @@ def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.nd
             result[part] += scale * on_pairs.apply(moved)
         return result
 
-    diagonal = dual.inverse + scale * np.concatenate([on_pairs.squares() for on_pairs in maps])
+    nearly_inverse = preconditioner(maps, dual.slices, dual.inverse, scale)
     residual = -gradient
     solution = np.zeros_like(residual)
-    scaled = residual / diagonal
+    scaled = nearly_inverse(residual)
     direction, size = scaled.copy(), float(residual @ scaled)
     goal = size * min(1e-6, max(size, 1e-18))
     for _ in range(_MAX_CONJUGATE):
@@ -184,7 +185,7 @@ def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.nd
         length = size / float(direction @ image)
         solution += length * direction
         residual -= length * image
-        scaled = residual / diagonal
+        scaled = nearly_inverse(residual)
         size, previous = float(residual @ scaled), size
         direction = scaled + (size / previous) * direction
     return solution

@@ -67,7 +67,7 @@ class ChannelEnergy(Penalty):
             if sp.issparse(rows)
             else rows * self.signal[pairs.j]
         )
-        return _ChannelsOnPairs(self, pairs, products)
+        return ChannelsOnPairs(self, pairs, products)
 
     def squares(self, pairs: Pairs) -> np.ndarray:
         r"""Return :math:`\sum_{ij} s_{ic}^2 s_{jc}^2` over the pairs."""
@@ -76,20 +76,25 @@ class ChannelEnergy(Penalty):
         return _column_sums(square, pairs.to_csr(np.ones(len(pairs))) @ square)
 
 
-class _ChannelsOnPairs(OnPairs):
+class ChannelsOnPairs(OnPairs):
+    """The channel energies through the products :math:`s_{ic} s_{jc}` of every pair."""
+
     def __init__(self, penalty: Penalty, pairs: Pairs, products: Matrix) -> None:
         super().__init__(penalty, pairs)
         self.products = products
         self._transposed = products.T.tocsr() if sp.issparse(products) else products.T
 
     def apply(self, values: np.ndarray) -> np.ndarray:
+        """Return the energies."""
         return np.asarray(self._transposed @ (values * self.pairs.counts))
 
     def adjoint(self, y: np.ndarray) -> np.ndarray:
+        """Return the weighted similarities."""
         return np.asarray(self.products @ y)
 
     def restrict(self, mask: np.ndarray) -> OnPairs:
-        return _ChannelsOnPairs(self.penalty, self.pairs.select(mask), self.products[mask])
+        """Keep the products of some pairs."""
+        return ChannelsOnPairs(self.penalty, self.pairs.select(mask), self.products[mask])
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,15 @@ class OnPairs:
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """Return :math:`T(A)` of the graph with these values."""
-        return self.penalty.of_matrix(self.pairs.to_csr(values))
+        pattern, source = self._pattern
+        parts = (values[source], pattern.indices, pattern.indptr)
+        return self.penalty.of_matrix(sp.csr_matrix(parts, shape=pattern.shape))
+
+    @cached_property
+    def _pattern(self) -> tuple[sp.csr_matrix, np.ndarray]:
+        """The full matrix, and which pair each of its entries belongs to."""
+        pattern = self.pairs.to_csr(np.arange(1.0, len(self.pairs) + 1.0))
+        return pattern, pattern.data.astype(np.int64) - 1
 
     def adjoint(self, y: np.ndarray) -> np.ndarray:
         """Return :math:`T^*(y)` on the pairs."""
@@ -154,11 +162,13 @@ class Loops(Penalty):
 
 class _LoopsOnPairs(OnPairs):
     @cached_property
-    def _is_loop(self) -> np.ndarray:
-        return np.asarray(self.pairs.i == self.pairs.j, dtype=np.float64)
+    def _places(self) -> np.ndarray:
+        return np.flatnonzero(self.pairs.i == self.pairs.j)
 
     def apply(self, values: np.ndarray) -> np.ndarray:
-        return np.array([self._is_loop @ values])
+        return np.array([values[self._places].sum()])
 
     def adjoint(self, y: np.ndarray) -> np.ndarray:
-        return np.asarray(self._is_loop * y[0])
+        result = np.zeros(len(self.pairs))
+        result[self._places] = y[0]
+        return result
