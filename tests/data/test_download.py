@@ -58,7 +58,7 @@ def test_a_cut_connection_is_taken_up_where_it_ended(server, tmp_path):
 
 def test_a_later_call_continues_what_an_earlier_one_left(server, tmp_path):
     cut_after(server, 100_000)
-    with pytest.raises(DownloadError, match="cut off 2 times.*same command again"):
+    with pytest.raises(DownloadError, match=r"cut off 2 times.*same command again"):
         fetch(server, tmp_path / "file", attempts=2)
     assert not (tmp_path / "file").exists()
     assert (tmp_path / "file.part").stat().st_size == 200_000
@@ -154,7 +154,7 @@ def test_a_server_that_drips_is_given_up_and_the_drops_are_kept(server, tmp_path
 def test_a_full_disk_is_one_clear_line_and_leaves_nothing(server, tmp_path):
     server.serve("/file", CONTENT)
     (tmp_path / "file.part").symlink_to("/dev/full")
-    with pytest.raises(DownloadError, match="No space left on device.*GLNN_DATA"):
+    with pytest.raises(DownloadError, match=r"No space left on device.*GLNN_DATA"):
         fetch(server, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 

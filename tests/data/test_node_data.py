@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -89,6 +92,13 @@ def test_from_arrays_takes_edges_and_numbers_the_classes():
         NodeData.from_arrays(np.eye(3), [1, 0, -1], edges=[[0, 3]])
     with pytest.raises(InputError, match="without gaps"):
         NodeData.from_arrays(np.eye(2), [10**12, 0])
+
+
+def test_a_record_can_be_copied_and_sent_to_another_process(small):
+    for again in (copy.deepcopy(small), pickle.loads(pickle.dumps(small))):
+        assert again.equals(small)
+        assert not again.labels.flags.writeable
+        assert dict(again.provenance) == dict(small.provenance)
 
 
 def test_equals_sees_every_difference(small):

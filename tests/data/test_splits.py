@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +14,8 @@ from glnn.exceptions import DataFormatError, InputError
 def labelled(labels, name="toy", **fields):
     labels = np.array(labels, dtype=np.int64)
     names = tuple(f"c{k}" for k in range(int(labels.max(initial=-1)) + 1))
-    return NodeData(
-        np.ones((labels.size, 1), dtype=np.float32), labels, None, names, name=name, **fields
-    )
+    features = sp.csr_matrix(np.ones((labels.size, 1), dtype=np.float32))
+    return NodeData(features, labels, None, names, name=name, **fields)
 
 
 LABELS = st.lists(st.integers(-1, 3), min_size=8, max_size=80)

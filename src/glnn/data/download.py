@@ -25,7 +25,7 @@ class _CutError(Exception):
     """The connection ended before the file did; what came so far is kept."""
 
 
-def download(  # noqa: PLR0913 - the file, its check, and how patient to be
+def download(
     url: str,
     target: Path,
     *,

@@ -124,13 +124,8 @@ class NodeData:
         """
         matrix = canonical_csr("features", check_features("features", features))
         numbers = _whole_numbers("labels", labels)
-        n_classes = int(numbers.max(initial=-1)) + 1
-        if n_classes > max(numbers.size, 1):
-            raise InputError(
-                f"labels must number the classes from 0 without gaps, got {n_classes - 1} "
-                f"for {numbers.size} nodes. Number the classes 0, 1, 2, ..."
-            )
-        fields.setdefault("class_names", tuple(str(c) for c in range(n_classes)))
+        if "class_names" not in fields:
+            fields["class_names"] = _numbered_classes(numbers)
         return cls(matrix, numbers, _graph_from(edges, matrix.shape[0]), **fields)
 
     @property
@@ -184,6 +179,16 @@ class NodeData:
         """Return a copy with some fields changed; the copy checks itself again."""
         return dataclasses.replace(self, **changes)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain fields, so that records can be copied and sent to other processes."""
+        state = dict(vars(self))
+        return {**state, "splits": dict(self.splits), "provenance": dict(self.provenance)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            self._set(name, value)
+        self.__post_init__()
+
     def equals(self, other: "NodeData") -> bool:
         """Whether both hold the same nodes, labels, graph and split; where from does not count."""
         return (
@@ -196,6 +201,16 @@ class NodeData:
             and self.splits.keys() == other.splits.keys()
             and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
         )
+
+
+def _numbered_classes(labels: np.ndarray) -> tuple[str, ...]:
+    n_classes = int(labels.max(initial=-1)) + 1
+    if n_classes > max(labels.size, 1):
+        raise InputError(
+            f"labels must number the classes from 0 without gaps, got {n_classes - 1} for "
+            f"{labels.size} nodes. Number the classes 0, 1, 2, ..., or give class_names."
+        )
+    return tuple(str(c) for c in range(n_classes))
 
 
 def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:

@@ -73,7 +73,7 @@ def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:
     if folder is not None:
         return (Path(folder),)
     named = os.environ.get(ENVIRONMENT)
-    return (*([Path(named)] if named else []), cache_folder())
+    return (*([Path(named).expanduser()] if named else []), cache_folder())
 
 
 def load_dataset(

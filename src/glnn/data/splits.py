@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from glnn._validation import check_choice, check_indices, check_integer, check_number
+from glnn._validation import (
+    check_choice,
+    check_indices,
+    check_integer,
+    check_number,
+    did_you_mean,
+)
 from glnn.data.allocate import balanced_counts, draw_by_class, stratified_counts
 from glnn.data.arrays import read_only
 from glnn.data.files import atomic_write, read_text, shown
@@ -133,22 +139,16 @@ def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Spli
     Split
         Sorted, pairwise disjoint.
     """
-    makers: dict[str, Callable[..., dict[str, np.ndarray]]] = {
-        "public": _public,
-        "per_class": _per_class,
-        "rate": _rate,
-        "paper": _paper,
-    }
-    check_choice("split", name, makers)
+    maker, known = _MAKERS[check_choice("split", name, _MAKERS)]
+    for option in options:
+        if option not in known:
+            raise InputError(
+                f"the split {name!r} must get options it has ({', '.join(known) or 'none'}), "
+                f"got {option!r}.{did_you_mean(option, known)}"
+            )
     check_integer("seed", seed, low=0)
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    try:
-        parts = makers[name](data, rng, **options)
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        unknown = str(error).rpartition("argument ")[2]
-        raise InputError(f"the split {name!r} must get options it has, got {unknown}.") from error
+    parts = maker(data, rng, **options)
     return Split(**parts, name=name, seed=int(seed), dataset=data.name)
 
 
@@ -165,9 +165,8 @@ def _public(data: NodeData, rng: np.random.Generator) -> dict[str, np.ndarray]:
 def _per_class(
     data: NodeData,
     rng: np.random.Generator,
-    n_per_class: int = 20,
-    n_val: int | None = None,
-    n_test: int | None = None,
+    n_per_class: Any = 20,
+    **rest_sizes: Any,
 ) -> dict[str, np.ndarray]:
     count = check_integer("n_per_class", n_per_class, low=1)
     sizes = class_sizes(data)
@@ -179,15 +178,15 @@ def _per_class(
             "Use fewer, or the split 'rate'."
         )
     train = draw_by_class(data.labels, np.where(sizes > 0, count, 0), rng)
-    return {"train": train, **_draw_rest(data, train, rng, n_val, n_test)}
+    return {"train": train, **_draw_rest(data, train, rng, **rest_sizes)}
 
 
 def _rate(
     data: NodeData,
     rng: np.random.Generator,
-    rate: float | int = 0.05,
-    balance: str = "stratified",
-    **rest_sizes: int | None,
+    rate: Any = 0.05,
+    balance: Any = "stratified",
+    **rest_sizes: Any,
 ) -> dict[str, np.ndarray]:
     share = check_number("rate", rate, low=0, high=1, open_low=True)
     check_choice("balance", balance, ("stratified", "balanced"))
@@ -198,7 +197,7 @@ def _rate(
     return {"train": train, **_draw_rest(data, train, rng, **rest_sizes)}
 
 
-def _paper(data: NodeData, rng: np.random.Generator, n_val: int = 0) -> dict[str, np.ndarray]:
+def _paper(data: NodeData, rng: np.random.Generator, n_val: Any = 0) -> dict[str, np.ndarray]:
     if data.name in ("cora", "citeseer", "pubmed_star"):
         return _public(data, rng)
     if data.name not in PAPER_COUNTS:
@@ -221,8 +220,8 @@ def _draw_rest(
     data: NodeData,
     train: np.ndarray,
     rng: np.random.Generator,
-    n_val: int | None = None,
-    n_test: int | None = None,
+    n_val: Any = None,
+    n_test: Any = None,
 ) -> dict[str, np.ndarray]:
     """Draw validation and test nodes from the labelled nodes that do not train."""
     rest = rng.permutation(np.setdiff1d(data.labelled, train))
@@ -230,7 +229,7 @@ def _draw_rest(
     return {"val": rest[:val_size], "test": rest[val_size : val_size + test_size]}
 
 
-def _rest_sizes(n_rest: int, n_val: int | None, n_test: int | None) -> tuple[int, int]:
+def _rest_sizes(n_rest: int, n_val: Any, n_test: Any) -> tuple[int, int]:
     """Sizes as asked; a size left open is 500 or 1000, or its share (1:2) of what is there."""
     asked_val = 0 if n_val is None else check_integer("n_val", n_val, low=0)
     asked_test = 0 if n_test is None else check_integer("n_test", n_test, low=0)
@@ -255,3 +254,12 @@ def class_sizes(data: NodeData) -> np.ndarray:
 
 def _sizes(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return np.bincount(labels[labels >= 0], minlength=n_classes)
+
+
+_Maker = Callable[..., dict[str, np.ndarray]]
+_MAKERS: dict[str, tuple[_Maker, tuple[str, ...]]] = {
+    "public": (_public, ()),
+    "per_class": (_per_class, ("n_per_class", "n_val", "n_test")),
+    "rate": (_rate, ("rate", "balance", "n_val", "n_test")),
+    "paper": (_paper, ("n_val",)),
+}

@@ -39,7 +39,7 @@ def blobs(
     return NodeData(features, labels, None, _names(n_classes), name="blobs", provenance=note)
 
 
-def block_model(  # noqa: PLR0913 - the sizes and the three properties of one random graph
+def block_model(
     n_nodes: int = 300,
     n_classes: int = 3,
     *,

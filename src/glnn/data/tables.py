@@ -55,7 +55,7 @@ class _FeatureTable:
     splits: list[str] | None
 
 
-def read_table_data(  # noqa: PLR0913 - three files and four choices a user makes by name
+def read_table_data(
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,
@@ -71,7 +71,7 @@ def read_table_data(  # noqa: PLR0913 - three files and four choices a user make
     return data
 
 
-def read_tables(  # noqa: PLR0913 - three files and four choices a user makes by name
+def read_tables(
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,
