@@ -177,7 +177,7 @@ def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.nd
     solution = np.zeros_like(residual)
     scaled = nearly_inverse(residual)
     direction, size = scaled.copy(), float(residual @ scaled)
-    goal = size * min(1e-6, max(size, 1e-18))
+    goal = size * min(1e-2, max(size, 1e-18))  # loose while far from the solution
     for _ in range(_MAX_CONJUGATE):
         if size <= max(goal, 1e-300):
             break

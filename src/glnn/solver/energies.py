@@ -102,11 +102,27 @@ class FrobeniusEnergy(Penalty):
     r""":math:`w\,\|S^\top (I - A) S\|_F^2`: :math:`T(A) = S^\top A S`, flat, row by row.
 
     The adjoint is :math:`T^*(Y)_{ij} = s_i^\top Y s_j` for a symmetric :math:`Y`.
+
+    Parameters
+    ----------
+    signal
+        Signal rows in whichever orthonormal basis: the norm does not depend on it.
+    basis
+        The columns of that basis; ``None`` for the signals' own.
     """
 
     signal: Matrix
     weight: float
     name: str = "frobenius"
+    basis: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, signal: Matrix, weight: float) -> "FrobeniusEnergy":
+        """Turn dense signals to their principal axes, where the dual is far better scaled."""
+        if sp.issparse(signal):
+            return cls(signal, weight)
+        _, basis = np.linalg.eigh(signal.T @ signal)
+        return cls(signal @ basis, weight, basis=basis)
 
     @cached_property
     def target(self) -> np.ndarray:
@@ -131,7 +147,8 @@ class FrobeniusEnergy(Penalty):
     def metric(self, y: np.ndarray) -> np.ndarray:
         r"""Return the matrix :math:`Y` of :math:`T^*(Y)_{ij} = s_i^\top Y s_j`."""
         width = self.signal.shape[1]
-        return y.reshape(width, width)
+        matrix = y.reshape(width, width)
+        return matrix if self.basis is None else self.basis @ matrix @ self.basis.T
 
     def largest_adjoint(self, y: np.ndarray) -> float:
         """Return the norm of ``Y`` times the longest row."""

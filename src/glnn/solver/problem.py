@@ -205,5 +205,5 @@ def _penalties(signal: Matrix, weights: Weights, reading: str) -> tuple[Penalty,
     if reading == "channel":
         every.append(ChannelEnergy(signal, weights.smoothness))
     if reading == "frobenius":
-        every.append(FrobeniusEnergy(signal, weights.smoothness))
+        every.append(FrobeniusEnergy.of(signal, weights.smoothness))
     return tuple(penalty for penalty in every if penalty.weight > 0)
