@@ -48,6 +48,20 @@ def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
     assert run("convert", tmp_path / "r.npz", tmp_path / "r.npz", "--overwrite").exit_code == 0
 
 
+def test_convert_does_not_replace_edges_beside_unasked(record, tmp_path):
+    write_data(record, tmp_path / "r.npz")
+    (tmp_path / "out.edges.csv").write_text("mine")
+    refused = run("convert", tmp_path / "r.npz", tmp_path / "out.csv")
+    assert isinstance(refused.exception, InputError)
+    assert (tmp_path / "out.edges.csv").read_text() == "mine"
+
+
+def test_info_shows_names_as_they_are(tmp_path):
+    odd = NodeData.from_arrays(np.eye(2), [0, 1], class_names=("[bold]b", ":smile:"))
+    write_data(odd, tmp_path / "odd.npz")
+    assert "[bold]b (1), :smile: (1)" in run("info", tmp_path / "odd.npz").stdout
+
+
 @pytest.mark.parametrize(
     "arguments", [("info", "coraa"), ("convert", "nothing.csv", "x.npz"), ("fetch", "wine")]
 )

@@ -5,7 +5,6 @@ import string
 import threading
 from pathlib import Path
 
-import hypothesis
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,15 +12,6 @@ from hypothesis import strategies as st
 
 from glnn.data import NodeData
 from glnn.exceptions import GlnnError
-
-hypothesis.settings.register_profile(
-    "data",
-    deadline=None,
-    max_examples=40,
-    derandomize=True,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-hypothesis.settings.load_profile("data")
 
 N_MUTATIONS = 2000
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]

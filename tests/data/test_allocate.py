@@ -1,15 +1,24 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data.allocate import balanced_counts, draw_by_class, stratified_counts
 from glnn.exceptions import InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=6).map(np.array)
 
 
 @pytest.mark.parametrize("allocate", [stratified_counts, balanced_counts])
+@SETTINGS
 @given(sizes=SIZES, data=st.data())
 def test_counts_sum_to_the_total_and_cover_every_class_that_can_be(allocate, sizes, data):
     total = data.draw(st.integers(0, int(sizes.sum())))

@@ -1,13 +1,22 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import arrays
 from glnn.exceptions import DataFormatError, InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
+
+@SETTINGS
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 9, width=32))))
 def test_a_graph_from_pairs_is_the_largest_weight_of_either_direction(triples):
     dense = np.zeros((6, 6), dtype=np.float32)
@@ -22,6 +31,7 @@ def test_a_graph_from_pairs_is_the_largest_weight_of_either_direction(triples):
     arrays.check_adjacency(graph, 6)
 
 
+@SETTINGS
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))))
 def test_without_weights_every_edge_weighs_one(pairs):
     columns = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -67,6 +77,7 @@ def test_csr_arrays_that_do_not_fit_are_refused(data, indices, indptr, shape):
         arrays.checked_csr(np.array(data), np.array(indices), np.array(indptr), shape)
 
 
+@SETTINGS
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1))
 def test_ids_that_are_whole_numbers_are_kept_as_such(numbers):
     ids = arrays.canonical_ids([str(n) for n in numbers], len(numbers))

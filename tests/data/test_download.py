@@ -96,6 +96,19 @@ def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
     assert file_sha256(fetch(server, tmp_path / "file")) == DIGEST
 
 
+def test_a_part_of_another_file_is_found_out_and_fetched_anew(server, tmp_path):
+    (tmp_path / "file.part").write_bytes(b"x" * 1000)
+    server.serve("/file", CONTENT)
+    assert file_sha256(fetch(server, tmp_path / "file")) == DIGEST
+    assert [asked for _, asked in server.requests] == ["bytes=1000-", None]
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(server, tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(DownloadError, match="must be writable"):
+        fetch(server, tmp_path / "taken" / "file")
+
+
 def test_redirects_are_followed(server, tmp_path):
     def move(request):
         request.send_response(302)

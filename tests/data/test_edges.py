@@ -1,12 +1,20 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import read_data
 from glnn.data.edges import UnknownIds, read_edge_list, read_edges
 from glnn.data.table_out import write_edge_table
 from glnn.exceptions import DataFormatError, InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 INDEX = {"a": 0, "b": 1, "c": 2}
 
@@ -69,6 +77,7 @@ def test_bad_lines_are_refused(tmp_path, name, content, message):
         edges(tmp_path, content, name)
 
 
+@SETTINGS
 @given(st.data())
 def test_a_written_edge_table_comes_back(records, tmp_path_factory, data):
     record = records(data)

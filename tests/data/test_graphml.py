@@ -1,14 +1,23 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glnn.data import read_data, write_data
+from glnn.data import graphml, read_data, write_data
 from glnn.data.graphml import read_graphml
 from glnn.exceptions import DataFormatError, InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
+
+@SETTINGS
 @given(st.data())
 def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, data):
     text = any_text.filter(lambda t: "\ufffe" not in t and "\uffff" not in t)
@@ -78,6 +87,15 @@ def test_what_is_no_flat_graph_is_refused(tmp_path, body):
     with pytest.raises((DataFormatError, InputError)) as caught:
         read_graphml(tmp_path / "g.graphml")
     assert "\n" not in str(caught.value)
+
+
+def test_an_absurd_number_of_declared_values_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(graphml, "SMALL_TABLE", 100)
+    keys = "".join(f"<key id='k{k}' for='node'><default>1</default></key>" for k in range(900))
+    nodes = "".join(f"<node id='{k}'/>" for k in range(3000))
+    (tmp_path / "g.graphml").write_text(f"<graphml>{keys}<graph>{nodes}</graph></graphml>")
+    with pytest.raises(DataFormatError, match="sensible size"):
+        read_graphml(tmp_path / "g.graphml")
 
 
 def test_mutated_files_give_a_record_or_one_clear_line(small, tmp_path, survives_mutation):

@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import interop
 from glnn.exceptions import InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
+
+@SETTINGS
 @given(st.data())
 def test_networkx_and_back_is_the_identity(records, data):
     record = records(data)
@@ -21,6 +30,7 @@ def test_networkx_and_back_is_the_identity(records, data):
     assert again.equals(expected)
 
 
+@SETTINGS
 @given(st.data())
 def test_pyg_and_back_is_the_identity(records, data):
     pytest.importorskip("torch_geometric")

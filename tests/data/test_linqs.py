@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import load_dataset
@@ -12,6 +12,14 @@ from glnn.data.linqs import (
     read_terrorists_rel,
 )
 from glnn.exceptions import DataFormatError, InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 CONTENT = "p1\t0\t1\tTheory\np2\t1\t1\tCase\np3\t0\t0\tTheory\n"
 CITES = "p1\tp2\np2\tp1\np1\tgone\n"
@@ -36,6 +44,7 @@ def test_content_and_cites_become_a_record(tmp_path):
 NAMES = st.text("abcé#/:=\"'.", min_size=1, max_size=6)
 
 
+@SETTINGS
 @given(st.data())
 def test_what_the_files_hold_comes_back(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("linqs")

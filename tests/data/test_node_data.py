@@ -4,11 +4,19 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData
 from glnn.exceptions import InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def test_counts_and_homophily_follow_from_the_arrays(small):
@@ -20,6 +28,7 @@ def test_counts_and_homophily_follow_from_the_arrays(small):
     assert small.labels.dtype == np.int64
 
 
+@SETTINGS
 @given(st.data())
 def test_homophily_is_the_share_of_labelled_edges_inside_a_class(records, data):
     record = records(data)

@@ -3,14 +3,23 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data.arrays import symmetric_from_pairs
 from glnn.data.node_npz import read_node_npz, write_node_npz
 from glnn.exceptions import DataFormatError, InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
+
+@SETTINGS
 @given(st.data())
 def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, data):
     record = records(data, text=any_text, sorted_classes=False)

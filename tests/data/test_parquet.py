@@ -2,7 +2,7 @@ import datetime
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import parquet as module
@@ -10,10 +10,19 @@ from glnn.data import read_data, write_data
 from glnn.data.parquet import ParquetTable, write_parquet
 from glnn.exceptions import DataFormatError, InputError
 
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 
+@SETTINGS
 @given(st.data())
 def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, data):
     record = records(data, text=any_text)

@@ -1,11 +1,19 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, perturb
 from glnn.data.synthetic import block_model, path_graph
 from glnn.exceptions import InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 DATA = block_model(60, 3, degree=4, seed=0)
 SHARES = st.floats(0, 1)
@@ -17,6 +25,7 @@ def edge_set(data):
     return {(i, j) for i, j in zip(*graph.nonzero()) if i < j}
 
 
+@SETTINGS
 @given(SHARES, SEEDS)
 def test_deleted_edges_are_a_share_of_those_there_were(share, seed):
     left = perturb.delete_edges(DATA, share, seed)
@@ -24,6 +33,7 @@ def test_deleted_edges_are_a_share_of_those_there_were(share, seed):
     assert left.n_edges == DATA.n_edges - round(share * DATA.n_edges)
 
 
+@SETTINGS
 @given(SHARES, SEEDS)
 def test_added_edges_are_new(share, seed):
     more = perturb.add_edges(DATA, share, seed)
@@ -31,6 +41,7 @@ def test_added_edges_are_new(share, seed):
     assert more.n_edges == DATA.n_edges + round(share * DATA.n_edges)
 
 
+@SETTINGS
 @given(SHARES, SEEDS)
 def test_rewired_edges_move_to_pairs_that_had_none(share, seed):
     moved = perturb.rewire_edges(DATA, share, seed)
@@ -45,6 +56,7 @@ def test_large_graphs_draw_pairs_without_listing_them_all(damage, monkeypatch):
     assert len(edge_set(changed) - edge_set(DATA)) == round(0.5 * DATA.n_edges)
 
 
+@SETTINGS
 @given(SHARES, SEEDS)
 def test_flipped_labels_are_another_class(share, seed):
     flipped = perturb.flip_labels(DATA, share, seed)
@@ -53,6 +65,7 @@ def test_flipped_labels_are_another_class(share, seed):
     assert np.flatnonzero(only.labels != DATA.labels).tolist() == [1, 2]
 
 
+@SETTINGS
 @given(SHARES, SEEDS)
 def test_dropped_and_noisy_entries_are_a_share_of_the_entries(share, seed):
     wanted = round(share * DATA.features.nnz)

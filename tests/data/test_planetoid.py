@@ -4,12 +4,20 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import load_dataset
 from glnn.data.planetoid import find_planetoid_name, planetoid_files, read_planetoid
 from glnn.exceptions import DataFormatError, InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def write_planetoid(folder, features, one_hot, graph, n_train, test, missing=(), name="toy"):
@@ -53,6 +61,7 @@ def test_rows_go_to_their_places_and_missing_ones_stay_empty(tmp_path):
     assert data.n_edges == 9  # a ring; its self loops and second directions are gone
 
 
+@SETTINGS
 @given(st.data())
 def test_what_planetoid_files_hold_comes_back(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("planetoid")

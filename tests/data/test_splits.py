@@ -3,12 +3,20 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.splits import class_sizes
 from glnn.exceptions import DataFormatError, InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def labelled(labels, name="toy", **fields):
@@ -32,6 +40,7 @@ def check(data, split):
         assert (np.diff(part) > 0).all()
 
 
+@SETTINGS
 @given(LABELS, SEEDS, st.integers(1, 3))
 def test_per_class_takes_as_many_of_each(labels, seed, count):
     data = labelled(labels)
@@ -47,6 +56,7 @@ def test_per_class_takes_as_many_of_each(labels, seed, count):
     assert split.train.size + split.val.size + split.test.size == data.labelled.size
 
 
+@SETTINGS
 @given(LABELS, SEEDS, st.floats(0.01, 1), st.sampled_from(["stratified", "balanced"]))
 def test_rate_draws_the_share_and_covers_every_class(labels, seed, rate, balance):
     data = labelled(labels)

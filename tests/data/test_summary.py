@@ -13,6 +13,13 @@ def test_a_name_or_a_path_opens_data(small, tmp_path):
         open_named("coraa")
 
 
+def test_a_summary_is_fit_for_a_terminal(small):
+    odd = small.replace(class_names=("\x1b[31mred", "[bold]b", "c\nd"))
+    text = dict(summary_rows(odd))["classes"]
+    assert text.isprintable()
+    assert "[bold]b" in text
+
+
 def test_a_summary_tells_sizes_classes_and_origin(small):
     rows = dict(summary_rows(small))
     assert rows["nodes"] == "6"

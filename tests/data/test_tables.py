@@ -1,11 +1,19 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glnn.data import read_data, read_table_data, read_tables, write_data
 from glnn.exceptions import DataFormatError, InputError
+
+SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 PEOPLE = "id,age,height\nann,30,1.6\nbob,40,1.8\ncy,50,1.7\n"
 
@@ -94,6 +102,7 @@ def test_text_columns_are_refused_or_encoded(tmp_path):
         ({"f": "id,x\n"}, {}, DataFormatError, "at least one row"),
         ({"f": "id,label\na,b\n"}, {}, DataFormatError, "feature column"),
         ({"f": PEOPLE}, {"id_column": "name"}, InputError, "got 'name'"),
+        ({"f": PEOPLE}, {"label_column": "id"}, InputError, "two columns"),
         ({"f": PEOPLE}, {"on_unknown": "keep"}, InputError, "error, drop"),
         ({"f": PEOPLE}, {"encode": "one-hot"}, InputError, "Did you mean 'onehot'"),
         ({"f": PEOPLE, "l": "id,label\nbob,x\nbob,y\n"}, {}, DataFormatError, "'bob' once"),
@@ -107,6 +116,7 @@ def test_bad_tables_are_refused_in_one_line(tmp_path, files, options, error, mes
     assert "\n" not in str(caught.value)
 
 
+@SETTINGS
 @given(st.data())
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, suffix, data):

@@ -16,7 +16,7 @@ def list_sets() -> None:
     from glnn.data.embedded import EMBEDDED
     from glnn.data.registry import DATASETS, data_folders
 
-    table = Table("name", "nodes", "edges", "features", "classes", "here", "what")
+    table = Table("name", "nodes", "edges", "features", "classes", "here", "what", box=None)
     for info in DATASETS.values():
         found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
         here = "built in" if info.name in EMBEDDED else "yes" if found else "fetch"
@@ -36,7 +36,7 @@ def info(
     table = Table(show_header=False, box=None, pad_edge=False)
     for key, value in summary_rows(open_named(name, graph=graph)):
         table.add_row(f"{key}:", value)
-    Console().print(table, markup=False)
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()
@@ -75,12 +75,14 @@ def convert(
     """Read data in one format and write it in another, by the suffixes."""
     from glnn.data import write_data
     from glnn.data.summary import open_named
+    from glnn.data.table_out import edges_beside
     from glnn.exceptions import InputError
 
-    if target.exists() and not overwrite:
-        raise InputError(
-            f"{target} must not be there yet, got a file. Replace it with --overwrite."
-        )
+    for path in (target, edges_beside(target)):
+        if path.exists() and not overwrite:
+            raise InputError(
+                f"{path} must not be there yet, got a file. Replace it with --overwrite."
+            )
     data = open_named(source, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")

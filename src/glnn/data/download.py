@@ -1,5 +1,6 @@
 """Fetching one published file: resumed when cut, checked before it counts, whole or not at all."""
 
+import contextlib
 import hashlib
 import http.client
 import time
@@ -68,26 +69,36 @@ def download(
         One line: what failed and what to do.
     """
     part = target.with_name(target.name + ".part")
+    patience = (timeout, attempts, max_bytes)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _fetch_until_whole(url, part, (timeout, attempts, max_bytes), progress)
-        if sha256 is not None and file_sha256(part) != sha256:
+        continued = part.exists()
+        _fetch_until_whole(url, part, patience, progress)
+        if continued and not _is_right(part, sha256):  # its beginning may be of another file
+            part.unlink()
+            _fetch_until_whole(url, part, patience, progress)
+        if not _is_right(part, sha256):
             part.unlink()
             raise DownloadError(
-                f"{url} must have sha256 {sha256[:16]}..., got another file. It was deleted; "
+                f"{url} must have sha256 {str(sha256)[:16]}..., got another file. It was deleted; "
                 "the origin may have changed, or something on the way altered it."
             )
         part.replace(target)
     except DownloadError:
         raise
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
         reason = one_line(error.strerror or error)
         raise DownloadError(
             f"{shown_path(target)} must be writable, got: {reason}. Free some space or choose "
             "another folder with GLNN_DATA."
         ) from error
     return target
+
+
+def _is_right(path: Path, sha256: str | None) -> bool:
+    return sha256 is None or file_sha256(path) == sha256
 
 
 def _fetch_until_whole(

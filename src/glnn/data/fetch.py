@@ -87,7 +87,11 @@ def _fetch_archive(
     )
     try:
         with tarfile.open(archive) as tar:
+            unpacked = 0
             for member in tar:
+                unpacked += member.size
+                if unpacked > 8 * MAX_DOWNLOAD:
+                    raise DownloadError(f"{url} must unpack to a sensible size, got more.")
                 name = Path(member.name).name
                 if name in raw.sha256 and member.isfile() and member.size <= MAX_DOWNLOAD:
                     file = tar.extractfile(member)

@@ -18,7 +18,8 @@ from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 
 MAX_DEPTH = 32
-MAX_CELLS = 2**31
+SMALL_TABLE = 20_000_000
+MAX_CELLS_PER_BYTE = 20
 
 
 @dataclass
@@ -187,8 +188,12 @@ def _features(
         return sp.identity(n_nodes, dtype=np.float32, format="csr"), None
     if len(set(names)) != len(names):
         raise DataFormatError(f"{shown_path(path)} must name each attribute once.")
-    if len(names) * n_nodes > MAX_CELLS:
-        raise DataFormatError(f"{shown_path(path)} must hold at most {MAX_CELLS:,} values.")
+    limit = max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size)
+    if len(names) * n_nodes > limit:
+        raise DataFormatError(
+            f"{shown_path(path)} must declare a sensible size, got {len(names):,} attributes of "
+            f"{n_nodes:,} nodes."
+        )
     table = _AttributeTable(path, document, names)
     columns = FeatureColumns(path, names, range(len(names)), encode)
     columns.learn_categories(table)

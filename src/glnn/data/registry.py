@@ -129,7 +129,9 @@ def _read_from(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
 
 
 def _with_origin(data: NodeData, name: str) -> NodeData:
-    return data.replace(provenance={**data.provenance, "origin": DATASETS[name].origin})
+    info = DATASETS[name]
+    known = {"origin": info.origin, "licence": info.licence}
+    return data.replace(provenance={**data.provenance, **known})
 
 
 def _checked(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:

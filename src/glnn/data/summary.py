@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from glnn._validation import did_you_mean
-from glnn.data.files import shown
+from glnn.data.files import one_line, shown
 from glnn.data.formats import read_data
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import DEFAULT_GRAPH
@@ -43,7 +43,12 @@ def open_named(
 
 
 def summary_rows(data: NodeData) -> Iterator[tuple[str, str]]:
-    """Yield what to show of a record, as pairs of a word and its value."""
+    """Yield what to show of a record, as pairs of a word and its value, fit for a terminal."""
+    for key, value in _rows(data):
+        yield one_line(key), one_line(value, limit=2000)
+
+
+def _rows(data: NodeData) -> Iterator[tuple[str, str]]:
     yield "name", data.name
     yield "nodes", f"{data.n_nodes:,}"
     yield "edges", "no graph" if data.graph is None else f"{data.n_edges:,}"
@@ -59,7 +64,8 @@ def summary_rows(data: NodeData) -> Iterator[tuple[str, str]]:
     yield "public split", parts or "none"
     known = DATASETS.get(data.name)
     if known is not None:
-        yield "licence", known.licence
+        yield from {"origin": known.origin, "licence": known.licence}.items()
         if known.graphs:
             yield "other graphs", ", ".join(known.graphs)
-    yield from data.provenance.items()
+    shown_already = {"origin", "licence"} if known is not None else set()
+    yield from ((k, v) for k, v in data.provenance.items() if k not in shown_already)

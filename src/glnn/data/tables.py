@@ -109,8 +109,7 @@ def read_tables(
     check_choice("on_unknown", on_unknown, ON_UNKNOWN)
     check_choice("encode", encode, ENCODE)
     path = Path(features_path)
-    separate_labels = labels_path is not None
-    table = _read_features(path, id_column, label_column, encode, separate_labels)
+    table = _read_features(path, id_column, label_column, encode, labels_path is not None)
     n_nodes = table.features.shape[0]
     ids = [str(k) for k in range(n_nodes)] if table.ids is None else table.ids
     index = _index_of(ids, path)
@@ -167,6 +166,8 @@ def _read_features(
             f"labels must come from one file, got a label column in {shown_path(path)} and a "
             "labels file. Remove one of them."
         )
+    if id_place is not None and id_place == label_place:
+        raise InputError(f"ids and labels must be two columns, got {shown(names[id_place])} twice.")
     special = {"id": id_place, "label": label_place, "split": _split_place(table, names)}
     taken = {place for place in special.values() if place is not None}
     places = [place for place in range(len(names)) if place not in taken]
