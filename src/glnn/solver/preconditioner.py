@@ -11,13 +11,13 @@ twice its degrees, so that the Schur complement :math:`E - B^\top \bar R^{-1} B`
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
 from glnn.solver.energies import ChannelsOnPairs
-from glnn.solver.implicit import Matrix
 from glnn.solver.penalties import OnPairs, RowSums
 
 Apply = Callable[[np.ndarray], np.ndarray]
@@ -94,5 +94,5 @@ def _blocks(
     return row_block, coupling, energy
 
 
-def _dense(matrix: Matrix) -> np.ndarray:
+def _dense(matrix: Any) -> np.ndarray:
     return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+from glnn.exceptions import InputError
+from glnn.graph import prior_graph
+from glnn.objective import Weights
+from glnn.solver import learn_graph
+
+WITH_PRIOR = Weights(sparsity=0.05, row_sums=0.3, loops=0.01, closeness=1.0, ridge=0.1)
+NO_PRIOR = Weights(sparsity=0.05, row_sums=0.3, loops=0.01, closeness=0.0, ridge=0.5)
+
+
+def enlarged_objective(dense_problem, learned, signal, prior, weights):
+    """The whole objective of the enlarged graph as a function of the new row alone."""
+    n = learned.adjacency.shape[0]
+    problem = dense_problem(signal, weights, "trace", prior)
+    base = np.zeros((n + 1, n + 1))
+    base[:n, :n] = learned.adjacency.toarray()
+
+    def with_row(row):
+        a = base.copy()
+        a[n, :], a[:, n] = row, row
+        return a
+
+    def value(row):
+        return problem.value(with_row(row))
+
+    def slope(row):
+        gradient = problem.gradient(with_row(row))
+        return np.append(2 * gradient[n, :n], gradient[n, n])
+
+    return value, slope
+
+
+@pytest.mark.parametrize("with_prior", [True, False])
+def test_a_new_row_minimises_the_whole_objective(
+    with_prior, rng, dense_problem, make_graph, make_features
+):
+    x, graph = make_features(31, 4, rng), make_graph(30, rng)
+    weights = WITH_PRIOR if with_prior else NO_PRIOR
+    learned = learn_graph(x[:30], graph if with_prior else None, weights=weights)
+    links = (rng.random((1, 30)) < 0.1).astype(float) if with_prior else None
+    found = learned.connect(x[30:], links)
+    signal = x / np.linalg.norm(x, axis=1)[:, None]
+    prior = None
+    if with_prior:
+        enlarged = sp.bmat([[graph, links.T], [links, None]], format="csr")
+        prior = prior_graph(enlarged, "renormalized").toarray()
+    value, slope = enlarged_objective(dense_problem, learned, signal, prior, weights)
+    best = scipy.optimize.minimize(
+        value,
+        np.zeros(31),
+        jac=slope,
+        bounds=[(0, None)] * 31,
+        method="L-BFGS-B",
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000},
+    )
+    row = np.append(found.links.toarray()[0], found.loops[0])
+    assert np.abs(row - best.x).max() < 1e-6
+    assert value(row) <= best.fun + 1e-10
+    assert (row > 0).any()
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("support", ["all", "candidates"])
+@pytest.mark.parametrize("reading", ["trace", "channel", "frobenius"])
+def test_a_row_does_not_depend_on_the_other_rows(sparse, support, reading, rng, make_features):
+    x = make_features(200, 6, rng, sparse=sparse)
+    weights = NO_PRIOR
+    learned = learn_graph(
+        x[:100], weights=weights, support=support, reading=reading, n_candidates=5
+    )
+    together = learned.connect(x[100:])
+    for k in (0, 63, 64, 99):
+        alone = learned.connect(x[100 + k : 101 + k])
+        assert together.links[k].toarray().tobytes() == alone.links.toarray().tobytes()
+        assert together.loops[k] == alone.loops[0]
+
+
+def test_with_candidates_only_the_most_similar_nodes_are_joined(rng, make_features):
+    x = make_features(60, 4, rng)
+    learned = learn_graph(x[:50], weights=NO_PRIOR, support="candidates", n_candidates=3)
+    links = learned.connect(x[50:]).links
+    assert np.diff(links.indptr).max() <= 3
+    signal = x / np.linalg.norm(x, axis=1)[:, None]
+    best = np.argsort(-(signal[50:] @ signal[:50].T), axis=1)[:, :3]
+    for k in range(10):
+        assert set(links[k].indices) <= set(best[k])
+
+
+def test_predictions_of_new_nodes_are_taken_as_unknown(rng, make_features):
+    x, p = make_features(50, 4, rng), rng.dirichlet(np.ones(3), size=40)
+    for reading in ("trace", "channel", "frobenius"):
+        learned = learn_graph(x[:40], weights=NO_PRIOR, predictions=p, reading=reading)
+        rows = learned.connect(x[40:])
+        assert rows.links.shape == (10, 40)
+        assert (rows.links.data > 0).all()
+
+
+def test_without_loops_a_new_node_has_none(rng, make_features):
+    x = make_features(30, 4, rng)
+    rows = learn_graph(x[:25], n_neighbors=3, loops=False).connect(x[25:])
+    assert not rows.loops.any()
+
+
+def test_rows_of_zeros_are_answered(rng, make_features):
+    x = make_features(30, 4, rng)
+    assert learn_graph(x, n_neighbors=3).connect(np.zeros((2, 4))).links.shape == (2, 30)
+
+
+def test_bad_new_rows_are_refused(rng, make_features):
+    learned = learn_graph(make_features(30, 4, rng), n_neighbors=3)
+    with pytest.raises(InputError, match="the 4 columns"):
+        learned.connect(np.ones((2, 3)))
+    with pytest.raises(InputError, match="links must be None"):
+        learned.connect(np.ones((2, 4)), links=np.ones((2, 30)))

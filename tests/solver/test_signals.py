@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import StandardScaler, normalize
+
+from glnn.solver.signals import SIGNALS, FeatureSignal, joined, prediction_signal
+
+
+def test_idf_is_that_of_scikit_learn(rng):
+    x = rng.integers(0, 3, (20, 6)).astype(float)
+    expected = TfidfTransformer().fit_transform(x).toarray()
+    assert np.allclose(FeatureSignal.fit("idf", x).transform(x), expected)
+    sparse = FeatureSignal.fit("idf", sp.csr_matrix(x)).transform(sp.csr_matrix(x))
+    assert np.allclose(sparse.toarray(), expected)
+
+
+def test_standardized_has_columns_of_mean_zero_and_rows_of_length_one(rng):
+    x = np.hstack([rng.standard_normal((20, 3)) * [1, 10, 100] + 5, np.ones((20, 1))])
+    expected = normalize(StandardScaler().fit_transform(x))
+    assert np.allclose(FeatureSignal.fit("standardized", x).transform(x), expected)
+
+
+@pytest.mark.parametrize("kind", SIGNALS)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_new_row_equal_to_a_training_row_has_its_signal(kind, sparse, rng, make_features):
+    x = make_features(15, 6, rng, sparse=sparse)
+    signal = FeatureSignal.fit(kind, x)
+    whole, part = signal.transform(x), signal.transform(x[4:5])
+    whole, part = (m.toarray() if sparse else m for m in (whole, part))
+    assert np.allclose(whole[4:5], part)
+    assert part.dtype == np.float64
+
+
+def test_rows_of_zeros_stay_zero():
+    assert not FeatureSignal.fit("l2", np.eye(3)).transform(np.zeros((1, 3))).any()
+
+
+def test_sure_predictions_have_unit_product_and_differing_ones_a_negative_one():
+    signal = prediction_signal(np.eye(4), 2.0, 4)
+    assert np.allclose(np.diag(signal @ signal.T), 2.0)
+    assert np.allclose((signal @ signal.T)[0, 1], -2.0 / 3)
+
+
+def test_joined_signals_lie_side_by_side(rng):
+    x, p = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
+    assert np.array_equal(joined(x, p), np.hstack([x, p]))
+    assert np.array_equal(joined(sp.csr_matrix(x), p).toarray(), np.hstack([x, p]))
