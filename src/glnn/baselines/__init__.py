@@ -1,1 +1,45 @@
-"""baselines."""
+"""Methods to compare with, by name: the systems of the paper's table, then the controls."""
+
+from glnn._validation import check_choice
+from glnn.baselines.appnp import APPNP
+from glnn.baselines.base import Baseline, Prediction, Problem
+from glnn.baselines.chebnet import ChebNet
+from glnn.baselines.dgi import DGI
+from glnn.baselines.gat import GAT
+from glnn.baselines.gcn import GCN
+from glnn.baselines.gwnn import GWNN
+from glnn.baselines.knn_gcn import KnnGCN
+from glnn.baselines.label_propagation import LabelPropagation, LabelSpreading
+from glnn.baselines.logistic_regression import LogisticRegression
+from glnn.baselines.longae import LoNGAE
+from glnn.baselines.mlp import MLP
+from glnn.baselines.monet import MoNet
+from glnn.baselines.planetoid import Planetoid
+from glnn.baselines.sgc import SGC
+
+_TABLE = (Planetoid(), ChebNet(), MoNet(), LoNGAE(), GAT(), DGI(), GWNN(), GCN())
+_CONTROLS = (
+    LogisticRegression(),
+    MLP(),
+    LabelPropagation(),
+    LabelSpreading(),
+    SGC(),
+    APPNP(),
+    KnnGCN(),
+)
+
+BASELINES: dict[str, Baseline] = {method.name: method for method in (*_TABLE, *_CONTROLS)}
+
+
+def get_baseline(name: str) -> Baseline:
+    """Return a registered method; an unknown name is answered with the nearest known one.
+
+    Examples
+    --------
+    >>> get_baseline("gcn").title
+    'GCN'
+    """
+    return BASELINES[check_choice("method", name, BASELINES)]
+
+
+__all__ = ["BASELINES", "Baseline", "Prediction", "Problem", "get_baseline"]

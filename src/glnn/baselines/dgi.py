@@ -1,0 +1,155 @@
+"""Deep Graph Infomax of Veličković et al., with logistic regression on the embedding."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
+
+from glnn.baselines.base import Baseline, Problem, TrainSettings, in_columns
+from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, row_normalized
+from glnn.baselines.supervised import INIT, NOISE
+from glnn.baselines.pyg import layers
+from glnn.engine.callbacks import Callback, EarlyStopping
+from glnn.engine.history import Record
+from glnn.engine.seeding import generator_for
+from glnn.engine.task import Task
+from glnn.engine.trainer import Trainer
+from glnn.graph.prior import renormalized
+from glnn.graph.sparse import SparseAdjacency
+from glnn.nn.features import Features
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGISettings(TrainSettings):
+    """Published for Cora and Citeseer; ``patience`` counts epochs of the infomax loss."""
+
+    n_epochs: int = 2000
+    learning_rate: float = 0.001
+    weight_decay: float = 0.0
+    patience: int | None = 20
+    n_hidden: int = 512
+    inverse_penalty: float = 1.0
+
+
+class InfomaxEncoder(nn.Module):
+    r"""One graph convolution, :math:`H = \mathrm{PReLU}(\hat A\,(X W) + b)`."""
+
+    def __init__(self, adj_hat: SparseAdjacency, n_hidden: int) -> None:
+        super().__init__()
+        self.adj_hat = adj_hat
+        self.bias = nn.Parameter(torch.zeros(n_hidden))
+        self.activation = nn.PReLU()
+
+    def forward(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
+        """Return the embedding of features that were mapped already."""
+        hidden: Tensor = self.activation(self.adj_hat @ mapped + self.bias)
+        return hidden
+
+
+class InfomaxTask(Task):
+    r"""Tell the nodes of the graph from those of a shuffled one by the graph's summary.
+
+    .. math:: -\frac1N \sum_i \bigl[\ln \sigma(h_i^\top M s) + \ln(1 - \sigma(
+              \tilde h_i^\top M s))\bigr], \quad s = \sigma\bigl(\tfrac1N \textstyle\sum_i h_i\bigr)
+
+    :math:`\tilde h` embeds the same graph with the rows of the features permuted; permuting
+    :math:`X W` is the same. Labels are used at the end alone, by :meth:`scores`.
+    """
+
+    def __init__(self, problem: Problem, settings: DGISettings, seed: int) -> None:
+        infomax = layers().DeepGraphInfomax
+        self.features = Features.of(row_normalized(problem.features))
+        self.settings, self._problem = settings, problem
+        self._noise = generator_for(seed, NOISE)
+        graph = renormalized(problem.graph)
+        adj_hat = SparseAdjacency.from_scipy(graph, dtype=torch.float32)
+        n_hidden = settings.n_hidden
+        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+            encoder = InfomaxEncoder(adj_hat, n_hidden)
+            model = infomax(n_hidden, encoder, _summary, self._shuffled)
+            first = InputMap(self.features.shape[1], n_hidden)
+        self.module = nn.ModuleDict({"map": first, "infomax": model})
+
+    def _shuffled(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
+        return mapped[torch.randperm(len(mapped), generator=self._noise)]
+
+    def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
+        """Return the infomax loss."""
+        model = self.module["infomax"]
+        return {"infomax": model.loss(*model(self.module["map"](self.features)))}
+
+    def embedding(self) -> Float[Tensor, "n h"]:
+        """Return the embedding of every node."""
+        hidden: Tensor = self.module["infomax"].encoder(self.module["map"](self.features))
+        return hidden
+
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Fit logistic regression on the labelled nodes' embedding; return log-probabilities."""
+        z, problem = self.embedding().detach().double().numpy(), self._problem
+        classes = problem.labels[problem.train]
+        if np.unique(classes).size == 1:  # scikit-learn refuses a single class
+            certain = np.zeros((problem.n_nodes, problem.n_classes))
+            certain[:, classes[0]] = 1.0
+            return torch.from_numpy(certain).clamp_min(1e-30).log()
+        head = LogisticRegression(C=self.settings.inverse_penalty, max_iter=1000)
+        head.fit(z[problem.train], classes)
+        seen = in_columns(head.predict_proba(z), head.classes_, problem.n_classes)
+        return torch.from_numpy(seen).clamp_min(1e-30).log()
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Put weight decay on all parameters."""
+        decay = self.settings.weight_decay
+        return [{"params": list(self.module.parameters()), "weight_decay": decay}]
+
+
+def _summary(z: Float[Tensor, "n h"], *args: object) -> Float[Tensor, "h"]:
+    return torch.sigmoid(z.mean(0))
+
+
+class KeepLowest(Callback):
+    """Remember the parameters of the epoch with the lowest training loss; put them back."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module, self._lowest = module, float("inf")
+        self._state: dict[str, Tensor] = {}
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Compare the loss with the lowest so far."""
+        if float(record["loss"]) < self._lowest:
+            self._lowest = float(record["loss"])
+            self._state = {k: v.clone() for k, v in self._module.state_dict().items()}
+        return False
+
+    def on_stage_end(self, stage: str) -> None:
+        """Put the best parameters back."""
+        self._module.load_state_dict(self._state)
+
+
+@dataclass(frozen=True)
+class DGI(Baseline):
+    """DGI as published: the embedding never sees a label, so the training loss ends it."""
+
+    name: ClassVar[str] = "dgi"
+    title: ClassVar[str] = "DGI"
+    paper: ClassVar[str] = "Veličković et al., Deep graph infomax, ICLR 2019"
+    settings: DGISettings = DGISettings()
+
+    def task(self, problem: Problem, seed: int) -> InfomaxTask:
+        """Make encoder and discriminator on row-normalised features."""
+        return InfomaxTask(problem, self.settings, seed)
+
+    def train(self, task: Task, problem: Problem) -> int:
+        """Stop when the infomax loss has not fallen for ``patience`` epochs."""
+        callbacks: list[Callback] = [KeepLowest(task.module)]
+        if self.settings.patience is not None:
+            callbacks.append(EarlyStopping(self.settings.patience, monitor="loss"))
+        trainer = Trainer(
+            n_epochs=self.settings.n_epochs,
+            learning_rate=self.settings.learning_rate,
+            callbacks=callbacks,
+        )
+        return len(trainer.fit(task, stage=self.name))

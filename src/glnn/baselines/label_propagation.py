@@ -1,0 +1,103 @@
+"""Label propagation and label spreading, by scikit-learn."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.semi_supervised import LabelPropagation as SklearnPropagation
+from sklearn.semi_supervised import LabelSpreading as SklearnSpreading
+
+from glnn.baselines.base import ClosedForm, Problem, in_columns
+from glnn.baselines.inputs import scaled
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelPropagationSettings:
+    """The defaults of scikit-learn; the neighbours count where no graph is given."""
+
+    n_neighbors: int = 7
+    max_iter: int = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSpreadingSettings(LabelPropagationSettings):
+    """``alpha`` is the share that a node takes from its neighbours."""
+
+    alpha: float = 0.2
+    max_iter: int = 100
+
+
+@dataclass(frozen=True)
+class LabelPropagation(ClosedForm):
+    r"""Harmonic labels, :math:`F \leftarrow D^{-1} A F` with the known rows put back each step.
+
+    On the given graph with a loop at each node; without a graph, on nearest neighbours.
+    """
+
+    name: ClassVar[str] = "label_propagation"
+    title: ClassVar[str] = "label propagation"
+    paper: ClassVar[str] = "Zhu and Ghahramani, Learning from labeled and unlabeled data, 2002"
+    needs_graph: ClassVar[bool] = False
+    settings: LabelPropagationSettings = LabelPropagationSettings()
+
+    def predict(self, problem: Problem, seed: int) -> np.ndarray:
+        """Spread the labels until they change no more."""
+        s = self.settings
+        model = SklearnPropagation(
+            kernel=kernel_of(problem), n_neighbors=s.n_neighbors, max_iter=s.max_iter
+        )
+        return fitted_distributions(model, problem)
+
+
+@dataclass(frozen=True)
+class LabelSpreading(ClosedForm):
+    r"""Spread labels, :math:`F \leftarrow \alpha D^{-1/2} A D^{-1/2} F + (1 - \alpha) Y`.
+
+    On the given graph; without one, on nearest neighbours.
+    """
+
+    name: ClassVar[str] = "label_spreading"
+    title: ClassVar[str] = "label spreading"
+    paper: ClassVar[str] = "Zhou et al., Learning with local and global consistency, NIPS 2003"
+    needs_graph: ClassVar[bool] = False
+    settings: LabelSpreadingSettings = LabelSpreadingSettings()
+
+    def predict(self, problem: Problem, seed: int) -> np.ndarray:
+        """Spread the labels until they change no more."""
+        s = self.settings
+        model = SklearnSpreading(
+            kernel=kernel_of(problem),
+            n_neighbors=s.n_neighbors,
+            alpha=s.alpha,
+            max_iter=s.max_iter,
+        )
+        return fitted_distributions(model, problem)
+
+
+def kernel_of(problem: Problem) -> Any:
+    """Return the given graph with loops as scikit-learn takes it, or the name ``knn``."""
+    if problem.graph is None:
+        return "knn"
+    looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
+    return lambda *_: looped.copy()
+
+
+def fitted_distributions(model: Any, problem: Problem) -> np.ndarray:
+    """Fit, and return the distribution of every node.
+
+    A node that no label reaches gets the shares of the classes among the labelled nodes.
+    """
+    known = np.full(problem.n_nodes, -1)
+    known[problem.train] = problem.labels[problem.train]
+    x = scaled(problem.features)
+    with warnings.catch_warnings():  # as far as max_iter goes is what was asked for
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(x, known)
+    reached = in_columns(model.label_distributions_, model.classes_, problem.n_classes)
+    shares = np.bincount(problem.labels[problem.train], minlength=problem.n_classes)
+    unreached = ~(reached.sum(1) > 0)
+    reached[unreached] = shares / shares.sum()
+    return reached / reached.sum(1, keepdims=True)

@@ -1,0 +1,83 @@
+"""Contexts for embeddings: pairs of nodes that random walks or labels put together."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+
+class RandomWalks:
+    """Random walks on a graph; a step goes to a neighbour in proportion to the edge's weight.
+
+    A walk that starts at an isolated node stays there.
+
+    Examples
+    --------
+    >>> walks = RandomWalks(sp.csr_matrix([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    >>> walks.draw(torch.tensor([0, 2]), 3, torch.Generator())
+    tensor([[0, 1, 0, 1],
+            [2, 2, 2, 2]])
+    """
+
+    def __init__(self, graph: sp.csr_matrix) -> None:
+        graph = sp.csr_matrix(graph)
+        self._neighbors = torch.from_numpy(graph.indices.astype(np.int64))
+        self._offsets = torch.from_numpy(graph.indptr.astype(np.int64))
+        sums = np.concatenate([[0.0], np.cumsum(graph.data, dtype=np.float64)])
+        self._sums = torch.from_numpy(sums)  # weights of all entries before each
+        self.connected = torch.nonzero(self._offsets.diff() > 0).ravel()
+
+    def draw(
+        self, start: Int[Tensor, "w"], n_steps: int, generator: torch.Generator
+    ) -> Int[Tensor, "w s"]:
+        """Return walks of ``n_steps`` steps, one for each start, the start included."""
+        path = [start]
+        for _ in range(n_steps):
+            path.append(self._step(path[-1], generator))
+        return torch.stack(path, 1)
+
+    def _step(self, nodes: Int[Tensor, "w"], generator: torch.Generator) -> Int[Tensor, "w"]:
+        first, stop = self._offsets[nodes], self._offsets[nodes + 1]
+        low, high = self._sums[first], self._sums[stop]
+        point = torch.rand(len(nodes), generator=generator, dtype=torch.float64)
+        place = torch.searchsorted(self._sums, low + point * (high - low), right=True) - 1
+        place = torch.minimum(torch.maximum(place, first), stop - 1)
+        alone = first == stop
+        return (
+            torch.where(alone, nodes, self._neighbors[place.masked_fill(alone, 0)])
+            if len(self._neighbors)
+            else nodes
+        )
+
+
+def windowed_pairs(walks: Int[Tensor, "w s"], window: int) -> Int[Tensor, "p 2"]:
+    """Return the pairs of nodes at most ``window`` steps apart on a walk, in both orders.
+
+    Examples
+    --------
+    >>> windowed_pairs(torch.tensor([[0, 1, 2]]), 1).tolist()
+    [[0, 1], [1, 2], [1, 0], [2, 1]]
+    """
+    pairs = [torch.empty(0, 2, dtype=torch.int64)]
+    for gap in range(1, min(window, walks.shape[1] - 1) + 1):
+        near = torch.stack([walks[:, :-gap].ravel(), walks[:, gap:].ravel()], 1)
+        pairs += [near, near.flip(1)]
+    return torch.cat(pairs)
+
+
+class LabelContexts:
+    """Pairs of labelled nodes: a positive shares the label, a negative has another one."""
+
+    def __init__(self, nodes: Int[Tensor, "l"], classes: Int[Tensor, "l"]) -> None:
+        self._nodes, self._classes = nodes, classes
+        self.n_seen = len(torch.unique(classes))
+
+    def draw(
+        self, n_pairs: int, generator: torch.Generator
+    ) -> tuple[Int[Tensor, "p 2"], Int[Tensor, "q 2"]]:
+        """Draw pairs of labelled nodes and sort them into positives and negatives."""
+        drawn = torch.randint(len(self._nodes), (n_pairs, 2), generator=generator)
+        same = self._classes[drawn[:, 0]] == self._classes[drawn[:, 1]]
+        pairs = self._nodes[drawn]
+        return pairs[same], pairs[~same]
