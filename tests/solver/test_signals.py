@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler, normalize
 
+from glnn.exceptions import InputError
 from glnn.solver.signals import SIGNALS, FeatureSignal, joined, prediction_signal
 
 
@@ -46,3 +47,17 @@ def test_joined_signals_lie_side_by_side(rng):
     x, p = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
     assert np.array_equal(joined(x, p), np.hstack([x, p]))
     assert np.array_equal(joined(sp.csr_matrix(x), p).toarray(), np.hstack([x, p]))
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_column_weights_are_a_metric_on_the_columns(sparse, rng, make_features):
+    x, w = make_features(9, 4, rng, sparse=sparse), rng.random(4)
+    signal = FeatureSignal.fit("raw", x, w).transform(x)
+    signal, plain = (m.toarray() if sparse else m for m in (signal, x))
+    assert np.allclose(signal @ signal.T, plain @ np.diag(w) @ plain.T)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), -np.ones(4), np.full(4, np.nan)])
+def test_bad_column_weights_are_refused(weights):
+    with pytest.raises(InputError, match="column_weights must be 4 finite numbers"):
+        FeatureSignal.fit("l2", np.eye(4), weights)

@@ -38,15 +38,18 @@ def test_answer_is_that_of_a_dense_solver(
     assert learned.certificate.pairs_checked == 1.0
 
 
+@pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("with_prior", [True, False])
 def test_answer_is_that_of_a_dense_solver_for_300_nodes(
-    with_prior, rng, dense_problem, make_graph, make_features
+    reading, with_prior, rng, dense_problem, make_graph, make_features
 ):
-    x, graph = make_features(300, 10, rng), make_graph(300, rng)
+    x, graph = make_features(300, 5, rng), make_graph(300, rng)
     weights = WITH_PRIOR if with_prior else NO_PRIOR
-    learned = learn_graph(x, graph if with_prior else None, weights=weights, n_candidates=5)
+    weights = weights.replace(smoothness=1.0 if reading == "trace" else 0.05)
+    given = graph if with_prior else None
+    learned = learn_graph(x, given, weights=weights, reading=reading, n_candidates=5)
     prior = prior_graph(graph, "renormalized").toarray() if with_prior else None
-    oracle = dense_problem(normalize(x), weights, "trace", prior).solve()
+    oracle = dense_problem(normalize(x), weights, reading, prior).solve()
     assert largest_difference(learned, oracle) < 1e-6
     assert learned.certificate.rounds > 1
 
@@ -176,6 +179,8 @@ def test_a_problem_without_prior_and_ridge_is_refused(reading, rng, make_feature
         ({"signal": "L2"}, "signal must be one of"),
         ({"n_neighbors": 0}, "n_neighbors must be finite, greater than 0"),
         ({"tol": -1.0}, "tol must be"),
+        ({"device": "gpu"}, "device must be 'cpu', or 'cuda'"),
+        ({"candidates": (np.array([0]), np.array([9]))}, "candidates must hold node numbers"),
         ({"n_candidates": -1}, "n_candidates must be at least 0"),
         ({"predictions": np.ones((3, 2))}, "predictions must have 4 rows"),
         ({"predictions": np.full((4, 2), np.nan)}, "finite probabilities"),
@@ -209,3 +214,12 @@ def test_cora_with_all_pairs_is_proven_optimal_in_little_memory(load_npz):
     assert violation <= 1e-6
     assert checked == 1.0
     assert megabytes < 500
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("reading", READINGS)
+def test_blocks_on_the_gpu_give_the_same_answer(reading, rng, make_graph, make_features):
+    x, graph = make_features(80, 5, rng), make_graph(80, rng)
+    here = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading)
+    there = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading, device="cuda")
+    assert np.abs((here.adjacency - there.adjacency).toarray()).max() < 1e-7

@@ -97,7 +97,6 @@ def certify(
     if problem.support is None:
         residual, squares = _check_all(problem, numerator, adjacency, block_bytes, device)
         n_checked = problem.n_nodes * (problem.n_nodes + 1) // 2
-        n_checked -= 0 if problem.loops else problem.n_nodes
     else:
         residual, squares = _check_support(problem, numerator, adjacency)
         n_checked = len(problem.support)

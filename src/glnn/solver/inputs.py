@@ -43,6 +43,7 @@ class GraphInputs:
         graph: Any,
         *,
         signal: str = "l2",
+        column_weights: Any = None,
         prior: str = "renormalized",
         predictions: tuple[Any, float | int] | None = None,
     ) -> "GraphInputs":
@@ -54,7 +55,7 @@ class GraphInputs:
         n_nodes = features.shape[0]
         if n_nodes < 2:
             raise ProblemError("X must have at least two rows to learn a graph, got 1.")
-        transform = FeatureSignal.fit(signal, features)
+        transform = FeatureSignal.fit(signal, features, column_weights)
         base = signals = transform.transform(features)
         if predictions is not None:
             signals = joined(base, prediction_signal(*predictions, n_nodes))

@@ -42,15 +42,23 @@ class FeatureSignal:
     shift: np.ndarray | None = None
 
     @classmethod
-    def fit(cls, kind: str, features: Matrix) -> "FeatureSignal":
-        """Take column weights and means from the training rows."""
+    def fit(cls, kind: str, features: Matrix, column_weights: object = None) -> "FeatureSignal":
+        r"""Take scales and means from the training rows.
+
+        ``column_weights`` are the weights :math:`w \ge 0` of a metric
+        :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are also multiplied with their roots.
+        """
         check_choice("signal", kind, SIGNALS)
         n_features = features.shape[1]
+        scale, shift = None, None
         if kind == "idf":
-            return cls(kind, n_features, scale=_idf(features))
-        if kind == "standardized":
-            return cls(kind, n_features, *_spread(features))
-        return cls(kind, n_features)
+            scale = _idf(features)
+        elif kind == "standardized":
+            scale, shift = _spread(features)
+        if column_weights is not None:
+            roots = np.sqrt(_checked_weights(column_weights, n_features))
+            scale = roots if scale is None else scale * roots
+        return cls(kind, n_features, scale, shift)
 
     def transform(self, features: Matrix) -> Matrix:
         """Return the signal rows of ``features`` in float64; sparse stays sparse."""
@@ -66,6 +74,16 @@ class FeatureSignal:
             signal.eliminate_zeros()
             signal.sort_indices()
         return signal
+
+
+def _checked_weights(column_weights: object, n_features: int) -> np.ndarray:
+    weights = np.asarray(column_weights, dtype=np.float64)
+    if weights.shape != (n_features,) or not np.isfinite(weights).all() or weights.min() < 0:
+        raise InputError(
+            f"column_weights must be {n_features} finite numbers of at least 0, "
+            f"got shape {weights.shape}."
+        )
+    return weights
 
 
 def _idf(features: Matrix) -> np.ndarray:

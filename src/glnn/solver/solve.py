@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice, check_integer, check_number
+from glnn.exceptions import InputError
 from glnn.objective import Weights
 from glnn.solver.candidates import nearest
 from glnn.solver.certificate import certify
@@ -32,6 +33,7 @@ def learn_graph(
     weights: Weights | None = None,
     reading: str = "trace",
     signal: str = "l2",
+    column_weights: Any = None,
     predictions: Any = None,
     prediction_weight: float | int = 3.0,
     prior: str = "renormalized",
@@ -70,6 +72,8 @@ def learn_graph(
         ``trace``, ``channel`` or ``frobenius``.
     signal
         How features become signals: ``l2``, ``idf``, ``standardized`` or ``raw``.
+    column_weights
+        Weights of a metric over the columns of ``X``; ``None``: all count alike.
     predictions, prediction_weight
         Class probabilities of every node that join the signals, and their weight.
     prior
@@ -105,6 +109,7 @@ def learn_graph(
         X,
         graph,
         signal=signal,
+        column_weights=column_weights,
         prior=prior,
         predictions=None if predictions is None else (predictions, prediction_weight),
     )
@@ -179,7 +184,14 @@ def _learned(
 def starting_pairs(problem: Problem, candidates: tuple[np.ndarray, np.ndarray]) -> Pairs:
     """Return the pairs of the sparse linear term, the loops and the candidates."""
     every = np.arange(problem.n_nodes)
-    parts = [candidates, (every, every)]
+    first, second = np.asarray(candidates[0]), np.asarray(candidates[1])
+    for ends in (first, second):
+        if ends.size and (ends.min() < 0 or ends.max() >= problem.n_nodes):
+            raise InputError(
+                f"candidates must hold node numbers in [0, {problem.n_nodes}), "
+                f"got {ends.min()} to {ends.max()}."
+            )
+    parts = [(first, second), (every, every)]
     if problem.linear.sparse is not None:
         parts.append(problem.linear.sparse.nonzero())
     pairs = Pairs.union(problem.n_nodes, parts)

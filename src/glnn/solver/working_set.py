@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from glnn._validation import check_integer, check_number
+from glnn.exceptions import InputError
 from glnn.solver.dual_newton import DualSolution, WorkingProblem, solve_dual
 from glnn.solver.implicit import BLOCK_BYTES, Implicit, Tile
 from glnn.solver.pairs import Pairs
@@ -38,6 +39,11 @@ class SolveSettings:
         check_number("tol", self.tol, low=0, open_low=True)
         check_integer("max_iter", self.max_iter, low=1)
         check_integer("block_bytes", self.block_bytes, low=1024)
+        known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
+        if not known or (self.device != "cpu" and not torch.cuda.is_available()):
+            raise InputError(
+                f"device must be 'cpu', or 'cuda' where torch finds a GPU; got {self.device!r}."
+            )
 
 
 def solve_problem(
