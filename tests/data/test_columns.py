@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from glnn.data.columns import MAX_CATEGORIES, FeatureColumns
@@ -19,6 +20,11 @@ def test_numbers_stay_as_they_are(tmp_path):
     values, names = encoded(tmp_path, "a,b\n1,0.5\n-2,1e3\n", "error")
     assert values == [[1, 0.5], [-2, 1000]]
     assert names == ("a", "b")
+
+
+def test_the_largest_single_precision_number_is_still_a_number(tmp_path):
+    values, _ = encoded(tmp_path, "a\n3.4028235e+38\n", "error")
+    assert values == [[np.finfo(np.float32).max]]
 
 
 def test_each_value_of_a_text_column_gets_a_column_in_place(tmp_path):

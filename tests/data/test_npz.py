@@ -87,6 +87,13 @@ def test_what_is_no_array_is_refused(tmp_path, members):
         NpzFile(archive(tmp_path / "a.npz", members))
 
 
+def test_odd_escapes_in_a_header_are_one_clear_line(tmp_path):
+    text = rb"{'descr': '<f8\o', 'fortran_order': False, 'shape': ()}"
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with pytest.raises(DataFormatError, match="plain array"):
+        NpzFile(archive(tmp_path / "a.npz", {"x.npy": content}))
+
+
 def test_too_many_members_are_refused(tmp_path):
     members = {f"{k}.npy": header((0,)) for k in range(300)}
     with pytest.raises(DataFormatError, match="at most 256"):

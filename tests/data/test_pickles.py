@@ -85,6 +85,11 @@ def test_other_byte_codes_and_shapes_are_refused(raw):
         read_pickle(raw)
 
 
+def test_odd_escapes_in_old_text_are_passed_over_in_silence():
+    with pytest.raises(DataFormatError, match="array, a matrix, or lists"):
+        read_pickle(b"S'\\o'\n.")
+
+
 def test_a_huge_memo_number_takes_no_memory():
     raw = b"\x80\x02]r" + struct.pack("<I", 2**32 - 1) + b"(K\x01e."
     assert read_pickle(raw) == [1]

@@ -40,9 +40,14 @@ def canonical_csr(name: str, matrix: Any) -> sp.csr_matrix:
     return read_only_csr(canonical)
 
 
-def _float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+def to_float32(values: np.ndarray) -> np.ndarray:
+    """Return the values in single precision, infinite where they lie beyond it."""
     with np.errstate(over="ignore"):
-        data = matrix.data.astype(np.float32)
+        return values.astype(np.float32)
+
+
+def _float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    data = to_float32(matrix.data)
     if not np.isfinite(data).all():
         raise InputError(
             f"{name} must be finite and within float32 (below 3.4e38), got "

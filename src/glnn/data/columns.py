@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.data.arrays import to_float32
 from glnn.data.files import shown, shown_path
 from glnn.data.rows import Column, TextTable, as_numbers, as_text
 from glnn.exceptions import DataFormatError
 
 MAX_CATEGORIES = 100
 """A text column with more different values than this is not a category."""
-
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class FeatureColumns:
@@ -88,10 +87,11 @@ class FeatureColumns:
         numbers = as_numbers(column)
         if numbers is None:
             raise self._not_a_number(place, as_text(column), first_row)
-        bad = np.flatnonzero(~(np.abs(numbers) <= FLOAT32_MAX))
+        narrow = to_float32(numbers)
+        bad = np.flatnonzero(~np.isfinite(narrow))
         if bad.size:
             raise self._bad_cell(place, first_row + int(bad[0]), str(numbers[bad[0]]))
-        return numbers.astype(np.float32)[:, None]
+        return narrow[:, None]
 
     def _not_a_number(self, place: int, cells: list[str], first_row: int) -> DataFormatError:
         row = next(k for k, cell in enumerate(cells) if as_numbers([cell]) is None)

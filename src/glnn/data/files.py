@@ -6,6 +6,7 @@ import os
 import secrets
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -75,6 +76,14 @@ def parsing(path: Path, format_name: str) -> Iterator[None]:
             f"{shown_path(path)} must be a whole {format_name} file, got: {reason}. "
             "Export or download it again."
         ) from error
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Keep silent about what Python finds odd in the text of a file, such as unknown escapes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def shown_path(path: Path) -> str:

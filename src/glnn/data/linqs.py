@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice
-from glnn.data.arrays import canonical_csr, ids_from_text
+from glnn.data.arrays import canonical_csr, ids_from_text, to_float32
 from glnn.data.edges import read_edges
 from glnn.data.files import parsing, read_text, shown, shown_path
 from glnn.data.node_data import NodeData
@@ -154,8 +154,8 @@ def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
             )
         if len(rows) * min(widths) > MAX_CELLS:
             raise DataFormatError(f"{shown_path(path)} must hold at most {MAX_CELLS:,} cells.")
-        numbers = np.array([row[1:-1] for row in rows], dtype=np.float64)
-        if not (np.abs(numbers) < np.finfo(np.float32).max).all():
+        numbers = to_float32(np.array([row[1:-1] for row in rows], dtype=np.float64))
+        if not np.isfinite(numbers).all():
             raise DataFormatError(f"{shown_path(path)} must hold finite numbers, got others.")
         features = canonical_csr("features", sp.csr_matrix(numbers))
     ids = [row[0] for row in rows]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from glnn.data.files import atomic_write, check_file, parsing, shown
+from glnn.data.files import atomic_write, check_file, parsing, shown, without_warnings
 from glnn.exceptions import DataFormatError
 
 MAX_BYTES = 2**35
@@ -133,7 +133,8 @@ def _parse_header(label: str, file: Any) -> ArrayHeader:
     if length > MAX_HEADER:
         raise DataFormatError(f"{label} must have a header of at most {MAX_HEADER} bytes.")
     text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
-    fields = ast.literal_eval(text.strip())
+    with without_warnings():
+        fields = ast.literal_eval(text.strip())
     shape, code = fields["shape"], fields["descr"]
     if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code) or type(shape) is not tuple:
         raise DataFormatError(f"{label} must be a plain array, got another kind.")

@@ -10,7 +10,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any
 
-from glnn.data.files import shown
+from glnn.data.files import shown, without_warnings
 from glnn.data.pickle_parts import Name, Part, build_array, build_csr, is_whole
 from glnn.exceptions import DataFormatError
 
@@ -82,10 +82,11 @@ def read_pickle(raw: bytes) -> Any:
         If a name or byte code is not admitted, or the sizes do not fit the bytes.
     """
     machine = _Machine()
-    for opcode, argument, _ in pickletools.genops(raw):
-        if opcode.name == "STOP":
-            return _finish(machine.only_value())
-        machine.step(opcode.name, argument)
+    with without_warnings():
+        for opcode, argument, _ in pickletools.genops(raw):
+            if opcode.name == "STOP":
+                return _finish(machine.only_value())
+            machine.step(opcode.name, argument)
     raise DataFormatError("a pickle must end with its stop code, got none.")
 
 
