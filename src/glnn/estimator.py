@@ -14,11 +14,13 @@ from sklearn.utils.validation import validate_data
 from glnn._validation import check_features, check_indices, did_you_mean
 from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import Labels
+from glnn.engine.fit import fit_problem
 from glnn.engine.history import History
 from glnn.engine.labels import UNLABELLED, decode_classes, encode_classes, encode_labels
 from glnn.engine.model import Model
-from glnn.engine.rounds import FitProblem, fit_rounds
-from glnn.engine.settings import FitSettings, resolve_settings
+from glnn.engine.presets import resolve_settings
+from glnn.engine.rounds import FitProblem
+from glnn.engine.settings import FitSettings
 from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.convert import as_adjacency
@@ -49,14 +51,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     prediction_weight, task_weight
         How much predictions count among the signals, and the classification loss's gradient in
         the graph step, from the second round on.
+    metric
+        ``learned``: from the second round on, columns count by what they say about the classes;
+        ``fixed``: they never do.
     n_rounds, first_graph, scaling
         Rounds of graph step and classifier step; what the first classifier sees of a given graph
         (``prior``: as it is, ``features``: learned from features); how features are scaled.
-    n_hidden, dropout, drop_node, n_steps, n_views
-        The network; steps and views are those of the head ``propagation``.
-    consistency_weight, smoothness_weight
-        Weights of the losses on predictions: agreement of views, and the graph Laplacian
-        regulariser on the predictions.
+    n_hidden, dropout, drop_node, n_steps, teleport, n_views
+        The network; the last four are those of the head ``propagation``.
+    consistency_weight, smoothness_weight, gate
+        Weights of the losses on predictions (agreement of views, and the graph Laplacian
+        regulariser on the predictions), and how far above chance a prediction must be to take
+        part. ``None``: the preset chooses between two gates.
     learning_rate, weight_decay, n_epochs
         The optimiser.
 
@@ -70,6 +76,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The learned graph and the prior graph (``None`` without a given one), scipy CSR.
     certificate_
         What is proven about the learned graph; ``None`` for the preset ``literal``.
+    choices_
+        What the fit chose by itself: the signal and the gate.
     history_
         Every epoch's named numbers.
     n_iter_
@@ -112,6 +120,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_neighbors: int | None = None,
         prediction_weight: float | None = None,
         task_weight: float | None = None,
+        metric: str | None = None,
         n_rounds: int | None = None,
         first_graph: str | None = None,
         scaling: str | None = None,
@@ -119,9 +128,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dropout: float | None = None,
         drop_node: float | None = None,
         n_steps: int | None = None,
+        teleport: float | None = None,
         n_views: int | None = None,
         consistency_weight: float | None = None,
         smoothness_weight: float | None = None,
+        gate: float | None = None,
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         n_epochs: int | None = None,
@@ -140,6 +151,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_neighbors = n_neighbors
         self.prediction_weight = prediction_weight
         self.task_weight = task_weight
+        self.metric = metric
         self.n_rounds = n_rounds
         self.first_graph = first_graph
         self.scaling = scaling
@@ -147,9 +159,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dropout = dropout
         self.drop_node = drop_node
         self.n_steps = n_steps
+        self.teleport = teleport
         self.n_views = n_views
         self.consistency_weight = consistency_weight
         self.smoothness_weight = smoothness_weight
+        self.gate = gate
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.n_epochs = n_epochs
@@ -187,11 +201,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             adjacency,
             chosen,
         )
-        result = fit_rounds(
+        result = fit_problem(
             problem, settings, seed=seed, device=self.device, callbacks=self.callbacks or ()
         )
         self._keep(Model.of(X, result), result.history)
         self.certificate_ = None if result.learned is None else result.learned.certificate
+        self.choices_ = result.choices
         return self
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
@@ -220,6 +235,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "params": {k: v for k, v in self._plain_params().items() if v is not None},
             "classes": encode_classes(self.classes_),
             "certificate": None if self.certificate_ is None else self.certificate_.to_dict(),
+            "choices": self.choices_,
             "n_features_in": self.n_features_in_,
             "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
             "history": [dict(record) for record in self.history_],
@@ -240,6 +256,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             estimator.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
         certificate = page["certificate"]
         estimator.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
+        estimator.choices_ = page["choices"]
         history = History()
         for record in page["history"]:
             history.append(record)
@@ -270,6 +287,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> FitSettings:
         params = self.get_params(deep=False)
         changes = {k: v for k, v in params.items() if k not in _NOT_SETTINGS and v is not None}
+        if "gate" in changes:
+            changes["cautious_gate"] = None  # the caller has chosen
         return resolve_settings(self.preset, self.head, changes)
 
     def _plain_params(self) -> dict[str, Any]:

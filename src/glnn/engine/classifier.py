@@ -51,7 +51,12 @@ def build_head(
     if settings.head == "gcn":
         return GCN(n_features, n_classes, **common)
     return PropagationNet(
-        n_features, n_classes, drop_node=settings.drop_node, n_steps=settings.n_steps, **common
+        n_features,
+        n_classes,
+        drop_node=settings.drop_node,
+        n_steps=settings.n_steps,
+        teleport=settings.teleport,
+        **common,
     )
 
 

@@ -12,9 +12,9 @@ from torch import nn
 
 from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
 from glnn.engine.classifier import build_head
+from glnn.engine.fit import FitResult
 from glnn.engine.new_nodes import TrainedNetwork
 from glnn.engine.row_index import known_distributions, row_digests
-from glnn.engine.rounds import FitResult
 from glnn.engine.scaling import Scaling
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.exceptions import CheckpointError, InputError
@@ -156,10 +156,14 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
 
 
 def _settings(page: dict[str, Any]) -> FitSettings:
-    graph, head = dict(page["graph"]), dict(page["head"])
-    graph["weights"] = Weights(**graph["weights"])
-    rest = {key: value for key, value in page.items() if key not in ("graph", "head")}
-    return FitSettings(graph=GraphSettings(**graph), head=HeadSettings(**head), **rest)
+    parts = {name: _graph_settings(page[name]) for name in ("graph", "no_graph")}
+    head = HeadSettings(**page["head"])
+    return FitSettings(preset=page["preset"], head=head, scaling=page["scaling"], **parts)
+
+
+def _graph_settings(page: dict[str, Any]) -> GraphSettings:
+    changes = {"weights": Weights(**page["weights"]), "signals": tuple(page["signals"])}
+    return GraphSettings(**(page | changes))
 
 
 def _pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Graph step and classifier step in turn: predictions join the signals from the second round."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +13,23 @@ import torch
 from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.history import History
-from glnn.engine.literal import LiteralTask
+from glnn.engine.metric import channel_weights
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
-from glnn.engine.settings import FitSettings
+from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trainer import Trainer, Validation
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
-from glnn.objective import Objective, Weights
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.new_nodes import RowProblem
+
+FEW_LABELS = 10
+"""Below so many labels a class, and without validation nodes, the cautious gate is taken."""
+
+_CLEARLY_BETTER = 0.98
+"""A second choice must have at most this share of the first one's validation loss."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class FitProblem:
     graph
         Checked symmetric adjacency matrix, or ``None``.
     validation
-        Labelled nodes that choose the epoch, or ``None``.
+        Labelled nodes that choose epoch, gate and signal, or ``None``.
     """
 
     features: Any
@@ -48,75 +55,91 @@ class FitProblem:
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """What a fit leaves: the graph with its proof, the network, and how it came about.
+class Trained:
+    """One classifier step: the task with its trained network, its predictions, its loss."""
+
+    task: ClassifierTask
+    probabilities: np.ndarray
+    validation_loss: float | None
+
+
+class Rounds:
+    """The state of one fit between its steps.
 
     ``rows`` is the one-row problem of new nodes. Their predictions are not known yet, so without
     a given graph it is that of the first round, whose signals are features alone.
     """
 
-    settings: FitSettings
-    scaling: Scaling
-    adjacency: sp.csr_matrix
-    prior: sp.csr_matrix | None
-    learned: LearnedGraph | None
-    rows: RowProblem | None
-    task: ClassifierTask | LiteralTask
-    probabilities: np.ndarray
-    history: History
-
-
-def fit_rounds(
-    problem: FitProblem,
-    settings: FitSettings,
-    *,
-    seed: int,
-    device: str = "cpu",
-    callbacks: Sequence[Callback] = (),
-) -> FitResult:
-    """Run the rounds of a preset (or the literal method) on one problem."""
-    scaling = Scaling.fit(problem.features, settings.scaling)
-    scaled = scaling.apply(problem.features)
-    signal = problem.features if scaling.kind in ("rows", "none") else scaled
-    run = _Run(problem, settings, Features.of(scaled, device=device), signal, seed, callbacks)
-    if settings.is_literal:
-        return run.literal(scaling)
-    for number in range(1, settings.n_rounds + 1):
-        adjacency = run.graph_step(number)
-        run.classifier_step(number, adjacency)
-    assert run.learned is not None and run.task is not None
-    return FitResult(
-        settings,
-        scaling,
-        run.learned.adjacency,
-        run.learned.prior,
-        run.learned,
-        run.rows,
-        run.task,
-        run.probabilities,
-        run.history,
-    )
-
-
-class _Run:
-    """The state of one fit between its steps."""
-
     def __init__(
         self,
         problem: FitProblem,
         settings: FitSettings,
-        features: Features,
-        signal: Any,
+        scaling: Scaling,
+        *,
         seed: int,
+        device: str,
         callbacks: Sequence[Callback],
     ) -> None:
-        self.problem, self.settings, self.seed = problem, settings, seed
-        self.features, self.signal, self.callbacks = features, signal, callbacks
+        scaled = scaling.apply(problem.features)
+        self.problem, self.seed, self.callbacks = problem, seed, callbacks
+        self.features = Features.of(scaled, device=device)
+        self.has_words = scaling.kind in ("rows", "none")
+        self.signal = problem.features if self.has_words else scaled
+        self.graph = settings.graph_settings(problem.graph is not None)
+        self.head = settings.head
         self.history = History()
         self.learned: LearnedGraph | None = None
         self.rows: RowProblem | None = None
-        self.task: ClassifierTask | None = None
-        self.probabilities = np.empty((0, 0))
+        self.adjacency = sp.csr_matrix((0, 0))
+        self.trained: Trained | None = None
+
+    def run(self) -> None:
+        """Take all rounds; choices are made in the first and kept."""
+        self.first_round()
+        for number in range(2, self.graph.n_rounds + 1):
+            self.adjacency = self.graph_step(number)
+            self.trained = self.classifier_step(number, self.head)
+
+    def first_round(self) -> None:
+        """Choose the signal and the gate while features are all that is known."""
+        graph, validation = self.graph, self.problem.validation
+        if validation is None:
+            self._gate_by_labels()
+        self.adjacency = self.graph_step(1)
+        self.trained = self.classifier_step(1, self.head)
+        if validation is None:
+            return
+        if self.has_words and self.problem.graph is None:
+            for signal in graph.signals:
+                if signal != graph.signal:
+                    self._try_signal(signal)
+        self._try_cautious_gate()
+
+    def _try_signal(self, signal: str) -> None:
+        before = (self.graph, self.learned, self.rows, self.adjacency, self.trained)
+        self.graph = dataclasses.replace(self.graph, signal=signal)
+        self.learned = self.rows = None
+        self.adjacency = self.graph_step(1)
+        tried = self.classifier_step(1, self.head)
+        if _is_better(tried, before[-1]):
+            self.trained = tried
+        else:
+            self.graph, self.learned, self.rows, self.adjacency, self.trained = before
+
+    def _gate_by_labels(self) -> None:
+        """Without validation nodes: few labels ask for the cautious gate."""
+        labels, cautious = self.problem.labels, self.head.cautious_gate
+        if cautious is not None and len(labels.nodes) < FEW_LABELS * labels.n_classes:
+            self.head = dataclasses.replace(self.head, gate=cautious)
+
+    def _try_cautious_gate(self) -> None:
+        head = self.head
+        if head.cautious_gate is None or not head.trusts_predictions:
+            return
+        cautious = dataclasses.replace(head, gate=head.cautious_gate)
+        tried = self.classifier_step(1, cautious)
+        if _is_better(tried, self.trained):
+            self.head, self.trained = cautious, tried
 
     def graph_step(self, number: int) -> sp.csr_matrix:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -124,97 +147,87 @@ class _Run:
         With a given graph and more than one round, the first round may take the prior graph as it
         is: nothing is known yet that could correct it.
         """
-        stage, more = f"graph {number}", self.settings.n_rounds > 1
-        if self.settings.first_graph == "prior" and number == 1 and more:
-            if self.problem.graph is not None:
-                return prior_graph(self.problem.graph, self.settings.graph.prior)
-        for callback in self.callbacks:
-            callback.on_stage_begin(stage, 0)
-        graph = self.settings.graph
-        signals: dict[str, Any] = {}
-        if self.learned is not None:
-            signals["candidates"] = self.learned.candidates
-        if self.task is not None:
-            signals["predictions"] = self.probabilities
-            if graph.task_weight:
-                left, right = task_factors(self.task)
-                signals["task"] = TaskTerm(graph.task_weight * left, right)
-        self.learned = learn_graph(
-            self.signal,
-            self.problem.graph,
-            weights=self._weights(),
-            n_neighbors=self._n_neighbors(),
-            reading=graph.reading,
-            signal=graph.signal,
-            prediction_weight=graph.prediction_weight,
-            prior=graph.prior,
-            support=graph.support,
-            n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
-            **signals,
-        )
-        if self.rows is None or self.problem.graph is not None:
+        graph, given = self.graph, self.problem.graph
+        takes_prior = graph.first_graph == "prior" and graph.n_rounds > 1
+        if given is not None and number == 1 and takes_prior:
+            return prior_graph(given, graph.prior)
+        with self._stage(f"graph {number}"):
+            self.learned = learn_graph(
+                self.signal,
+                given,
+                weights=graph.weights,
+                n_neighbors=graph.n_neighbors,
+                reading=graph.reading,
+                signal=graph.signal,
+                prediction_weight=graph.prediction_weight,
+                prior=graph.prior,
+                support=graph.support,
+                n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
+                **self._task_signals(),
+            )
+        if self.rows is None or given is not None:
             self.rows = self.learned.rows
-        for callback in self.callbacks:
-            callback.on_stage_end(stage)
         return self.learned.adjacency
 
-    def _weights(self) -> Weights:
-        weights = self.settings.graph.weights
-        if self.problem.graph is None and weights.closeness > 0:
-            return Weights.without_prior()
-        return weights
+    def _task_signals(self) -> dict[str, Any]:
+        """Return what the last classifier adds to the graph problem."""
+        signals: dict[str, Any] = {}
+        if self.trained is not None:
+            signals["predictions"] = self.trained.probabilities
+            if self.graph.task_weight:
+                left, right = task_factors(self.trained.task)
+                signals["task"] = TaskTerm(self.graph.task_weight * left, right)
+            if self.graph.metric == "learned":
+                weights = channel_weights(self.signal, self.trained.probabilities)
+                return signals | {"column_weights": weights}
+        if self.learned is not None:
+            signals["candidates"] = self.learned.candidates
+        return signals
 
-    def _n_neighbors(self) -> int | None:
-        if self.problem.graph is None and self.settings.graph.n_neighbors is None:
-            return min(10, self.features.shape[0] - 1)
-        return self.settings.graph.n_neighbors
-
-    def classifier_step(self, number: int, adjacency: sp.csr_matrix) -> None:
+    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
         """Train the network from scratch on the graph of this round."""
-        device = self.features.device
-        self.task = ClassifierTask(
-            adjacency,
+        task = ClassifierTask(
+            self.adjacency,
             self.features,
             self.problem.labels,
-            self.settings.head,
+            head,
             init=generator_for(self.seed, number, 0),
-            noise=generator_for(self.seed, number, 1, device=device),
+            noise=generator_for(self.seed, number, 1, device=self.features.device),
         )
-        self._train(self.task, f"classifier {number}")
+        loss = self.train(task, f"classifier {number}", head)
+        return Trained(task, probabilities_of(task), loss)
 
-    def _train(self, task: ClassifierTask | LiteralTask, stage: str) -> None:
-        head = self.settings.head
+    def train(self, task: Task, stage: str, head: HeadSettings) -> float | None:
+        """Run the training loop; return the validation loss of the chosen epoch."""
         trainer = Trainer(
             n_epochs=head.n_epochs, learning_rate=head.learning_rate, callbacks=self.callbacks
         )
         validation = self.problem.validation
-        if validation is not None:
-            device = self.features.device
-            moved = (validation.nodes.to(device), validation.labels.to(device))
-            validation = Validation(*moved)
-        self.history.extend(trainer.fit(task, validation, stage=stage))
-        with torch.no_grad():
-            self.probabilities = task.scores().double().softmax(1).cpu().numpy()
+        if validation is None:
+            self.history.extend(trainer.fit(task, None, stage=stage))
+            return None
+        history = trainer.fit(task, validation.to(self.features.device), stage=stage)
+        self.history.extend(history)
+        return min(float(record["validation_loss"]) for record in history)
 
-    def literal(self, scaling: Scaling) -> FitResult:
-        """Train graph and network together, as the paper prints it."""
-        settings, graph = self.settings, self.problem.graph
-        prior = None if graph is None else prior_graph(graph, settings.graph.prior)
-        signal = self.signal.toarray() if sp.issparse(self.signal) else self.signal
-        task = LiteralTask(
-            torch.from_numpy(np.asarray(signal, dtype=np.float32)).to(self.features.device),
-            prior,
-            self.features,
-            self.problem.labels,
-            settings.head,
-            Objective(settings.graph.weights, settings.graph.reading),
-            init=generator_for(self.seed, 1, 0),
-            noise=generator_for(self.seed, 1, 1, device=self.features.device),
-        )
-        self._train(task, "literal")
-        with torch.no_grad():
-            dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
-        adjacency = sp.csr_matrix(np.maximum(dense, dense.T))
-        return FitResult(
-            settings, scaling, adjacency, prior, None, None, task, self.probabilities, self.history
-        )
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        for callback in self.callbacks:
+            callback.on_stage_begin(name, 0)
+        yield
+        for callback in self.callbacks:
+            callback.on_stage_end(name)
+
+
+def probabilities_of(task: Task) -> np.ndarray:
+    """Return the class probabilities of every node in double precision."""
+    with torch.no_grad():
+        probabilities: np.ndarray = task.scores().double().softmax(1).cpu().numpy()
+    return probabilities
+
+
+def _is_better(tried: Trained, kept: Trained | None) -> bool:
+    assert tried.validation_loss is not None
+    if kept is None or kept.validation_loss is None:
+        return True
+    return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss

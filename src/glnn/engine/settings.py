@@ -1,59 +1,117 @@
-"""Everything a fit can be told, with the presets by name."""
+"""Everything a fit can be told: the graph step, the classifier step, and their turns."""
 
 import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from glnn._validation import check_choice, check_integer, check_number, did_you_mean
+from glnn._validation import check_choice, check_integer, check_number
+from glnn.engine.scaling import SCALINGS
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS, Weights
+from glnn.solver.signals import SIGNALS
 
 HEADS = ("gcn", "propagation")
 SUPPORTS = ("all", "candidates")
+METRICS = ("fixed", "learned")
 FIRST_GRAPHS = ("prior", "features")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings:
-    """The graph step: which problem is solved, on which signals and pairs."""
+    """The graph step: which problem is solved, on which signals and pairs, how often.
+
+    Parameters
+    ----------
+    weights, reading, signal, prior, support, n_candidates, n_neighbors
+        As in :func:`glnn.learn_graph`.
+    signals
+        Signals to choose between in the first round, by the validation loss; needs validation
+        nodes and features that are bags of words, otherwise ``signal`` is taken.
+    prediction_weight
+        How much predictions count among the signals from the second round on.
+    task_weight
+        How much the gradient of the classification loss counts from the second round on.
+    metric
+        ``learned``: from the second round on, columns count by what they say about the classes.
+    n_rounds
+        Number of graph steps, each with its classifier step.
+    first_graph
+        With a given graph: ``prior``, the first classifier sees it as it is; ``features``, the
+        graph learned from features alone.
+    """
 
     weights: Weights = field(default_factory=Weights)
     reading: str = "trace"
     signal: str = "l2"
+    signals: tuple[str, ...] = ()
     prior: str = "renormalized"
     support: str = "candidates"
     n_candidates: int = 20
     n_neighbors: int | None = None
     prediction_weight: float = 3.0
     task_weight: float = 0.0
+    metric: str = "fixed"
+    n_rounds: int = 2
+    first_graph: str = "prior"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Weights):
+            raise InputError(f"weights must be glnn.Weights, got {type(self.weights).__name__}.")
         check_choice("reading", self.reading, READINGS)
         check_choice("prior", self.prior, PRIORS)
         check_choice("support", self.support, SUPPORTS)
+        check_choice("metric", self.metric, METRICS)
+        check_choice("first_graph", self.first_graph, FIRST_GRAPHS)
+        for signal in (self.signal, *self.signals):
+            check_choice("signal", signal, SIGNALS)
         check_integer("n_candidates", self.n_candidates, low=1)
+        check_integer("n_rounds", self.n_rounds, low=1)
         if self.n_neighbors is not None:
-            check_integer("n_neighbors", self.n_neighbors, low=1)
+            check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_number("prediction_weight", self.prediction_weight, low=0)
         check_number("task_weight", self.task_weight, low=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSettings:
-    """The classifier step: the network, its losses and its optimiser."""
+    """The classifier step: the network, its losses and its optimiser.
+
+    Parameters
+    ----------
+    head, n_hidden, dropout
+        The network: ``gcn`` or ``propagation``.
+    drop_node, n_steps, teleport, n_views
+        Of the head ``propagation``: share of nodes silenced in a view, steps over the graph,
+        PageRank's teleport (0: mean of powers), views an epoch.
+    consistency_weight, consistency_temperature
+        Agreement of views, and how much its target is sharpened.
+    smoothness_weight, smoothness_temperature
+        Graph Laplacian regulariser on the predictions, likewise.
+    gate
+        How far above chance a prediction must be to take part in these two losses.
+    cautious_gate
+        A second gate, for few labels: with validation nodes both are tried in the first round;
+        without, it is taken below ``FEW_LABELS`` labels a class. ``None``: no second gate.
+    ramp_epochs
+        Epochs over which these two losses grow to their weight.
+    learning_rate, weight_decay, n_epochs
+        Adam; decay on the first layer alone.
+    """
 
     head: str = "gcn"
     n_hidden: int = 16
     dropout: float = 0.5
     drop_node: float = 0.0
     n_steps: int = 2
+    teleport: float = 0.0
     n_views: int = 1
     consistency_weight: float = 0.0
     consistency_temperature: float = 0.5
     smoothness_weight: float = 0.0
     smoothness_temperature: float = 0.3
-    gate: float = 2.0
+    gate: float = 1 / 6
+    cautious_gate: float | None = None
     ramp_epochs: int = 100
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -64,104 +122,64 @@ class HeadSettings:
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)
-        for name in ("dropout", "drop_node"):
+        for name in ("dropout", "drop_node", "teleport", "gate"):
             check_number(name, getattr(self, name), low=0, high=0.99)
-        for name in ("consistency_weight", "smoothness_weight", "gate", "weight_decay"):
+        if self.cautious_gate is not None:
+            check_number("cautious_gate", self.cautious_gate, low=0, high=0.99)
+        for name in ("consistency_weight", "smoothness_weight", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
         for name in ("consistency_temperature", "smoothness_temperature", "learning_rate"):
             check_number(name, getattr(self, name), low=0, open_low=True)
 
+    @property
+    def trusts_predictions(self) -> bool:
+        """Whether any loss on predictions is on, so that a gate matters."""
+        return self.consistency_weight > 0 or self.smoothness_weight > 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """A whole fit: the graph step, the classifier step, and how often they take turns."""
+    """A whole fit: the graph step with and without a given graph, and the classifier step."""
 
-    preset: str = "default"
-    graph: GraphSettings = field(default_factory=GraphSettings)
-    head: HeadSettings = field(default_factory=HeadSettings)
-    n_rounds: int = 2
-    first_graph: str = "prior"
+    preset: str
+    graph: GraphSettings
+    no_graph: GraphSettings
+    head: HeadSettings
     scaling: str = "auto"
 
     def __post_init__(self) -> None:
-        check_integer("n_rounds", self.n_rounds, low=1)
-        check_choice("first_graph", self.first_graph, FIRST_GRAPHS)
+        check_choice("scaling", self.scaling, SCALINGS)
 
     @property
     def is_literal(self) -> bool:
         """Whether the paper's dense optimiser is used instead of rounds."""
         return self.preset == "literal"
 
+    def graph_settings(self, has_graph: bool) -> GraphSettings:
+        """Return the graph step's settings for data with or without a given graph."""
+        return self.graph if has_graph else self.no_graph
 
-_GCN_DEFAULT = HeadSettings(head="gcn", smoothness_weight=2.0)
-_PROPAGATION_DEFAULT = HeadSettings(
-    head="propagation",
-    n_hidden=32,
-    drop_node=0.5,
-    n_steps=4,
-    n_views=2,
-    consistency_weight=1.0,
-    smoothness_weight=1.0,
-    n_epochs=600,
-)
-_PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), task_weight=1.0)
+    def changed(self, name: str, value: Any) -> "FitSettings":
+        """Return the settings with one of them changed, wherever it lives.
 
-PRESETS = {
-    "default": FitSettings(
-        graph=GraphSettings(weights=Weights.paper(0.3)), head=_PROPAGATION_DEFAULT
-    ),
-    "paper": FitSettings(preset="paper", graph=_PAPER_GRAPH),
-    "literal": FitSettings(
-        preset="literal",
-        graph=GraphSettings(weights=Weights.paper(0.01), prior="binary", reading="frobenius"),
-        n_rounds=1,
-    ),
-}
-"""``default``: the best recipe we measured. ``paper``: the paper's terms, weights and network,
-solved exactly. ``literal``: the paper's optimiser as printed, for the record."""
+        Weights that are given leave no wanted number of neighbours beside them.
+        """
+        if name == "scaling":
+            return dataclasses.replace(self, scaling=value)
+        if name in field_names(HeadSettings):
+            return dataclasses.replace(self, head=dataclasses.replace(self.head, **{name: value}))
+        changes = {name: value}
+        if name == "weights":
+            changes["n_neighbors"] = None
+        if name == "signal":
+            changes["signals"] = ()
+        return dataclasses.replace(
+            self,
+            graph=dataclasses.replace(self.graph, **changes),
+            no_graph=dataclasses.replace(self.no_graph, **changes),
+        )
 
 
-_OWN = ("n_rounds", "first_graph", "scaling")
-
-
-def resolve_settings(
-    preset: str, head: str | None = None, changes: dict[str, Any] | None = None
-) -> FitSettings:
-    """Return a preset with another head, or with some of its settings changed by name.
-
-    Examples
-    --------
-    >>> resolve_settings("paper", changes={"n_epochs": 50}).head.n_epochs
-    50
-    """
-    settings = PRESETS[check_choice("preset", preset, PRESETS)]
-    if head is not None and head != settings.head.head:
-        settings = dataclasses.replace(settings, head=_other_head(settings, head))
-    for name, value in (changes or {}).items():
-        settings = _changed(settings, name, value)
-    return settings
-
-
-def _other_head(settings: FitSettings, head: str) -> HeadSettings:
-    check_choice("head", head, HEADS)
-    if settings.preset == "default":
-        return _GCN_DEFAULT if head == "gcn" else _PROPAGATION_DEFAULT
-    if settings.is_literal:
-        raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
-    return dataclasses.replace(settings.head, head=head)
-
-
-def _changed(settings: FitSettings, name: str, value: Any) -> FitSettings:
-    """Change one setting, wherever it lives."""
-    for part in ("graph", "head"):
-        if name in _names(getattr(settings, part)):
-            changed = dataclasses.replace(getattr(settings, part), **{name: value})
-            return dataclasses.replace(settings, **{part: changed})
-    if name in _OWN:
-        return dataclasses.replace(settings, **{name: value})
-    known = [*_names(settings.graph), *_names(settings.head), *_OWN]
-    raise InputError(f"{name!r} is not a setting of a fit.{did_you_mean(name, known)}")
-
-
-def _names(settings: GraphSettings | HeadSettings) -> list[str]:
+def field_names(settings: type[GraphSettings] | type[HeadSettings]) -> list[str]:
+    """Return the names of a part's settings."""
     return [f.name for f in dataclasses.fields(settings)]

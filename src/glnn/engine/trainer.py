@@ -22,6 +22,10 @@ class Validation:
     nodes: Int[Tensor, "v"]
     labels: Int[Tensor, "v"]
 
+    def to(self, device: torch.device) -> "Validation":
+        """Return the same nodes and labels on another device."""
+        return Validation(self.nodes.to(device), self.labels.to(device))
+
     def evaluate(self, scores: Float[Tensor, "n c"]) -> Record:
         """Return loss and accuracy on these nodes."""
         picked = scores[self.nodes]

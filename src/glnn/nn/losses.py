@@ -34,8 +34,13 @@ def sharpened(p: Float[Tensor, "n c"], temperature: float) -> Float[Tensor, "n c
 
 
 def confident(p: Float[Tensor, "n c"], gate: float) -> Bool[Tensor, "n"]:
-    r"""Return :math:`[\max_c p_c > g / C]`: twice as sure as chance for a gate of 2."""
-    return p.amax(-1) > gate / p.shape[-1]
+    r"""Return :math:`[\max_c p_c > \frac1C + g (1 - \frac1C)]`.
+
+    A gate of 0 asks for anything above chance, 1 can never be passed, whatever the number of
+    classes.
+    """
+    chance = 1 / p.shape[-1]
+    return p.amax(-1) > chance + gate * (1 - chance)
 
 
 def consistency(
@@ -63,7 +68,7 @@ def smoothness_of_predictions(
     r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
     .. math:: q = \mathrm{sharpen}_T(D^{-1} A \bar P), \quad
-              w_i = [\max_c (D^{-1} A \bar P)_{ic} > g/C]
+              w_i = [(D^{-1} A \bar P)_i \text{ is confident}]
 
     :math:`\bar P` is the mean prediction with the known labels put in (rows of ``known`` that are
     not zero), and :math:`q` is held fixed: the paper's smoothness applied to the signal that the

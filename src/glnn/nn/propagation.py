@@ -51,6 +51,7 @@ class PropagationNet(nn.Module):
 
     .. math:: \mathrm{ReLU}\bigl(S(m \circ X W_0) + b_0\bigr) W_1 + b_1,
               \qquad S = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k
+              \text{ or } \gamma \textstyle\sum_k (1-\gamma)^k \hat A^k
 
     with :math:`m` a random mask over nodes in training ("DropNode"). Spreading :math:`X W_0`
     instead of :math:`X` is the same by linearity, and costs ``n_hidden`` columns instead of
@@ -66,6 +67,7 @@ class PropagationNet(nn.Module):
         dropout: float,
         drop_node: float,
         n_steps: int,
+        teleport: float,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
@@ -74,11 +76,18 @@ class PropagationNet(nn.Module):
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.first_bias = nn.Parameter(torch.zeros(n_hidden))
         self.second_bias = nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.drop_node, self.n_steps = dropout, drop_node, n_steps
+        self.dropout, self.drop_node = dropout, drop_node
+        self.n_steps, self.teleport = n_steps, teleport
+
+    def spread(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Return signals spread over the graph: PageRank with teleport, else mean of powers."""
+        if self.teleport:
+            return personalized_pagerank(adj_hat, x, self.n_steps, self.teleport)
+        return mean_of_powers(adj_hat, x, self.n_steps)
 
     def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return class logits without any randomness."""
-        spread = mean_of_powers(adj_hat, x @ self.first, self.n_steps)
+        spread = self.spread(adj_hat, x @ self.first)
         return torch.relu(spread + self.first_bias) @ self.second + self.second_bias
 
     def views(
@@ -89,7 +98,7 @@ class PropagationNet(nn.Module):
         for _ in range(n_views):
             hidden = x.dropped(self.dropout, generator) @ self.first
             masked.append(hidden * keep_mask(hidden[:, :1].detach(), self.drop_node, generator))
-        spread = mean_of_powers(adj_hat, torch.cat(masked, 1), self.n_steps)
+        spread = self.spread(adj_hat, torch.cat(masked, 1))
         spread = spread.reshape(len(spread), n_views, -1).transpose(0, 1)
         hidden = torch.relu(spread + self.first_bias)
         return dropped(hidden, self.dropout, generator) @ self.second + self.second_bias

@@ -1,0 +1,102 @@
+"""One fit from features and labels to a graph and a trained network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from glnn.engine.callbacks import Callback
+from glnn.engine.classifier import ClassifierTask
+from glnn.engine.history import History
+from glnn.engine.literal import LiteralTask
+from glnn.engine.rounds import FitProblem, Rounds, probabilities_of
+from glnn.engine.scaling import Scaling
+from glnn.engine.seeding import generator_for
+from glnn.engine.settings import FitSettings
+from glnn.graph.prior import prior_graph
+from glnn.objective import Objective
+from glnn.solver import LearnedGraph
+from glnn.solver.new_nodes import RowProblem
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit leaves: the graph with its proof, the network, and how it came about.
+
+    ``rows`` is the one-row problem of new nodes, ``None`` for the preset ``literal``.
+    ``choices`` are the settings that the fit chose by itself.
+    """
+
+    settings: FitSettings
+    scaling: Scaling
+    adjacency: sp.csr_matrix
+    prior: sp.csr_matrix | None
+    learned: LearnedGraph | None
+    rows: RowProblem | None
+    task: ClassifierTask | LiteralTask
+    probabilities: np.ndarray
+    history: History
+    choices: dict[str, float | str]
+
+
+def fit_problem(
+    problem: FitProblem,
+    settings: FitSettings,
+    *,
+    seed: int,
+    device: str = "cpu",
+    callbacks: Sequence[Callback] = (),
+) -> FitResult:
+    """Run the rounds of a preset, or the literal method, on one problem."""
+    scaling = Scaling.fit(problem.features, settings.scaling)
+    rounds = Rounds(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
+    if settings.is_literal:
+        return _fit_literal(rounds, settings, scaling)
+    rounds.run()
+    assert rounds.learned is not None and rounds.trained is not None
+    return FitResult(
+        settings,
+        scaling,
+        rounds.adjacency,
+        rounds.learned.prior,
+        rounds.learned,
+        rounds.rows,
+        rounds.trained.task,
+        rounds.trained.probabilities,
+        rounds.history,
+        {"signal": rounds.graph.signal, "gate": rounds.head.gate},
+    )
+
+
+def _fit_literal(rounds: Rounds, settings: FitSettings, scaling: Scaling) -> FitResult:
+    """Train graph and network together, as the paper prints it."""
+    problem, device = rounds.problem, rounds.features.device
+    prior = None if problem.graph is None else prior_graph(problem.graph, settings.graph.prior)
+    signal = rounds.signal.toarray() if sp.issparse(rounds.signal) else rounds.signal
+    task = LiteralTask(
+        torch.from_numpy(np.asarray(signal, dtype=np.float32)).to(device),
+        prior,
+        rounds.features,
+        problem.labels,
+        settings.head,
+        Objective(settings.graph.weights, settings.graph.reading),
+        init=generator_for(rounds.seed, 1, 0),
+        noise=generator_for(rounds.seed, 1, 1, device=device),
+    )
+    rounds.train(task, "literal", settings.head)
+    with torch.no_grad():
+        dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
+    return FitResult(
+        settings,
+        scaling,
+        sp.csr_matrix(np.maximum(dense, dense.T)),
+        prior,
+        None,
+        None,
+        task,
+        probabilities_of(task),
+        rounds.history,
+        {},
+    )

@@ -1,0 +1,85 @@
+"""The presets by name, and how a user's own settings change them."""
+
+import dataclasses
+from typing import Any
+
+from glnn._validation import check_choice, did_you_mean
+from glnn.engine.settings import HEADS, FitSettings, GraphSettings, HeadSettings, field_names
+from glnn.exceptions import InputError
+from glnn.objective import Weights
+
+_WITHOUT_PRIOR = GraphSettings(weights=Weights.without_prior(), n_neighbors=10)
+
+_PROPAGATION = HeadSettings(
+    head="propagation",
+    n_hidden=32,
+    drop_node=0.5,
+    n_steps=4,
+    n_views=2,
+    consistency_weight=1.0,
+    smoothness_weight=1.0,
+    cautious_gate=0.5,
+    learning_rate=0.02,
+    n_epochs=300,
+)
+_SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, cautious_gate=0.5, n_epochs=400)
+
+_DEFAULT = FitSettings(
+    preset="default",
+    graph=GraphSettings(weights=Weights(smoothness=0.3, closeness=1.0), metric="learned"),
+    no_graph=dataclasses.replace(
+        _WITHOUT_PRIOR,
+        signals=("l2", "idf"),
+        metric="learned",
+        prediction_weight=0.5,
+        n_rounds=3,
+    ),
+    head=_PROPAGATION,
+)
+_PAPER = FitSettings(
+    preset="paper",
+    graph=GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3),
+    no_graph=dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0),
+    head=HeadSettings(),
+)
+_LITERAL = FitSettings(
+    preset="literal",
+    graph=GraphSettings(weights=Weights.paper(0.01), prior="binary", reading="frobenius"),
+    no_graph=GraphSettings(weights=Weights.paper(0.01), reading="frobenius"),
+    head=HeadSettings(),
+)
+
+PRESETS = {"default": _DEFAULT, "paper": _PAPER, "literal": _LITERAL}
+"""``default``: the best recipe we measured. ``paper``: the paper's terms, weights and network,
+solved exactly. ``literal``: the paper's optimiser as printed, for the record."""
+
+
+def resolve_settings(
+    preset: str, head: str | None = None, changes: dict[str, Any] | None = None
+) -> FitSettings:
+    """Return a preset with another head, or with some of its settings changed by name.
+
+    Examples
+    --------
+    >>> resolve_settings("paper", changes={"n_epochs": 50}).head.n_epochs
+    50
+    """
+    settings = PRESETS[check_choice("preset", preset, PRESETS)]
+    if head is not None and head != settings.head.head:
+        settings = dataclasses.replace(settings, head=_other_head(settings, head))
+    known = [*field_names(GraphSettings), *field_names(HeadSettings), "scaling"]
+    # weights first: a wanted number of neighbours that is given beside them has the last word
+    for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
+        if name not in known:
+            raise InputError(f"{name!r} is not a setting of a fit.{did_you_mean(name, known)}")
+        settings = settings.changed(name, value)
+    return settings
+
+
+def _other_head(settings: FitSettings, head: str) -> HeadSettings:
+    check_choice("head", head, HEADS)
+    if settings.preset == "default":
+        return _SMALL if head == "gcn" else _PROPAGATION
+    if settings.is_literal:
+        raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
+    return dataclasses.replace(settings.head, head=head)
