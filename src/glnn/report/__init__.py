@@ -1,1 +1,1 @@
-"""report."""
+"""Results to people: run folders, tables, pictures and pages."""

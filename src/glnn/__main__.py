@@ -1,0 +1,8 @@
+"""``python -m glnn`` is the command ``glnn``."""
+
+import sys
+
+from glnn.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

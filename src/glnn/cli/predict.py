@@ -1,0 +1,53 @@
+"""``glnn predict``: classify new rows with the model of a run."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """[bold]Examples[/bold]
+
+glnn predict runs/people-default-0 new.csv  [dim]# ids, labels and probabilities as CSV[/dim]
+
+glnn predict runs/people-default-0 new.csv --links friends_of_new.csv --out jobs_of_new.csv"""
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
+    new: Annotated[
+        Path,
+        typer.Argument(
+            metavar="NEW.csv",
+            help="Table with the columns of the training data, found by name.",
+            show_default=False,
+        ),
+    ],
+    links: Annotated[
+        Path | None, typer.Option(help="Edge list between new ids and training ids.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File for ids, labels and all probabilities; else they are printed."),
+    ] = None,
+) -> None:
+    """Classify rows that were not there in training, by their best links to those that were."""
+    from glnn.data import write_predictions
+    from glnn.report.new_rows import predict_rows
+    from glnn.report.words import count, percent
+
+    found = predict_rows(run, new, links)
+    for note in found.notes:
+        typer.echo(f"glnn: note: {note}", err=True)
+    if out is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["id", "label", "probability"])
+        chances = (f"{chance:.6g}" for chance in found.confidence)
+        writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
+    else:
+        write_predictions(out, found.ids, found.labels, found.probabilities, found.classes)
+        typer.echo(f"{count(len(found.ids), 'row')} in {out}")
+    if found.accuracy is not None:
+        known = f"accuracy on the rows with a label: {percent(found.accuracy)}"
+        typer.echo(f"glnn: note: {known}", err=True)

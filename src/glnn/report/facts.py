@@ -1,0 +1,125 @@
+"""What can be said of a learned graph in a few numbers."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """Counts and shares of an undirected graph; loops are counted apart from edges.
+
+    Parameters
+    ----------
+    n_nodes, n_edges, n_loops
+        Sizes.
+    mean_degree
+        Mean number of neighbours.
+    n_isolated, n_components
+        Nodes without an edge, and connected parts.
+    equal_labels, n_labelled_edges
+        Share of edges that join equal labels, of those with both labels known, and how many
+        these are; ``None`` if there are none.
+    equal_predictions
+        Share of edges that join equal predictions.
+    n_given, n_kept, n_added
+        Edges of the given graph, how many of them the learned one has, and how many edges are
+        new; ``None`` without a given graph.
+    """
+
+    n_nodes: int
+    n_edges: int
+    n_loops: int
+    mean_degree: float
+    n_isolated: int
+    n_components: int
+    equal_labels: float | None
+    n_labelled_edges: int
+    equal_predictions: float | None
+    n_given: int | None = None
+    n_kept: int | None = None
+    n_added: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        adjacency: sp.csr_matrix,
+        labels: np.ndarray,
+        predictions: np.ndarray,
+        given: sp.csr_matrix | None = None,
+    ) -> "GraphFacts":
+        """Count on a symmetric graph; ``labels`` has -1 where unknown.
+
+        Examples
+        --------
+        >>> path = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0.0]]))
+        >>> facts = GraphFacts.of(path, np.array([0, 0, -1]), np.array([0, 0, 1]))
+        >>> facts.n_edges, facts.equal_labels, facts.equal_predictions
+        (2, 1.0, 0.5)
+        """
+        n_nodes = adjacency.shape[0]
+        i, j = edges_of(adjacency)
+        degree = np.bincount(np.concatenate([i, j]), minlength=n_nodes)
+        known = (labels[i] >= 0) & (labels[j] >= 0)
+        return cls(
+            n_nodes=n_nodes,
+            n_edges=len(i),
+            n_loops=int(np.count_nonzero(adjacency.diagonal())),
+            mean_degree=float(degree.mean()),
+            n_isolated=int((degree == 0).sum()),
+            n_components=int(connected_components(adjacency, directed=False)[0]),
+            equal_labels=_share(labels[i[known]] == labels[j[known]]),
+            n_labelled_edges=int(known.sum()),
+            equal_predictions=_share(predictions[i] == predictions[j]),
+            **_against(adjacency, given),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, ready for JSON."""
+        return asdict(self)
+
+
+def edges_of(adjacency: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two ends of every edge, each edge once and loops left out."""
+    upper = sp.triu(adjacency, k=1, format="coo")
+    stored = upper.data != 0
+    return upper.row[stored].astype(np.int64), upper.col[stored].astype(np.int64)
+
+
+def class_mixing(adjacency: sp.csr_matrix, classes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return, for each class, the share of its nodes' edges that lead to each class.
+
+    Nodes of class -1 take no part; the row of a class without an edge is NaN.
+
+    Examples
+    --------
+    >>> pair = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
+    >>> class_mixing(pair, np.array([0, 1]), 2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    i, j = edges_of(adjacency)
+    known = (classes[i] >= 0) & (classes[j] >= 0)
+    i, j = classes[i[known]], classes[j[known]]
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (np.concatenate([i, j]), np.concatenate([j, i])), 1)
+    totals = counts.sum(1, keepdims=True)
+    shares = np.full_like(counts, np.nan)
+    np.divide(counts, totals, out=shares, where=totals > 0)
+    return shares
+
+
+def _share(equal: np.ndarray) -> float | None:
+    return float(equal.mean()) if equal.size else None
+
+
+def _against(adjacency: sp.csr_matrix, given: sp.csr_matrix | None) -> dict[str, int | None]:
+    if given is None:
+        return {"n_given": None, "n_kept": None, "n_added": None}
+    n_nodes = adjacency.shape[0]
+    learned, old = (i * n_nodes + j for i, j in (edges_of(adjacency), edges_of(given)))
+    n_kept = int(np.isin(old, learned).sum())
+    return {"n_given": len(old), "n_kept": n_kept, "n_added": len(learned) - n_kept}

@@ -1,0 +1,209 @@
+"""One run from data to results: fit, compare on the same labels, count."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from glnn._validation import check_integer
+from glnn.baselines import Problem, get_baseline
+from glnn.data import NodeData, Split
+from glnn.engine.callbacks import Progress, ProgressLog
+from glnn.engine.presets import resolve_settings
+from glnn.engine.settings import FitSettings
+from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError, MissingDependencyError
+from glnn.report.facts import GraphFacts
+from glnn.report.results import FitResults, Score, accuracy
+from glnn.report.sources import OpenedSource
+
+COMPARED = ("logistic_regression", "label_spreading", "knn_gcn")
+_SMALL = 10_000
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to fit; ``None`` leaves a setting to the preset.
+
+    ``threads`` of ``None`` means one thread below 10,000 nodes, where more of them wait for each
+    other longer than they work, and PyTorch's own choice above.
+    """
+
+    preset: str = "default"
+    head: str | None = None
+    seed: int = 0
+    n_neighbors: int | None = None
+    n_epochs: int | None = None
+    device: str = "cpu"
+    threads: int | None = None
+
+    def check(self) -> None:
+        """Refuse a wrong option before any work is done."""
+        self.settings()
+        check_integer("--seed", self.seed, low=0)
+        if self.threads is not None:
+            check_integer("--threads", self.threads, low=1)
+        check_device(self.device)
+
+    def settings(self) -> FitSettings:
+        """Return all settings of the fit."""
+        return resolve_settings(self.preset, self.head, self._changes())
+
+    def expected_epochs(self, *, has_graph: bool) -> int:
+        """Return the epochs of all rounds; choices made on validation nodes come on top."""
+        settings = self.settings()
+        n_rounds = settings.graph_settings(has_graph).n_rounds
+        return settings.head.n_epochs * (1 if settings.is_literal else n_rounds)
+
+    def estimator(self, watch: Watch | None = None) -> GLNNClassifier:
+        """Return the unfitted estimator."""
+        return GLNNClassifier(
+            self.preset,
+            head=self.head,
+            random_state=self.seed,
+            device=self.device,
+            callbacks=None if watch is None else [ProgressLog(watch)],
+            **self._changes(),
+        )
+
+    def _changes(self) -> dict[str, Any]:
+        wanted = {"n_neighbors": self.n_neighbors, "n_epochs": self.n_epochs}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that PyTorch cannot compute on here."""
+    try:
+        torch.empty(1, device=device).sum().item()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        n_cuda = torch.cuda.device_count()
+        here = ["cpu", *(f"cuda:{k}" for k in range(n_cuda))]
+        raise InputError(
+            f"device must be one that works here ({', '.join(here)}), got {device!r}."
+        ) from None
+
+
+def run_fit(
+    opened: OpenedSource,
+    split: Split,
+    options: FitOptions,
+    *,
+    compared: tuple[str, ...] = (),
+    watch: Watch | None = None,
+) -> tuple[FitResults, GLNNClassifier]:
+    """Fit on the labels of a split, run the methods to compare, and count.
+
+    Parameters
+    ----------
+    opened
+        The data.
+    split
+        Which labels train, which choose the epoch, which test.
+    options
+        How to fit.
+    compared
+        Names of baselines that get the same labels.
+    watch
+        Told how far the work is; a baseline is a stage of no epochs.
+    """
+    options.check()
+    data = opened.data
+    model = options.estimator(watch)
+    with threads_for(data.n_nodes, options.threads):
+        started = time.perf_counter()
+        model.fit(data.features, visible_labels(data, split), data.graph, split.val)
+        seconds = {"fit": time.perf_counter() - started}
+        classes = class_numbers(data, model.classes_)
+        predictions = classes[model.label_distributions_.argmax(1)]
+        own = Score("GLNN", accuracy(predictions, data.labels, split.test), seconds["fit"])
+        others = [_compared(name, data, split, options.seed, watch) for name in compared]
+    results = FitResults(
+        data=data,
+        split=split,
+        classes=classes,
+        probabilities=model.label_distributions_,
+        adjacency=model.graph_,
+        certificate=model.certificate_,
+        facts=GraphFacts.of(model.graph_, data.labels, predictions, data.graph),
+        scores=(own, *others),
+        history=model.history_,
+        settings=used_settings(options.settings(), data.graph is not None, model.choices_),
+        seed=options.seed,
+        device=options.device,
+        seconds=seconds | {score.method: score.seconds for score in others},
+        notes=opened.notes,
+    )
+    return results, model
+
+
+def used_settings(
+    settings: FitSettings, has_graph: bool, choices: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings that were in force, as plain values, and what the fit chose itself."""
+    return {
+        "preset": settings.preset,
+        "graph": dataclasses.asdict(settings.graph_settings(has_graph)),
+        "head": dataclasses.asdict(settings.head),
+        "scaling": settings.scaling,
+        "chosen": dict(choices),
+    }
+
+
+def visible_labels(data: NodeData, split: Split) -> np.ndarray:
+    """Return what the estimator may see: classes of training and validation nodes.
+
+    Classes are whole numbers where all names are, otherwise names.
+    """
+    seen = np.concatenate([split.train, split.val])
+    if all(name == str(_whole(name)) for name in data.class_names):
+        y = np.full(data.n_nodes, -1, dtype=np.int64)
+        y[seen] = np.array([int(name) for name in data.class_names])[data.labels[seen]]
+        return y
+    named = np.full(data.n_nodes, "", dtype=object)
+    named[seen] = np.array(data.class_names, dtype=object)[data.labels[seen]]
+    return named.astype(np.str_)
+
+
+def class_numbers(data: NodeData, classes: np.ndarray) -> np.ndarray:
+    """Return the class number in ``data`` of each of the estimator's classes."""
+    place = {name: number for number, name in enumerate(data.class_names)}
+    return np.array([place[str(name)] for name in classes], dtype=np.int64)
+
+
+@contextmanager
+def threads_for(n_nodes: int, threads: int | None) -> Iterator[None]:
+    """Compute with so many threads inside the block; see :class:`FitOptions`."""
+    before = torch.get_num_threads()
+    wanted = threads if threads is not None else 1 if n_nodes < _SMALL else before
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _whole(name: str) -> int | None:
+    return int(name) if name.isascii() and name.removeprefix("-").isdigit() else None
+
+
+def _compared(name: str, data: NodeData, split: Split, seed: int, watch: Watch | None) -> Score:
+    """Run one baseline; a package it lacks is noted, not fatal."""
+    method = get_baseline(name)
+    if watch is not None:
+        watch(Progress(method.title, 0, 0))
+    problem = Problem(
+        data.features, data.graph, data.labels, split.train, split.val, data.n_classes
+    )
+    try:
+        predicted = method.fit_predict(problem, seed)
+    except MissingDependencyError as error:
+        return Score(method.title, None, 0.0, str(error))
+    right = accuracy(predicted.classes, data.labels, split.test)
+    return Score(method.title, right, predicted.seconds)

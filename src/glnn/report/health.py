@@ -1,0 +1,65 @@
+"""The state of an installation, line by line."""
+
+import os
+import platform
+from collections.abc import Iterator
+
+from glnn.report.versions import EXTRAS, version_of, versions
+
+Row = tuple[str, str, str]
+"""``ok``, ``note`` or ``bad``; what it is about; in words."""
+
+
+def health_rows() -> Iterator[Row]:
+    """Yield what a user may want to know before asking for help."""
+    found = versions()
+    yield "ok", "glnn", f"{found['glnn']} on Python {found['python']}, {platform.platform()}"
+    for package in ("numpy", "scipy", "torch", "scikit-learn"):
+        yield "ok", package, found[package]
+    yield from _extras()
+    yield from _devices()
+    yield from _data()
+    yield _solved()
+
+
+def _extras() -> Iterator[Row]:
+    for package, extra in EXTRAS.items():
+        installed = version_of(package)
+        missing = f"not installed; pip install 'glnn[{extra}]' brings it"
+        yield "note" if installed is None else "ok", package, installed or missing
+
+
+def _devices() -> Iterator[Row]:
+    import torch
+
+    yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    if not torch.cuda.is_available():
+        yield "note", "cuda", "none; everything runs on the cpu"
+    for number in range(torch.cuda.device_count()):
+        yield "ok", f"cuda:{number}", torch.cuda.get_device_name(number)
+
+
+def _data() -> Iterator[Row]:
+    from glnn.data.embedded import EMBEDDED
+    from glnn.data.registry import DATASETS, data_folders
+
+    yield "ok", "built in", ", ".join(EMBEDDED)
+    for folder in data_folders():
+        here = [name for name in DATASETS if (folder / f"{name}.npz").is_file()]
+        state = "ok" if here else "note"
+        yield (
+            state,
+            "data folder",
+            f"{folder}: {', '.join(here) or 'nothing; glnn data fetch NAME'}",
+        )
+
+
+def _solved() -> Row:
+    """Solve a tiny graph problem from end to end."""
+    import numpy as np
+
+    from glnn.solver import learn_graph
+
+    learned = learn_graph(np.array([[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]]), n_neighbors=1)
+    proven = learned.certificate.converged
+    return "ok" if proven else "bad", "solver", str(learned.certificate)

@@ -1,0 +1,126 @@
+r"""Places for the nodes of a graph in the plane: a spectral start, then forces.
+
+With :math:`p_{ij}` the graph scaled so that each node has the same say and all entries sum to
+one, and :math:`q_{ij} = (1 + |y_i - y_j|^2)^{-1}`, the places follow the gradient
+
+.. math:: \sum_j \Big(p_{ij} - \frac{q_{ij}}{Z}\Big)\, q_{ij}\, (y_i - y_j), \quad
+          Z = \sum_{k \ne l} q_{kl},
+
+of van der Maaten's t-SNE with the graph in the place of its neighbourhoods. The repulsion and
+:math:`Z` are estimated from random others, so that a step is linear in nodes and edges.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Float
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from glnn.graph.prior import normalized
+
+_N_STEPS = 350
+_N_EARLY = 120  # steps with stronger attraction, in which groups find together
+_N_OTHERS = 16  # random others that repel each node in one step
+_GRAVITY = 2e-3  # keeps small separate parts from drifting away
+
+
+def plane_layout(
+    adjacency: sp.csr_matrix, groups: np.ndarray | None = None, seed: int = 0
+) -> Float[np.ndarray, "n 2"]:
+    """Return a place for each node in about the unit disc; same input, same places.
+
+    Parameters
+    ----------
+    adjacency
+        Symmetric, non-negative, with or without loops.
+    groups
+        Numbers by which nodes without an edge are sorted on the ring around the others.
+    seed
+        Of the jitter and of the sampled repulsion.
+    """
+    rng = np.random.default_rng(seed)
+    graph = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
+    graph.setdiag(0)
+    graph.eliminate_zeros()
+    linked = np.flatnonzero(np.diff(graph.indptr))
+    places = np.zeros((graph.shape[0], 2))
+    if linked.size:
+        inner = graph[linked][:, linked]
+        found = _spread(_affinities(inner), spectral_places(inner, rng), rng)
+        places[linked] = found / np.quantile(np.linalg.norm(found, axis=1), 0.99).clip(1e-12)
+    alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
+    order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
+    angle = 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
+    places[order] = 1.15 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return places
+
+
+def spectral_places(
+    graph: sp.csr_matrix, rng: np.random.Generator, n_directions: int = 16
+) -> Float[np.ndarray, "n 2"]:
+    """Return the two main directions of the leading eigenvectors of the normalised graph.
+
+    Nodes start jittered, so that equal nodes can part. Where no eigenvectors are found, or the
+    graph is too small for them, the jitter alone is the start.
+    """
+    n_nodes = graph.shape[0]
+    jitter = rng.standard_normal((n_nodes, 2))
+    n_wanted = min(n_directions, n_nodes - 2)
+    if n_wanted < 2:
+        return jitter
+    try:
+        _, vectors = eigsh(normalized(graph), k=n_wanted, which="LA", v0=np.ones(n_nodes))
+    except ArpackError:
+        return jitter
+    centred = vectors - vectors.mean(0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    left *= np.where(left[np.abs(left).argmax(0), np.arange(left.shape[1])] < 0, -1, 1)
+    places = left[:, :2] * sizes[:2]
+    return np.asarray(places / max(float(places.std()), 1e-12) + 0.3 * jitter)
+
+
+def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:
+    """Scale a graph so that each node counts the same and all entries sum to one."""
+    share = sp.diags(1 / np.asarray(graph.sum(1)).ravel()) @ graph
+    both = sp.csr_matrix(share + share.T)
+    return both / both.sum()
+
+
+def _spread(
+    affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"], rng: np.random.Generator
+) -> Float[np.ndarray, "n 2"]:
+    """Follow the gradient with momentum."""
+    n_nodes = len(places)
+    rows = np.repeat(np.arange(n_nodes), np.diff(affinities.indptr))
+    rate, speed = max(n_nodes / 12, 20.0), np.zeros_like(places)
+    for step in range(_N_STEPS):
+        early = step < _N_EARLY
+        pull = _attraction(affinities, rows, places) * (8.0 if early else 1.0)
+        gradient = pull - _repulsion(places, rng) + _GRAVITY * places / n_nodes
+        speed = (0.5 if early else 0.8) * speed - rate * gradient
+        length = np.linalg.norm(speed, axis=1, keepdims=True)
+        places = places + speed * np.minimum(1.0, 5.0 / np.maximum(length, 1e-12))
+        places = places - places.mean(0)
+    return places
+
+
+def _attraction(
+    affinities: sp.csr_matrix, rows: np.ndarray, places: Float[np.ndarray, "n 2"]
+) -> Float[np.ndarray, "n 2"]:
+    r"""Return :math:`\sum_j p_{ij} q_{ij} (y_i - y_j)`."""
+    apart = places[affinities.indices] - places[rows]
+    near = affinities.data / (1 + np.square(apart).sum(1))
+    pull = sp.csr_matrix((near, affinities.indices, affinities.indptr), shape=affinities.shape)
+    return np.asarray(np.asarray(pull.sum(1)).reshape(-1, 1) * places - pull @ places)
+
+
+def _repulsion(
+    places: Float[np.ndarray, "n 2"], rng: np.random.Generator
+) -> Float[np.ndarray, "n 2"]:
+    r"""Return an estimate of :math:`\sum_j q_{ij}^2 (y_i - y_j) / Z` from random others."""
+    force, near = np.zeros_like(places), 0.0
+    for _ in range(_N_OTHERS):
+        apart = places - places[rng.permutation(len(places))]
+        kernel = 1 / (1 + np.square(apart).sum(1, keepdims=True))
+        force += kernel**2 * apart
+        near += float(kernel.sum())
+    return force / max(near, 1e-12)

@@ -1,0 +1,96 @@
+"""What a fit and its comparisons gave: one frozen record that every report reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.data import NodeData, Split
+from glnn.engine.history import History
+from glnn.report.facts import GraphFacts
+from glnn.solver import Certificate
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method's accuracy on the test nodes, on the same labels as the others."""
+
+    method: str
+    accuracy: float | None
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FitResults:
+    """A finished fit.
+
+    Parameters
+    ----------
+    data, split
+        The data, and which labels were used.
+    classes
+        Class numbers of ``data`` in the order of the columns of ``probabilities``.
+    probabilities
+        Class probabilities of every node.
+    adjacency
+        The learned graph.
+    certificate
+        What is proven about it, if anything.
+    facts
+        The graph in numbers.
+    scores
+        GLNN first, then the methods it was compared with.
+    history
+        Every epoch's numbers.
+    settings
+        All settings of the fit, as plain values.
+    seed, device
+        Where randomness came from, and where it was computed.
+    seconds
+        How long each part took.
+    notes
+        What a user should know about the data.
+    """
+
+    data: NodeData
+    split: Split
+    classes: np.ndarray
+    probabilities: np.ndarray
+    adjacency: sp.csr_matrix
+    certificate: Certificate | None
+    facts: GraphFacts
+    scores: tuple[Score, ...]
+    history: History
+    settings: Mapping[str, Any]
+    seed: int = 0
+    device: str = "cpu"
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """The predicted class number of every node."""
+        return np.asarray(self.classes[self.probabilities.argmax(1)])
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes, in the order of the columns of ``probabilities``."""
+        return [self.data.class_names[number] for number in self.classes]
+
+    def accuracy(self, part: str) -> float | None:
+        """Return the accuracy on ``train``, ``val`` or ``test``; nothing if it is empty."""
+        return accuracy(self.predictions, self.data.labels, getattr(self.split, part))
+
+
+def accuracy(predictions: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> float | None:
+    """Return the share of nodes that are predicted right, or nothing without nodes.
+
+    Examples
+    --------
+    >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([1, 2]))
+    0.5
+    """
+    return float((predictions[nodes] == labels[nodes]).mean()) if nodes.size else None

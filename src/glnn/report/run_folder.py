@@ -1,0 +1,168 @@
+"""The folder a run leaves: every file whole or not at all, nothing pickled."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from glnn.data import write_graph, write_predictions
+from glnn.data.files import atomic_write, shown_path
+from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError, MissingDependencyError
+from glnn.report.html import html_report
+from glnn.report.results import FitResults
+from glnn.report.sources import OpenedSource
+from glnn.report.versions import versions
+
+OWN_FILES = (
+    "model.safetensors",
+    "model.json",
+    "graph.npz",
+    "predictions.csv",
+    "history.jsonl",
+    "metrics.json",
+    "split.json",
+    "data.json",
+    "graph.png",
+    "report.html",
+)
+
+
+def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
+    """Create the folder, or refuse one that holds something; nothing is deleted yet.
+
+    Parameters
+    ----------
+    folder
+        Where the run will lie.
+    overwrite
+        Accept a folder with files; those a run writes will be replaced, others are left alone.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out must be a folder, got the file {shown_path(folder)}.")
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        raise InputError(
+            f"{shown_path(folder)} must be empty or new, got a folder with files. "
+            "Name another with --out, or replace the run with --overwrite."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{shown_path(folder)} must be writable, got: {error.strerror}.") from None
+    return folder
+
+
+def write_run(
+    folder: Path, opened: OpenedSource, results: FitResults, model: GLNNClassifier
+) -> tuple[str, ...]:
+    """Write all files of a run; return what could not be written, in words."""
+    for name in OWN_FILES:  # an old run must not be taken for a part of the new one
+        (folder / name).unlink(missing_ok=True)
+    data = results.data
+    model.save(folder)
+    write_graph(results.adjacency, folder / "graph.npz", data.ids)
+    names = results.class_names
+    chosen = [names[k] for k in results.probabilities.argmax(1)]
+    write_predictions(folder / "predictions.csv", data.ids, chosen, results.probabilities, names)
+    results.split.save(folder / "split.json")
+    _write_text(folder / "history.jsonl", results.history.to_jsonl())
+    _write_json(folder / "data.json", data_page(opened))
+    _write_json(folder / "metrics.json", metrics(results))
+    try:
+        pictures = draw_pictures(results)
+    except MissingDependencyError as error:
+        _write_text(folder / "report.html", html_report(results, {}))
+        return (f"no picture: {error}",)
+    with atomic_write(folder / "graph.png", "wb") as file:
+        file.write(next(iter(pictures.values())))
+    _write_text(folder / "report.html", html_report(results, pictures))
+    return ()
+
+
+def draw_pictures(results: FitResults) -> dict[str, bytes]:
+    """Return the pictures of a run as PNG files by caption, the graph first."""
+    from glnn.report import plots  # matplotlib is imported only when something is drawn
+
+    ringed = "Nodes by predicted class; rings mark labels that trained, crosses mark test errors."
+    figures = {
+        ringed: plots.graph_figure,
+        "Training, stage after stage.": plots.curves_figure,
+        "How many neighbours nodes have, and how heavy edges are.": plots.degrees_figure,
+    }
+    return {caption: plots.image_bytes(draw(results)) for caption, draw in figures.items()}
+
+
+def metrics(results: FitResults) -> dict[str, Any]:
+    """Return everything measured, ready for JSON."""
+    split, data = results.split, results.data
+    parts = {"train": split.train, "validation": split.val, "test": split.test}
+    return {
+        "format": "glnn metrics",
+        "version": 1,
+        "data": {
+            "name": data.name,
+            "n_nodes": data.n_nodes,
+            "n_features": data.n_features,
+            "n_given_edges": data.n_edges,
+            "classes": list(data.class_names),
+            "provenance": dict(data.provenance),
+            "notes": list(results.notes),
+        },
+        "labels": {"split": split.name, "seed": split.seed}
+        | {f"n_{part}": int(nodes.size) for part, nodes in parts.items()},
+        "accuracy": {
+            "train": results.accuracy("train"),
+            "validation": results.accuracy("val"),
+            "test": results.accuracy("test"),
+        },
+        "scores": [dict(vars(score)) for score in results.scores],
+        "graph": results.facts.to_dict(),
+        "certificate": None if results.certificate is None else results.certificate.to_dict(),
+        "settings": dict(results.settings),
+        "seed": results.seed,
+        "device": results.device,
+        "seconds": dict(results.seconds),
+        "versions": versions(),
+    }
+
+
+def data_page(opened: OpenedSource) -> dict[str, Any]:
+    """Return how the features were read, so that new rows can be read the same way."""
+    source, names = opened.source, opened.data.feature_names
+    return {
+        "format": "glnn data",
+        "version": 1,
+        "name": opened.data.name,
+        "feature_names": None if names is None else list(names),
+        "encoded_columns": list(opened.encoded_columns),
+        "encode": source.encode,
+        "id_column": source.id_column,
+        "label_column": source.label_column,
+    }
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Take back a folder that a failed run left with nothing in it."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _write_json(path: Path, page: Mapping[str, Any]) -> None:
+    _write_text(path, json.dumps(_finite(page), indent=2, allow_nan=False) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def _finite(value: Any) -> Any:
+    """Return the same with null for numbers that JSON cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value

@@ -1,0 +1,147 @@
+"""From what a user names to data with labels: a data set, a table with its files, any format."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from glnn._validation import check_integer
+from glnn.data import DATASETS, NodeData, Split, make_split, read_tables
+from glnn.data.embedded import EMBEDDED
+from glnn.data.files import shown
+from glnn.data.rows import TABLE_SUFFIXES
+from glnn.data.splits import PAPER_COUNTS, class_sizes
+from glnn.data.summary import open_named
+from glnn.data.table_out import edges_beside
+from glnn.exceptions import InputError
+
+DEFAULT_PER_CLASS = 20
+_TABLE_FILES = ("labels", "graph", "id_column", "label_column")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data come from: a name or path, and how to read a table.
+
+    Parameters
+    ----------
+    name
+        A data set's name, or the path of a file or folder.
+    labels, graph
+        Further tables: labels by id, edges by ids.
+    id_column, label_column
+        Names of the columns; ``None`` takes ``id`` and ``label``.
+    on_unknown, encode
+        See :func:`glnn.data.read_tables`.
+    """
+
+    name: str
+    labels: Path | None = None
+    graph: Path | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    on_unknown: str = "error"
+    encode: str = "error"
+
+    def open(self) -> "OpenedSource":
+        """Read the data; say what was left out or encoded."""
+        path = Path(self.name)
+        is_name = self.name in DATASETS
+        if is_name or path.suffix.lower() not in TABLE_SUFFIXES or not path.exists():
+            self._refuse_table_options()
+            choices = {"on_unknown": self.on_unknown, "encode": self.encode}
+            data = open_named(self.name, **choices)
+            return OpenedSource(self, data, (), ())
+        return self._open_table(path)
+
+    def _open_table(self, path: Path) -> "OpenedSource":
+        beside = edges_beside(path)
+        graph = self.graph or (beside if beside.is_file() else None)
+        data, report = read_tables(
+            path,
+            self.labels,
+            graph,
+            self.id_column,
+            self.label_column,
+            self.on_unknown,
+            self.encode,
+        )
+        found = () if graph == self.graph else (f"graph: taken from {beside.name}",)
+        return OpenedSource(self, data, found + report.lines(), report.encoded_columns)
+
+    def _refuse_table_options(self) -> None:
+        given = [field for field in _TABLE_FILES if getattr(self, field) is not None]
+        if given and (self.name in DATASETS or Path(self.name).exists()):
+            option = "--" + given[0].removesuffix("_column")
+            raise InputError(
+                f"{option} must come with a table ({', '.join(TABLE_SUFFIXES)}), got it with "
+                f"{shown(self.name)}."
+            )
+
+
+@dataclass(frozen=True)
+class OpenedSource:
+    """Data as they were read, with what a user should know about the reading."""
+
+    source: Source
+    data: NodeData
+    notes: tuple[str, ...]
+    encoded_columns: tuple[str, ...]
+
+    def without_graph(self) -> "OpenedSource":
+        """Return the same data with the given graph left out."""
+        return dataclasses.replace(self, data=self.data.replace(graph=None))
+
+
+def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Split:
+    """Return which labels train and which are kept for the test.
+
+    Parameters
+    ----------
+    data
+        The record.
+    labels_per_class
+        Draw so many training labels of each class; all other known labels test. ``None``: the
+        published split where there is one, the paper's for the terror sets, 20 a class for the
+        data sets that come with glnn. Elsewhere every known label trains, and none tests.
+    seed
+        Number of the draw.
+    """
+    _check_labels(data)
+    if labels_per_class is not None:
+        return _per_class(data, labels_per_class, seed)
+    if {"train", "test"}.issubset(data.splits):
+        return make_split(data, "public", seed)
+    if data.name in PAPER_COUNTS:
+        return make_split(data, "paper", seed)
+    if data.name in EMBEDDED:
+        return _per_class(data, DEFAULT_PER_CLASS, seed)
+    none = np.empty(0, dtype=np.int64)
+    train = data.splits.get("train", np.setdiff1d(data.labelled, data.splits.get("val", none)))
+    parts = {"train": train, "val": data.splits.get("val", none)}
+    return Split(**parts, test=none, name="all known labels", seed=seed, dataset=data.name)
+
+
+def _per_class(data: NodeData, labels_per_class: int, seed: int) -> Split:
+    count = check_integer("--labels-per-class", labels_per_class, low=1)
+    sizes = class_sizes(data)
+    n_rest = int(sizes.sum() - count * (sizes > 0).sum())
+    kept = {"n_val": 0, "n_test": max(0, n_rest)}
+    return make_split(data, "per_class", seed, n_per_class=count, **kept)
+
+
+def _check_labels(data: NodeData) -> None:
+    """Refuse data without two classes, and a class whose name means unlabelled elsewhere."""
+    n_known = int((class_sizes(data) > 0).sum())
+    if n_known < 2:
+        got = "no label at all" if n_known == 0 else "one class only"
+        raise InputError(
+            f"{shown(data.name)} must have labels of at least two classes, got {got}. "
+            "Name the column with --label, or the file with --labels."
+        )
+    if "-1" in data.class_names:
+        raise InputError(
+            "a class must not be named '-1', which marks rows without a label. "
+            "Leave those cells empty, or rename the class."
+        )

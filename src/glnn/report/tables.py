@@ -1,0 +1,59 @@
+"""Results as tables: for the screen, and as Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from glnn.report.results import FitResults, Score
+from glnn.report.words import fact_rows, percent
+
+
+def score_rows(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
+    """Return method, test accuracy and seconds of each score, or why there is none."""
+    return [
+        (score.method, score.note or percent(score.accuracy), f"{score.seconds:.1f}")
+        for score in scores
+    ]
+
+
+def score_table(results: FitResults) -> Table:
+    """Return the accuracies side by side, the best in bold."""
+    table = Table("method", title="Accuracy on the test nodes, same labels", title_justify="left")
+    table.add_column("accuracy", justify="right")
+    table.add_column("seconds", justify="right")
+    known = [score.accuracy for score in results.scores if score.accuracy is not None]
+    for score, row in zip(results.scores, score_rows(results.scores)):
+        best = bool(known) and score.accuracy == max(known)
+        table.add_row(*row, style="bold" if best else None)
+    return table
+
+
+def fact_table(results: FitResults) -> Table:
+    """Return the learned graph in numbers."""
+    table = Table("fact", "value", title="The learned graph", title_justify="left")
+    for row in fact_rows(results.facts, results.certificate):
+        table.add_row(*row)
+    return table
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""Return a Markdown table; bars in cells are escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [["1", "x|y"]]))
+    | a | b |
+    |---|---|
+    | 1 | x\|y |
+    """
+    lines = [list(header), *(list(row) for row in rows)]
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines]
+    printed = [f"| {' | '.join(line)} |" for line in cells]
+    return "\n".join([printed[0], "|" + "---|" * len(header), *printed[1:]])
+
+
+def markdown_summary(results: FitResults) -> str:
+    """Return accuracies and graph facts as Markdown."""
+    scores = markdown_table(["method", "accuracy", "seconds"], score_rows(results.scores))
+    facts = fact_rows(results.facts, results.certificate)
+    return f"{scores}\n\n{markdown_table(['the learned graph', ''], facts)}\n"

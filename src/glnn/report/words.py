@@ -1,0 +1,80 @@
+"""Results in plain words, shared by the screen, the Markdown and the HTML page."""
+
+from glnn.report.facts import GraphFacts
+from glnn.report.results import FitResults
+from glnn.solver import Certificate
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage with one decimal, or a dash.
+
+    Examples
+    --------
+    >>> percent(0.98765), percent(None)
+    ('98.8 %', '-')
+    """
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> count(1, "edge"), count(1200, "edge")
+    ('1 edge', '1,200 edges')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[str, str]]:
+    """Return what to show of a learned graph, as pairs of a word and its value."""
+    rows = [
+        ("edges", f"{facts.n_edges:,}"),
+        ("mean degree", f"{facts.mean_degree:.2f}"),
+        ("nodes without an edge", f"{facts.n_isolated:,}"),
+        ("connected parts", f"{facts.n_components:,}"),
+        ("edges that join equal labels", percent(facts.equal_labels)),
+        ("edges that join equal predictions", percent(facts.equal_predictions)),
+    ]
+    if facts.n_given is not None:
+        rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
+        rows.append(("edges added", f"{facts.n_added:,}"))
+    rows.append(("certificate", "none" if certificate is None else str(certificate)))
+    return rows
+
+
+def certificate_sentences(certificate: Certificate | None) -> list[str]:
+    """Return what is proven about the graph, for someone who knows no duality."""
+    if certificate is None:
+        return ["This preset moves the graph by gradient steps; nothing is proven about it."]
+    scope = (
+        "Every pair of nodes was checked"
+        if certificate.support == "all"
+        else f"{count(certificate.n_pairs_checked, 'candidate pair')} "
+        f"({percent(certificate.pairs_checked)} of all pairs) may become edges, and each of them "
+        "was checked"
+    )
+    verdict = (
+        "The graph is the best one for its objective"
+        if certificate.converged
+        else "The graph is NOT yet the best one for its objective"
+    )
+    return [
+        f"{verdict}: no weight is further than {certificate.max_violation:.1e} from what the "
+        "optimality conditions demand.",
+        f"{scope}.",
+        f"No other graph on these pairs can lower the objective by more than "
+        f"{max(certificate.gap, 0.0):.1e} (its value is {certificate.objective:.6g}).",
+        *certificate.notes,
+    ]
+
+
+def label_sentence(results: FitResults) -> str:
+    """Return how many labels were used for what."""
+    split = results.split
+    parts = [f"{count(split.train.size, 'label')} for training"]
+    if split.val.size:
+        parts.append(f"{split.val.size:,} to choose the epoch")
+    parts.append(f"{split.test.size:,} for the test" if split.test.size else "none left to test")
+    return f"{results.data.name}: {', '.join(parts)} (split '{split.name}', seed {split.seed})"
