@@ -62,7 +62,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     consistency_weight, smoothness_weight, gate
         Weights of the losses on predictions (agreement of views, and the graph Laplacian
         regulariser on the predictions), and how far above chance a prediction must be to take
-        part. ``None``: the preset chooses between two gates.
+        part. ``None``: the preset chooses between a bold and a cautious gate and depth.
     learning_rate, weight_decay, n_epochs
         The optimiser.
 
@@ -77,7 +77,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     certificate_
         What is proven about the learned graph; ``None`` for the preset ``literal``.
     choices_
-        What the fit chose by itself: the signal and the gate.
+        What the fit chose by itself: signal, gate, steps and number of rounds.
     history_
         Every epoch's named numbers.
     n_iter_
@@ -287,8 +287,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> FitSettings:
         params = self.get_params(deep=False)
         changes = {k: v for k, v in params.items() if k not in _NOT_SETTINGS and v is not None}
-        if "gate" in changes:
-            changes["cautious_gate"] = None  # the caller has chosen
         return resolve_settings(self.preset, self.head, changes)
 
     def _plain_params(self) -> dict[str, Any]:

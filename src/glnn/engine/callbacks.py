@@ -19,14 +19,14 @@ class Callback:
     """Base of all callbacks: does nothing at every event."""
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """A graph step or a classifier step begins; ``n_epochs`` is 0 for a graph step."""
+        """Take note that a step begins; ``n_epochs`` is 0 for a graph step."""
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """An epoch ended; return ``True`` to ask the loop to stop after it."""
+        """Take note of an epoch; return ``True`` to ask the loop to stop after it."""
         return False
 
     def on_stage_end(self, stage: str) -> None:
-        """A step ended."""
+        """Take note that a step ended."""
 
 
 class EarlyStopping(Callback):
@@ -69,4 +69,4 @@ class ProgressLog(Callback):
 
 def stop_requested(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
     """Tell every callback of the epoch; return whether any of them asks to stop."""
-    return any([callback.on_epoch_end(stage, record) for callback in callbacks])
+    return any([c.on_epoch_end(stage, record) for c in callbacks])  # noqa: C419 - tell them all

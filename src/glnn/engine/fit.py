@@ -1,5 +1,6 @@
 """One fit from features and labels to a graph and a trained network."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,8 +26,8 @@ from glnn.solver.new_nodes import RowProblem
 class FitResult:
     """What a fit leaves: the graph with its proof, the network, and how it came about.
 
-    ``rows`` is the one-row problem of new nodes, ``None`` for the preset ``literal``.
-    ``choices`` are the settings that the fit chose by itself.
+    ``settings.head`` is the head that was taken. ``rows`` is the one-row problem of new nodes,
+    ``None`` for the preset ``literal``. ``choices`` is what the fit chose by itself.
     """
 
     settings: FitSettings
@@ -57,7 +58,7 @@ def fit_problem(
     rounds.run()
     assert rounds.learned is not None and rounds.trained is not None
     return FitResult(
-        settings,
+        dataclasses.replace(settings, head=rounds.head),
         scaling,
         rounds.adjacency,
         rounds.learned.prior,
@@ -66,7 +67,12 @@ def fit_problem(
         rounds.trained.task,
         rounds.trained.probabilities,
         rounds.history,
-        {"signal": rounds.graph.signal, "gate": rounds.head.gate},
+        {
+            "signal": rounds.graph.signal,
+            "gate": rounds.head.gate,
+            "n_steps": rounds.head.n_steps,
+            "n_rounds": rounds.n_rounds,
+        },
     )
 
 

@@ -60,7 +60,7 @@ def _unlabelled(labels: np.ndarray) -> np.ndarray:
                 "y must hold classes, got continuous values: Unknown label type: continuous. "
                 "Bin them first."
             )
-        return np.isnan(labels) | (labels == UNLABELLED)
+        return np.asarray(np.isnan(labels) | (labels == UNLABELLED))
     if labels.dtype.kind in "iu":
         return np.asarray(labels == UNLABELLED)
     if labels.dtype.kind == "b":

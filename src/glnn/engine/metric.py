@@ -40,4 +40,5 @@ def _variance_weights(features: np.ndarray, probabilities: np.ndarray) -> np.nda
     centre = features.mean(0)
     between = (size[:, None] * (means - centre) ** 2).sum(0)
     total = ((features - centre) ** 2).sum(0)
-    return np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    share: np.ndarray = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    return share

@@ -157,8 +157,14 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
 
 def _settings(page: dict[str, Any]) -> FitSettings:
     parts = {name: _graph_settings(page[name]) for name in ("graph", "no_graph")}
-    head = HeadSettings(**page["head"])
-    return FitSettings(preset=page["preset"], head=head, scaling=page["scaling"], **parts)
+    cautious = page["cautious"] and HeadSettings(**page["cautious"])
+    return FitSettings(
+        preset=page["preset"],
+        head=HeadSettings(**page["head"]),
+        cautious=cautious,
+        scaling=page["scaling"],
+        **parts,
+    )
 
 
 def _graph_settings(page: dict[str, Any]) -> GraphSettings:

@@ -18,11 +18,12 @@ _PROPAGATION = HeadSettings(
     n_views=2,
     consistency_weight=1.0,
     smoothness_weight=1.0,
-    cautious_gate=0.5,
     learning_rate=0.02,
     n_epochs=300,
 )
-_SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, cautious_gate=0.5, n_epochs=400)
+_SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
+_CAUTION: dict[str, Any] = {"gate": 0.5, "n_steps": 8}
+"""With few labels, predictions are believed later, and labels must reach further."""
 
 _DEFAULT = FitSettings(
     preset="default",
@@ -35,6 +36,7 @@ _DEFAULT = FitSettings(
         n_rounds=3,
     ),
     head=_PROPAGATION,
+    cautious=dataclasses.replace(_PROPAGATION, **_CAUTION),
 )
 _PAPER = FitSettings(
     preset="paper",
@@ -66,7 +68,7 @@ def resolve_settings(
     """
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
     if head is not None and head != settings.head.head:
-        settings = dataclasses.replace(settings, head=_other_head(settings, head))
+        settings = _with_head(settings, head)
     known = [*field_names(GraphSettings), *field_names(HeadSettings), "scaling"]
     # weights first: a wanted number of neighbours that is given beside them has the last word
     for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
@@ -76,10 +78,12 @@ def resolve_settings(
     return settings
 
 
-def _other_head(settings: FitSettings, head: str) -> HeadSettings:
-    check_choice("head", head, HEADS)
-    if settings.preset == "default":
-        return _SMALL if head == "gcn" else _PROPAGATION
+def _with_head(settings: FitSettings, name: str) -> FitSettings:
+    check_choice("head", name, HEADS)
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
-    return dataclasses.replace(settings.head, head=head)
+    if settings.preset == "default":
+        head = _SMALL if name == "gcn" else _PROPAGATION
+        cautious = dataclasses.replace(head, **_CAUTION)
+        return dataclasses.replace(settings, head=head, cautious=cautious)
+    return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

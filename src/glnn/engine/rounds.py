@@ -26,7 +26,7 @@ from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.new_nodes import RowProblem
 
 FEW_LABELS = 10
-"""Below so many labels a class, and without validation nodes, the cautious gate is taken."""
+"""Below so many labels a class, a fit without validation nodes is cautious."""
 
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
@@ -45,7 +45,7 @@ class FitProblem:
     graph
         Checked symmetric adjacency matrix, or ``None``.
     validation
-        Labelled nodes that choose epoch, gate and signal, or ``None``.
+        Labelled nodes that choose epoch, head and signal, or ``None``.
     """
 
     features: Any
@@ -86,7 +86,8 @@ class Rounds:
         self.has_words = scaling.kind in ("rows", "none")
         self.signal = problem.features if self.has_words else scaled
         self.graph = settings.graph_settings(problem.graph is not None)
-        self.head = settings.head
+        self.head, self.cautious = settings.head, settings.cautious
+        self.n_rounds = self.graph.n_rounds
         self.history = History()
         self.learned: LearnedGraph | None = None
         self.rows: RowProblem | None = None
@@ -96,15 +97,15 @@ class Rounds:
     def run(self) -> None:
         """Take all rounds; choices are made in the first and kept."""
         self.first_round()
-        for number in range(2, self.graph.n_rounds + 1):
+        for number in range(2, self.n_rounds + 1):
             self.adjacency = self.graph_step(number)
             self.trained = self.classifier_step(number, self.head)
 
     def first_round(self) -> None:
-        """Choose the signal and the gate while features are all that is known."""
+        """Choose the signal and the head while features are all that is known."""
         graph, validation = self.graph, self.problem.validation
         if validation is None:
-            self._gate_by_labels()
+            self._follow_labels()
         self.adjacency = self.graph_step(1)
         self.trained = self.classifier_step(1, self.head)
         if validation is None:
@@ -113,7 +114,7 @@ class Rounds:
             for signal in graph.signals:
                 if signal != graph.signal:
                     self._try_signal(signal)
-        self._try_cautious_gate()
+        self._try_caution()
 
     def _try_signal(self, signal: str) -> None:
         before = (self.graph, self.learned, self.rows, self.adjacency, self.trained)
@@ -126,20 +127,23 @@ class Rounds:
         else:
             self.graph, self.learned, self.rows, self.adjacency, self.trained = before
 
-    def _gate_by_labels(self) -> None:
-        """Without validation nodes: few labels ask for the cautious gate."""
-        labels, cautious = self.problem.labels, self.head.cautious_gate
-        if cautious is not None and len(labels.nodes) < FEW_LABELS * labels.n_classes:
-            self.head = dataclasses.replace(self.head, gate=cautious)
+    def _follow_labels(self) -> None:
+        """Without validation nodes the number of labels decides.
 
-    def _try_cautious_gate(self) -> None:
-        head = self.head
-        if head.cautious_gate is None or not head.trusts_predictions:
+        With few, nothing tells whether predictions are right: the cautious head is taken, and
+        where there is no given graph to hold them in place, they stay out of the graph problem.
+        """
+        labels = self.problem.labels
+        if self.cautious is not None and len(labels.nodes) < FEW_LABELS * labels.n_classes:
+            self.head = self.cautious
+            self.n_rounds = self.n_rounds if self.problem.graph is not None else 1
+
+    def _try_caution(self) -> None:
+        if self.cautious is None or self.cautious == self.head:
             return
-        cautious = dataclasses.replace(head, gate=head.cautious_gate)
-        tried = self.classifier_step(1, cautious)
+        tried = self.classifier_step(1, self.cautious)
         if _is_better(tried, self.trained):
-            self.head, self.trained = cautious, tried
+            self.head, self.trained = self.cautious, tried
 
     def graph_step(self, number: int) -> sp.csr_matrix:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -148,7 +152,7 @@ class Rounds:
         is: nothing is known yet that could correct it.
         """
         graph, given = self.graph, self.problem.graph
-        takes_prior = graph.first_graph == "prior" and graph.n_rounds > 1
+        takes_prior = graph.first_graph == "prior" and self.n_rounds > 1
         if given is not None and number == 1 and takes_prior:
             return prior_graph(given, graph.prior)
         with self._stage(f"graph {number}"):

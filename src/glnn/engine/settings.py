@@ -90,9 +90,6 @@ class HeadSettings:
         Graph Laplacian regulariser on the predictions, likewise.
     gate
         How far above chance a prediction must be to take part in these two losses.
-    cautious_gate
-        A second gate, for few labels: with validation nodes both are tried in the first round;
-        without, it is taken below ``FEW_LABELS`` labels a class. ``None``: no second gate.
     ramp_epochs
         Epochs over which these two losses grow to their weight.
     learning_rate, weight_decay, n_epochs
@@ -111,7 +108,6 @@ class HeadSettings:
     smoothness_weight: float = 0.0
     smoothness_temperature: float = 0.3
     gate: float = 1 / 6
-    cautious_gate: float | None = None
     ramp_epochs: int = 100
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -124,27 +120,36 @@ class HeadSettings:
         check_integer("n_steps", self.n_steps, low=0)
         for name in ("dropout", "drop_node", "teleport", "gate"):
             check_number(name, getattr(self, name), low=0, high=0.99)
-        if self.cautious_gate is not None:
-            check_number("cautious_gate", self.cautious_gate, low=0, high=0.99)
         for name in ("consistency_weight", "smoothness_weight", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
         for name in ("consistency_temperature", "smoothness_temperature", "learning_rate"):
             check_number(name, getattr(self, name), low=0, open_low=True)
 
-    @property
-    def trusts_predictions(self) -> bool:
-        """Whether any loss on predictions is on, so that a gate matters."""
-        return self.consistency_weight > 0 or self.smoothness_weight > 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """A whole fit: the graph step with and without a given graph, and the classifier step."""
+    """A whole fit.
+
+    Parameters
+    ----------
+    preset
+        Its name.
+    graph, no_graph
+        The graph step with a given graph and without.
+    head
+        The classifier step.
+    cautious
+        The classifier step for few labels. With validation nodes both are tried in the first
+        round and the better one is kept; without, few labels decide. ``None``: ``head`` alone.
+    scaling
+        How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
+    """
 
     preset: str
     graph: GraphSettings
     no_graph: GraphSettings
     head: HeadSettings
+    cautious: HeadSettings | None = None
     scaling: str = "auto"
 
     def __post_init__(self) -> None:
@@ -167,7 +172,9 @@ class FitSettings:
         if name == "scaling":
             return dataclasses.replace(self, scaling=value)
         if name in field_names(HeadSettings):
-            return dataclasses.replace(self, head=dataclasses.replace(self.head, **{name: value}))
+            head = dataclasses.replace(self.head, **{name: value})
+            cautious = self.cautious and dataclasses.replace(self.cautious, **{name: value})
+            return dataclasses.replace(self, head=head, cautious=cautious)
         changes = {name: value}
         if name == "weights":
             changes["n_neighbors"] = None
