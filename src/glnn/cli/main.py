@@ -31,12 +31,13 @@ app.add_typer(data.app, name="data")
 app.command()(doctor.doctor)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> bool:
     if wanted:
         from glnn import __version__
 
         typer.echo(f"glnn {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -55,9 +56,12 @@ def main(args: Sequence[str] | None = None) -> int:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _show_warning
         try:
-            code = app(list(sys.argv[1:] if args is None else args), standalone_mode=False)
+            given = sys.argv[1:] if args is None else list(args)
+            code = app(given, prog_name="glnn", standalone_mode=False)
         except Exception as error:
             return _explain(error)
+    if code == INTERRUPTED:
+        return _say("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else DONE
 
 

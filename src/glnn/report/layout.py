@@ -13,10 +13,10 @@ of van der Maaten's t-SNE with the graph in the place of its neighbourhoods. The
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from glnn.graph.prior import normalized
 
+_N_POWERS = 40
 _N_STEPS = 350
 _N_EARLY = 120  # steps with stronger attraction, in which groups find together
 _N_OTHERS = 16  # random others that repel each node in one step
@@ -46,7 +46,7 @@ def plane_layout(
     if linked.size:
         inner = graph[linked][:, linked]
         found = _spread(_affinities(inner), spectral_places(inner, rng), rng)
-        places[linked] = found / np.quantile(np.linalg.norm(found, axis=1), 0.99).clip(1e-12)
+        places[linked] = _in_disc(found)
     alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
     order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
     angle = 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
@@ -57,25 +57,32 @@ def plane_layout(
 def spectral_places(
     graph: sp.csr_matrix, rng: np.random.Generator, n_directions: int = 16
 ) -> Float[np.ndarray, "n 2"]:
-    """Return the two main directions of the leading eigenvectors of the normalised graph.
+    """Return the two main directions of the graph's diffusion, jittered so that equals can part.
 
-    Nodes start jittered, so that equal nodes can part. Where no eigenvectors are found, or the
-    graph is too small for them, the jitter alone is the start.
+    The leading eigenvectors come from a subspace iteration, which always ends and always gives
+    the same answer; they count by the eighth power of their eigenvalue.
     """
     n_nodes = graph.shape[0]
     jitter = rng.standard_normal((n_nodes, 2))
-    n_wanted = min(n_directions, n_nodes - 2)
-    if n_wanted < 2:
-        return jitter
-    try:
-        _, vectors = eigsh(normalized(graph), k=n_wanted, which="LA", v0=np.ones(n_nodes))
-    except ArpackError:
-        return jitter
-    centred = vectors - vectors.mean(0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    width = min(n_directions, n_nodes)
+    hat = normalized(graph)
+    basis = np.linalg.qr(rng.standard_normal((n_nodes, width)))[0]
+    for _ in range(_N_POWERS):
+        basis = np.linalg.qr(basis + hat @ basis)[0]
+    values, rotation = np.linalg.eigh(basis.T @ (hat @ basis))
+    diffused = (basis @ rotation) * np.maximum(values, 0.0) ** 8
+    left, sizes, _ = np.linalg.svd(diffused - diffused.mean(0), full_matrices=False)
     left *= np.where(left[np.abs(left).argmax(0), np.arange(left.shape[1])] < 0, -1, 1)
-    places = left[:, :2] * sizes[:2]
+    places = np.zeros((n_nodes, 2))
+    places[:, : min(2, width)] = (left * sizes)[:, :2]
     return np.asarray(places / max(float(places.std()), 1e-12) + 0.3 * jitter)
+
+
+def _in_disc(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
+    """Scale nearly all places into the unit disc, and pull stragglers in to its rim."""
+    radius = np.linalg.norm(places, axis=1, keepdims=True)
+    unit = max(float(np.quantile(radius, 0.99)), 1e-12)
+    return np.asarray(places / np.maximum(unit, radius / 1.05))
 
 
 def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:

@@ -47,6 +47,9 @@ def curves_figure(results: FitResults) -> Any:
     axes = figure.subplots(1, 2 if has_validation else 1, squeeze=False)[0]
     _draw_curves(axes[0], results, ("loss", "validation_loss"), "loss")
     axes[0].set_yscale("log")
+    plain_numbers = import_module("matplotlib.ticker").ScalarFormatter()
+    axes[0].yaxis.set_major_formatter(plain_numbers)
+    axes[0].yaxis.set_minor_formatter(plain_numbers)
     if has_validation:
         _draw_curves(axes[1], results, ("validation_accuracy",), "accuracy")
     return figure
@@ -59,10 +62,13 @@ def degrees_figure(results: FitResults) -> Any:
     i, j = edges_of(results.adjacency)
     degree = np.bincount(np.concatenate([i, j]), minlength=results.data.n_nodes)
     weights = np.asarray(results.adjacency[i, j]).ravel()
-    for axis, values, name in ((left, degree, "neighbours"), (right, weights, "edge weight")):
-        axis.hist(values, bins=min(30, max(1, np.unique(values).size)), color="#4477AA")
-        axis.set_xlabel(name, color=INK)
+    width = max(1, int(degree.max()) // 40)
+    steps = np.arange(0, degree.max() + width + 1, width) - 0.5
+    for axis, values, bins in ((left, degree, steps), (right, weights, 30)):
+        axis.hist(values, bins=bins, color="#4477AA", rwidth=0.9)
         _plain(axis)
+    left.set_xlabel("neighbours", color=INK)
+    right.set_xlabel("edge weight", color=INK)
     left.set_ylabel("nodes", color=INK)
     right.set_ylabel("edges", color=INK)
     return figure
@@ -178,17 +184,20 @@ def _draw_mixing(axis: Any, results: FitResults) -> None:
 
 
 def _draw_curves(axis: Any, results: FitResults, names: tuple[str, ...], what: str) -> None:
-    """Draw columns of the history, with a line where a stage begins."""
+    """Draw columns of the history, each stage on its own, with a line where it begins."""
+    history = results.history
+    starts = [k for k, epoch in enumerate(history.column("epoch")) if k == 0 or epoch == 0]
     for name, colour in zip(names, ("#4477AA", "#E8601C")):
-        values = [np.nan if v is None else float(v) for v in results.history.column(name)]
-        if not np.isnan(values).all():
-            axis.plot(values, color=colour, linewidth=1.2, label=name.replace("_", " "))
-    stages = [str(stage) for stage in results.history.column("stage")]
-    for epoch, stage in enumerate(stages):
-        if epoch == 0 or stage != stages[epoch - 1]:
-            axis.axvline(epoch, color=PALE, linewidth=0.8, zorder=0)
-            at = {"xy": (epoch, 1), "xycoords": ("data", "axes fraction")}
-            axis.annotate(f" {stage}", **at, fontsize=8, color=INK, va="bottom")
+        values = np.array([np.nan if v is None else float(v) for v in history.column(name)])
+        if np.isnan(values).all():
+            continue
+        for start, stop in zip(starts, [*starts[1:], len(values)]):
+            label = name.replace("_", " ") if start == 0 else None
+            axis.plot(range(start, stop), values[start:stop], color=colour, lw=1.2, label=label)
+    for start in starts:
+        axis.axvline(start, color=PALE, linewidth=0.8, zorder=0)
+        at = {"xy": (start, 1), "xycoords": ("data", "axes fraction")}
+        axis.annotate(f" {history[start]['stage']}", **at, fontsize=8, color=INK, va="bottom")
     axis.set_xlabel("epoch", color=INK)
     axis.set_ylabel(what, color=INK)
     axis.legend(frameon=False, fontsize=8)
@@ -198,6 +207,7 @@ def _draw_curves(axis: Any, results: FitResults, names: tuple[str, ...], what: s
 def _plain(axis: Any) -> None:
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
+    axis.tick_params(which="both", labelsize=8, labelcolor=INK)
 
 
 def _sample(n: int, most: int) -> np.ndarray:

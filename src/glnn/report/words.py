@@ -60,12 +60,13 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
         if certificate.converged
         else "The graph is NOT yet the best one for its objective"
     )
+    rounding = 1e-15 * max(1.0, abs(certificate.objective))
     return [
         f"{verdict}: no weight is further than {certificate.max_violation:.1e} from what the "
         "optimality conditions demand.",
         f"{scope}.",
         f"No other graph on these pairs can lower the objective by more than "
-        f"{max(certificate.gap, 0.0):.1e} (its value is {certificate.objective:.6g}).",
+        f"{max(certificate.gap, rounding):.1e} (its value is {certificate.objective:.6g}).",
         *certificate.notes,
     ]
 

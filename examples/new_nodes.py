@@ -1,0 +1,33 @@
+"""Classify nodes that arrive after training, and keep the model in a folder without pickle."""
+
+import argparse
+import tempfile
+
+import numpy as np
+
+from glnn import GLNNClassifier, load_dataset
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--epochs", type=int, help="fewer for a quick look")
+args = parser.parse_args()
+
+data = load_dataset("block_model")
+order = np.random.default_rng(0).permutation(data.n_nodes)
+old, new = np.sort(order[:240]), np.sort(order[240:])
+
+y = np.array(data.class_names)[data.labels[old]]  # labels of any sortable type
+y[30:] = ""  # only 30 of them are known
+inside = data.graph[old][:, old]
+clf = GLNNClassifier(random_state=0, n_epochs=args.epochs).fit(data.features[old], y, graph=inside)
+
+links = data.graph[new][:, old]  # edges from new nodes to old ones; may be left out
+truth = np.array(data.class_names)[data.labels[new]]
+for name, known in (("features alone", None), ("features and links", links)):
+    print(f"new nodes by {name}: {np.mean(clf.predict(data.features[new], known) == truth):.3f}")
+
+with tempfile.TemporaryDirectory() as folder:
+    clf.save(folder)  # safetensors and JSON
+    same = GLNNClassifier.load(folder).predict(data.features[new], links)
+print(
+    f"saved, loaded, same answers: {np.array_equal(same, clf.predict(data.features[new], links))}"
+)

@@ -1,0 +1,167 @@
+import json
+
+import pytest
+import scipy.sparse as sp
+
+from glnn import GLNNClassifier
+from glnn.data import Split
+from glnn.report.run_folder import OWN_FILES
+
+QUICK = ("--epochs", "5")
+
+
+def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", "wine", "--labels-per-class", 4, "--compare", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
+    for word in ("GLNN", "logistic regression", "label spreading", "kNN-GCN", "mean degree"):
+        assert word in outcome.out
+    for word in ("edges that join equal labels", "certificate", str(run / "report.html")):
+        assert word in outcome.out.replace("\n", "")
+
+
+def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):
+    run = tmp_path / "run"
+    assert glnn("fit", "wine", "--labels-per-class", 4, "--out", run, *QUICK, "--quiet").code == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    split = Split.load(run / "split.json")
+    graph = sp.load_npz(run / "graph.npz")
+    model = GLNNClassifier.load(run)
+    lines = (run / "predictions.csv").read_text().splitlines()
+    assert metrics["labels"]["n_train"] == split.train.size == 12
+    assert metrics["graph"]["n_edges"] == sp.triu(graph, k=1).nnz
+    assert (graph != model.graph_).nnz == 0
+    assert metrics["certificate"] == model.certificate_.to_dict()
+    assert metrics["settings"]["head"]["n_epochs"] == 5
+    assert metrics["seed"] == 0
+    assert len(lines) == 1 + 178
+    assert [line.split(",")[1] for line in lines[1:]] == [str(c) for c in model.transduction_]
+    assert len((run / "history.jsonl").read_text().splitlines()) == model.n_iter_
+
+
+def test_the_same_seed_gives_the_same_files(glnn, tmp_path):
+    for name in ("a", "b"):
+        glnn("fit", "blobs", "--labels-per-class", 3, "--out", tmp_path / name, *QUICK, "--quiet")
+    for name in ("predictions.csv", "graph.npz", "history.jsonl", "split.json", "graph.png"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_quiet_prints_nothing(glnn, tmp_path):
+    outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK, "--quiet")
+    assert outcome == (0, "", "")
+
+
+def test_by_default_runs_lie_under_their_name_preset_and_seed(glnn, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert glnn("fit", "blobs", "--seed", 3, "--preset", "paper", *QUICK).code == 0
+    assert (tmp_path / "runs" / "blobs-paper-3" / "model.json").is_file()
+
+
+def test_an_own_table_with_labels_and_graph(glnn, people):
+    run = people / "run"
+    args = ("--labels", people / "jobs.csv", "--graph", people / "friends.csv", "--label", "job")
+    outcome = glnn("fit", people / "people.csv", *args, "--id", "id", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert "none left to test" in outcome.out
+    lines = (run / "predictions.csv").read_text().splitlines()
+    assert lines[0].startswith("id,label,probability,")
+    assert lines[1].startswith("p0,")
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["data"]["classes"] == ["cook", "pilot"]
+    assert metrics["accuracy"]["test"] is None
+    assert metrics["graph"]["n_given"] == 40
+
+
+def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):
+    with (people / "friends.csv").open("a") as file:
+        file.writelines(f"p0,stranger{k}\n" for k in range(5))
+    fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
+    fit += ("--graph", people / "friends.csv", "--out", people / "run", *QUICK)
+    assert glnn(*fit).is_bad_input("5 unknown ids", "stranger0", "stranger2", "--on-unknown drop")
+    assert not (people / "run").exists()
+    outcome = glnn(*fit, "--on-unknown", "drop")
+    assert outcome.code == 0
+    assert "graph: left out 5 unknown ids" in outcome.out
+
+
+def test_a_given_graph_can_be_ignored(glnn, tmp_path):
+    run = tmp_path / "run"
+    assert glnn("fit", "block_model", "--no-graph", "--out", run, *QUICK).code == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["graph"]["n_given"] is None
+
+
+def test_an_old_run_is_replaced_only_when_asked(glnn, tmp_path):
+    (tmp_path / "note.txt").write_text("mine")
+    fit = ("fit", "blobs", "--out", tmp_path, *QUICK)
+    assert glnn(*fit).is_bad_input("--overwrite", str(tmp_path))
+    assert glnn(*fit, "--overwrite").code == 0
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_failed_fit_leaves_no_empty_folder(glnn, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("glnn.report.fit_run.run_fit", fail)
+    outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
+    assert outcome.code == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("digts",), ("digts", "Did you mean 'digits'?")),
+        (("nothing.csv",), ("nothing.csv",)),
+        (("digits", "--preset", "papr"), ("preset", "Did you mean 'paper'?")),
+        (("digits", "--head", "gnc"), ("head", "Did you mean 'gcn'?")),
+        (("digits", "--labels-per-class", "-2"), ("--labels-per-class", "-2")),
+        (("digits", "--labels-per-class", "9999"), ("n_per_class", "9999")),
+        (("digits", "--epochs", "0"), ("n_epochs", "0")),
+        (("digits", "--n-neighbors", "0"), ("n_neighbors", "0")),
+        (("digits", "--seed", "-1"), ("--seed", "-1")),
+        (("digits", "--threads", "0"), ("--threads", "0")),
+        (("digits", "--device", "tpu9"), ("device", "tpu9")),
+        (("digits", "--device", "cuda:99"), ("device", "cuda:99")),
+        (("digits", "--label", "x"), ("--label", "digits")),
+    ],
+)
+def test_bad_options_are_one_line(glnn, tmp_path, args, words):
+    assert glnn("fit", *args, "--out", tmp_path / "run").is_bad_input(*words)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,x,label\na,1,u\nb,nan,v\n", ("'x'", "row 2")),
+        ("id,x,label\na,1,u\nb,,v\n", ("'x'", "empty cell")),
+        ("id,x,label\na,1,u\nb,red,v\n", ("'x'", "'red'", "--encode onehot")),
+        ("id,x,label\na,1,u\nb,2\n", ("3 cells", "line 3")),
+        ("id,x,label\na,1,\nb,2,\n", ("no label at all", "--label")),
+        ("id,x,label\na,1,u\nb,2,u\n", ("one class only",)),
+        ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),
+        ("id,x,label\na,1,u\na,2,v\n", ("'a' twice",)),
+        ("", ("column names",)),
+    ],
+)
+def test_bad_tables_are_one_line(glnn, tmp_path, text, words):
+    table = tmp_path / "table.csv"
+    table.write_text(text)
+    assert glnn("fit", table, "--out", tmp_path / "run").is_bad_input(*words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_unknown_ids_are_one_line(glnn, people):
+    with (people / "jobs.csv").open("a") as file:
+        file.write("ghost,cook\n")
+    fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
+    assert glnn(*fit, "--out", people / "run").is_bad_input("1 unknown id", "'ghost'")
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(glnn, tmp_path):
+    (tmp_path / "run").write_text("")
+    assert glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK).is_bad_input("must be a folder")

@@ -1,0 +1,112 @@
+import subprocess
+import sys
+
+import pytest
+
+from glnn import __version__
+from glnn.cli import main as module
+from glnn.exceptions import DownloadError, GraphWarning, InputError
+
+
+def fresh(*args, code="from glnn.cli.main import main; sys.exit(main())"):
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}", *args], capture_output=True, text=True
+    )
+
+
+def test_help_names_every_command_and_how_to_start(glnn):
+    outcome = glnn("--help")
+    assert outcome.code == 0
+    for word in ("fit", "predict", "data", "doctor", "--version", "glnn fit digits"):
+        assert word in outcome.out
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_help_of_a_command_teaches_by_examples(glnn, command):
+    outcome = glnn(command, "--help")
+    assert outcome.code == 0
+    assert "Examples" in outcome.out
+    assert f"glnn {command} " in outcome.out
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    heavy = "[name for name in ('torch', 'numpy', 'scipy', 'sklearn') if name in sys.modules]"
+    code = f"from glnn.cli.main import main; main(['--help']); print({heavy})"
+    assert fresh(code=code).stdout.rstrip().endswith("[]")
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "glnn", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"glnn {__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(glnn):
+    outcome = glnn()
+    assert outcome.code == 2
+    assert "Usage: glnn" in outcome.out + outcome.err
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(glnn):
+    assert glnn("fti").is_bad_input("fti", "fit")
+
+
+def test_an_unknown_option_is_answered_with_the_nearest(glnn):
+    assert glnn("fit", "digits", "--sed", "3").is_bad_input("--sed", "--seed")
+
+
+def test_a_missing_argument_is_one_line(glnn):
+    assert glnn("fit").is_bad_input("NAME|FILE")
+
+
+def test_a_number_that_is_none_is_one_line(glnn):
+    assert glnn("fit", "digits", "--seed", "many").is_bad_input("--seed", "integer")
+
+
+def failing(monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(module, "app", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (InputError("a\nb"), 2, "glnn: error: a b\n"),
+        (DownloadError("no network"), 1, "glnn: error: no network\n"),
+        (FileNotFoundError(2, "No such file", "x.csv"), 2, "glnn: error: No such file: x.csv\n"),
+        (MemoryError(), 1, "glnn: error: out of memory\n"),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_each_failure_has_its_exit_code_and_one_line(glnn, monkeypatch, error, code, words):
+    failing(monkeypatch, error)
+    assert glnn("fit") == (code, "", words)
+
+
+def test_a_mistake_of_our_own_keeps_its_traceback(monkeypatch):
+    failing(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        module.main(["fit"])
+
+
+def test_an_interrupt_ends_with_one_line_and_130(glnn, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glnn.report.health.health_rows", interrupted)
+    outcome = glnn("doctor")
+    assert outcome.code == 130
+    assert outcome.err.strip() == "glnn: interrupted"
+
+
+def test_warnings_are_one_line_each(glnn, monkeypatch):
+    import warnings
+
+    def warn(*_, **__):
+        warnings.warn("edges were\nmerged", GraphWarning, stacklevel=1)
+
+    monkeypatch.setattr(module, "app", warn)
+    assert glnn("fit") == (0, "", "glnn: warning: edges were merged\n")

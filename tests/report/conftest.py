@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn.data import NodeData, make_split
+from glnn.engine.history import History
+from glnn.report.facts import GraphFacts
+from glnn.report.results import FitResults, Score
+from glnn.report.sources import Source
+from glnn.solver import Certificate
+
+
+@pytest.fixture
+def certificate():
+    return Certificate(
+        max_violation=1e-9,
+        gap=2e-8,
+        relative_gap=1e-9,
+        objective=20.0,
+        pairs_checked=0.25,
+        n_pairs_checked=100,
+        support="candidates",
+        converged=True,
+        reading="trace",
+        notes=("a note",),
+    )
+
+
+@pytest.fixture
+def results(certificate):
+    """Two classes on two cliques of ten joined by one edge; one node predicted wrong."""
+    labels = np.repeat([0, 1], 10)
+    clique = np.ones((10, 10)) - np.eye(10)
+    dense = np.kron(np.eye(2), clique)
+    dense[9, 10] = dense[10, 9] = 0.5
+    adjacency = sp.csr_matrix(dense)
+    data = NodeData.from_arrays(
+        np.random.default_rng(0).normal(size=(20, 3)),
+        labels,
+        class_names=("<b>ash</b>", "birch & $x$"),
+        name="trees <i>",
+        provenance={"source": "<script>alert(1)</script>"},
+    )
+    probabilities = np.eye(2)[labels] * 0.8 + 0.1
+    probabilities[0] = probabilities[0, ::-1]
+    predictions = probabilities.argmax(1)
+    split = make_split(data, "per_class", 0, n_per_class=2, n_val=0, n_test=16)
+    history = History()
+    for stage in ("classifier 1", "classifier 2"):
+        for epoch in range(3):
+            history.append({"stage": stage, "epoch": epoch, "loss": 1.0 / (1 + epoch)})
+    return FitResults(
+        data=data,
+        split=split,
+        classes=np.array([0, 1]),
+        probabilities=probabilities,
+        adjacency=adjacency,
+        certificate=certificate,
+        facts=GraphFacts.of(adjacency, labels, predictions),
+        scores=(Score("GLNN", 0.95, 1.5), Score("other <u>", None, 0.0, "not installed")),
+        history=history,
+        settings={"preset": "default", "head": {"n_epochs": 3}},
+        seconds={"fit": 1.5},
+        notes=("labels: left out 1 unknown id ('<x>')",),
+    )
+
+
+@pytest.fixture(scope="session")
+def opened_blobs():
+    return Source("blobs").open()

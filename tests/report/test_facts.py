@@ -1,0 +1,63 @@
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.report.facts import GraphFacts, class_mixing, edges_of
+
+
+def random_graph(n=30, seed=0):
+    upper = sp.triu(sp.random(n, n, 0.15, random_state=seed), k=0)
+    return sp.csr_matrix(upper + sp.triu(upper, k=1).T)
+
+
+def test_edges_are_listed_once_and_rebuild_the_graph():
+    graph = random_graph()
+    i, j = edges_of(graph)
+    assert (i < j).all()
+    rebuilt = np.zeros(graph.shape)
+    rebuilt[i, j] = rebuilt[j, i] = 1
+    np.fill_diagonal(rebuilt, graph.diagonal() != 0)
+    np.testing.assert_array_equal(rebuilt, graph.toarray() != 0)
+
+
+def test_counts_agree_with_the_dense_matrix():
+    graph = random_graph()
+    labels = np.arange(30) % 3
+    labels[::5] = -1
+    predictions = np.arange(30) % 2
+    facts = GraphFacts.of(graph, labels, predictions, given=random_graph(seed=1))
+    linked = graph.toarray() != 0
+    off = linked & ~np.eye(30, dtype=bool)
+    known = off & (labels[:, None] >= 0) & (labels[None] >= 0)
+    given = (random_graph(seed=1).toarray() != 0) & ~np.eye(30, dtype=bool)
+    assert facts.n_edges == off.sum() / 2
+    assert facts.n_loops == np.diag(linked).sum()
+    assert facts.mean_degree == off.sum(1).mean()
+    assert facts.n_isolated == (off.sum(1) == 0).sum()
+    assert facts.n_labelled_edges == known.sum() / 2
+    assert facts.equal_labels == (labels[:, None] == labels[None])[known].mean()
+    assert facts.equal_predictions == (predictions[:, None] == predictions[None])[off].mean()
+    assert facts.n_given == given.sum() / 2
+    assert facts.n_kept == (given & off).sum() / 2
+    assert facts.n_added == (off & ~given).sum() / 2
+
+
+def test_a_graph_without_edges_has_no_shares():
+    facts = GraphFacts.of(sp.csr_matrix((3, 3)), np.array([0, 1, -1]), np.zeros(3, dtype=int))
+    assert (facts.n_edges, facts.n_isolated, facts.n_components) == (0, 3, 3)
+    assert facts.equal_labels is None
+    assert facts.to_dict()["equal_predictions"] is None
+
+
+def test_mixing_counts_each_edge_from_both_ends():
+    graph, classes = random_graph(), np.arange(30) % 3
+    off = (graph.toarray() != 0) & ~np.eye(30, dtype=bool)
+    one_hot = np.eye(3)[classes]
+    counts = one_hot.T @ off @ one_hot
+    expected = counts / counts.sum(1, keepdims=True)
+    np.testing.assert_allclose(class_mixing(graph, classes, 3), expected)
+
+
+def test_mixing_of_a_class_without_edges_is_unknown():
+    pair = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
+    mixing = class_mixing(pair, np.array([0, -1]), 2)
+    assert np.isnan(mixing).all()

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+import torch
+
+from glnn.data import NodeData, Split
+from glnn.exceptions import InputError, MissingDependencyError
+from glnn.report import fit_run
+from glnn.report.fit_run import FitOptions, class_numbers, run_fit, threads_for, visible_labels
+from glnn.report.sources import choose_split
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+def named(*names):
+    data = NodeData.from_arrays(np.eye(4), [0, 1, 2, 0], class_names=names)
+    return data, Split(np.array([0, 1]), np.array([2]), np.array([3]), name="mine")
+
+
+def test_results_agree_with_the_estimator(opened_blobs):
+    split, seen = choose_split(opened_blobs.data, 3, 0), []
+    results, model = run_fit(
+        opened_blobs,
+        split,
+        FitOptions(n_epochs=5),
+        compared=("label_spreading",),
+        watch=lambda event: seen.append(event.stage),
+    )
+    labels, test = opened_blobs.data.labels, split.test
+    numbers = np.searchsorted(model.classes_, model.transduction_)
+    np.testing.assert_array_equal(results.predictions, results.classes[numbers])
+    assert results.scores[0].accuracy == np.mean(results.predictions[test] == labels[test])
+    np.testing.assert_array_equal(results.adjacency.toarray(), model.graph_.toarray())
+    assert [score.method for score in results.scores] == ["GLNN", "label spreading"]
+    assert results.settings["head"]["n_epochs"] == 5
+    assert seen[-1] == "label spreading"
+    assert "graph 1" in seen
+
+
+def test_only_labels_of_the_split_are_seen():
+    data, split = named("a", "b", "c")
+    assert visible_labels(data, split).tolist() == ["a", "b", "c", ""]
+    whole, split = named("7", "10", "2")
+    assert visible_labels(whole, split).tolist() == [7, 10, 2, -1]
+
+
+@pytest.mark.parametrize("names", [("7", "10", "2"), ("b", "a", "c"), ("1", "02", "x")])
+def test_columns_of_the_estimator_are_found_in_the_data(names):
+    data, split = named(*names)
+    seen = visible_labels(data, split)[:3]
+    classes = np.unique(seen)
+    numbers = class_numbers(data, classes)
+    assert [data.class_names[number] for number in numbers] == [str(c) for c in classes]
+
+
+def test_threads_are_set_for_the_block_only(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch, "set_num_threads", calls.append)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    for n_nodes, threads in ((100, None), (100, 3), (50_000, None)):
+        with threads_for(n_nodes, threads):
+            pass
+    assert calls == [1, 8, 3, 8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (FitOptions("papr"), "paper"),
+        (FitOptions(head="gnc"), "gcn"),
+        (FitOptions(seed=-1), "--seed"),
+        (FitOptions(threads=0), "--threads"),
+        (FitOptions(n_epochs=0), "n_epochs"),
+        (FitOptions(device="nowhere"), "device"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_work(options, words):
+    with pytest.raises(InputError, match=words):
+        options.check()
+
+
+def test_expected_epochs_follow_rounds():
+    settings = FitOptions(n_epochs=7).settings()
+    expected = FitOptions(n_epochs=7).expected_epochs(has_graph=False)
+    assert expected == 7 * settings.no_graph.n_rounds
+    assert FitOptions("literal", n_epochs=7).expected_epochs(has_graph=True) == 7
+
+
+def test_a_method_without_its_package_is_noted(opened_blobs, monkeypatch):
+    class Lacking:
+        title = "lacking"
+
+        def fit_predict(self, problem, seed):
+            raise MissingDependencyError("needs more")
+
+    monkeypatch.setattr(fit_run, "get_baseline", lambda name: Lacking())
+    split = choose_split(opened_blobs.data, 3, 0)
+    score = fit_run._compared("x", opened_blobs.data, split, 0, None)
+    assert (score.accuracy, score.note) == (None, "needs more")

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from glnn.data import load_dataset
+from glnn.exceptions import InputError
+from glnn.report.sources import Source, choose_split
+
+
+def people(folder, labels="u,v,,u,v,"):
+    rows = [f"r{k},{k},{label}" for k, label in enumerate(labels.split(","))]
+    (folder / "p.csv").write_text("id,x,label\n" + "\n".join(rows) + "\n")
+    return folder / "p.csv"
+
+
+def test_a_name_opens_the_data_set(opened_blobs):
+    assert opened_blobs.data.equals(load_dataset("blobs"))
+    assert opened_blobs.notes == ()
+
+
+def test_a_table_opens_with_its_choices(tmp_path):
+    path = people(tmp_path)
+    (tmp_path / "e.csv").write_text("source,target\nr0,r1\nr0,r0\nr1,r9\n")
+    opened = Source(str(path), graph=tmp_path / "e.csv", on_unknown="drop").open()
+    assert opened.data.n_edges == 1
+    assert any("unknown" in note for note in opened.notes)
+    assert any("self loop" in note for note in opened.notes)
+    assert opened.without_graph().data.graph is None
+
+
+def test_edges_beside_a_table_are_taken_and_said(tmp_path):
+    path = people(tmp_path)
+    (tmp_path / "p.edges.csv").write_text("source,target\nr0,r1\n")
+    opened = Source(str(path)).open()
+    assert opened.data.n_edges == 1
+    assert opened.notes[0] == "graph: taken from p.edges.csv"
+
+
+@pytest.mark.parametrize("name", ["digits", "other.npz"])
+def test_table_options_need_a_table(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.npz").touch()
+    with pytest.raises(InputError, match="--id must come with a table"):
+        Source(name, id_column="name").open()
+
+
+def test_what_is_neither_name_nor_file_is_refused():
+    with pytest.raises(InputError, match="Did you mean 'wine'"):
+        Source("wnie").open()
+
+
+def test_labels_of_each_class_train_and_all_others_test(opened_blobs):
+    data = opened_blobs.data
+    split = choose_split(data, 4, seed=1)
+    assert np.bincount(data.labels[split.train]).tolist() == [4, 4, 4]
+    assert split.test.size == data.n_nodes - 12
+    assert split.val.size == 0
+    assert split == choose_split(data, 4, seed=1)
+    assert split != choose_split(data, 4, seed=2)
+
+
+def test_the_published_split_is_the_default_where_there_is_one(opened_blobs):
+    parts = {"train": np.array([0, 1, 2]), "val": np.array([3]), "test": np.array([5, 9])}
+    split = choose_split(opened_blobs.data.replace(splits=parts, name="cora"), None, 0)
+    for key, nodes in parts.items():
+        np.testing.assert_array_equal(getattr(split, key), nodes)
+
+
+def test_own_data_train_on_every_known_label(tmp_path):
+    split = choose_split(Source(str(people(tmp_path))).open().data, None, 0)
+    assert split.train.tolist() == [0, 1, 3, 4]
+    assert split.test.size == split.val.size == 0
+
+
+def test_built_in_data_have_a_default_draw(opened_blobs):
+    assert choose_split(opened_blobs.data, None, 0).train.size == 60
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"), [(",,", "no label at all"), ("u,u,", "one class"), ("-1,1,", "'-1'")]
+)
+def test_labels_that_cannot_train_are_refused(tmp_path, labels, words):
+    data = Source(str(people(tmp_path, labels))).open().data
+    with pytest.raises(InputError, match=words):
+        choose_split(data, None, 0)
+
+
+@pytest.mark.parametrize("count", [0, -3, 101])
+def test_a_draw_that_is_not_possible_is_refused(opened_blobs, count):
+    with pytest.raises(InputError, match=r"per.class"):
+        choose_split(opened_blobs.data, count, 0)
