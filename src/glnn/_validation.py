@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, InputTypeError
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -96,8 +96,9 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
         matrix = data = _as_float(name, features)
     if 0 in matrix.shape:
         raise InputError(
-            f"{name} must have at least one row and one column, got shape {matrix.shape}. "
-            "Without features, give an identity matrix."
+            f"{name} must have at least one row and one column, got {matrix.shape[0]} sample(s) "
+            f"and {matrix.shape[1]} feature(s) (shape={matrix.shape}) while a minimum of 1 is "
+            "required. Without features, give an identity matrix."
         )
     if not np.isfinite(data).all():
         n_bad = int((~np.isfinite(data)).sum())
@@ -113,9 +114,11 @@ def _as_float(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{name} must be numbers, got an array of Python objects. "
+        except (TypeError, ValueError) as error:
+            kind = InputTypeError if isinstance(error, TypeError) else InputError
+            raise kind(
+                f"{name} must be numbers, got an array of Python objects: each argument must be "
+                "a string of digits or a real number. "
                 "Encode text and categories first, for instance with OneHotEncoder."
             ) from None
     if values.dtype.kind not in "fiub":

@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from glnn.engine.labels import UNLABELLED, decode_classes, encode_classes, encod
 from glnn.engine.model import Model
 from glnn.engine.presets import resolve_settings
 from glnn.engine.rounds import FitProblem
+from glnn.engine.seeding import check_device
 from glnn.engine.settings import FitSettings
 from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
@@ -103,6 +104,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0])
     """
 
+    @no_type_check  # like every scikit-learn estimator, it takes anything now and checks in fit
     def __init__(
         self,
         preset: str = "default",
@@ -185,12 +187,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Numbers or mask of labelled rows used for choosing the epoch only.
         """
         settings, seed = self._settings(), self._seed()
+        device = check_device(self.device)
         X = self._checked(X, reset=True)
         n_nodes = X.shape[0]
         if n_nodes < 2:
             raise InputError("X must have at least two rows, got n_samples = 1.")
         if y is None:
-            raise InputError("y must hold the labels, got None: requires y to be passed.")
+            raise InputError("GLNNClassifier requires y to be passed, but the target y is None.")
         _check_targets(y)
         self.classes_, encoded = encode_labels(y, n_nodes)
         adjacency = None if graph is None else as_adjacency(graph, n_nodes)
@@ -202,7 +205,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chosen,
         )
         result = fit_problem(
-            problem, settings, seed=seed, device=self.device, callbacks=self.callbacks or ()
+            problem, settings, seed=seed, device=device, callbacks=self.callbacks or ()
         )
         self._keep(Model.of(X, result), result.history)
         self.certificate_ = None if result.learned is None else result.learned.certificate

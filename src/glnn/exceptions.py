@@ -11,6 +11,10 @@ class InputError(GlnnError, ValueError):
     """Something given by the user does not hold what it must."""
 
 
+class InputTypeError(InputError, TypeError):
+    """Something given by the user is of a kind that cannot be used at all."""
+
+
 class DataFormatError(InputError):
     """A file is not what its format demands, or asks for more than is sensible."""
 

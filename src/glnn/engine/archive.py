@@ -21,7 +21,7 @@ _ARRAYS, _PAGE = "model.safetensors", "model.json"
 def write_archive(folder: Path, arrays: dict[str, np.ndarray], page: dict[str, Any]) -> None:
     """Write arrays, then the page that names their digest: a broken write is seen on reading."""
     folder.mkdir(parents=True, exist_ok=True)
-    packed = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    packed = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     page = {
         "format": FORMAT,
         "version": VERSION,

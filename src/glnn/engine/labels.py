@@ -1,8 +1,10 @@
 """From labels of any kind to class numbers, and back."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 
 from glnn.exceptions import InputError
 
@@ -27,6 +29,11 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; its only column is taken.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
         labels = labels[:, 0]
     if labels.shape != (n_nodes,):
         raise InputError(

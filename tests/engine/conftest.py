@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from glnn.engine.classifier import Labels
+from glnn.engine.rounds import FitProblem
+from glnn.engine.trainer import Validation
+
+
+@pytest.fixture
+def blocks():
+    """Two communities of 30 with words of their own: features, graph, classes."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(60) % 2
+    same = classes[:, None] == classes[None]
+    upper = np.triu(rng.random((60, 60)) < np.where(same, 0.25, 0.02), 1)
+    graph = sp.csr_matrix((upper | upper.T).astype(np.float64))
+    words = rng.random((60, 20)) < np.where(np.arange(20)[None] % 2 == classes[:, None], 0.5, 0.1)
+    return sp.csr_matrix(words.astype(np.float32)), graph, classes
+
+
+@pytest.fixture
+def problem(blocks):
+    features, graph, classes = blocks
+    train, validation = np.arange(8), np.arange(8, 28)
+    chosen = Validation(torch.from_numpy(validation), torch.from_numpy(classes[validation]))
+    return FitProblem(features, Labels(train, classes[train], 60, 2), graph, chosen)

@@ -1,0 +1,63 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
+from glnn.exceptions import CheckpointError
+
+
+@pytest.fixture
+def saved(tmp_path):
+    write_archive(tmp_path / "m", {"a": np.arange(3.0)}, {"note": "x"})
+    return tmp_path / "m"
+
+
+def test_what_is_written_is_read_again(saved):
+    arrays, page = read_archive(saved)
+    np.testing.assert_array_equal(arrays["a"], np.arange(3.0))
+    assert page["note"] == "x"
+
+
+@pytest.mark.parametrize("matrix", [np.eye(3), sp.csr_matrix(np.eye(3)), None])
+def test_matrices_survive_packing(matrix):
+    arrays: dict[str, np.ndarray] = {}
+    pack_matrix("m", matrix, arrays)
+    again = unpack_matrix("m", arrays)
+    assert (again is None) == (matrix is None)
+    if matrix is not None:
+        assert sp.issparse(again) == sp.issparse(matrix)
+        assert abs(again - matrix).max() == 0
+
+
+def damage_page(change):
+    def damage(folder):
+        page = json.loads((folder / "model.json").read_text())
+        page.update(change)
+        (folder / "model.json").write_text(json.dumps(page))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda f: (f / "model.json").unlink(), "could not be read"),
+        (lambda f: (f / "model.safetensors").unlink(), "could not be read"),
+        (lambda f: (f / "model.json").write_text("{"), "could not be read"),
+        (lambda f: (f / "model.json").write_bytes(b"\xff"), "could not be read"),
+        (lambda f: (f / "model.json").write_text("[]"), "not a saved glnn model"),
+        (damage_page({"version": 99}), "this glnn reads 1"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "damaged"),
+    ],
+)
+def test_a_broken_folder_is_refused_in_one_line(saved, damage, words):
+    damage(saved)
+    with pytest.raises(CheckpointError, match=words) as caught:
+        read_archive(saved)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_partial_file_is_left_beside_the_model(saved):
+    assert sorted(p.name for p in saved.iterdir()) == ["model.json", "model.safetensors"]

@@ -1,0 +1,62 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from glnn.engine.fit import fit_problem
+from glnn.engine.model import Model
+from glnn.engine.presets import resolve_settings
+from glnn.exceptions import CheckpointError, InputError
+
+
+@pytest.fixture
+def model(problem):
+    result = fit_problem(problem, resolve_settings("default", changes={"n_epochs": 5}), seed=0)
+    return Model.of(problem.features, result)
+
+
+def new_rows(problem):
+    return (problem.features[:6] + problem.features[30:36]).tocsr()
+
+
+@pytest.mark.parametrize("with_graph", [True, False])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_a_loaded_model_answers_with_the_same_bits(problem, tmp_path, preset, with_graph):
+    if not with_graph:
+        problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings(preset, changes={"n_epochs": 5})
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    model.save(tmp_path / "m", {"note": 1})
+    again, page = Model.load(tmp_path / "m")
+    assert page["note"] == 1
+    assert again.settings == model.settings
+    for rows in (problem.features, new_rows(problem)):
+        np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+def test_links_of_new_rows_count(problem, model):
+    rows = new_rows(problem)[:1]
+    one_side, other_side = (np.zeros((1, 60)) for _ in range(2))
+    one_side[0, 0:60:2] = 1
+    other_side[0, 1:60:2] = 1
+    first, second = (model.predict_proba(rows, links)[0] for links in (one_side, other_side))
+    assert first[0] > second[0]
+
+
+def test_the_literal_model_has_no_rule_for_new_rows(problem):
+    result = fit_problem(problem, resolve_settings("literal", changes={"n_epochs": 2}), seed=0)
+    literal = Model.of(problem.features, result)
+    np.testing.assert_array_equal(literal.predict_proba(problem.features), result.probabilities)
+    with pytest.raises(InputError, match="no rule for new rows"):
+        literal.predict_proba(new_rows(problem))
+
+
+def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_path):
+    model.save(tmp_path / "m", {})
+    page = json.loads((tmp_path / "m" / "model.json").read_text())
+    del page["settings"]["head"]["n_hidden"], page["rows"]["trace"]
+    (tmp_path / "m" / "model.json").write_text(json.dumps(page))
+    with pytest.raises(CheckpointError) as caught:
+        Model.load(tmp_path / "m")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,68 @@
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch.testing import assert_close
+
+from glnn.engine.new_nodes import ExtendedGraph, TrainedNetwork
+from glnn.graph.prior import normalized
+from glnn.nn import GCN, Features, PropagationNet
+
+
+def network(kind, n_features=20):
+    generator = torch.Generator().manual_seed(0)
+    if kind == "gcn":
+        return GCN(n_features, 2, n_hidden=4, dropout=0.5, generator=generator)
+    return PropagationNet(
+        n_features,
+        2,
+        n_hidden=4,
+        dropout=0.5,
+        drop_node=0.5,
+        n_steps=3,
+        teleport=0.0,
+        generator=generator,
+    )
+
+
+def test_the_extended_graph_is_the_block_matrix():
+    old = sp.csr_matrix(np.array([[0.0, 0.5], [0.5, 0.0]]))
+    links = sp.csr_matrix(np.array([[0.3, 0.0]]))
+    x = torch.arange(3.0, dtype=torch.float64)[:, None]
+    whole = torch.tensor([[0, 0.5, 0], [0.5, 0, 0], [0.3, 0, 0.2]], dtype=torch.float64)
+    assert_close(ExtendedGraph(old, links, np.array([0.2])) @ x, whole @ x)
+
+
+def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks):
+    features, graph, _ = blocks
+    links = sp.csr_matrix(graph[:5])
+    for kind in ("gcn", "propagation"):
+        trained = TrainedNetwork(network(kind), graph, features)
+        together = trained.predict(features[:5], links, np.zeros(5))
+        alone = [trained.predict(features[i], links[i], np.zeros(1))[0] for i in range(5)]
+        np.testing.assert_allclose(together, alone, rtol=0, atol=1e-14)
+
+
+def test_a_node_without_links_is_classified_by_its_own_features(blocks):
+    features, graph, _ = blocks
+    module = network("gcn")
+    trained = TrainedNetwork(module, graph, features)
+    found = trained.predict(features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
+    alone = ExtendedGraph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
+    assert alone.n_nodes == 1
+    x = torch.from_numpy(features[:1].toarray()).double()
+    w = {name: value.double() for name, value in module.state_dict().items()}
+    hidden = torch.relu(x @ w["first.weight"] + w["first.bias"])
+    expected = (hidden @ w["second.weight"] + w["second.bias"]).softmax(1)
+    assert_close(torch.from_numpy(found), expected)
+
+
+def test_old_nodes_keep_their_scores(blocks):
+    features, graph, _ = blocks
+    module = network("propagation").double()
+    graph_hat = normalized(graph)
+    extended = ExtendedGraph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
+    stacked = sp.vstack([features, features[:2]], format="csr")
+    both = module(extended, Features.of(stacked, dtype=torch.float64))
+    alone = ExtendedGraph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
+    old = module(alone, Features.of(features, dtype=torch.float64))
+    assert_close(both[:60], old)

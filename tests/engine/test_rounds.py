@@ -1,0 +1,85 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from glnn.engine.fit import fit_problem
+from glnn.engine.presets import resolve_settings
+from glnn.engine.rounds import FitProblem, Rounds
+from glnn.engine.scaling import Scaling
+
+FAST = {"n_epochs": 30}
+
+
+def rounds_of(problem, settings):
+    scaling = Scaling.fit(problem.features)
+    return Rounds(problem, settings, scaling, seed=0, device="cpu", callbacks=())
+
+
+def stages(result):
+    return list(dict.fromkeys(result.history.column("stage")))
+
+
+def test_each_round_has_one_graph_and_one_classifier_and_predictions_join_from_the_second(problem):
+    rounds = rounds_of(problem, resolve_settings("paper", changes=FAST))
+    rounds.adjacency = rounds.graph_step(1)
+    assert rounds._task_signals() == {}
+    rounds.trained = rounds.classifier_step(1, rounds.head)
+    assert {"predictions", "task"} <= set(rounds._task_signals())
+    result = fit_problem(problem, resolve_settings("paper", changes=FAST), seed=0)
+    assert stages(result) == ["classifier 1", "classifier 2", "classifier 3"]
+
+
+def test_the_first_classifier_sees_the_prior_graph_or_the_one_learned_from_features(problem):
+    rounds = rounds_of(problem, resolve_settings("paper"))
+    assert (rounds.graph_step(1) != 0).nnz == problem.graph.nnz + 60  # with its loops
+    settings = resolve_settings("paper", changes={"first_graph": "features"})
+    learned = rounds_of(problem, settings).graph_step(1)
+    assert learned.nnz > problem.graph.nnz + 60
+
+
+def test_a_learned_metric_changes_the_candidates_and_a_fixed_one_keeps_them(problem):
+    for metric, kept in (("learned", False), ("fixed", True)):
+        settings = resolve_settings("default", changes=FAST | {"metric": metric})
+        rounds = rounds_of(dataclasses.replace(problem, graph=None), settings)
+        rounds.first_round()
+        assert ("candidates" in rounds._task_signals()) == kept
+        assert ("column_weights" in rounds._task_signals()) != kept
+
+
+def test_without_validation_few_labels_take_the_cautious_head(problem):
+    bare = FitProblem(problem.features, problem.labels, problem.graph)
+    result = fit_problem(bare, resolve_settings("default", changes=FAST), seed=0)
+    assert result.settings.head.gate == 0.5  # 4 labels a class
+    assert result.choices["n_rounds"] == 2
+    alone = FitProblem(problem.features, problem.labels)
+    assert (
+        fit_problem(alone, resolve_settings("default", changes=FAST), seed=0).choices["n_rounds"]
+        == 1
+    )
+
+
+def test_with_validation_both_heads_are_tried_and_the_better_one_is_kept(problem):
+    rounds = rounds_of(problem, resolve_settings("default", changes=FAST))
+    rounds.first_round()
+    losses = {}
+    for head in (resolve_settings("default", changes=FAST).head, rounds.cautious):
+        losses[head.gate] = rounds.classifier_step(1, head).validation_loss
+    bold, cautious = losses[1 / 6], losses[0.5]
+    assert rounds.head.gate == (0.5 if cautious < 0.98 * bold else 1 / 6)
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
+    settings = resolve_settings(preset, changes=FAST)
+    first, again, other = (fit_problem(problem, settings, seed=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first.probabilities, again.probabilities)
+    np.testing.assert_array_equal(first.adjacency.data, again.adjacency.data)
+    assert (first.probabilities != other.probabilities).any()
+
+
+def test_labels_outside_training_and_validation_do_not_matter(problem, blocks):
+    # the problem holds labels of training and validation nodes only: nothing else can leak
+    known = set(problem.labels.nodes.tolist())
+    assert problem.labels.one_hot.sum() == len(known)
+    assert known.isdisjoint(problem.validation.nodes.tolist())

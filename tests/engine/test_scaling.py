@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from glnn.engine.scaling import Scaling
+from glnn.exceptions import InputError
+
+
+def words():
+    return sp.csr_matrix(np.eye(6, dtype=np.float32) * 3)
+
+
+@pytest.mark.parametrize(
+    ("features", "kind"),
+    [
+        (words(), "rows"),
+        (words().toarray(), "rows"),
+        (load_digits().data, "unit"),
+        (load_wine().data, "columns"),
+        (load_breast_cancer().data, "columns"),
+    ],
+    ids=["sparse words", "dense words", "pixels", "wine", "cancer"],
+)
+def test_the_natural_scaling_is_found(features, kind):
+    assert Scaling.fit(features).kind == kind
+
+
+def test_rows_sum_to_one_dense_and_sparse_alike_and_empty_rows_stay_empty():
+    x = np.array([[1.0, 3.0], [0.0, 0.0]], dtype=np.float32)
+    scaling = Scaling.fit(x, "rows")
+    np.testing.assert_allclose(scaling.apply(x), [[0.25, 0.75], [0, 0]])
+    np.testing.assert_allclose(scaling.apply(sp.csr_matrix(x)).toarray(), [[0.25, 0.75], [0, 0]])
+
+
+def test_columns_get_mean_zero_and_variance_one_and_constant_columns_become_zero():
+    x = np.random.default_rng(0).normal(5, 3, (50, 3))
+    x[:, 1] = 7.0
+    scaled = Scaling.fit(x, "columns").apply(x)
+    np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(scaled.std(0), [1, 0, 1], atol=1e-5)
+
+
+def test_one_unit_keeps_the_ratio_of_the_columns_deviations():
+    x = np.random.default_rng(0).normal(0, [1, 2], (500, 2))
+    scaled = Scaling.fit(x, "unit").apply(x)
+    assert scaled.std(0)[1] / scaled.std(0)[0] == pytest.approx(x.std(0)[1] / x.std(0)[0], rel=1e-4)
+    assert np.mean(scaled.std(0) ** 2) == pytest.approx(1, rel=1e-4)
+
+
+def test_new_rows_are_scaled_by_what_the_training_rows_taught():
+    x = np.random.default_rng(0).normal(5, 3, (50, 3))
+    scaling = Scaling.fit(x, "columns")
+    np.testing.assert_array_equal(scaling.apply(x)[7:9], scaling.apply(x[7:9]))
+
+
+def test_an_unknown_scaling_is_refused_with_the_nearest():
+    with pytest.raises(InputError, match="Did you mean 'rows'"):
+        Scaling.fit(np.eye(3), "row")

@@ -1,0 +1,265 @@
+import inspect
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from glnn import GLNNClassifier, Weights
+from glnn.engine.callbacks import Callback
+from glnn.exceptions import GraphWarning, InputError, NotFittedError
+
+FAST = {"n_epochs": 40, "random_state": 0}
+
+EXPECTED_FAILURES = {
+    "check_classifiers_classes": "labels -1 and 1: here -1 means unlabelled, as in scikit-learn's "
+    "own semi-supervised estimators",
+}
+
+
+@parametrize_with_checks(
+    [GLNNClassifier(n_epochs=30, random_state=0)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learns_contract_holds(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    rng = np.random.default_rng(0)
+    known = np.concatenate([rng.choice(np.flatnonzero(y == c), 8, replace=False) for c in range(3)])
+    partial = np.full(len(y), -1)
+    partial[known] = y[known]
+    return X, y, partial
+
+
+@pytest.fixture(scope="module")
+def fitted(wine):
+    X, _, partial = wine
+    return GLNNClassifier(**FAST).fit(X, partial)
+
+
+def ring(n):
+    return sp.csr_matrix(nx.to_scipy_sparse_array(nx.cycle_graph(n)))
+
+
+def test_every_learnt_attribute_is_there_and_fits_the_others(wine, fitted):
+    _, y, partial = wine
+    n = len(y)
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.label_distributions_.shape == (n, 3)
+    np.testing.assert_allclose(fitted.label_distributions_.sum(1), 1)
+    np.testing.assert_array_equal(fitted.transduction_, fitted.label_distributions_.argmax(1))
+    assert fitted.graph_.shape == (n, n) and fitted.graph_.data.min() > 0
+    assert abs(fitted.graph_ - fitted.graph_.T).max() == 0
+    assert fitted.prior_graph_ is None
+    assert fitted.certificate_.converged
+    assert fitted.n_iter_ == len(fitted.history_)
+    assert fitted.n_features_in_ == 13
+    assert (fitted.transduction_ == y)[partial < 0].mean() > 0.9
+
+
+def test_training_rows_get_their_transductive_answer(wine, fitted):
+    X, _, _ = wine
+    np.testing.assert_array_equal(fitted.predict_proba(X), fitted.label_distributions_)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.transduction_)
+
+
+def test_labels_of_any_sortable_type_come_back(wine):
+    X, _, partial = wine
+    names = np.array(["", "barolo", "grignolino", "barbera"])[partial + 1]
+    clf = GLNNClassifier(**FAST).fit(X, names)
+    assert clf.classes_.tolist() == ["barbera", "barolo", "grignolino"]
+    assert set(clf.predict(X[:20])) <= set(clf.classes_)
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.coo_array])
+def test_the_same_seed_gives_the_same_bits_for_dense_and_sparse_features(preset, form):
+    rng = np.random.default_rng(0)
+    X = form((rng.random((50, 30)) < 0.2).astype(np.float32))
+    y = np.where(np.arange(50) < 12, np.arange(50) % 3, -1)
+    one, two = (GLNNClassifier(preset, **FAST).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
+    assert (one.graph_ != two.graph_).nnz == 0
+
+
+def test_a_graph_may_come_as_matrix_edges_or_networkx(wine):
+    X, _, partial = wine
+    n = len(X)
+    edges = np.stack([np.arange(n), (np.arange(n) + 1) % n])
+    forms = [ring(n), ring(n).toarray(), edges, nx.cycle_graph(n)]
+    fits = [GLNNClassifier(n_epochs=3, random_state=0).fit(X, partial, graph=g) for g in forms]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].label_distributions_, other.label_distributions_)
+    assert fits[0].prior_graph_.shape == (n, n)
+
+
+def test_validation_rows_choose_the_epoch_and_never_train(wine):
+    X, y, partial = wine
+    labelled = np.flatnonzero(partial >= 0)
+    chosen = labelled[::2]
+    mask = np.zeros(len(y), dtype=bool)
+    mask[chosen] = True
+    one, two = (GLNNClassifier(**FAST).fit(X, partial, validation=v) for v in (chosen, mask))
+    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
+    assert "validation_loss" in one.history_[0]
+
+
+def test_labels_that_are_hidden_from_the_fit_change_nothing(wine):
+    X, y, partial = wine
+    rng = np.random.default_rng(1)
+    hidden = np.flatnonzero(partial < 0)
+    truth = y.copy()
+    fits = []
+    for _ in range(2):
+        truth[hidden] = rng.permutation(truth[hidden])
+        fits.append(GLNNClassifier(**FAST).fit(X, np.where(partial >= 0, truth, -1)))
+    np.testing.assert_array_equal(fits[0].label_distributions_, fits[1].label_distributions_)
+    assert fits[0].choices_ == fits[1].choices_
+
+
+def test_new_rows_are_within_two_points_of_transductive_accuracy():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    held = rng.choice(len(y), len(y) // 5, replace=False)
+    kept = np.setdiff1d(np.arange(len(y)), held)
+    partial = np.full(len(y), -1)
+    for c in range(10):
+        some = rng.choice(kept[y[kept] == c], 5, replace=False)
+        partial[some] = c
+    clf = GLNNClassifier(n_epochs=100, random_state=0).fit(X[kept], partial[kept])
+    unlabelled = kept[partial[kept] < 0]
+    transductive = (clf.predict(X[unlabelled]) == y[unlabelled]).mean()
+    assert clf.score(X[held], y[held]) > transductive - 0.02
+    assert transductive > 0.85
+
+
+def test_a_saved_model_is_the_same_estimator_again(wine, fitted, tmp_path):
+    X, _, _ = wine
+    fitted.save(tmp_path / "model")
+    again = GLNNClassifier.load(tmp_path / "model")
+    assert again.get_params() == fitted.get_params()
+    rows = np.vstack([X, X[:5] + 0.01])
+    np.testing.assert_array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
+    assert again.certificate_ == fitted.certificate_
+    assert again.choices_ == fitted.choices_
+    assert list(again.history_) == list(fitted.history_)
+    assert (again.graph_ != fitted.graph_).nnz == 0
+
+
+def test_it_works_in_a_pipeline_and_in_a_grid_search(wine):
+    X, y, _ = wine
+    pipe = make_pipeline(StandardScaler(), GLNNClassifier(n_epochs=20, random_state=0))
+    assert pipe.fit(X, y).score(X, y) > 0.9
+    search = GridSearchCV(pipe, {"glnnclassifier__n_neighbors": [5, 10]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.8
+
+
+def test_clone_and_set_params_keep_every_parameter():
+    clf = GLNNClassifier("paper", weights=Weights(ridge=1.0), n_epochs=3)
+    assert clone(clf).get_params() == clf.get_params()
+    assert clf.set_params(n_hidden=4).n_hidden == 4
+    with pytest.raises(InputError, match="Did you mean 'n_hidden'"):
+        clf.set_params(n_hiden=4)
+
+
+def test_every_parameter_is_documented():
+    doc = inspect.getdoc(GLNNClassifier)
+    for name in GLNNClassifier().get_params():
+        assert name in doc
+
+
+def test_callbacks_see_every_stage(wine):
+    X, _, partial = wine
+    seen = []
+
+    class Watch(Callback):
+        def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+            seen.append(stage)
+
+    GLNNClassifier(n_epochs=2, random_state=0, callbacks=[Watch()]).fit(X, partial)
+    assert seen == ["graph 1", "classifier 1"]  # few labels, no graph: one round
+
+
+def test_isolated_nodes_and_empty_rows_work():
+    X = sp.csr_matrix(np.eye(8, 5, dtype=np.float32))  # rows 5 to 7 are empty
+    graph = sp.csr_matrix((8, 8))
+    clf = GLNNClassifier(n_epochs=3, random_state=0)
+    clf.fit(X, [0, 1, -1, -1, -1, -1, -1, -1], graph=graph)
+    assert np.isfinite(clf.label_distributions_).all()
+
+
+GOOD = np.arange(12.0).reshape(6, 2) % 5
+LABELS = [0, 1, -1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "more", "words"),
+    [
+        (np.where(GOOD == 3, np.nan, GOOD), LABELS, {}, "X must be finite"),
+        (np.where(GOOD == 3, np.inf, GOOD), LABELS, {}, "X must be finite"),
+        (GOOD, [-1] * 6, {}, "no label at all"),
+        (GOOD, [1, 1, -1, -1, -1, -1], {}, "one class only"),
+        (GOOD, [0, 1], {}, "one label for each of the 6 rows"),
+        (GOOD, [0, 1, 0, 1, 0, 1, 0], {}, "one label for each of the 6 rows"),
+        (GOOD[:1], [0], {}, "at least two rows"),
+        (np.empty((6, 0)), LABELS, {}, "at least one row and one column"),
+        (np.array([["a", "b"]] * 6), LABELS, {}, "must be real numbers"),
+        (GOOD, LABELS, {"graph": -np.ones((6, 6))}, "weights of at least 0"),
+        (GOOD, LABELS, {"graph": np.ones((6, 5))}, "square"),
+        (GOOD, LABELS, {"graph": np.array([[0, 1], [1, 9]])}, r"node numbers in \[0, 6\)"),
+        (GOOD, LABELS, {"graph": np.ones((4, 4))}, "one row for each of the 6 nodes"),
+        (GOOD, LABELS, {"validation": [9]}, r"validation must hold node numbers in \[0, 6\)"),
+        (GOOD, LABELS, {"validation": [3]}, "validation must name labelled rows"),
+        (GOOD, LABELS, {"validation": [0]}, "training labels of all 2 classes"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(X, y, more, words):
+    with pytest.raises(InputError, match=words) as caught:
+        GLNNClassifier(n_epochs=2).fit(X, y, **more)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"preset": "papr"}, "Did you mean 'paper'"),
+        ({"head": "gnc"}, "Did you mean 'gcn'"),
+        ({"reading": "trase"}, "Did you mean 'trace'"),
+        ({"n_epochs": 0}, "n_epochs must be at least 1"),
+        ({"dropout": 1.5}, "dropout must be"),
+        ({"random_state": -1}, "random_state must be a seed"),
+        ({"device": "gpu"}, "device must be"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_line(params, words):
+    with pytest.raises(InputError, match=words) as caught:
+        GLNNClassifier(**params).fit(GOOD, LABELS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (np.triu(np.ones((6, 6)), 1), "not symmetric"),
+        (np.eye(6), "self loops"),
+        (np.array([[0, 0, 1], [1, 1, 2]]), "more than once"),
+    ],
+)
+def test_a_graph_that_can_be_repaired_is_with_one_warning(graph, words):
+    with pytest.warns(GraphWarning, match=words):
+        GLNNClassifier(n_epochs=2, random_state=0).fit(GOOD, LABELS, graph=graph)
+
+
+def test_use_before_fit_is_refused():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        GLNNClassifier().predict(GOOD)
