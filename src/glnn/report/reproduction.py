@@ -1,0 +1,132 @@
+"""Run a target and leave its folder: records, a Markdown page, a figure for each block."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from glnn.data.files import atomic_write
+from glnn.exceptions import MissingDependencyError
+from glnn.experiments.aggregate import busy_seconds
+from glnn.experiments.machine import machine_facts
+from glnn.experiments.results import BlockResults, block_results
+from glnn.experiments.runner import Watch, run_grid
+from glnn.experiments.targets import ALL, PAPER_TARGETS, Target, cells_of, get_target
+from glnn.report.paper_figures import block_figure
+from glnn.report.paper_tables import block_tables, notes
+from glnn.report.tables import markdown_table
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asked for; ``None`` leaves it to the target."""
+
+    seeds: int | None = None
+    datasets: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    jobs: int = 1
+    resume: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """A target that has run: its blocks with their results, and its folder."""
+
+    target: Target
+    folder: Path
+    blocks: Sequence[BlockResults]
+
+    @property
+    def n_failed(self) -> int:
+        """How many kinds of cells failed."""
+        return sum(len(block.errors()) for block in self.blocks)
+
+
+def targets_for(name: str) -> list[Target]:
+    """Return the target of a name; ``all`` names the four of the paper."""
+    return [get_target(n) for n in (PAPER_TARGETS if name == ALL else (name,))]
+
+
+def reproduce(
+    target: Target, folder: Path, wanted: Wanted, progress: Watch | None = None
+) -> Reproduction:
+    """Run what is missing of a target and write its page and figures."""
+    chosen = target.choose(wanted.seeds, wanted.datasets, wanted.methods)
+    records = run_grid(
+        cells_of(chosen), folder, jobs=wanted.jobs, resume=wanted.resume, progress=progress
+    )
+    done = Reproduction(target, folder, block_results(chosen, records))
+    write_pages(done)
+    return done
+
+
+def write_pages(done: Reproduction) -> None:
+    """Write the Markdown page and the figures of a target that has run."""
+    pictures = {}
+    for block in done.blocks:
+        try:
+            picture = block_figure(block)
+        except MissingDependencyError:
+            picture = None  # the numbers stand without it
+        if picture is not None:
+            pictures[block.block.name] = picture
+            _write(done.folder / f"{block.block.name}.svg", picture)
+    _write(done.folder / f"{done.target.name}.md", page(done, pictures))
+
+
+def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
+    """Return the Markdown page of a target."""
+    parts = [f"# {done.target.title}", done.target.about.strip()]
+    for block in done.blocks:
+        name = block.block.name
+        parts.append(f"## {block.block.title}")
+        parts += [f"- {line}" for line in notes(block)]
+        first, *rest = block_tables(block)
+        parts += [first.markdown(with_title=False), *(table.markdown() for table in rest)]
+        if name in pictures:
+            parts.append(f"![{block.block.title}]({name}.svg)")
+    parts += ["## How these numbers were made", facts_table([done])]
+    return "\n\n".join(parts) + "\n"
+
+
+def index_page(done: Sequence[Reproduction]) -> str:
+    """Return the page that leads to all targets of a run."""
+    links = [
+        f"- [{d.target.title}]({d.target.name}/{d.target.name}.md), "
+        f"records in [{d.target.name}/results.jsonl]({d.target.name}/results.jsonl)"
+        for d in done
+    ]
+    command = "Made by `make results`; any single record can be run again, see `docs/reproduce.md`."
+    return "\n".join(["# Results", "", command, "", *links, "", facts_table(done), ""])
+
+
+def facts_table(done: Sequence[Reproduction]) -> str:
+    """Return machine, versions, commit, seeds and times as a Markdown table."""
+    by_id = {r["id"]: r for d in done for block in d.blocks for r in block.all_records()}
+    records = list(by_id.values())
+    rows = list(machine_facts().items())
+    for package in records[0]["versions"] if records else ():
+        found = sorted({str(r["versions"].get(package)) for r in records})
+        rows.append((package, ", ".join(found)))
+    seeds = sorted({int(r["seed"]) for r in records})
+    rows.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if seeds else "none"))
+    rows.append(("cells", str(len(records))))
+    rows.append(("time of all cells together", _hours(sum(r["seconds"] for r in records))))
+    rows.append(("time during which cells ran", _hours(busy_seconds(records))))
+    rows.append(("threads a cell", "1"))
+    return markdown_table(["", ""], rows)
+
+
+def write_index(done: Sequence[Reproduction], folder: Path) -> None:
+    """Write the page that leads to all targets."""
+    _write(folder / "README.md", index_page(done))
+
+
+def _hours(seconds: float | int) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min {rest:02d} s"
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text)
