@@ -147,13 +147,10 @@ def used_settings(
     settings: FitSettings, has_graph: bool, choices: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the settings that were in force, as plain values, and what the fit chose itself."""
-    return {
-        "preset": settings.preset,
-        "graph": dataclasses.asdict(settings.graph_settings(has_graph)),
-        "head": dataclasses.asdict(settings.head),
-        "scaling": settings.scaling,
-        "chosen": dict(choices),
-    }
+    page = dataclasses.asdict(settings)
+    page["graph"] = dataclasses.asdict(settings.graph_settings(has_graph))
+    del page["no_graph"]
+    return {**page, "chosen": dict(choices)}
 
 
 def visible_labels(data: NodeData, split: Split) -> np.ndarray:

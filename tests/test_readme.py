@@ -1,0 +1,65 @@
+"""What the front page shows is run, line by line, in a folder with the files it speaks of."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glnn.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SHELL = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    people, friends = ["id,age,height,job"], ["source,target"]
+    for k in range(30):
+        age, height = rng.normal([30 + 20 * (k % 2), 170 + 10 * (k % 2)], 3)
+        job = ["cook", "pilot"][k % 2] if k < 8 else ""
+        people.append(f"p{k},{age:.1f},{height:.1f},{job}")
+        friends.append(f"p{k},p{(k + 2) % 30}")
+    (tmp_path / "people.csv").write_text("\n".join(people))
+    (tmp_path / "friends.csv").write_text("\n".join(friends))
+    (tmp_path / "newcomers.csv").write_text("id,age,height\nn0,31,171\nn1,52,180\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.splitlines()[-1][:40])
+def test_python_of_the_readme_runs(folder, code, capsys):
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out
+
+
+def test_an_own_table_takes_five_lines():
+    (own,) = [code for code in PYTHON if "people.csv" in code]
+    assert len(own.splitlines()) == 5
+
+
+def test_commands_of_the_readme_run(folder, capsys):
+    for line in SHELL:
+        program, *args = shlex.split(line)
+        assert program == "glnn"
+        quick = ["--epochs", "5"] if args[0] == "fit" else []
+        assert main([*args, *quick]) == 0, capsys.readouterr().err
+    assert "n0,cook" in capsys.readouterr().out
+    assert (folder / "runs" / "digits" / "report.html").is_file()
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_contributing_page_is_short():
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) < 60
