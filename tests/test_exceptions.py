@@ -23,6 +23,7 @@ def test_every_error_is_caught_as_one_of_glnn(error):
     ("error", "expected"),
     [
         (exceptions.InputError, ValueError),
+        (exceptions.InputTypeError, TypeError),
         (exceptions.DataFormatError, exceptions.InputError),
         (exceptions.DownloadError, OSError),
         (exceptions.ProblemError, exceptions.InputError),
@@ -38,7 +39,7 @@ def test_every_error_is_also_the_one_a_caller_would_expect(error, expected):
 
 
 def test_no_error_is_left_without_its_expected_kind():
-    assert len(ALL) == 9  # the eight above, and their base
+    assert len(ALL) == 10  # the nine above, and their base
 
 
 @pytest.mark.parametrize("error", ALL)

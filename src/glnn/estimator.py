@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, no_type_check
+from typing import Any
 
 import numpy as np
 import torch
@@ -104,40 +104,40 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0])
     """
 
-    @no_type_check  # like every scikit-learn estimator, it takes anything now and checks in fit
+    # Each type admits Any: scikit-learn's contract is to take anything here and to check in fit.
     def __init__(
         self,
-        preset: str = "default",
+        preset: str | Any = "default",
         *,
-        head: str | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        device: str = "cpu",
-        callbacks: Sequence[Callback] | None = None,
-        weights: Weights | None = None,
-        reading: str | None = None,
-        signal: str | None = None,
-        prior: str | None = None,
-        support: str | None = None,
-        n_candidates: int | None = None,
-        n_neighbors: int | None = None,
-        prediction_weight: float | None = None,
-        task_weight: float | None = None,
-        metric: str | None = None,
-        n_rounds: int | None = None,
-        first_graph: str | None = None,
-        scaling: str | None = None,
-        n_hidden: int | None = None,
-        dropout: float | None = None,
-        drop_node: float | None = None,
-        n_steps: int | None = None,
-        teleport: float | None = None,
-        n_views: int | None = None,
-        consistency_weight: float | None = None,
-        smoothness_weight: float | None = None,
-        gate: float | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        n_epochs: int | None = None,
+        head: str | Any | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | Any | None = None,
+        device: str | Any = "cpu",
+        callbacks: Sequence[Callback] | Any | None = None,
+        weights: Weights | Any | None = None,
+        reading: str | Any | None = None,
+        signal: str | Any | None = None,
+        prior: str | Any | None = None,
+        support: str | Any | None = None,
+        n_candidates: int | Any | None = None,
+        n_neighbors: int | Any | None = None,
+        prediction_weight: float | Any | None = None,
+        task_weight: float | Any | None = None,
+        metric: str | Any | None = None,
+        n_rounds: int | Any | None = None,
+        first_graph: str | Any | None = None,
+        scaling: str | Any | None = None,
+        n_hidden: int | Any | None = None,
+        dropout: float | Any | None = None,
+        drop_node: float | Any | None = None,
+        n_steps: int | Any | None = None,
+        teleport: float | Any | None = None,
+        n_views: int | Any | None = None,
+        consistency_weight: float | Any | None = None,
+        smoothness_weight: float | Any | None = None,
+        gate: float | Any | None = None,
+        learning_rate: float | Any | None = None,
+        weight_decay: float | Any | None = None,
+        n_epochs: int | Any | None = None,
     ) -> None:
         self.preset = preset
         self.head = head
@@ -303,7 +303,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         state = self.random_state
-        if isinstance(state, numbers.Integral) and state >= 0:
+        if isinstance(state, numbers.Integral) and int(state) >= 0:
             return int(state)
         if state is None:
             return int(np.random.default_rng().integers(2**31))
