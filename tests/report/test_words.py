@@ -11,6 +11,12 @@ def test_facts_name_the_certificate_and_the_shares(results):
     assert "edges added" not in rows
 
 
+def test_a_share_of_few_labels_says_of_how_many(results):
+    partly = dataclasses.replace(results.facts, n_labelled_edges=7)
+    rows = dict(fact_rows(partly, None))
+    assert rows["edges that join equal labels"] == "98.9 % of 7 with both labels known"
+
+
 def test_a_given_graph_is_compared_with(results):
     facts = dataclasses.replace(results.facts, n_given=100, n_kept=80, n_added=11)
     rows = dict(fact_rows(facts, None))

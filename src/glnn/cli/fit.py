@@ -69,7 +69,7 @@ def _fit_into(
     prepare_folder(folder, overwrite=overwrite)
     try:
         for note in opened.notes:
-            console.print(note, markup=False, highlight=False)
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
         n_epochs = options.expected_epochs(has_graph=opened.data.graph is not None)
         with StageProgress(console, n_epochs, quiet=shown["quiet"]) as watch:
             compared = COMPARED if shown["compare"] else ()
@@ -87,12 +87,12 @@ def _conclude(
     from glnn.report.words import label_sentence
 
     console.print()
-    console.print(label_sentence(results), markup=False, highlight=False)
+    console.print(label_sentence(results), markup=False, highlight=False, soft_wrap=True)
     if results.split.test.size:
         console.print(score_table(results))
     console.print(fact_table(results))
     for line in left_out:
-        console.print(line, markup=False, highlight=False)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():
             console.print(f"{what + ':':<12}{folder / name}", markup=False, soft_wrap=True)

@@ -18,7 +18,8 @@ def score_rows(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
 
 def score_table(results: FitResults) -> Table:
     """Return the accuracies side by side, the best in bold."""
-    table = Table("method", title="Accuracy on the test nodes, same labels", title_justify="left")
+    title = "Accuracy on the test nodes, same labels"
+    table = Table("method", title=title, title_justify="left", min_width=len(title) + 4)
     table.add_column("accuracy", justify="right")
     table.add_column("seconds", justify="right")
     known = [score.accuracy for score in results.scores if score.accuracy is not None]

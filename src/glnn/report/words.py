@@ -34,7 +34,7 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
         ("mean degree", f"{facts.mean_degree:.2f}"),
         ("nodes without an edge", f"{facts.n_isolated:,}"),
         ("connected parts", f"{facts.n_components:,}"),
-        ("edges that join equal labels", percent(facts.equal_labels)),
+        ("edges that join equal labels", _equal_labels(facts)),
         ("edges that join equal predictions", percent(facts.equal_predictions)),
     ]
     if facts.n_given is not None:
@@ -42,6 +42,14 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
         rows.append(("edges added", f"{facts.n_added:,}"))
     rows.append(("certificate", "none" if certificate is None else str(certificate)))
     return rows
+
+
+def _equal_labels(facts: GraphFacts) -> str:
+    """Return the share, and of how many edges it is where labels are not all known."""
+    share = percent(facts.equal_labels)
+    if facts.n_labelled_edges in (0, facts.n_edges):
+        return share
+    return f"{share} of {facts.n_labelled_edges:,} with both labels known"
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:
