@@ -47,9 +47,10 @@ def curves_figure(results: FitResults) -> Any:
     axes = figure.subplots(1, 2 if has_validation else 1, squeeze=False)[0]
     _draw_curves(axes[0], results, ("loss", "validation_loss"), "loss")
     axes[0].set_yscale("log")
-    plain_numbers = import_module("matplotlib.ticker").ScalarFormatter()
-    axes[0].yaxis.set_major_formatter(plain_numbers)
-    axes[0].yaxis.set_minor_formatter(plain_numbers)
+    ticker = import_module("matplotlib.ticker")
+    axes[0].yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes[0].yaxis.set_major_formatter("{x:g}")
+    axes[0].yaxis.set_minor_locator(ticker.NullLocator())
     if has_validation:
         _draw_curves(axes[1], results, ("validation_accuracy",), "accuracy")
     return figure
