@@ -16,7 +16,8 @@ from glnn.nn.losses import (
 )
 
 N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
-TEMPERATURE, GATE = 0.5, 1.65
+TEMPERATURE, GATE = 0.5, 0.325
+LEAST = 1 / N_CLASSES + GATE * (1 - 1 / N_CLASSES)  # what a confident node must exceed
 
 
 @pytest.fixture
@@ -121,16 +122,24 @@ def test_sharpening_is_finite_and_sums_to_one_in_single_precision(temperature, r
     assert_close(found.sum(), torch.tensor(1.0))
 
 
-def test_a_node_is_confident_above_its_multiple_of_chance():
+def test_a_node_is_confident_the_gates_share_of_the_way_from_chance_to_certainty():
     p = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.51, 0.49, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    assert confident(p, 2.0).tolist() == [False, True, False]
+    assert confident(p, 1 / 3).tolist() == [False, True, False]  # above 1/4 + 1/3 * 3/4
     assert confident(p, 0.0).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_the_gate_can_be_passed_whatever_the_number_of_classes(n_classes):
+    sure = torch.zeros(1, n_classes)
+    sure[0, 0] = 1.0
+    assert confident(sure, 0.99).item()
+    assert not confident(torch.full((1, n_classes), 1 / n_classes), 0.0).item()
 
 
 def test_consistency_is_the_gated_distance_to_the_sharpened_mean(views):
     p = views.numpy()
     mean = p.mean(0)
-    weight = mean.max(1) > GATE / N_CLASSES
+    weight = mean.max(1) > LEAST
     assert 0 < weight.sum() < N_NODES  # the case shows both sides of the gate
     expected = numpy_gated_distance(p, numpy_sharpened(mean, TEMPERATURE), weight)
     assert_close(consistency(views, TEMPERATURE, GATE).item(), expected)
@@ -140,7 +149,7 @@ def test_smoothness_is_the_gated_distance_to_the_sharpened_neighbourhood(
     adj, inverse_degree, views, known
 ):
     around = numpy_around(adj, views.numpy(), known.numpy())
-    weight = around.max(1) > GATE / N_CLASSES
+    weight = around.max(1) > LEAST
     assert 0 < weight.sum() < N_NODES - 1
     target = numpy_sharpened(np.maximum(around, 1e-12), TEMPERATURE)
     expected = numpy_gated_distance(views.numpy(), target, weight)
@@ -151,7 +160,7 @@ def test_smoothness_is_the_gated_distance_to_the_sharpened_neighbourhood(
 def test_the_gradient_of_consistency_is_that_with_the_target_held_fixed(views):
     mean = views.mean(0)
     target = torch.from_numpy(numpy_sharpened(mean.numpy(), TEMPERATURE))
-    weight = (mean.amax(-1) > GATE / N_CLASSES).double()
+    weight = (mean.amax(-1) > LEAST).double()
 
     def held_fixed(p):
         return (weight * (p - target).square().sum(-1).mean(0)).mean()
@@ -168,7 +177,7 @@ def test_the_gradient_of_smoothness_is_that_with_the_target_held_fixed(
 ):
     around = torch.from_numpy(numpy_around(adj, views.numpy(), known.numpy()))
     target = torch.from_numpy(numpy_sharpened(np.maximum(around.numpy(), 1e-12), TEMPERATURE))
-    weight = (around.amax(-1) > GATE / N_CLASSES).double()
+    weight = (around.amax(-1) > LEAST).double()
 
     def held_fixed(p):
         return (weight * (p - target).square().sum(-1).mean(0)).mean()
@@ -186,7 +195,7 @@ def test_nothing_flows_where_the_views_are_not_confident(views):
     p = views.clone().requires_grad_()
     consistency(p, TEMPERATURE, GATE).backward()
     flows = p.grad.abs().sum((0, 2)) > 0
-    assert torch.equal(flows, mean.amax(-1) > GATE / N_CLASSES)
+    assert torch.equal(flows, mean.amax(-1) > LEAST)
 
 
 def test_nothing_flows_where_the_neighbourhood_is_not_confident(adj, inverse_degree, views, known):
@@ -194,7 +203,7 @@ def test_nothing_flows_where_the_neighbourhood_is_not_confident(adj, inverse_deg
     p = views.clone().requires_grad_()
     smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, GATE).backward()
     flows = p.grad.abs().sum((0, 2)) > 0
-    assert torch.equal(flows, around.amax(-1) > GATE / N_CLASSES)
+    assert torch.equal(flows, around.amax(-1) > LEAST)
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.3])
@@ -220,5 +229,5 @@ def test_a_known_label_stands_in_for_the_prediction_of_its_node(adj, inverse_deg
     views = torch.full((1, N_NODES, N_CLASSES), 1 / 3, dtype=torch.float64)
     views[0, 1] = torch.tensor([1.0, 0.0, 0.0])
     p = views.requires_grad_()
-    smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, 2.0).backward()
+    smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, 0.5).backward()
     assert p.grad[0, 0, 2] < 0 < p.grad[0, 0, 0]  # a step down the gradient raises class 2

@@ -28,7 +28,8 @@ class ExtendedGraph(GraphOperator):
         whole.sort_indices()
         offsets = torch.from_numpy(whole.indptr.astype(np.int64))
         columns = torch.from_numpy(whole.indices.astype(np.int64))
-        self._pattern = CsrPattern(whole.shape, offsets, columns, torch.arange(whole.nnz))
+        order = torch.arange(whole.nnz)
+        self._pattern = CsrPattern.compressed(whole.shape, offsets, columns, order)
         self._values = torch.from_numpy(whole.data.astype(np.float64))
 
     @property

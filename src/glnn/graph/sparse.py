@@ -44,6 +44,7 @@ class SparseAdjacency(Adjacency):
         self._keys, self._values = keys, values
         self._counts = torch.where(rows == columns, 1.0, 2.0).to(values.dtype)
         self._pattern = _symmetric_pattern(n_nodes, rows, columns)
+        self._matrix: Tensor | None = None
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
@@ -74,8 +75,16 @@ class SparseAdjacency(Adjacency):
         """Return the same pairs with other values; the pattern is shared, not built again."""
         other = object.__new__(SparseAdjacency)
         other.__dict__.update(self.__dict__)
-        other._values = values
+        other._values, other._matrix = values, None
         return other
+
+    def matrix(self) -> Tensor:
+        """Return the full matrix as torch CSR; built once while the values are no variables."""
+        if self._values.requires_grad:
+            return self._pattern.matrix(self._values.detach()[self._pattern.source])
+        if self._matrix is None:
+            self._matrix = self._pattern.matrix(self._values[self._pattern.source])
+        return self._matrix
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
@@ -134,15 +143,15 @@ class _SymmetricProduct(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
         ctx.save_for_backward(values, x)
         ctx.adjacency = adjacency
-        return adjacency._pattern.matmul(values, x)
+        return adjacency.matrix() @ x
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        values, x = ctx.saved_tensors
+        _, x = ctx.saved_tensors
         (grad,) = grads
         adjacency: SparseAdjacency = ctx.adjacency
         need_values, need_x, _ = ctx.needs_input_grad
-        for_x = adjacency._pattern.matmul(values, grad.contiguous()) if need_x else None
+        for_x = adjacency.matrix() @ grad.contiguous() if need_x else None
         for_values = None
         if need_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
             i, j = adjacency._rows, adjacency._columns

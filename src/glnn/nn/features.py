@@ -55,7 +55,7 @@ class Features:
             offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
             columns = torch.from_numpy(csr.indices.astype(np.int64)).to(device)
             source = torch.arange(csr.nnz, device=device)
-            pattern = CsrPattern(csr.shape, offsets, columns, source)
+            pattern = CsrPattern.compressed(csr.shape, offsets, columns, source)
             values = torch.tensor(csr.data, device=device, dtype=dtype)
             return cls(csr.shape, values, pattern, pattern.transposed())
         array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)

@@ -67,7 +67,7 @@ class PropagationNet(nn.Module):
         dropout: float,
         drop_node: float,
         n_steps: int,
-        teleport: float,
+        teleport: float = 0.0,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
