@@ -1,6 +1,7 @@
 """Every registered method keeps the same promises."""
 
 import dataclasses
+import subprocess
 import sys
 
 import numpy as np
@@ -149,8 +150,6 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 
 def test_importing_the_registry_does_not_import_pytorch_geometric():
-    import subprocess
-
     code = "import sys, glnn.baselines; sys.exit('torch_geometric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.baselines.pyg import layers
+from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 
@@ -31,7 +31,12 @@ class APPNPSettings(TrainSettings):
 class APPNPNetwork(Network):
     r"""Predict, then spread: :math:`Z_{k+1} = (1 - \gamma) \hat A Z_k + \gamma Z_0`.
 
-    :math:`Z_0 = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`; dropout also on the edges of each step.
+    :math:`Z_0 = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`.
+
+    Notes
+    -----
+    Differs from the paper: no dropout on edges, which the layer of PyTorch Geometric compounds
+    from step to step, so that after ten steps hardly an edge is left.
     """
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: APPNPSettings) -> None:
@@ -41,7 +46,7 @@ class APPNPNetwork(Network):
         self.bias = nn.Parameter(torch.zeros(settings.n_hidden))
         self.second = nn.Linear(settings.n_hidden, n_out)
         spread = layers().APPNP
-        self.spread = spread(settings.n_steps, settings.teleport, dropout=settings.dropout)
+        self.spread = spread(settings.n_steps, settings.teleport)
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""

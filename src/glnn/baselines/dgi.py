@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings, in_columns
+from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, row_normalized
-from glnn.baselines.supervised import INIT, NOISE
+from glnn.baselines.logistic_regression import (
+    LogisticRegressionSettings,
+    logistic_probabilities,
+)
 from glnn.baselines.pyg import layers
+from glnn.baselines.supervised import INIT, NOISE
 from glnn.engine.callbacks import Callback, EarlyStopping
 from glnn.engine.history import Record
 from glnn.engine.seeding import generator_for
@@ -32,7 +34,7 @@ class DGISettings(TrainSettings):
     weight_decay: float = 0.0
     patience: int | None = 20
     n_hidden: int = 512
-    inverse_penalty: float = 1.0
+    inverse_penalty: float = 10.0
 
 
 class InfomaxEncoder(nn.Module):
@@ -70,35 +72,33 @@ class InfomaxTask(Task):
         n_hidden = settings.n_hidden
         with isolated_rng(draw_seed(generator_for(seed, INIT))):
             encoder = InfomaxEncoder(adj_hat, n_hidden)
-            model = infomax(n_hidden, encoder, _summary, self._shuffled)
-            first = InputMap(self.features.shape[1], n_hidden)
-        self.module = nn.ModuleDict({"map": first, "infomax": model})
+            self._model = infomax(n_hidden, encoder, _summary, self._shuffled)
+            self._map = InputMap(self.features.shape[1], n_hidden)
+        self.module = nn.ModuleDict({"map": self._map, "infomax": self._model})
 
     def _shuffled(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
         return mapped[torch.randperm(len(mapped), generator=self._noise)]
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the infomax loss."""
-        model = self.module["infomax"]
-        return {"infomax": model.loss(*model(self.module["map"](self.features)))}
+        return {"infomax": self._model.loss(*self._model(self._map(self.features)))}
 
     def embedding(self) -> Float[Tensor, "n h"]:
         """Return the embedding of every node."""
-        hidden: Tensor = self.module["infomax"].encoder(self.module["map"](self.features))
+        hidden: Tensor = self._model.encoder(self._map(self.features))
         return hidden
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Fit logistic regression on the labelled nodes' embedding; return log-probabilities."""
         z, problem = self.embedding().detach().double().numpy(), self._problem
-        classes = problem.labels[problem.train]
-        if np.unique(classes).size == 1:  # scikit-learn refuses a single class
-            certain = np.zeros((problem.n_nodes, problem.n_classes))
-            certain[:, classes[0]] = 1.0
-            return torch.from_numpy(certain).clamp_min(1e-30).log()
-        head = LogisticRegression(C=self.settings.inverse_penalty, max_iter=1000)
-        head.fit(z[problem.train], classes)
-        seen = in_columns(head.predict_proba(z), head.classes_, problem.n_classes)
-        return torch.from_numpy(seen).clamp_min(1e-30).log()
+        probabilities = logistic_probabilities(
+            z,
+            problem.train,
+            problem.labels[problem.train],
+            problem.n_classes,
+            LogisticRegressionSettings(inverse_penalty=self.settings.inverse_penalty),
+        )
+        return torch.from_numpy(probabilities).clamp_min(1e-30).log()
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Put weight decay on all parameters."""

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.baselines.pyg import layers
+from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 

@@ -59,9 +59,26 @@ def scaled(features: Any) -> Any:
     return features if sp.issparse(features) else standardized(features)
 
 
+def max_abs_scaled(features: Any) -> Any:
+    """Divide each column by its largest absolute value, so that words are 0 or 1.
+
+    Examples
+    --------
+    >>> max_abs_scaled(np.array([[2.0, 0.0], [-4.0, 0.0]]))
+    array([[ 0.5,  0. ],
+           [-1. ,  0. ]])
+    """
+    if sp.issparse(features):
+        largest = np.asarray(abs(features).max(0).todense(), dtype=np.float64).ravel()
+        return sp.csr_matrix(features @ sp.diags(_inverse(largest)))
+    return features * _inverse(np.abs(np.asarray(features, dtype=np.float64)).max(0))
+
+
 def _inverse(deviation: np.ndarray) -> np.ndarray:
     """One over the deviation; constant columns become 0."""
-    return np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
+    inverse = np.zeros_like(deviation)
+    np.divide(1.0, deviation, out=inverse, where=deviation > 1e-12)
+    return inverse
 
 
 @dataclass(frozen=True)

@@ -100,4 +100,4 @@ def fitted_distributions(model: Any, problem: Problem) -> np.ndarray:
     shares = np.bincount(problem.labels[problem.train], minlength=problem.n_classes)
     unreached = ~(reached.sum(1) > 0)
     reached[unreached] = shares / shares.sum()
-    return reached / reached.sum(1, keepdims=True)
+    return np.asarray(reached / reached.sum(1, keepdims=True))

@@ -7,12 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float
-from sklearn.preprocessing import MaxAbsScaler
 from torch import Tensor, nn
 from torch.nn import functional
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import draw_seed, isolated_rng
+from glnn.baselines.inputs import draw_seed, isolated_rng, max_abs_scaled
 from glnn.baselines.supervised import INIT, NOISE, SAMPLES
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
@@ -24,16 +23,15 @@ from glnn.nn.features import Features
 class LoNGAESettings(TrainSettings):
     """Published for Cora and Citeseer; an epoch is one batch of rows to rebuild."""
 
-    n_epochs: int = 2000
+    n_epochs: int = 1000
     learning_rate: float = 0.001
-    weight_decay: float = 0.0
+    weight_decay: float = 1e-4
     patience: int | None = 300
     n_outer: int = 256
     n_inner: int = 128
-    dropout: float = 0.8
+    dropout: float = 0.5
     n_rows: int = 64
-    class_weight: float = 1.0
-    input_dropout: float = 0.0
+    class_weight: float = 0.05
 
 
 class LoNGAENetwork(nn.Module):
@@ -66,11 +64,13 @@ class LoNGAENetwork(nn.Module):
 
     def rebuilt(self, decoded: Float[Tensor, "n h"]) -> Float[Tensor, "n w"]:
         """Return the logits of the rebuilt rows."""
-        return decoded @ self.outer.T + self.biases["rebuilt"]
+        logits: Tensor = decoded @ self.outer.T + self.biases["rebuilt"]
+        return logits
 
     def classified(self, decoded: Float[Tensor, "n h"], x: Features) -> Float[Tensor, "n c"]:
         """Return the class logits of the given rows."""
-        return x @ self.by_features + decoded @ self.by_decoded + self.biases["class"]
+        logits: Tensor = x @ self.by_features + decoded @ self.by_decoded + self.biases["class"]
+        return logits
 
 
 def balanced_cross_entropy(
@@ -88,14 +88,13 @@ def balanced_cross_entropy(
 class LoNGAETask(Task):
     """Rebuild a batch of rows, and classify the labelled nodes."""
 
+    module: LoNGAENetwork
+
     def __init__(self, problem: Problem, settings: LoNGAESettings, seed: int) -> None:
         self.settings = settings
-        x = sp.csr_matrix(MaxAbsScaler().fit_transform(problem.features)).astype(np.float32)
-        x.data = np.clip(x.data, 0.0, 1.0) if x.nnz and x.data.min() >= 0 else abs(x.data)
-        loops = sp.eye(problem.n_nodes, dtype=np.float32)
-        links = (problem.graph > 0).astype(np.float32) + loops
+        x = sp.csr_matrix(abs(max_abs_scaled(problem.features)), dtype=np.float32)
+        links = (problem.graph > 0).astype(np.float32) + sp.eye(problem.n_nodes, dtype=np.float32)
         self._matrix = sp.csr_matrix(sp.hstack([links, x]))
-        self._x = x
         self.rows, self.features = Features.of(self._matrix), Features.of(x)
         self.labelled = (Features.of(self._matrix[problem.train]), Features.of(x[problem.train]))
         self.classes = torch.from_numpy(problem.labels[problem.train])
@@ -107,25 +106,14 @@ class LoNGAETask(Task):
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the loss of the rebuilt rows and of the labelled nodes."""
-        batch = self._batch()
-        drop, net = self.settings.dropout, self.module
-        target = torch.from_numpy(batch.toarray())
-        rebuilt = net.rebuilt(
-            net.decoded(
-                Features.of(batch).dropped(self.settings.input_dropout, self._noise),
-                drop,
-                self._noise,
-            )
-        )
+        drop, net, batch = self.settings.dropout, self.module, self._batch()
+        rebuilt = net.rebuilt(net.decoded(Features.of(batch), drop, self._noise))
         rows, x = self.labelled
-        logits = net.classified(
-            net.decoded(rows.dropped(self.settings.input_dropout, self._noise), drop, self._noise),
-            x,
-        )
+        logits = net.classified(net.decoded(rows, drop, self._noise), x)
+        supervised = functional.cross_entropy(logits, self.classes)
         return {
-            "reconstruction": balanced_cross_entropy(rebuilt, target),
-            "cross_entropy": self.settings.class_weight
-            * functional.cross_entropy(logits, self.classes),
+            "reconstruction": balanced_cross_entropy(rebuilt, torch.from_numpy(batch.toarray())),
+            "cross_entropy": self.settings.class_weight * supervised,
         }
 
     def _batch(self) -> sp.csr_matrix:
@@ -135,9 +123,8 @@ class LoNGAETask(Task):
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without dropout."""
-        logits: Tensor = self.module.classified(
-            self.module.decoded(self.rows, 0.0, self._noise), self.features
-        )
+        decoded = self.module.decoded(self.rows, 0.0, self._noise)
+        logits: Tensor = self.module.classified(decoded, self.features)
         return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:

@@ -81,7 +81,10 @@ class SupervisedTask(Task):
         named = list(self.module.named_parameters())
         decayed = [p for name, p in named if name.startswith(self._decayed)]
         rest = [p for name, p in named if not name.startswith(self._decayed)]
-        groups = [{"params": decayed, "weight_decay": self._weight_decay}, {"params": rest}]
+        groups: list[dict[str, Any]] = [
+            {"params": decayed, "weight_decay": self._weight_decay},
+            {"params": rest},
+        ]
         return [group for group in groups if group["params"]]
 
 

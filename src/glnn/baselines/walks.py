@@ -22,7 +22,8 @@ class RandomWalks:
 
     def __init__(self, graph: sp.csr_matrix) -> None:
         graph = sp.csr_matrix(graph)
-        self._neighbors = torch.from_numpy(graph.indices.astype(np.int64))
+        neighbors = np.append(graph.indices, 0).astype(np.int64)  # the last stands for none
+        self._neighbors = torch.from_numpy(neighbors)
         self._offsets = torch.from_numpy(graph.indptr.astype(np.int64))
         sums = np.concatenate([[0.0], np.cumsum(graph.data, dtype=np.float64)])
         self._sums = torch.from_numpy(sums)  # weights of all entries before each
@@ -44,11 +45,8 @@ class RandomWalks:
         place = torch.searchsorted(self._sums, low + point * (high - low), right=True) - 1
         place = torch.minimum(torch.maximum(place, first), stop - 1)
         alone = first == stop
-        return (
-            torch.where(alone, nodes, self._neighbors[place.masked_fill(alone, 0)])
-            if len(self._neighbors)
-            else nodes
-        )
+        place = torch.where(alone, len(self._neighbors) - 1, place)
+        return torch.where(alone, nodes, self._neighbors[place])
 
 
 def windowed_pairs(walks: Int[Tensor, "w s"], window: int) -> Int[Tensor, "p 2"]:

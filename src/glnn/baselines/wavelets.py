@@ -1,6 +1,7 @@
 """Graph wavelets: functions of the Laplacian, exact for small graphs and as a polynomial beyond."""
 
 import hashlib
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
@@ -68,7 +69,7 @@ def _kept(graph: sp.csr_matrix, function: Spectral, threshold: float) -> sp.coo_
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(n_components + 1))
     rows, columns, values = [], [], []
-    for start, stop in zip(bounds[:-1], bounds[1:]):
+    for start, stop in itertools.pairwise(bounds):
         nodes = order[start:stop]
         eigenvalues, basis = np.linalg.eigh(laplacian[nodes][:, nodes].toarray())
         block = (basis * function(eigenvalues)) @ basis.T
@@ -91,7 +92,8 @@ class ChebyshevWavelets(Wavelets):
     """
 
     def __init__(self, graph: sp.csr_matrix, function: Spectral, degree: int = 24) -> None:
-        coefficients = chebyshev.chebinterpolate(lambda t: function(t + 1.0), degree)
+        points = chebyshev.chebpts1(degree + 1)
+        coefficients = chebyshev.chebfit(points, function(points + 1.0), degree)
         large = np.flatnonzero(np.abs(coefficients) > 1e-7 * np.abs(coefficients).max())
         self.coefficients = coefficients[: large[-1] + 1]
         shifted = sp.csr_matrix(-normalized(graph))
