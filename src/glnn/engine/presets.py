@@ -8,7 +8,7 @@ from glnn.engine.settings import HEADS, FitSettings, GraphSettings, HeadSettings
 from glnn.exceptions import InputError
 from glnn.objective import Weights
 
-_WITHOUT_PRIOR = GraphSettings(weights=Weights.without_prior(), n_neighbors=10)
+_WITHOUT_PRIOR = GraphSettings(weights=Weights.without_prior(), n_neighbors=20, n_candidates=40)
 
 _PROPAGATION = HeadSettings(
     head="propagation",
