@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-all lint types contract unit format bench clean
+.PHONY: demo test test-all lint types contract unit format bench results clean
 
 demo: $(STAMP)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -30,6 +30,11 @@ test-all: lint types contract $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Every table and figure into docs/results; hours. Stopped or killed, it goes on where it was.
+JOBS ?= 2
+results: $(STAMP)
+	$(BIN)/glnn reproduce all --jobs $(JOBS) --out docs/results
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

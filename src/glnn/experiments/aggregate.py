@@ -44,7 +44,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences of two methods on the same seeds, with two tests that they are zero."""
+    """Differences of two methods on the same seeds, with two tests that they are zero.
+
+    ``p_t`` is not a number where all differences are the same and not zero.
+    """
 
     difference: Summary
     n_better: int
@@ -77,8 +80,8 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Paired | N
 
 
 def _t_test(difference: np.ndarray) -> float:
-    if np.ptp(difference) < 1e-12:  # no spread: zero for sure, or not zero for sure
-        return 1.0 if difference[0] == 0 else 0.0
+    if np.ptp(difference) < 1e-12:  # without spread there is nothing to test against
+        return 1.0 if difference[0] == 0 else math.nan
     return float(stats.ttest_1samp(difference, 0.0).pvalue)
 
 

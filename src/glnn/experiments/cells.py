@@ -46,10 +46,10 @@ class Cell:
     dataset: str
     seed: int
     split: str
-    split_options: Mapping[str, Scalar] = field(default_factory=dict)
+    split_options: Mapping[str, Any] = field(default_factory=dict)
     perturbation: str = "none"
     share: float | int = 0.0
-    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     probe: str = "accuracy"
 
     def __post_init__(self) -> None:

@@ -1,5 +1,7 @@
 """Run a grid of cells in parallel; a run that was killed goes on where it stopped."""
 
+import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from glnn._validation import check_integer
 from glnn.exceptions import InputError
 from glnn.experiments.cells import Cell
 from glnn.experiments.measure import run_cell
+from glnn.experiments.orphans import end_with
 from glnn.experiments.store import Record, ResultStore, in_order
 
 _CELLS_AT_ONCE = 4
@@ -66,7 +69,9 @@ def run_grid(
     if not grid:
         raise InputError("a grid must have at least one cell, got none.")
     store = ResultStore(out)
-    with store.only_writer():
+    with store.only_writer(), warnings.catch_warnings():
+        # joblib replaces a worker that has grown; the cells that follow are none the worse for it
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         found = store.read() if resume else {}
         store.rewrite(found.values())  # without what a kill has torn
         ids = [cell.id for cell in grid]
@@ -85,8 +90,13 @@ def run_grid(
     return [found[i] if i in found else failed[i] for i in ids]
 
 
-def attempt(cell: Cell) -> Record:
-    """Run a cell; a failure becomes a record, so that the others go on."""
+def attempt(cell: Cell, parent: int | None = None) -> Record:
+    """Run a cell; a failure becomes a record, so that the others go on.
+
+    A worker that ``parent`` has started ends with it.
+    """
+    if parent is not None:
+        end_with(parent)
     try:
         return run_cell(cell)
     except Exception as error:  # one broken cell must not cost the other thousand
@@ -96,7 +106,7 @@ def attempt(cell: Cell) -> Record:
 
 def _records(cells: Sequence[Cell], jobs: int) -> Iterator[Record]:
     """Yield records as they finish, in any order."""
-    calls = [delayed(attempt)(cell) for cell in cells]
+    calls = [delayed(attempt)(cell, os.getpid()) for cell in cells]
     backend, _ = get_active_backend()
     if not calls:
         return

@@ -92,7 +92,7 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> list[dict[str, Any]
 def _rounds(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedRounds:
     """Make the rounds of a preset, with the labels that a fit would see."""
     settings = resolve_settings(preset, changes=dict(cell.settings))
-    labels = Labels(split.train, data.labels[split.train], data.n_nodes, data.n_classes)
+    labels = Labels(np.array(split.train), data.labels[split.train], data.n_nodes, data.n_classes)
     validation = None
     if split.val.size:
         nodes = torch.from_numpy(np.array(split.val))

@@ -147,7 +147,7 @@ class Target:
         for name in datasets or ():
             check_choice("--datasets", name, NAMES)
         for name in methods or ():
-            check_choice("--methods", name, [ALL, *GROUPS, *METHODS])
+            check_choice("--methods", name, dict.fromkeys([ALL, *GROUPS, *METHODS]))
         chosen = [
             (b, b.entries(count, self._datasets(b, datasets), _methods(b, methods)))
             for b in self.blocks

@@ -150,7 +150,7 @@ def difference_words(found: Paired) -> list[str]:
     mean = found.difference
     return [
         f"{mean.mean:+.2f}",
-        f"{mean.low:+.2f} to {mean.high:+.2f}",
+        f"[{mean.low:+.2f}, {mean.high:+.2f}]",
         f"{found.n_better} / {found.n_worse}",
         _p_words(found.p_t),
         _p_words(found.p_wilcoxon),
@@ -178,6 +178,8 @@ def _number(results: BlockResults, method: str, dataset: str, value: Value) -> s
 
 
 def _p_words(p: float) -> str:
+    if math.isnan(p):
+        return NOTHING
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
