@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.sparse.csgraph import breadth_first_order
 
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Callback
@@ -124,7 +125,7 @@ def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> dict[int, n
 
 
 def shown_nodes(data: NodeData, count: int = N_SHOWN) -> np.ndarray:
-    """Return nodes for a picture: the first found from the busiest one, sorted by class.
+    """Return nodes for a picture: those found from nodes of a usual degree, sorted by class.
 
     Examples
     --------
@@ -134,15 +135,13 @@ def shown_nodes(data: NodeData, count: int = N_SHOWN) -> np.ndarray:
     """
     assert data.graph is not None
     degree = np.diff(data.graph.indptr)
-    found = [int(degree.argmax())]
-    for node in found:
-        new = data.graph.indices[data.graph.indptr[node] : data.graph.indptr[node + 1]]
-        found.extend(int(j) for j in new if int(j) not in found)
-        if len(found) >= count:
-            break
-    rest = [i for i in range(data.n_nodes) if i not in found]
-    chosen = np.array((found + rest)[:count])
-    return chosen[np.lexsort((chosen, data.labels[chosen]))]
+    usual = np.median(degree[degree > 0]) if degree.any() else 0
+    found: dict[int, None] = {}
+    for start in np.argsort(np.abs(degree - usual), kind="stable"):
+        if len(found) < count:
+            found |= dict.fromkeys(breadth_first_order(data.graph, start)[0][:count].tolist())
+    chosen = np.array(list(found)[:count])
+    return np.asarray(chosen[np.lexsort((chosen, data.labels[chosen]))])
 
 
 def graph_facts(

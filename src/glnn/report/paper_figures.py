@@ -60,7 +60,8 @@ def axis_figure(results: BlockResults) -> Any:
         axis.grid(axis="y", color=PALE, linewidth=0.5)
         _plain(axis)
     axes[0].set_ylabel("accuracy in %", color=INK)
-    axes[-1].legend(frameon=False, fontsize=8)
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     return figure
 
 
@@ -120,7 +121,8 @@ def _draw_matrix(
     axis: Any, step: Mapping[str, Any], *, given: Mapping[str, Any], title: str
 ) -> None:
     picture, old = np.array(step["picture"]), np.array(given["picture"])
-    top = max(float(np.abs(picture).max()), 1e-9)
+    pairs = ~np.eye(len(picture), dtype=bool)  # loops would outshine the edges
+    top = max(float(picture[pairs].max()), 1e-9)
     axis.imshow(picture, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
     rows, columns = np.nonzero((picture > 0.01) & (old == 0))
     if 0 < rows.size < picture.size // 4:  # a few new edges can be pointed at
