@@ -69,6 +69,23 @@ def test_with_validation_both_heads_are_tried_and_the_better_one_is_kept(problem
     assert rounds.head.gate == (0.5 if cautious < 0.98 * bold else 1 / 6)
 
 
+def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):
+    rounds = rounds_of(problem, resolve_settings("default", changes=FAST))
+    rounds.first_round()
+    bold = dataclasses.replace(rounds.cautious, gate=0.0)
+    rounds.head, accuracies = bold, iter([0.4, 0.9])
+    rounds.trained = dataclasses.replace(rounds.trained, validation_accuracy=0.8)
+    step = Rounds.classifier_step
+
+    def told(self, number, head):
+        return dataclasses.replace(step(self, number, head), validation_accuracy=next(accuracies))
+
+    monkeypatch.setattr(Rounds, "classifier_step", told)
+    rounds.later_round(2)
+    assert rounds.head == rounds.cautious
+    assert rounds.trained.validation_accuracy == 0.9
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
     settings = resolve_settings(preset, changes=FAST)

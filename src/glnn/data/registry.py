@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from glnn._validation import check_choice
 from glnn.data.download import Progress
 from glnn.data.embedded import EMBEDDED
@@ -65,6 +63,8 @@ DATASETS = {
 
 def cache_folder() -> Path:
     """Return the folder of fetched data: that of the user's caches on this system."""
+    import platformdirs  # here, so that a source tree without it can still read GLNN_DATA
+
     return Path(platformdirs.user_cache_dir("glnn"))
 
 

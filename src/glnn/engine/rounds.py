@@ -31,6 +31,9 @@ FEW_LABELS = 10
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
 
+_COLLAPSE = 0.05
+"""A round that loses this much validation accuracy has gone wrong."""
+
 
 @dataclass(frozen=True)
 class FitProblem:
@@ -56,11 +59,12 @@ class FitProblem:
 
 @dataclass(frozen=True)
 class Trained:
-    """One classifier step: the task with its trained network, its predictions, its loss."""
+    """One classifier step: the trained network, its predictions, how it did on validation."""
 
     task: ClassifierTask
     probabilities: np.ndarray
     validation_loss: float | None
+    validation_accuracy: float | None
 
 
 class Rounds:
@@ -98,8 +102,7 @@ class Rounds:
         """Take all rounds; choices are made in the first and kept."""
         self.first_round()
         for number in range(2, self.n_rounds + 1):
-            self.adjacency = self.graph_step(number)
-            self.trained = self.classifier_step(number, self.head)
+            self.later_round(number)
 
     def first_round(self) -> None:
         """Choose the signal and the head while features are all that is known."""
@@ -115,6 +118,19 @@ class Rounds:
                 if signal != graph.signal:
                     self._try_signal(signal)
         self._try_caution()
+
+    def later_round(self, number: int) -> None:
+        """Solve and train with what the round before has taught.
+
+        Losses on predictions can drive all nodes into few classes. Where validation nodes show
+        such a collapse, the cautious head is trained on the new graph instead.
+        """
+        before = self.trained
+        self.adjacency = self.graph_step(number)
+        self.trained = self.classifier_step(number, self.head)
+        if _has_collapsed(self.trained, before) and self.cautious is not None:
+            self.head = self.cautious
+            self.trained = self.classifier_step(number, self.head)
 
     def _try_signal(self, signal: str) -> None:
         before = (self.graph, self.learned, self.rows, self.adjacency, self.trained)
@@ -198,21 +214,27 @@ class Rounds:
             init=generator_for(self.seed, number, 0),
             noise=generator_for(self.seed, number, 1, device=self.features.device),
         )
-        loss = self.train(task, f"classifier {number}", head)
-        return Trained(task, probabilities_of(task), loss)
+        self.train(task, f"classifier {number}", head)
+        found, validation = probabilities_of(task), self.problem.validation
+        if validation is None:
+            return Trained(task, found, None, None)
+        numbers = validation.evaluate(torch.from_numpy(found).log())
+        return Trained(
+            task,
+            found,
+            float(numbers["validation_loss"]),
+            float(numbers["validation_accuracy"]),
+        )
 
-    def train(self, task: Task, stage: str, head: HeadSettings) -> float | None:
-        """Run the training loop; return the validation loss of the chosen epoch."""
+    def train(self, task: Task, stage: str, head: HeadSettings) -> None:
+        """Run the training loop and keep its history."""
         trainer = Trainer(
             n_epochs=head.n_epochs, learning_rate=head.learning_rate, callbacks=self.callbacks
         )
         validation = self.problem.validation
-        if validation is None:
-            self.history.extend(trainer.fit(task, None, stage=stage))
-            return None
-        history = trainer.fit(task, validation.to(self.features.device), stage=stage)
-        self.history.extend(history)
-        return min(float(record["validation_loss"]) for record in history)
+        if validation is not None:
+            validation = validation.to(self.features.device)
+        self.history.extend(trainer.fit(task, validation, stage=stage))
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -235,3 +257,9 @@ def _is_better(tried: Trained, kept: Trained | None) -> bool:
     if kept is None or kept.validation_loss is None:
         return True
     return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
+
+
+def _has_collapsed(trained: Trained, before: Trained | None) -> bool:
+    if before is None or before.validation_accuracy is None or trained.validation_accuracy is None:
+        return False
+    return trained.validation_accuracy < before.validation_accuracy - _COLLAPSE
