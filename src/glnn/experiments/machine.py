@@ -1,6 +1,8 @@
 """What a result depends on besides its cell: threads, memory, versions, machine."""
 
+import ctypes
 import functools
+import gc
 import os
 import platform
 import subprocess
@@ -37,6 +39,9 @@ class PeakMemory:
     """
 
     def __init__(self) -> None:
+        gc.collect()
+        with suppress(OSError, AttributeError):  # hand back what earlier cells have left
+            ctypes.CDLL(None).malloc_trim(0)
         with suppress(OSError):
             _CLEAR.write_text(_RESET_PEAK)
 
