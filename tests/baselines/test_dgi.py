@@ -38,4 +38,4 @@ def test_the_lowest_epoch_is_put_back():
         module.weight.data.fill_(value)
         keep.on_epoch_end("dgi", {"loss": loss})
     keep.on_stage_end("dgi")
-    assert float(module.weight) == 2.0
+    assert module.weight.item() == 2.0

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
+from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from glnn.nn.features import Features
@@ -54,9 +55,21 @@ def standardized(features: Any) -> Any:
     return (array - array.mean(0)) * _inverse(array.std(0))
 
 
+def unit_rows(features: Any) -> Any:
+    r"""Return :math:`X_i / \|X_i\|_2`; rows of zeros stay zero.
+
+    Examples
+    --------
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    return normalize(features)
+
+
 def scaled(features: Any) -> Any:
-    """Return dense features standardised and sparse ones as they are."""
-    return features if sp.issparse(features) else standardized(features)
+    """Return dense features standardised, and sparse ones with rows of length one."""
+    return unit_rows(features) if sp.issparse(features) else standardized(features)
 
 
 def max_abs_scaled(features: Any) -> Any:

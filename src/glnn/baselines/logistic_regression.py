@@ -20,7 +20,7 @@ class LogisticRegressionSettings:
 
 @dataclass(frozen=True)
 class LogisticRegression(ClosedForm):
-    """Multinomial logistic regression; dense features are standardised, sparse ones kept."""
+    """Multinomial logistic regression; dense features standardised, sparse rows of length 1."""
 
     name: ClassVar[str] = "logistic_regression"
     title: ClassVar[str] = "logistic regression"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, max_abs_scaled
+from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, scaled
 from glnn.baselines.supervised import INIT, NOISE, SAMPLES
 from glnn.baselines.walks import LabelContexts, RandomWalks, windowed_pairs
 from glnn.engine.seeding import generator_for
@@ -26,8 +26,10 @@ class PlanetoidSettings(TrainSettings):
     plain gradient steps, contexts first and the classifier after them.
     """
 
-    n_epochs: int = 400
-    weight_decay: float = 2e-2
+    n_epochs: int = 600
+    patience: int | None = 200
+    weight_decay: float = 1e-3
+    embedding_decay: float = 5e-2
     n_dimensions: int = 50
     n_walks: int = 500
     n_steps: int = 10
@@ -53,7 +55,7 @@ class PlanetoidNetwork(nn.Module):
         self.context = nn.Parameter(torch.randn(n_nodes, n_dimensions) * 0.1)
         self.from_embedding = nn.Linear(n_dimensions, n_out)
         self.joined = nn.Linear(2 * n_out, n_out)
-        with torch.no_grad():
+        with torch.no_grad():  # at first both views count alike
             self.joined.weight.copy_(3 * torch.eye(n_out).repeat(1, 2))
 
     def forward(
@@ -79,7 +81,7 @@ class PlanetoidTask(Task):
 
     def __init__(self, problem: Problem, settings: PlanetoidSettings, seed: int) -> None:
         self.settings = settings
-        self.features = Features.of(max_abs_scaled(problem.features))
+        self.features = Features.of(scaled(problem.features))
         self.nodes = torch.from_numpy(problem.train)
         self.classes = torch.from_numpy(problem.labels[problem.train])
         self._walks = RandomWalks(problem.graph)
@@ -131,11 +133,15 @@ class PlanetoidTask(Task):
         return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Put weight decay on the classifier, none on the embedding and its contexts."""
-        named = list(self.module.named_parameters())
-        contexts = [p for name, p in named if name in ("embedding", "context")]
-        rest = [p for name, p in named if name not in ("embedding", "context")]
-        return [{"params": rest, "weight_decay": self.settings.weight_decay}, {"params": contexts}]
+        """Decay the two views' maps each by its own rate; contexts are not decayed."""
+        decay = {
+            "from_features": self.settings.weight_decay,
+            "from_embedding": self.settings.embedding_decay,
+        }
+        return [
+            {"params": [parameter], "weight_decay": decay.get(name.split(".")[0], 0.0)}
+            for name, parameter in self.module.named_parameters()
+        ]
 
 
 @dataclass(frozen=True)
@@ -151,5 +157,5 @@ class Planetoid(Baseline):
     settings: PlanetoidSettings = PlanetoidSettings()
 
     def task(self, problem: Problem, seed: int) -> PlanetoidTask:
-        """Make embeddings and classifier on features scaled to 1 at most."""
+        """Make embeddings and classifier on features of length one."""
         return PlanetoidTask(problem, self.settings, seed)

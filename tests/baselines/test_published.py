@@ -1,0 +1,31 @@
+"""The published accuracy on the public split, within the tolerance that we promise."""
+
+import os
+
+import numpy as np
+import pytest
+
+from glnn.baselines import BASELINES, Problem
+from glnn.data import load_dataset
+
+PUBLISHED = {
+    ("gcn", "cora"): 81.5,
+    ("gcn", "citeseer"): 70.3,
+    ("monet", "cora"): 81.7,
+    ("gwnn", "citeseer"): 71.7,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.dataset
+@pytest.mark.skipif("GLNN_DATA" not in os.environ, reason="GLNN_DATA names no folder")
+@pytest.mark.parametrize(("name", "dataset"), list(PUBLISHED))
+def test_three_seeds_come_within_a_point_and_a_half(name, dataset):
+    data = load_dataset(dataset)
+    train, validation, test = (data.splits[key] for key in ("train", "val", "test"))
+    problem = Problem(data.features, data.graph, data.labels, train, validation, data.n_classes)
+    accuracy = [
+        100 * (BASELINES[name].fit_predict(problem, seed).classes[test] == data.labels[test]).mean()
+        for seed in range(3)
+    ]
+    assert np.mean(accuracy) > PUBLISHED[name, dataset] - 1.5
