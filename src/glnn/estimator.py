@@ -58,6 +58,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_rounds, first_graph, scaling
         Rounds of graph step and classifier step; what the first classifier sees of a given graph
         (``prior``: as it is, ``features``: learned from features); how features are scaled.
+    doubts_graph
+        Whether a given graph must prove itself in the first round against one learned from
+        features alone; if it does not, the fit goes on without it.
     n_hidden, dropout, drop_node, n_steps, teleport, n_views
         The network; the last four are those of the head ``propagation``.
     consistency_weight, smoothness_weight, gate
@@ -74,11 +77,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     transduction_, label_distributions_
         Label and class probabilities of every training row.
     graph_, prior_graph_
-        The learned graph and the prior graph (``None`` without a given one), scipy CSR.
+        The learned graph and the prior graph, scipy CSR; the latter is ``None`` without a given
+        graph, or if the fit chose not to trust it.
     certificate_
         What is proven about the learned graph; ``None`` for the preset ``literal``.
     choices_
-        What the fit chose by itself: signal, gate, steps and number of rounds.
+        What the fit chose by itself: source (``given`` graph, ``features`` in spite of one, or
+        ``none`` given), signal, gate, steps and number of rounds.
     history_
         Every epoch's named numbers.
     n_iter_
@@ -126,6 +131,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_rounds: int | Any | None = None,
         first_graph: str | Any | None = None,
         scaling: str | Any | None = None,
+        doubts_graph: bool | Any | None = None,
         n_hidden: int | Any | None = None,
         dropout: float | Any | None = None,
         drop_node: float | Any | None = None,
@@ -157,6 +163,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_rounds = n_rounds
         self.first_graph = first_graph
         self.scaling = scaling
+        self.doubts_graph = doubts_graph
         self.n_hidden = n_hidden
         self.dropout = dropout
         self.drop_node = drop_node

@@ -7,7 +7,7 @@ import pytest
 from glnn.engine.fit import fit_problem
 from glnn.engine.model import Model
 from glnn.engine.presets import resolve_settings
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import CheckpointError, GraphWarning, InputError
 
 
 @pytest.fixture
@@ -35,13 +35,23 @@ def test_a_loaded_model_answers_with_the_same_bits(problem, tmp_path, preset, wi
         np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
 
 
-def test_links_of_new_rows_count(problem, model):
+def test_links_of_new_rows_count(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "doubts_graph": False})
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
     rows = new_rows(problem)[:1]
     one_side, other_side = (np.zeros((1, 60)) for _ in range(2))
     one_side[0, 0:60:2] = 1
     other_side[0, 1:60:2] = 1
     first, second = (model.predict_proba(rows, links)[0] for links in (one_side, other_side))
     assert first[0] > second[0]
+
+
+def test_links_to_a_graph_that_the_fit_distrusts_are_ignored_with_a_warning(problem, model):
+    rows, links = new_rows(problem)[:1], np.ones((1, 60))
+    distrusting = dataclasses.replace(model, distrusts_graph=True)
+    with pytest.warns(GraphWarning, match="links are ignored"):
+        found = distrusting.predict_proba(rows, links)
+    np.testing.assert_array_equal(found, model.predict_proba(rows))
 
 
 def test_the_literal_model_has_no_rule_for_new_rows(problem):

@@ -2,11 +2,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import torch
 
+from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
 from glnn.engine.presets import resolve_settings
 from glnn.engine.rounds import FitProblem, Rounds
 from glnn.engine.scaling import Scaling
+from glnn.engine.trainer import Validation
 
 FAST = {"n_epochs": 30}
 
@@ -67,6 +71,34 @@ def test_with_validation_both_heads_are_tried_and_the_better_one_is_kept(problem
         losses[head.gate] = rounds.classifier_step(1, head).validation_loss
     bold, cautious = losses[1 / 6], losses[0.5]
     assert rounds.head.gate == (0.5 if cautious < 0.98 * bold else 1 / 6)
+
+
+@pytest.mark.parametrize("with_validation", [True, False])
+def test_a_graph_of_pure_chance_is_not_trusted_and_a_good_one_is(blocks, with_validation):
+    features, graph, classes = blocks
+    rng = np.random.default_rng(1)
+    chance = np.triu(rng.random((60, 60)) < 0.2, 1)
+    chance = sp.csr_matrix((chance | chance.T).astype(float))
+    train, held = np.arange(24), np.arange(24, 44)
+    validation = None
+    if with_validation:
+        validation = Validation(torch.from_numpy(held), torch.from_numpy(classes[held]))
+    sources = []
+    for given in (chance, graph):
+        problem = FitProblem(features, Labels(train, classes[train], 60, 2), given, validation)
+        settings = resolve_settings("default", changes={"n_epochs": 60})
+        sources.append(fit_problem(problem, settings, seed=0).choices["source"])
+    assert sources == ["features", "given"]
+
+
+def test_folds_share_out_every_label_once_and_leave_every_class_in_the_rest(problem):
+    held = []
+    for fold in range(3):
+        rest, out = problem.labels.without_fold(fold, 3, seed=0)
+        assert set(rest.classes.tolist()) == {0, 1}
+        assert set(rest.nodes.tolist()).isdisjoint(out.nodes.tolist())
+        held += out.nodes.tolist()
+    assert sorted(held) == sorted(problem.labels.nodes.tolist())
 
 
 def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):

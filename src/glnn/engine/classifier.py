@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import Task
+from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
@@ -29,6 +30,28 @@ class Labels:
         self.n_classes = n_classes
         self.one_hot = torch.zeros(n_nodes, n_classes)
         self.one_hot[self.nodes, self.classes] = 1.0
+
+    def without_fold(self, fold: int, n_folds: int, seed: int) -> tuple["Labels", Validation]:
+        """Split off one of several folds, drawn class by class; the rest keeps every class.
+
+        A class with a single label keeps it in the rest of every fold.
+        """
+        classes = self.classes.numpy()
+        order = np.random.default_rng(seed).permutation(len(classes))
+        order = order[np.argsort(classes[order], kind="stable")]
+        sorted_classes = classes[order]
+        first = np.searchsorted(sorted_classes, sorted_classes)
+        place = np.arange(len(order)) - first
+        alone = np.bincount(classes, minlength=self.n_classes)[sorted_classes] < 2
+        held = (place % n_folds == fold) & ~alone
+        rest = Labels(
+            self.nodes.numpy()[order[~held]],
+            sorted_classes[~held],
+            len(self.one_hot),
+            self.n_classes,
+        )
+        out = order[held]
+        return rest, Validation(self.nodes[out], self.classes[out])
 
     def to(self, device: str | torch.device) -> "Labels":
         """Return the labels on another device."""

@@ -41,6 +41,11 @@ class FitResult:
     history: History
     choices: dict[str, float | str]
 
+    @property
+    def distrusts_graph(self) -> bool:
+        """Whether a graph was given but the fit went on without it."""
+        return self.choices.get("source") == "features"
+
 
 def fit_problem(
     problem: FitProblem,
@@ -68,12 +73,20 @@ def fit_problem(
         rounds.trained.probabilities,
         rounds.history,
         {
+            "source": _source(rounds),
             "signal": rounds.graph.signal,
             "gate": rounds.head.gate,
             "n_steps": rounds.head.n_steps,
             "n_rounds": rounds.n_rounds,
         },
     )
+
+
+def _source(rounds: Rounds) -> str:
+    """Return what the graph was learned from: ``given``, ``features`` in spite of it, ``none``."""
+    if rounds.problem.graph is None:
+        return "none"
+    return "features" if rounds.given is None else "given"
 
 
 def _fit_literal(rounds: Rounds, settings: FitSettings, scaling: Scaling) -> FitResult:

@@ -1,6 +1,7 @@
 """A fitted model: the graph, the network and what new nodes need, in memory and on disk."""
 
 import dataclasses
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from glnn.engine.new_nodes import TrainedNetwork
 from glnn.engine.row_index import known_distributions, row_digests
 from glnn.engine.scaling import Scaling
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.objective import Weights
 from glnn.solver import FeatureSignal
 from glnn.solver.new_nodes import RowProblem
@@ -44,6 +45,8 @@ class Model:
         The trained network.
     rows
         The one-row problem of new nodes; ``None`` where there is no rule for them.
+    distrusts_graph
+        Whether a graph was given but the fit went on without it: links do not count then.
     """
 
     settings: FitSettings
@@ -55,6 +58,7 @@ class Model:
     digests: np.ndarray
     network: nn.Module
     rows: RowProblem | None
+    distrusts_graph: bool = False
 
     @classmethod
     def of(cls, features: Any, result: FitResult) -> "Model":
@@ -71,6 +75,7 @@ class Model:
             row_digests(features),
             network,
             result.rows,
+            result.distrusts_graph,
         )
 
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
@@ -90,6 +95,14 @@ class Model:
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
                 "Fit with preset 'default' or 'paper'."
             )
+        if links is not None and self.distrusts_graph:
+            warnings.warn(
+                "links are ignored: the fit found that its features alone classify better than "
+                "with the given graph. Fit with doubts_graph=False to keep the graph.",
+                GraphWarning,
+                stacklevel=4,
+            )
+            links = None
         scaled = self.scaling.apply(features)
         own_scale = self.scaling.kind in ("rows", "none")
         new = self.rows.connect(features if own_scale else scaled, links)
@@ -111,6 +124,7 @@ class Model:
         facts = {
             "settings": dataclasses.asdict(self.settings),
             "scaling": self.scaling.kind,
+            "distrusts_graph": self.distrusts_graph,
             "rows": None if self.rows is None else _pack_rows(self.rows, arrays),
         }
         write_archive(folder, arrays, page | facts)
@@ -152,6 +166,7 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         arrays["digests"],
         network,
         None if page["rows"] is None else _unpack_rows(page["rows"], arrays),
+        page["distrusts_graph"],
     )
 
 
@@ -163,6 +178,7 @@ def _settings(page: dict[str, Any]) -> FitSettings:
         head=HeadSettings(**page["head"]),
         cautious=cautious,
         scaling=page["scaling"],
+        doubts_graph=page["doubts_graph"],
         **parts,
     )
 

@@ -37,6 +37,7 @@ _DEFAULT = FitSettings(
     ),
     head=_PROPAGATION,
     cautious=dataclasses.replace(_PROPAGATION, **_CAUTION),
+    doubts_graph=True,
 )
 _PAPER = FitSettings(
     preset="paper",
@@ -69,7 +70,7 @@ def resolve_settings(
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
     if head is not None and head != settings.head.head:
         settings = _with_head(settings, head)
-    known = [*field_names(GraphSettings), *field_names(HeadSettings), "scaling"]
+    known = [*field_names(GraphSettings), *field_names(HeadSettings), "scaling", "doubts_graph"]
     # weights first: a wanted number of neighbours that is given beside them has the last word
     for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
         if name not in known:

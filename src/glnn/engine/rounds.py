@@ -16,7 +16,7 @@ from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
-from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trainer import Trainer, Validation
@@ -89,9 +89,11 @@ class Rounds:
         self.features = Features.of(scaled, device=device)
         self.has_words = scaling.kind in ("rows", "none")
         self.signal = problem.features if self.has_words else scaled
+        self.given = problem.graph
         self.graph = settings.graph_settings(problem.graph is not None)
         self.head, self.cautious = settings.head, settings.cautious
         self.n_rounds = self.graph.n_rounds
+        self.settings = settings
         self.history = History()
         self.learned: LearnedGraph | None = None
         self.rows: RowProblem | None = None
@@ -105,19 +107,36 @@ class Rounds:
             self.later_round(number)
 
     def first_round(self) -> None:
-        """Choose the signal and the head while features are all that is known."""
-        graph, validation = self.graph, self.problem.validation
+        """Choose source, signal and head while features and labels are all that is known."""
+        validation = self.problem.validation
         if validation is None:
             self._follow_labels()
         self.adjacency = self.graph_step(1)
-        self.trained = self.classifier_step(1, self.head)
+        if self.given is not None and self.settings.doubts_graph:
+            self._doubt_graph()
+        if self.trained is None:
+            self.trained = self.classifier_step(1, self.head)
         if validation is None:
             return
-        if self.has_words and self.problem.graph is None:
-            for signal in graph.signals:
-                if signal != graph.signal:
-                    self._try_signal(signal)
+        if self.has_words and self.given is None:
+            for signal in self.graph.signals:
+                if signal != self.settings.no_graph.signal:
+                    self._try(graph=dataclasses.replace(self.graph, signal=signal))
         self._try_caution()
+
+    def _doubt_graph(self) -> None:
+        """Keep the given graph unless one learned from features alone is clearly better."""
+        alone = self.settings.no_graph
+        if self.problem.validation is not None:
+            self.trained = self.classifier_step(1, self.head)
+            self._try(graph=alone, given=None)
+        elif not self._has_few_labels():
+            kept, before = folded_loss(self), self._state()
+            self._take(alone, None)
+            if folded_loss(self) >= _CLEARLY_BETTER * kept:
+                self._restore(before)
+        if self.given is None:
+            self.n_rounds = self.graph.n_rounds
 
     def later_round(self, number: int) -> None:
         """Solve and train with what the round before has taught.
@@ -132,16 +151,32 @@ class Rounds:
             self.head = self.cautious
             self.trained = self.classifier_step(number, self.head)
 
-    def _try_signal(self, signal: str) -> None:
-        before = (self.graph, self.learned, self.rows, self.adjacency, self.trained)
-        self.graph = dataclasses.replace(self.graph, signal=signal)
-        self.learned = self.rows = None
-        self.adjacency = self.graph_step(1)
+    def _try(self, graph: GraphSettings, given: sp.csr_matrix | None = None) -> None:
+        """Take the first round with other settings; go back unless it is clearly better."""
+        before, kept = self._state(), self.trained
+        self._take(graph, given)
         tried = self.classifier_step(1, self.head)
-        if _is_better(tried, before[-1]):
+        if _is_better(tried, kept):
             self.trained = tried
         else:
-            self.graph, self.learned, self.rows, self.adjacency, self.trained = before
+            self._restore(before)
+
+    def _take(self, graph: GraphSettings, given: sp.csr_matrix | None) -> None:
+        self.graph, self.given = graph, given
+        self.learned = self.rows = self.trained = None
+        self.adjacency = self.graph_step(1)
+
+    def _state(self) -> dict[str, Any]:
+        names = ("graph", "given", "learned", "rows", "adjacency", "trained")
+        return {name: getattr(self, name) for name in names}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def _has_few_labels(self) -> bool:
+        labels = self.problem.labels
+        return len(labels.nodes) < FEW_LABELS * labels.n_classes
 
     def _follow_labels(self) -> None:
         """Without validation nodes the number of labels decides.
@@ -149,10 +184,9 @@ class Rounds:
         With few, nothing tells whether predictions are right: the cautious head is taken, and
         where there is no given graph to hold them in place, they stay out of the graph problem.
         """
-        labels = self.problem.labels
-        if self.cautious is not None and len(labels.nodes) < FEW_LABELS * labels.n_classes:
+        if self.cautious is not None and self._has_few_labels():
             self.head = self.cautious
-            self.n_rounds = self.n_rounds if self.problem.graph is not None else 1
+            self.n_rounds = self.n_rounds if self.given is not None else 1
 
     def _try_caution(self) -> None:
         if self.cautious is None or self.cautious == self.head:
@@ -167,7 +201,7 @@ class Rounds:
         With a given graph and more than one round, the first round may take the prior graph as it
         is: nothing is known yet that could correct it.
         """
-        graph, given = self.graph, self.problem.graph
+        graph, given = self.graph, self.given
         takes_prior = graph.first_graph == "prior" and self.n_rounds > 1
         if given is not None and number == 1 and takes_prior:
             return prior_graph(given, graph.prior)
@@ -204,16 +238,20 @@ class Rounds:
             signals["candidates"] = self.learned.candidates
         return signals
 
-    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
-        """Train the network from scratch on the graph of this round."""
-        task = ClassifierTask(
+    def task_of(self, number: int, head: HeadSettings, labels: Labels) -> ClassifierTask:
+        """Return a fresh network on the graph of this round."""
+        return ClassifierTask(
             self.adjacency,
             self.features,
-            self.problem.labels,
+            labels,
             head,
             init=generator_for(self.seed, number, 0),
             noise=generator_for(self.seed, number, 1, device=self.features.device),
         )
+
+    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
+        """Train the network from scratch on the graph of this round."""
+        task = self.task_of(number, head, self.problem.labels)
         self.train(task, f"classifier {number}", head)
         found, validation = probabilities_of(task), self.problem.validation
         if validation is None:
@@ -226,12 +264,12 @@ class Rounds:
             float(numbers["validation_accuracy"]),
         )
 
-    def train(self, task: Task, stage: str, head: HeadSettings) -> None:
+    def train(self, task: Task, stage: str, head: HeadSettings, *, validated: bool = True) -> None:
         """Run the training loop and keep its history."""
         trainer = Trainer(
             n_epochs=head.n_epochs, learning_rate=head.learning_rate, callbacks=self.callbacks
         )
-        validation = self.problem.validation
+        validation = self.problem.validation if validated else None
         if validation is not None:
             validation = validation.to(self.features.device)
         self.history.extend(trainer.fit(task, validation, stage=stage))
@@ -243,6 +281,18 @@ class Rounds:
         yield
         for callback in self.callbacks:
             callback.on_stage_end(name)
+
+
+def folded_loss(rounds: Rounds, n_folds: int = 3) -> float:
+    """Return the cross-entropy on each fold of the training labels of a network without it."""
+    labels, total = rounds.problem.labels, 0.0
+    for fold in range(n_folds):
+        rest, held = labels.without_fold(fold, n_folds, rounds.seed)
+        task = rounds.task_of(1, rounds.head, rest)
+        rounds.train(task, f"fold {fold + 1} of {n_folds}", rounds.head, validated=False)
+        found = torch.from_numpy(probabilities_of(task)).clamp_min(1e-12).log()
+        total += float(held.evaluate(found)["validation_loss"])
+    return total / n_folds
 
 
 def probabilities_of(task: Task) -> np.ndarray:

@@ -143,6 +143,9 @@ class FitSettings:
         round and the better one is kept; without, few labels decide. ``None``: ``head`` alone.
     scaling
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
+    doubts_graph
+        Whether a given graph must prove itself in the first round against one learned from
+        features alone, on validation nodes or on folds of the training labels.
     """
 
     preset: str
@@ -151,6 +154,7 @@ class FitSettings:
     head: HeadSettings
     cautious: HeadSettings | None = None
     scaling: str = "auto"
+    doubts_graph: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -169,8 +173,8 @@ class FitSettings:
 
         Weights that are given leave no wanted number of neighbours beside them.
         """
-        if name == "scaling":
-            return dataclasses.replace(self, scaling=value)
+        if name in ("scaling", "doubts_graph"):
+            return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
             head = dataclasses.replace(self.head, **{name: value})
             cautious = self.cautious and dataclasses.replace(self.cautious, **{name: value})
