@@ -83,7 +83,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What is proven about the learned graph; ``None`` for the preset ``literal``.
     choices_
         What the fit chose by itself: source (``given`` graph, ``features`` in spite of one, or
-        ``none`` given), signal, gate, steps and number of rounds.
+        ``none`` given), signal, closeness, gate, steps and number of rounds.
     history_
         Every epoch's named numbers.
     n_iter_

@@ -20,6 +20,11 @@ def rounds_of(problem, settings):
     return Rounds(problem, settings, scaling, seed=0, device="cpu", callbacks=())
 
 
+def rounds_loss(problem, result):
+    scores = torch.from_numpy(result.probabilities).log()
+    return problem.validation.evaluate(scores)["validation_loss"]
+
+
 def stages(result):
     return list(dict.fromkeys(result.history.column("stage")))
 
@@ -101,8 +106,22 @@ def test_folds_share_out_every_label_once_and_leave_every_class_in_the_rest(prob
     assert sorted(held) == sorted(problem.labels.nodes.tolist())
 
 
+def test_the_closeness_with_the_lower_validation_loss_is_kept(problem):
+    changes = FAST | {"doubts_graph": False}
+    rounds = rounds_of(problem, resolve_settings("default", changes=changes))
+    rounds.run()
+    losses = {}
+    for closeness in (1.0, 10.0):
+        alone = resolve_settings("default", changes=changes | {"closenesses": (closeness,)})
+        losses[closeness] = fit_problem(problem, alone, seed=0)
+    best = min(losses, key=lambda c: rounds_loss(problem, losses[c]))
+    assert rounds.graph.weights.closeness == best
+    np.testing.assert_array_equal(rounds.trained.probabilities, losses[best].probabilities)
+
+
 def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):
-    rounds = rounds_of(problem, resolve_settings("default", changes=FAST))
+    changes = FAST | {"doubts_graph": False, "closenesses": ()}
+    rounds = rounds_of(problem, resolve_settings("default", changes=changes))
     rounds.first_round()
     bold = dataclasses.replace(rounds.cautious, gate=0.0)
     rounds.head, accuracies = bold, iter([0.4, 0.9])

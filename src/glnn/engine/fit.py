@@ -76,6 +76,7 @@ def fit_problem(
             "source": _source(rounds),
             "signal": rounds.graph.signal,
             "gate": rounds.head.gate,
+            "closeness": rounds.graph.weights.closeness,
             "n_steps": rounds.head.n_steps,
             "n_rounds": rounds.n_rounds,
         },

@@ -184,7 +184,11 @@ def _settings(page: dict[str, Any]) -> FitSettings:
 
 
 def _graph_settings(page: dict[str, Any]) -> GraphSettings:
-    changes = {"weights": Weights(**page["weights"]), "signals": tuple(page["signals"])}
+    changes = {
+        "weights": Weights(**page["weights"]),
+        "signals": tuple(page["signals"]),
+        "closenesses": tuple(page["closenesses"]),
+    }
     return GraphSettings(**(page | changes))
 
 

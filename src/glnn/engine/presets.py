@@ -27,7 +27,9 @@ _CAUTION: dict[str, Any] = {"gate": 0.5, "n_steps": 8}
 
 _DEFAULT = FitSettings(
     preset="default",
-    graph=GraphSettings(weights=Weights(smoothness=0.3, closeness=1.0), metric="learned"),
+    graph=GraphSettings(
+        weights=Weights(smoothness=0.3, closeness=1.0), closenesses=(1.0, 10.0), metric="learned"
+    ),
     no_graph=dataclasses.replace(
         _WITHOUT_PRIOR,
         signals=("l2", "idf"),

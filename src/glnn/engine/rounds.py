@@ -145,11 +145,24 @@ class Rounds:
         such a collapse, the cautious head is trained on the new graph instead.
         """
         before = self.trained
-        self.adjacency = self.graph_step(number)
-        self.trained = self.classifier_step(number, self.head)
-        if _has_collapsed(self.trained, before) and self.cautious is not None:
+        tried = []
+        for graph in self._trusts():
+            self.graph, self.trained = graph, before
+            self.adjacency = self.graph_step(number)
+            self.trained = self.classifier_step(number, self.head)
+            tried.append(self._state())
+        self._restore(min(tried, key=lambda state: state["trained"].validation_loss or 0.0))
+        if self.cautious is not None and _has_collapsed(self.trained, before):
             self.head = self.cautious
             self.trained = self.classifier_step(number, self.head)
+
+    def _trusts(self) -> list[GraphSettings]:
+        """Return the graph problems of a later round: one for each closeness to choose from."""
+        graph = self.graph
+        if self.given is None or self.problem.validation is None or not graph.closenesses:
+            return [graph]
+        weights = [graph.weights.replace(closeness=c) for c in graph.closenesses]
+        return [dataclasses.replace(graph, weights=w) for w in weights]
 
     def _try(self, graph: GraphSettings, given: sp.csr_matrix | None = None) -> None:
         """Take the first round with other settings; go back unless it is clearly better."""
@@ -309,7 +322,6 @@ def _is_better(tried: Trained, kept: Trained | None) -> bool:
     return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
 
 
-def _has_collapsed(trained: Trained, before: Trained | None) -> bool:
-    if before is None or before.validation_accuracy is None or trained.validation_accuracy is None:
-        return False
-    return trained.validation_accuracy < before.validation_accuracy - _COLLAPSE
+def _has_collapsed(trained: Trained | None, before: Trained | None) -> bool:
+    now, then = (t.validation_accuracy if t is not None else None for t in (trained, before))
+    return now is not None and then is not None and now < then - _COLLAPSE

@@ -32,6 +32,9 @@ class GraphSettings:
         How much predictions count among the signals from the second round on.
     task_weight
         How much the gradient of the classification loss counts from the second round on.
+    closenesses
+        Weights of closeness to choose between in each later round, by the validation loss; needs
+        a given graph and validation nodes, otherwise that of ``weights`` is taken.
     metric
         ``learned``: from the second round on, columns count by what they say about the classes.
     n_rounds
@@ -51,6 +54,7 @@ class GraphSettings:
     n_neighbors: int | None = None
     prediction_weight: float = 3.0
     task_weight: float = 0.0
+    closenesses: tuple[float, ...] = ()
     metric: str = "fixed"
     n_rounds: int = 2
     first_graph: str = "prior"
@@ -71,6 +75,8 @@ class GraphSettings:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_number("prediction_weight", self.prediction_weight, low=0)
         check_number("task_weight", self.task_weight, low=0)
+        for closeness in self.closenesses:
+            check_number("closenesses", closeness, low=0, open_low=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +187,7 @@ class FitSettings:
             return dataclasses.replace(self, head=head, cautious=cautious)
         changes = {name: value}
         if name == "weights":
-            changes["n_neighbors"] = None
+            changes |= {"n_neighbors": None, "closenesses": ()}
         if name == "signal":
             changes["signals"] = ()
         return dataclasses.replace(
