@@ -125,8 +125,13 @@ class Rounds:
         self._try_caution()
 
     def _doubt_graph(self) -> None:
-        """Keep the given graph unless one learned from features alone is clearly better."""
+        """Keep the given graph unless one learned from features alone is clearly better.
+
+        Weights without a ridge have no answer without the graph: then there is nothing to try.
+        """
         alone = self.settings.no_graph
+        if alone.weights.ridge == 0:
+            return
         if self.problem.validation is not None:
             self.trained = self.classifier_step(1, self.head)
             self._try(graph=alone, given=None)

@@ -37,10 +37,15 @@ class RecordedRounds(Rounds):
         super().__init__(*args, **named)
         self.seen: dict[int, sp.csr_matrix] = {}
 
-    def graph_step(self, number: int) -> sp.csr_matrix:
-        """Solve for the graph and keep it."""
-        self.seen[number] = super().graph_step(number)
-        return self.seen[number]
+    def first_round(self) -> None:
+        """Take the first round and keep the graph it chose."""
+        super().first_round()
+        self.seen[1] = self.adjacency
+
+    def later_round(self, number: int) -> None:
+        """Take a later round and keep the graph it chose."""
+        super().later_round(number)
+        self.seen[number] = self.adjacency
 
 
 class EpochGraphs(Callback):
