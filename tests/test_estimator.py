@@ -239,6 +239,8 @@ def test_bad_input_is_refused_in_one_line(X, y, more, words):
         ({"dropout": 1.5}, "dropout must be"),
         ({"random_state": -1}, "random_state must be a seed"),
         ({"device": "gpu"}, "device must be"),
+        ({"callbacks": 3}, "callbacks must be a list of Callback"),
+        ({"doubts_graph": "no"}, "doubts_graph must be True or False"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_line(params, words):
@@ -258,6 +260,16 @@ def test_bad_parameters_are_refused_in_one_line(params, words):
 def test_a_graph_that_can_be_repaired_is_with_one_warning(graph, words):
     with pytest.warns(GraphWarning, match=words):
         GLNNClassifier(n_epochs=2, random_state=0).fit(GOOD, LABELS, graph=graph)
+
+
+def test_links_that_are_no_numbers_and_folders_that_cannot_be_are_refused_in_one_line(tmp_path):
+    clf = GLNNClassifier("paper", n_epochs=2, random_state=0)
+    clf.fit(GOOD, LABELS, graph=np.array([[0, 1], [1, 2]]))
+    with pytest.raises(InputError, match="links must be a matrix of numbers"):
+        clf.predict(GOOD[:1] + 1, links=np.array([["a"] * 6]))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="must be a folder that can be made"):
+        clf.save(tmp_path / "file" / "model")
 
 
 def test_use_before_fit_is_refused():

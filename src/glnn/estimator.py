@@ -194,7 +194,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Numbers or mask of labelled rows used for choosing the epoch only.
         """
         settings, seed = self._settings(), self._seed()
-        device = check_device(self.device)
+        device, callbacks = check_device(self.device), self._callbacks()
         X = self._checked(X, reset=True)
         n_nodes = X.shape[0]
         if n_nodes < 2:
@@ -211,9 +211,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             adjacency,
             chosen,
         )
-        result = fit_problem(
-            problem, settings, seed=seed, device=device, callbacks=self.callbacks or ()
-        )
+        result = fit_problem(problem, settings, seed=seed, device=device, callbacks=callbacks)
         self._keep(Model.of(X, result), result.history)
         self.certificate_ = None if result.learned is None else result.learned.certificate
         self.choices_ = result.choices
@@ -298,6 +296,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params = self.get_params(deep=False)
         changes = {k: v for k, v in params.items() if k not in _NOT_SETTINGS and v is not None}
         return resolve_settings(self.preset, self.head, changes)
+
+    def _callbacks(self) -> list[Callback]:
+        callbacks = [] if self.callbacks is None else self.callbacks
+        is_list = isinstance(callbacks, Sequence)
+        if not is_list or not all(isinstance(c, Callback) for c in callbacks):
+            raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
+        return list(callbacks)
 
     def _plain_params(self) -> dict[str, Any]:
         """Parameters that JSON can hold; the seed is the one number that was used."""

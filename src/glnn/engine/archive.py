@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from glnn.data.files import atomic_write
-from glnn.exceptions import CheckpointError
+from glnn.exceptions import CheckpointError, InputError
 
 FORMAT = "glnn-model"
 VERSION = 1
@@ -20,7 +20,12 @@ _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 def write_archive(folder: Path, arrays: dict[str, np.ndarray], page: dict[str, Any]) -> None:
     """Write arrays, then the page that names their digest: a broken write is seen on reading."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder} must be a folder that can be made, got: {error.strerror}. Name another."
+        ) from None
     packed = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     page = {
         "format": FORMAT,

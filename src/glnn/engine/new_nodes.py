@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from glnn.graph.base import GraphOperator
 from glnn.graph.csr import CsrPattern
+from glnn.graph.prior import inverse_root, normalized
 from glnn.nn.features import Features
 
 
@@ -69,10 +70,9 @@ class TrainedNetwork:
         loops = np.asarray(loops, dtype=np.float64).copy()
         new_degree = np.asarray(links.sum(1)).ravel() + loops
         loops[new_degree == 0] = new_degree[new_degree == 0] = 1.0
-        left, right = new_degree**-0.5, _inverse_root(degree)
+        left, right = new_degree**-0.5, inverse_root(degree)
         scaled_links = sp.csr_matrix(sp.diags(left) @ links @ sp.diags(right))
-        scaled = sp.csr_matrix(sp.diags(right) @ self.adjacency @ sp.diags(right))
-        graph = ExtendedGraph(scaled, scaled_links, loops / new_degree)
+        graph = ExtendedGraph(normalized(self.adjacency), scaled_links, loops / new_degree)
         both = (self.features, features)
         stacked = sp.vstack(both, format="csr") if sp.issparse(features) else np.vstack(both)
         module = copy.deepcopy(self.module).cpu().double()
@@ -80,9 +80,3 @@ class TrainedNetwork:
             logits = module(graph, Features.of(stacked, dtype=torch.float64))
         new_rows: np.ndarray = logits[-links.shape[0] :].softmax(1).numpy()
         return new_rows
-
-
-def _inverse_root(degree: np.ndarray) -> np.ndarray:
-    root = np.zeros_like(degree)
-    root[degree > 0] = degree[degree > 0] ** -0.5
-    return root

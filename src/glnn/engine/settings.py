@@ -9,10 +9,9 @@ from glnn.engine.scaling import SCALINGS
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS, Weights
-from glnn.solver.signals import SIGNALS
+from glnn.solver import SIGNALS, SUPPORTS
 
 HEADS = ("gcn", "propagation")
-SUPPORTS = ("all", "candidates")
 METRICS = ("fixed", "learned")
 FIRST_GRAPHS = ("prior", "features")
 
@@ -179,6 +178,8 @@ class FitSettings:
 
         Weights that are given leave no wanted number of neighbours beside them.
         """
+        if name == "doubts_graph" and not isinstance(value, bool):
+            raise InputError(f"doubts_graph must be True or False, got {value!r}.")
         if name in ("scaling", "doubts_graph"):
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):

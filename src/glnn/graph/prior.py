@@ -49,12 +49,17 @@ def pagerank(
 def normalized(adjacency: sp.csr_matrix) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`, with :math:`0^{-1/2} = 0`."""
     degree = np.asarray(adjacency.sum(1), dtype=np.float64).ravel()
-    scale = np.zeros_like(degree)
-    scale[degree > 0] = degree[degree > 0] ** -0.5
-    diagonal = sp.diags(scale)
+    diagonal = sp.diags(inverse_root(degree))
     result = sp.csr_matrix(diagonal @ adjacency.astype(np.float64) @ diagonal)
     result.sort_indices()
     return result
+
+
+def inverse_root(degree: np.ndarray) -> np.ndarray:
+    """Return one over the root of each degree, 0 where it is 0."""
+    root = np.zeros_like(degree)
+    root[degree > 0] = degree[degree > 0] ** -0.5
+    return root
 
 
 def _largest_per_row(matrix: sp.csr_matrix, n_keep: int) -> sp.csr_matrix:

@@ -62,7 +62,10 @@ class PriorRows:
 def _checked_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
     if links is None:
         return sp.csr_matrix((n_new, n_nodes))
-    matrix = sp.csr_matrix(links, dtype=np.float64)
+    try:
+        matrix = sp.csr_matrix(links, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
     if matrix.shape != (n_new, n_nodes):
         raise InputError(
             f"links must have one row for each of the {n_new} new nodes and one column for each "
