@@ -3,7 +3,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from glnn.data.scale import attributed_graph, sized
 from glnn.exceptions import InputError
+from glnn.solver import candidates
 from glnn.solver.candidates import nearest
 
 
@@ -14,7 +16,7 @@ def by_sorting(signal, k):
     return {(i, j) for i in range(len(signal)) for j in order[i] if product[i, j] > 0}
 
 
-@pytest.mark.parametrize("search", ["exact", "faiss"])
+@pytest.mark.parametrize("search", ["exact", "clusters", "faiss"])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("k", [1, 5])
 def test_neighbours_are_those_of_a_full_sort(search, sparse, k, rng):
@@ -47,3 +49,39 @@ def test_more_neighbours_than_rows_gives_all_rows():
 def test_an_unknown_search_is_refused():
     with pytest.raises(InputError, match="search must be one of"):
         nearest(np.ones((3, 1)), 1, search="annoy")
+
+
+def recall(pairs, wanted):
+    return len(set(zip(*pairs)) & wanted) / len(wanted)
+
+
+def test_the_inverted_index_of_faiss_finds_nearly_all_neighbours(monkeypatch, rng):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(candidates, "_FAISS_FLAT", 1000)
+    monkeypatch.setattr(candidates, "_FAISS_PROBES", 4)
+    signal = normalize(rng.standard_normal((3000, 6)))
+    found = nearest(signal, 10, search="faiss")
+    wanted = by_sorting(signal, 10)
+    assert 0.9 < recall(found, wanted) < 1
+
+
+def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
+    signal = normalize(rng.standard_normal((400, 5)))
+    monkeypatch.setattr(candidates, "_exact", None)  # calling it would fail
+    monkeypatch.setattr(candidates, "EXACT_UP_TO", 399)
+    assert len(nearest(signal, 3)[0]) == 1200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("search", "least"), [("clusters", 0.93), ("faiss", 0.93)])
+def test_recall_on_50_000_rows_with_realistic_features(search, least):
+    if search == "faiss":
+        pytest.importorskip("faiss")
+    signal = normalize(attributed_graph(sized(50_000, 10)).features.toarray())
+    i, j = nearest(signal, 20, search=search)
+    rows = np.arange(0, 50_000, 250)
+    product = signal[rows] @ signal.T
+    product[np.arange(rows.size), rows] = -np.inf
+    best = np.argpartition(-product, 20, axis=1)[:, :20]
+    hits = [np.isin(j[i == row], found).sum() for row, found in zip(rows, best)]
+    assert np.sum(hits) >= least * best.size

@@ -1,4 +1,4 @@
-"""``glnn data``: list, describe, fetch and convert data sets."""
+"""``glnn data``: list, describe, fetch, convert and generate data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, describe, fetch, convert and generate data sets.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -75,6 +77,57 @@ def convert(
     """Read data in one format and write it in another, by the suffixes."""
     from glnn.data import write_data
     from glnn.data.summary import open_named
+
+    _check_free(target, overwrite)
+    data = open_named(source, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
+    write_data(data, target)
+    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
+
+
+@app.command()
+def generate(
+    name: Annotated[
+        str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes")
+    ],
+    out: Annotated[Path, typer.Option(help=".npz .csv .tsv .parquet .graphml")],
+    nodes: Annotated[int | None, typer.Option(help="number of nodes")] = None,
+    edges: Annotated[int | None, typer.Option(help="number of edges; else 5 a node")] = None,
+    features: Annotated[int | None, typer.Option(help="number of features; else 128")] = None,
+    classes: Annotated[int | None, typer.Option(help="number of classes; else 40")] = None,
+    homophily: Annotated[
+        float | None, typer.Option(help="share of edges inside a class; else 0.38")
+    ] = None,
+    misfits: Annotated[
+        float | None,
+        typer.Option(help="share of nodes that look like another class; else 0.25"),
+    ] = None,
+    separation: Annotated[
+        float | None, typer.Option(help="distance of two classes' features; else 4.6")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="number of the draw")] = 0,
+    overwrite: Annotated[bool, typer.Option(help="replace the file if it is there")] = False,
+) -> None:
+    """Make up an attributed graph of any size from a seed, for tests of speed and scale."""
+    from glnn.data import write_data
+    from glnn.data.scale import attributed_graph, named_size
+
+    _check_free(out, overwrite)
+    size = named_size(
+        name,
+        n_nodes=nodes,
+        n_edges=edges,
+        n_features=features,
+        n_classes=classes,
+        homophily=homophily,
+        misfits=misfits,
+        separation=separation,
+    )
+    data = attributed_graph(size, seed, name=name)
+    write_data(data, out)
+    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {out}")
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
     from glnn.data.table_out import edges_beside
     from glnn.exceptions import InputError
 
@@ -83,6 +136,3 @@ def convert(
             raise InputError(
                 f"{path} must not be there yet, got a file. Replace it with --overwrite."
             )
-    data = open_named(source, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
-    write_data(data, target)
-    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")

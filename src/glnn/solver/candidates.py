@@ -1,6 +1,5 @@
 """Which pairs are looked at first: the most similar ones of every node."""
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,15 @@ from torch import Tensor
 
 from glnn._validation import check_choice, check_integer
 from glnn.exceptions import MissingDependencyError
+from glnn.solver import clusters
 from glnn.solver.implicit import BLOCK_BYTES, Factor, Matrix, dense_rows, tile_size, times
 
-SEARCHES = ("auto", "exact", "faiss")
-_FAISS_FROM = 200_000  # nodes from which the exact search takes minutes
-_FAISS_WIDTH = 4096  # columns up to which a dense float32 copy is sensible
+SEARCHES = ("auto", "exact", "clusters", "faiss")
+EXACT_UP_TO = 30_000
+"""Rows up to which ``auto`` compares all of them: some seconds on two cores."""
+
+_FAISS_FLAT = 10_000  # rows up to which FAISS compares all of them
+_FAISS_ROWS, _FAISS_PROBES = 200, 16  # rows of a list, lists a row looks into
 
 
 def nearest(
@@ -34,8 +37,10 @@ def nearest(
     k
         Neighbours of each row; fewer come where fewer rows have a positive product.
     search
-        ``exact`` compares all rows in blocks; ``faiss`` uses an inverted index (approximate);
-        ``auto`` takes ``faiss`` for very many rows if it is installed.
+        ``exact`` compares all rows in blocks, in time N². ``clusters`` compares rows of near
+        clusters, in time about N (:mod:`glnn.solver.clusters`); ``faiss`` does the same by an
+        inverted index of that package. Both are approximate. ``auto`` is ``exact`` up to
+        30,000 rows and ``clusters`` beyond.
 
     Examples
     --------
@@ -47,8 +52,12 @@ def nearest(
     k = min(check_integer("k", k, low=0), n_nodes - 1)
     if k <= 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    if search == "faiss" or (search == "auto" and _prefers_faiss(signal)):
+    if search == "auto":
+        search = "exact" if n_nodes <= EXACT_UP_TO else "clusters"
+    if search == "faiss":
         found, score = _faiss(signal, k)
+    elif search == "clusters":
+        found, score = clusters.clustered_nearest(signal, k, device=device)
     else:
         found, score = _exact(signal, k, block_bytes, device)
     rows = np.repeat(np.arange(len(found), dtype=np.int64), found.shape[1])
@@ -101,26 +110,23 @@ def _merge(
     return score, column.gather(1, place)
 
 
-def _prefers_faiss(signal: Matrix) -> bool:
-    fits = signal.shape[0] >= _FAISS_FROM and signal.shape[1] <= _FAISS_WIDTH
-    return fits and importlib.util.find_spec("faiss") is not None
-
-
 def _faiss(signal: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Search an inverted index by inner product; a row's own number is removed."""
     faiss = _import_faiss()
     base = _float32(signal)
     n_nodes, width = base.shape
-    if n_nodes < 10_000:
+    if n_nodes <= _FAISS_FLAT:
         index = faiss.IndexFlatIP(width)
     else:
-        n_lists = int(4 * n_nodes**0.5)
+        n_lists = min(clusters.MOST_CLUSTERS, n_nodes // _FAISS_ROWS)
         index = faiss.IndexIVFFlat(
             faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT
         )
         index.cp.min_points_per_centroid = 1
+        index.cp.max_points_per_centroid = clusters.SAMPLE
+        index.cp.niter = clusters.TURNS
         index.train(base)
-        index.nprobe = max(8, n_lists // 16)
+        index.nprobe = min(n_lists, _FAISS_PROBES)
     index.add(base)
     score, found = index.search(base, k + 1)
     itself = found == np.arange(n_nodes)[:, None]

@@ -151,7 +151,7 @@ def _row_length(matrix: Matrix) -> float:
     return float(stored)
 
 
-def _is_thin(matrix: Matrix) -> bool:
+def is_thin(matrix: Matrix) -> bool:
     """Whether a sparse product beats a dense one."""
     return sp.issparse(matrix) and bool(matrix.nnz < _DENSE_FROM * np.prod(matrix.shape))
 
@@ -171,6 +171,6 @@ def dense_rows(matrix: Matrix, device: str) -> Tensor:
 
 def times(left: Matrix, right: Tensor) -> Tensor:
     """Return ``left @ right``: a sparse product where ``left`` has few non-zeros."""
-    if right.device.type == "cpu" and _is_thin(left):
+    if right.device.type == "cpu" and is_thin(left):
         return torch.from_numpy(left @ np.ascontiguousarray(right.numpy()))
     return dense_rows(left, str(right.device)) @ right

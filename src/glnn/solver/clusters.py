@@ -1,0 +1,160 @@
+"""Nearest rows in time linear in their number: rows are compared inside and between clusters.
+
+Rows are put into small clusters, and the rows of a cluster are compared with those of its nearest
+clusters alone. A cluster has a fixed mean size and looks at a fixed number of others, so the
+comparisons grow as N; only finding each row's cluster grows faster, and costs little.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from glnn.solver.implicit import Matrix, dense_rows, is_thin
+
+ROWS = 100
+"""Mean rows of a cluster."""
+
+PROBES = 64
+"""Clusters a cluster is compared with, itself included."""
+
+MOST_CLUSTERS = 8192
+SAMPLE, TURNS = 32, 5
+"""Rows of the sample a cluster, and turns of k-means on it."""
+
+_LARGEST = 3  # a cluster of more than so many times ROWS is cut into parts
+_WIDTH = 128  # columns that clusters are found on; wider rows are projected at random
+_AT_ONCE = 2**22  # entries of a block of products
+
+Range = tuple[int, int]
+
+
+def clustered_nearest(
+    signal: Matrix, k: int, *, device: str = "cpu", seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return columns and scores of about the ``k`` rows with the largest :math:`s_i \cdot s_j`.
+
+    Places that were not filled have the score :math:`-\infty`. Products are exact; which rows are
+    compared is not: a row's neighbours in far clusters are missed. Rows of zeros take no part.
+    The answer depends on nothing but the arguments.
+    """
+    n_rows = signal.shape[0]
+    found = np.zeros((n_rows, k), dtype=np.int64)
+    score = np.full((n_rows, k), -np.inf, dtype=np.float32)
+    taking_part = np.flatnonzero(_lengths(signal))
+    if taking_part.size < 2:
+        return found, score
+    rows = signal.astype(np.float32)
+    rows = rows if taking_part.size == n_rows else rows[taking_part]
+    lists = _Lists.of(rows, device, seed)
+    numbers = taking_part[lists.order]
+    rows = _Rows(rows[lists.order], device)
+    for own, seen in lists.visits():
+        columns = np.concatenate([np.arange(a, b) for a, b in seen])
+        products = rows.times(own, seen)
+        products.diagonal().fill_(-torch.inf)  # a cluster sees itself first
+        width = min(k, products.shape[1])
+        best, place = torch.topk(products, width, dim=1)
+        mine = numbers[own[0] : own[1]]
+        score[mine, :width] = best.cpu().numpy()
+        found[mine, :width] = numbers[columns[place.cpu().numpy()]]
+    return found, score
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """Rows in the order of their clusters, where each begins, and which others it looks at."""
+
+    order: np.ndarray
+    starts: np.ndarray
+    near: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Matrix, device: str, seed: int) -> "_Lists":
+        generator = torch.Generator().manual_seed(seed)
+        points = _points(rows, device, generator)
+        n_clusters = max(1, min(MOST_CLUSTERS, len(points) // ROWS))
+        centres = _centres(points, n_clusters, generator)
+        owner = _nearest_centre(points, centres).cpu().numpy()
+        order = np.argsort(owner, kind="stable")
+        sizes = np.bincount(owner, minlength=n_clusters)
+        largest = _LARGEST * max(ROWS, len(points) // n_clusters)
+        parts = np.maximum(1, -(-sizes // largest))  # a crowded cluster is cut into parts
+        centre = np.repeat(np.arange(n_clusters), parts)
+        share = np.arange(centre.size) - np.repeat(np.cumsum(parts) - parts, parts)
+        ends = np.cumsum(sizes)[centre] - sizes[centre]
+        ends = ends + (share + 1) * sizes[centre] // parts[centre]
+        starts = np.concatenate([[0], ends])
+        return cls(order, starts, _near(centres[torch.from_numpy(centre).to(device)]))
+
+    def visits(self) -> Iterator[tuple[Range, list[Range]]]:
+        """Yield for each cluster its rows and the rows it is compared with, as ranges."""
+        ranges = [(int(a), int(b)) for a, b in zip(self.starts[:-1], self.starts[1:])]
+        for own, others in zip(ranges, self.near):
+            if own[0] < own[1]:
+                yield own, [own, *(ranges[c] for c in others if ranges[c] != own)]
+
+
+class _Rows:
+    """Signal rows on a device, or thin ones in CSR, and their products range by range."""
+
+    def __init__(self, rows: Matrix, device: str) -> None:
+        self.thin = sp.csr_matrix(rows) if device == "cpu" and is_thin(rows) else None
+        self.dense = None if self.thin is not None else dense_rows(rows, device)
+
+    def times(self, own: Range, seen: list[Range]) -> Tensor:
+        """Return the products of the rows of one range with those of several, side by side."""
+        if self.thin is not None:
+            others = sp.vstack([self.thin[a:b] for a, b in seen], format="csr")
+            return torch.from_numpy((self.thin[own[0] : own[1]] @ others.T).toarray())
+        assert self.dense is not None
+        return self.dense[own[0] : own[1]] @ torch.cat([self.dense[a:b] for a, b in seen]).T
+
+
+def _lengths(signal: Matrix) -> np.ndarray:
+    """Return the squared length of each row."""
+    if sp.issparse(signal):
+        return np.asarray(signal.multiply(signal).sum(1)).ravel()
+    return np.asarray(np.einsum("nd,nd->n", signal, signal))
+
+
+def _points(rows: Matrix, device: str, generator: torch.Generator) -> Tensor:
+    """Return the rows' directions in few columns; angles survive a random projection."""
+    width = rows.shape[1]
+    if width > _WIDTH:
+        turn = torch.randn(width, _WIDTH, generator=generator).numpy()
+        rows = rows @ turn
+    return functional.normalize(dense_rows(rows, device))
+
+
+def _centres(points: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
+    """Return directions found by k-means on a sample."""
+    n_sampled = min(len(points), SAMPLE * n_clusters)
+    chosen = torch.randperm(len(points), generator=generator)[:n_sampled]
+    sample = points[chosen.to(points.device)]
+    centres = sample[:n_clusters].clone()
+    for _ in range(TURNS):
+        owner = _nearest_centre(sample, centres)
+        sums = torch.zeros_like(centres).index_add_(0, owner, sample)
+        taken = sums.norm(dim=1) > 0  # a centre that lost all its points stays where it was
+        centres[taken] = functional.normalize(sums[taken])
+    return centres
+
+
+def _nearest_centre(points: Tensor, centres: Tensor) -> Tensor:
+    step = max(1, _AT_ONCE // len(centres))
+    return torch.cat([(part @ centres.T).argmax(1) for part in torch.split(points, step)])
+
+
+def _near(centres: Tensor) -> np.ndarray:
+    """Return the nearest centres of each centre, a block at a time."""
+    count, step = min(PROBES, len(centres)), max(1, _AT_ONCE // len(centres))
+    parts = [
+        torch.topk(part @ centres.T, count, dim=1).indices for part in torch.split(centres, step)
+    ]
+    near: np.ndarray = torch.cat(parts).cpu().numpy()
+    return near
