@@ -31,10 +31,12 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Every table and figure into docs/results; hours. Stopped or killed, it goes on where it was.
+# Every table and figure into docs/results, the table of README.md with them. Stopped or killed, it
+# goes on where it was; `glnn reproduce all --dry-run --out docs/results` says how long it takes.
 JOBS ?= 2
 results: $(STAMP)
 	$(BIN)/glnn reproduce all --jobs $(JOBS) --out docs/results
+	$(BIN)/python scripts/readme_headline.py
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

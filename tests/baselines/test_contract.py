@@ -95,6 +95,24 @@ def test_labels_outside_training_and_validation_are_never_seen(method, blocks, s
     assert np.array_equal(honest, lied)
 
 
+@pytest.mark.parametrize("method", TRAINED, ids=named)
+def test_permuted_test_labels_change_no_trained_parameter(method, blocks, shortened):
+    problem, truth, test = blocks
+    other = truth.copy()
+    other[test] = np.random.default_rng(0).permutation(other[test])
+    assert not np.array_equal(other, truth)
+    method, trained = shortened(method, n_epochs=5), []
+    for labels in (truth, other):
+        given = dataclasses.replace(problem, labels=labels)
+        task = method.build(given, seed=0)
+        n_epochs = method.train(task, given)
+        trained.append((n_epochs, task.module.state_dict()))
+    (n_one, one), (n_two, two) = trained
+    assert n_one == n_two
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+
+
 @pytest.mark.parametrize("method", METHODS, ids=named)
 def test_dense_features_without_validation_work(method, blocks, shortened):
     problem, _, _ = blocks
@@ -139,7 +157,7 @@ def test_the_description_is_complete(method):
 def test_the_registry_lists_the_table_first_then_the_controls():
     assert list(BASELINES) == [
         *("planetoid", "chebnet", "monet", "longae", "gat", "dgi", "gwnn", "gcn"),
-        *("logistic_regression", "mlp", "label_propagation", "label_spreading"),
+        *("logistic_regression", "random_forest", "mlp", "label_propagation", "label_spreading"),
         *("sgc", "appnp", "knn_gcn"),
     ]
 

@@ -30,7 +30,22 @@ def test_ours_beside_the_published_numbers(glnn, tmp_path):
     assert outcome.err == ""
     for word in ("block_model", "label spreading", "20 of 20 cells", "table1.md"):
         assert word in outcome.out
-    assert (tmp_path / "accuracy.svg").is_file()
+    assert (tmp_path / "table1" / "accuracy.svg").is_file()
+
+
+def test_a_dry_run_counts_and_runs_nothing(glnn, tmp_path):
+    outcome = glnn("reproduce", *GRID, "--dry-run", "--out", tmp_path)
+    assert outcome.code == 0
+    assert "0 of 20 cells are finished; 20 have no earlier time to go by." in outcome.out
+    assert not any(tmp_path.iterdir())
+
+
+def test_without_resume_every_cell_runs_again_and_once(glnn, tmp_path):
+    words = ("table1", "--datasets", "wine", "--methods", "label_spreading", "--seeds", "1")
+    for more in ((), ("--no-resume",)):
+        assert glnn("reproduce", *words, "--jobs", "1", "--out", tmp_path, *more).code == 0
+    assert "1 of 1 cells" in glnn("reproduce", *words, "--dry-run", "--out", tmp_path).out
+    assert len(records(tmp_path)) == 1
 
 
 def test_killed_at_random_moments_the_end_is_that_of_an_uninterrupted_run(tmp_path):

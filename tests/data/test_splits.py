@@ -71,6 +71,21 @@ def test_rate_draws_the_share_and_covers_every_class(labels, seed, rate, balance
     assert hash(again) == hash(split)
 
 
+@SETTINGS
+@given(LABELS, SEEDS, st.integers(4, 8), st.sampled_from(["stratified", "balanced"]))
+def test_count_draws_so_many_labels_and_tests_on_all_others(labels, seed, count, balance):
+    data = labelled(labels)
+    if count > data.labelled.size:
+        with pytest.raises(InputError, match="n_labels"):
+            make_split(data, "count", seed, n_labels=count, balance=balance)
+        return
+    split = make_split(data, "count", seed, n_labels=count, balance=balance)
+    check(data, split)
+    assert (split.train.size, split.val.size) == (count, 0)
+    assert split.train.size + split.test.size == data.labelled.size
+    assert np.unique(data.labels[split.train]).size == np.unique(data.labels[data.labelled]).size
+
+
 def test_another_seed_gives_another_split():
     data = labelled(np.arange(200) % 4)
     assert make_split(data, "rate", 0) != make_split(data, "rate", 1)
@@ -125,6 +140,8 @@ def test_public_is_the_published_split():
         ("rate", {"rate": 1.5}, "at most 1"),
         ("rate", {"balance": "none"}, "stratified, balanced"),
         ("per_class", {"n_per_class": 0}, "at least 1"),
+        ("count", {"n_labels": 1}, "at least 2"),
+        ("count", {"n_val": 1}, "got 'n_val'"),
         ("rate", {"seed": -1}, "seed"),
     ],
 )
@@ -162,7 +179,7 @@ def test_fillers_of_citeseer_are_in_no_split(published):
     data = load_dataset("citeseer")
     fillers = np.flatnonzero(data.labels < 0)
     assert fillers.size == 15
-    for name in ("public", "per_class", "rate", "paper"):
+    for name in ("public", "per_class", "rate", "count", "paper"):
         split = make_split(data, name, 1)
         check(data, split)
         assert not np.isin(fillers, np.concatenate([split.train, split.val, split.test])).any()

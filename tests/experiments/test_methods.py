@@ -4,19 +4,29 @@ import numpy as np
 import pytest
 
 from glnn.baselines import BASELINES
-from glnn.data import NodeData
+from glnn.data import NodeData, load_dataset
 from glnn.engine.presets import PRESETS
 from glnn.exceptions import InputError
 from glnn.experiments.datasets import open_cell
-from glnn.experiments.methods import GROUPS, METHODS, get_method, visible_labels
+from glnn.experiments.methods import (
+    GROUPS,
+    METHODS,
+    comparable_features,
+    get_method,
+    visible_labels,
+)
 from glnn.experiments.published import COLUMNS, TABLE1, published
 
 FAST = {
     "glnn": {"n_epochs": 12},
     "glnn-paper": {"n_epochs": 12},
     "glnn-literal": {"n_epochs": 5},
+    "glnn-gcn": {"n_epochs": 12},
+    "glnn-without-glr": {"n_epochs": 12},
     "gcn": {"n_epochs": 5},
+    "knn_gcn": {"n_epochs": 5},
     "logistic_regression": {},
+    "random_forest": {"n_trees": 20},
     "label_spreading": {},
 }
 
@@ -56,9 +66,14 @@ def test_labels_of_test_nodes_are_out_of_sight(opened):
     assert (np.delete(labels, seen) == -1).all()
 
 
+@pytest.mark.parametrize("has_validation", [True, False])
 @pytest.mark.parametrize("name", FAST)
-def test_test_labels_change_no_parameter_no_prediction_and_no_choice(name, opened, tmp_path):
+def test_test_labels_change_no_parameter_no_prediction_and_no_choice(
+    name, has_validation, opened, tmp_path
+):
     data, split = opened
+    if not has_validation:  # then folds of the training labels decide what a fit chooses
+        split = dataclasses.replace(split, val=np.empty(0, dtype=int))
     other = permuted(data, split, np.random.default_rng(0))
     method = get_method(name)
     one, two = (method.run(d, split, 0, FAST[name]) for d in (data, other))
@@ -96,6 +111,39 @@ def test_features_only_never_sees_the_graph(opened):
     one, two = (method.run(d, split, 0, {"n_epochs": 2}) for d in (data, data.replace(graph=None)))
     assert one.model.prior_graph_ is None
     assert np.array_equal(one.model.label_distributions_, two.model.label_distributions_)
+
+
+def test_one_run_stands_for_all_graphs_where_the_graph_is_not_looked_at(opened):
+    data, split = opened
+    bare = data.replace(graph=None)
+    for method in (m for m in METHODS.values() if m.same_as is not None):
+        name, damage = method.on_graph("rewire")
+        assert damage in ("none", "no-graph")
+        if name == method.name:
+            settings = FAST.get(name, {"n_epochs": 2})
+            one, two = (method.run(d, split, 0, settings).classes for d in (data, bare))
+            assert np.array_equal(one, two), name
+    assert METHODS["gcn"].on_graph("rewire") == ("gcn", "rewire")
+
+
+def test_without_the_regulariser_nothing_is_smoothed(opened):
+    data, split = opened
+    run = get_method("glnn-without-glr").run
+    model = run(data, split, 0, {"n_epochs": 2}).model
+    assert (model.smoothness_weight, model.weights.smoothness) == (0.0, 0.0)
+    alone = run(data.replace(graph=None), split, 0, {"n_epochs": 2}).model
+    assert (alone.smoothness_weight, alone.weights) == (0.0, None)
+
+
+@pytest.mark.parametrize("name", ["wine", "digits"])
+def test_tables_with_columns_of_many_units_are_standardised_for_all(name):
+    features = load_dataset(name).features
+    seen = comparable_features(features)
+    if name == "digits":
+        assert seen is features
+    else:
+        np.testing.assert_allclose(seen.mean(0), 0, atol=1e-5)
+        np.testing.assert_allclose(seen.std(0), 1, atol=1e-4)
 
 
 def test_a_network_for_graphs_sees_single_nodes_where_there_is_none(opened):

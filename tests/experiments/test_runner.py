@@ -52,10 +52,11 @@ def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(grid, tmp_path):
     assert len(lines) == len(grid)
 
 
-def test_without_resume_all_run_again(grid, tmp_path, monkeypatch):
-    run_grid(grid[:2], tmp_path)
+def test_without_resume_all_run_again_and_others_are_left_alone(grid, tmp_path, monkeypatch):
+    first = run_grid(grid[:3], tmp_path)
     monkeypatch.setattr(runner, "run_cell", lambda cell: {"id": cell.id, "again": True})
     assert all(r["again"] for r in run_grid(grid[:2], tmp_path, resume=False))
+    assert ResultStore(tmp_path).read()[grid[2].id] == first[2]
 
 
 def test_a_cell_that_is_there_twice_runs_once(grid, tmp_path):

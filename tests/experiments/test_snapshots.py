@@ -47,13 +47,15 @@ def test_the_picture_shows_thirty_nodes_sorted_by_class(small_cell):
 def test_rounds_end_with_the_graph_of_the_fit(small_cell):
     cell = small_cell("glnn", probe="adjacency")
     data, split = open_cell(cell)
-    steps = watch_graph(cell, data, split)
+    outcome, steps = watch_graph(cell, data, split)
     model = GLNNClassifier(random_state=0, n_epochs=5)
     model.fit(data.features, visible_labels(data, split), data.graph, split.val)
     assert [(s["step"], s["number"]) for s in steps][:2] == [("given", 0), ("round", 1)]
     nodes = np.array(steps[0]["nodes"])
     expected = model.graph_.toarray()[np.ix_(nodes, nodes)]
     assert np.allclose(steps[-1]["picture"], expected, atol=1e-3)
+    assert np.array_equal(outcome.classes, model.transduction_)
+    assert outcome.n_epochs == model.n_iter_
 
 
 def test_the_literal_method_is_seen_at_the_papers_epochs(small_cell):
@@ -74,7 +76,11 @@ def test_the_literal_method_is_seen_at_the_papers_epochs(small_cell):
 def test_the_literal_method_is_the_one_that_is_fitted(small_cell):
     cell = small_cell("glnn-literal", probe="adjacency", settings={"n_epochs": 5})
     data, split = open_cell(cell)
-    last = watch_graph(cell, data, split)[-1]
+    outcome, steps = watch_graph(cell, data, split)
+    last = steps[-1]
+    chosen = get_method("glnn-literal").run(data, split, 0, {"n_epochs": 5})
+    assert np.array_equal(outcome.classes, chosen.classes)
+    assert outcome.n_epochs == chosen.n_epochs
     without_choice = type(split)(split.train, np.empty(0, dtype=int), split.test, name="x")
     model = get_method("glnn-literal").run(data, without_choice, 0, {"n_epochs": 5}).model
     nodes = np.array(last["nodes"])

@@ -29,6 +29,7 @@ def figures(target, *choice):
         ("table2", ("Cora", "λ0")),
         ("robustness", ("Cora", "share of labelled nodes", "GCN")),
         ("adjacency", ("Cora: given", "distance 0.000")),
+        ("accuracy", ("Cora", "kNN-GCN")),
     ],
 )
 def test_every_target_is_drawn_as_whole_svg_the_same_each_time(target, words):

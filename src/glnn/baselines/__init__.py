@@ -15,11 +15,13 @@ from glnn.baselines.longae import LoNGAE
 from glnn.baselines.mlp import MLP
 from glnn.baselines.monet import MoNet
 from glnn.baselines.planetoid import Planetoid
+from glnn.baselines.random_forest import RandomForest
 from glnn.baselines.sgc import SGC
 
 _TABLE = (Planetoid(), ChebNet(), MoNet(), LoNGAE(), GAT(), DGI(), GWNN(), GCN())
 _CONTROLS = (
     LogisticRegression(),
+    RandomForest(),
     MLP(),
     LabelPropagation(),
     LabelSpreading(),

@@ -1,4 +1,4 @@
-"""``glnn reproduce``: run a table or figure of the paper, our numbers beside the published."""
+"""``glnn reproduce``: run a table or figure, our numbers beside the published ones."""
 
 import time
 from pathlib import Path
@@ -28,11 +28,14 @@ _Target = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="table1 (methods by data sets), table2 (weight of the GLR), robustness (few labels, "
-        "damaged graphs), adjacency (pictures of learned graphs), or all of them.",
+        "damaged graphs), adjacency (pictures of learned graphs), accuracy (against published "
+        "graph learners, and what each part is worth), or all of them.",
         show_default=False,
     ),
 ]
-_Seeds = Annotated[int | None, typer.Option(min=1, help="Runs of each number; else 10.")]
+_Seeds = Annotated[
+    int | None, typer.Option(min=1, help="Runs of each number; else as many as the target says.")
+]
 _Datasets = Annotated[
     str | None, typer.Option(help="Names with commas between; else those of the target.")
 ]
@@ -47,7 +50,10 @@ _Jobs = Annotated[int, typer.Option(help="Processes at once; -1 takes all cores.
 _Resume = Annotated[
     bool, typer.Option("--resume/--no-resume", help="Keep finished cells, or run all again.")
 ]
-_Out = Annotated[Path | None, typer.Option(help="Folder; else runs/reproduce/TARGET.")]
+_Out = Annotated[Path, typer.Option(help="Folder; targets in one folder share their runs.")]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count cells and expected time, and run nothing.")
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
@@ -58,25 +64,29 @@ def reproduce(
     methods: _Methods = None,
     jobs: _Jobs = 2,
     resume: _Resume = True,
-    out: _Out = None,
+    out: _Out = Path("runs/reproduce"),
+    dry_run: _DryRun = False,
     quiet: _Quiet = False,
 ) -> None:
-    """Run a table or figure of the paper and show our numbers beside the published ones."""
+    """Run a table or figure and show our numbers beside the published ones."""
     from glnn.report import reproduction
 
-    wanted = reproduction.Wanted(seeds, _names(datasets), _names(methods), jobs, resume)
+    wanted = reproduction.Wanted(seeds, _names(datasets), _names(methods), jobs)
     targets = reproduction.targets_for(target)
     for one in targets:  # a wrong name must not wait for the targets before it
-        one.choose(wanted.seeds, wanted.datasets, wanted.methods)
-    root = out or Path("runs") / "reproduce" / ("" if target == "all" else target)
+        wanted.chosen(one)
     console, done = Console(quiet=quiet), []
+    if dry_run:
+        _print_plan(console, targets, wanted, out)
+        return
+    if not resume:
+        reproduction.forget(targets, out, wanted)
     for one in targets:
-        folder = root / one.name if target == "all" else root
         with GridBar(console, one.name) as bar:
-            done.append(reproduction.reproduce(one, folder, wanted, bar.show))
+            done.append(reproduction.reproduce(one, out, wanted, bar.show))
         _print(console, done[-1])
     if target == "all":
-        reproduction.write_index(done, root)
+        reproduction.write_index(done, out)
     if any(one.n_failed for one in done):
         raise typer.Exit(1)
 
@@ -137,6 +147,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _print(console: Console, done: Any) -> None:
+    from glnn.report.goal_tables import ablation_table, goals_table
     from glnn.report.paper_tables import block_tables, notes
 
     for block in done.blocks:
@@ -144,5 +155,15 @@ def _print(console: Console, done: Any) -> None:
             console.print(table.rich())
         for line in notes(block):
             console.print(line, markup=False, highlight=False)
-    page = done.folder / f"{done.target.name}.md"
-    console.print(f"page: {page}", markup=False, highlight=False, soft_wrap=True)
+    for summary in (ablation_table(done.blocks), goals_table(done.blocks)):
+        if summary is not None:
+            console.print(summary.rich())
+    console.print(f"page: {done.page_path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_plan(console: Console, targets: Any, wanted: Any, out: Path) -> None:
+    from glnn.report.plan_table import plan_of, plan_table, plan_words
+
+    plan = plan_of(targets, wanted, out)
+    console.print(plan_table(plan).rich())
+    console.print(plan_words(plan), markup=False, highlight=False, soft_wrap=True)

@@ -124,7 +124,8 @@ def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Spli
         ``"public"``: the published one. ``"per_class"``: ``n_per_class`` (20) training nodes of
         each class. ``"rate"``: a share ``rate`` of the labelled nodes trains, with
         ``balance="stratified"`` in the proportion of the classes, with ``"balanced"`` as many of
-        each. ``"paper"``: what the paper used: the public split of Cora and Citeseer, 160
+        each. ``"count"``: ``n_labels`` (50) nodes train, with the same ``balance``, and all
+        others test. ``"paper"``: what the paper used: the public split of Cora and Citeseer, 160
         training and 150 test nodes of TerroristsRel, 120 and 200 of Terror Attack, both
         stratified; for Pubmed see :func:`glnn.data.paper.pubmed_star`.
     seed
@@ -189,12 +190,23 @@ def _rate(
     **rest_sizes: Any,
 ) -> dict[str, np.ndarray]:
     share = check_number("rate", rate, low=0, high=1, open_low=True)
-    check_choice("balance", balance, ("stratified", "balanced"))
+    check_choice("balance", balance, tuple(_COUNTS))
     sizes = class_sizes(data)
     total = max(round(share * int(sizes.sum())), int((sizes > 0).sum()))
-    counts = (balanced_counts if balance == "balanced" else stratified_counts)(sizes, total)
-    train = draw_by_class(data.labels, counts, rng)
+    train = draw_by_class(data.labels, _COUNTS[balance](sizes, total), rng)
     return {"train": train, **_draw_rest(data, train, rng, **rest_sizes)}
+
+
+def _count(
+    data: NodeData, rng: np.random.Generator, n_labels: Any = 50, balance: Any = "stratified"
+) -> dict[str, np.ndarray]:
+    check_choice("balance", balance, tuple(_COUNTS))
+    sizes = class_sizes(data)
+    n_present = int((sizes > 0).sum())
+    total = check_integer("n_labels", n_labels, low=n_present, high=int(sizes.sum()))
+    train = draw_by_class(data.labels, _COUNTS[balance](sizes, total), rng)
+    none = np.empty(0, dtype=np.int64)
+    return {"train": train, "val": none, "test": np.setdiff1d(data.labelled, train)}
 
 
 def _paper(data: NodeData, rng: np.random.Generator, n_val: Any = 0) -> dict[str, np.ndarray]:
@@ -256,10 +268,12 @@ def _sizes(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return np.bincount(labels[labels >= 0], minlength=n_classes)
 
 
+_COUNTS = {"stratified": stratified_counts, "balanced": balanced_counts}
 _Maker = Callable[..., dict[str, np.ndarray]]
 _MAKERS: dict[str, tuple[_Maker, tuple[str, ...]]] = {
     "public": (_public, ()),
     "per_class": (_per_class, ("n_per_class", "n_val", "n_test")),
     "rate": (_rate, ("rate", "balance", "n_val", "n_test")),
+    "count": (_count, ("n_labels", "balance")),
     "paper": (_paper, ("n_val",)),
 }

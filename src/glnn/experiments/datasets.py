@@ -20,6 +20,7 @@ TITLES = MappingProxyType(
         "cora": "Cora",
         PUBMED_STAR: "Pubmed*",
         "pubmed": "Pubmed",
+        "breast_cancer": "breast cancer",
     }
 )
 """The paper's names; the paper samples 3,000 nodes of Pubmed and calls them Pubmed*."""

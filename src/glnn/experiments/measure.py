@@ -26,23 +26,24 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         ``validation_accuracy`` (``None`` without validation nodes), ``n_epochs`` over all rounds,
         ``choices`` the fit made by itself, ``n_train`` and ``n_test``, ``versions``; ``seconds``
         and ``cpu_seconds`` of the fit, ``peak_memory_mb`` of the process, ``finished`` as seconds
-        since 1970. A cell that looks at the graph has ``snapshots`` in place of the
-        accuracies.
+        since 1970. A cell that looks at the graph has ``snapshots`` as well.
     """
     with one_thread():
         data, split = open_cell(cell)
         memory = PeakMemory()
         started, cpu_started = time.perf_counter(), time.process_time()
+        looked: dict[str, Any] = {}
         if cell.probe == "adjacency":
-            result: dict[str, Any] = {"snapshots": watch_graph(cell, data, split)}
+            outcome, looked["snapshots"] = watch_graph(cell, data, split)
         else:
-            result = _scores(_run(cell, data, split), data, split)
+            outcome = _run(cell, data, split)
         seconds = time.perf_counter() - started
         cpu_seconds = time.process_time() - cpu_started
     return {
         "id": cell.id,
         **cell.to_dict(),
-        **result,
+        **_scores(outcome, data, split),
+        **looked,
         "versions": versions(),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds, 3),

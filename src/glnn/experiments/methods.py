@@ -12,6 +12,7 @@ from glnn._validation import check_choice, did_you_mean
 from glnn.baselines import BASELINES, Problem
 from glnn.data import NodeData, Split
 from glnn.engine.presets import PRESETS
+from glnn.engine.scaling import Scaling
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.experiments.cells import Scalar
@@ -35,6 +36,14 @@ class Method:
     title: str
     run: Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]
     published_as: str | None = None
+    is_variant: bool = False
+    """Whether it is the default with a part changed, which only some blocks ask for."""
+    same_as: tuple[str, str] | None = None
+    """A method and what it does to the graph, if that is the same run whatever the graph."""
+
+    def on_graph(self, perturbation: str) -> tuple[str, str]:
+        """Return method and perturbation of the cell that runs; a graph not seen stays whole."""
+        return self.same_as or (self.name, perturbation)
 
 
 def visible_labels(data: NodeData, split: Split) -> np.ndarray:
@@ -46,12 +55,21 @@ def visible_labels(data: NodeData, split: Split) -> np.ndarray:
 
 
 def _estimator(
-    preset: str, *, head: str | None = None, uses_graph: bool = True, **fixed: Scalar
+    preset: str,
+    *,
+    head: str | None = None,
+    uses_graph: bool = True,
+    with_graph: Mapping[str, Scalar] | None = None,
+    **fixed: Scalar,
 ) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]:
-    """Return the run of an estimator; ``lambda0`` among the settings is the weight of the GLR."""
+    """Return the run of an estimator; ``lambda0`` among the settings is the weight of the GLR.
+
+    ``with_graph`` holds settings for data with a given graph only.
+    """
 
     def run(data: NodeData, split: Split, seed: int, settings: Mapping[str, Scalar]) -> Outcome:
-        params: dict[str, Any] = {**fixed, **settings}
+        given = {} if data.graph is None else dict(with_graph or {})
+        params: dict[str, Any] = {**fixed, **given, **settings}
         if "lambda0" in params:
             weights = PRESETS[preset].graph.weights
             params["weights"] = weights.replace(smoothness=params.pop("lambda0"))
@@ -71,11 +89,27 @@ def _baseline(name: str) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]
         if graph is None and method.needs_graph:  # then every node stands alone
             graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
         labels = visible_labels(data, split)
-        problem = Problem(data.features, graph, labels, split.train, split.val, data.n_classes)
+        features = comparable_features(data.features)
+        problem = Problem(features, graph, labels, split.train, split.val, data.n_classes)
         prediction = method.fit_predict(problem, seed)
         return Outcome(prediction.classes, prediction.n_epochs)
 
     return run
+
+
+def comparable_features(features: Any) -> Any:
+    """Return what the methods to compare with see of a table, by glnn's own rule for scaling.
+
+    Columns of different units get mean 0 and variance 1; without that the largest unit would
+    drown the others. Bags of words and pixels stay as they are: each method has its way with them.
+
+    Examples
+    --------
+    >>> comparable_features(np.array([[1.0, 2000.0], [3.0, 4000.0]])).tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
+    scaling = Scaling.fit(features)
+    return scaling.apply(features) if scaling.kind == "columns" else features
 
 
 def _with_settings(name: str, settings: Mapping[str, Scalar]) -> Any:
@@ -90,7 +124,6 @@ def _with_settings(name: str, settings: Mapping[str, Scalar]) -> Any:
 
 _OURS = (
     Method("glnn", "GLNN, default", _estimator("default"), "GLNN"),
-    Method("glnn-gcn", "GLNN, default losses, GCN head", _estimator("default", head="gcn")),
     Method("glnn-paper", "GLNN, paper, exact graph step", _estimator("paper"), "GLNN"),
     Method("glnn-literal", "GLNN, paper, as printed", _estimator("literal"), "GLNN"),
     Method(
@@ -98,18 +131,67 @@ _OURS = (
         "Baseline: GLNN, paper, without GLR",
         _estimator("paper", lambda0=0.0, prediction_weight=0.0),
     ),
+)
+_VARIANTS = (
     Method(
-        "glnn-features-only", "GLNN, default, no graph", _estimator("default", uses_graph=False)
+        "glnn-without-glr",
+        "without GLR",
+        _estimator(
+            "default",
+            smoothness_weight=0.0,
+            with_graph={"lambda0": 0.0, "doubts_graph": False},
+        ),
+        is_variant=True,
+    ),
+    Method(
+        "glnn-without-consistency",
+        "without consistency",
+        _estimator("default", consistency_weight=0.0),
+        is_variant=True,
+    ),
+    Method(
+        "glnn-without-rounds",
+        "without rounds",
+        _estimator("default", n_rounds=1),
+        is_variant=True,
+    ),
+    Method(
+        "glnn-without-predictions",
+        "without predictions as signals",
+        _estimator("default", prediction_weight=0.0),
+        is_variant=True,
+    ),
+    Method(
+        "glnn-features-only",
+        "without the given graph",
+        _estimator("default", uses_graph=False),
+        is_variant=True,
+        same_as=("glnn", "no-graph"),
+    ),
+    Method(
+        "glnn-gcn",
+        "GCN head instead of propagation",
+        _estimator("default", head="gcn"),
+        is_variant=True,
     ),
 )
+_BLIND = {"logistic_regression", "random_forest", "mlp", "knn_gcn"}
+"""Methods that never look at a given graph."""
 _PUBLISHED = {"planetoid", "chebnet", "monet", "longae", "gat", "dgi", "gwnn", "gcn"}
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         *_OURS,
+        *_VARIANTS,
         *(
-            Method(name, b.title, _baseline(name), b.title if name in _PUBLISHED else None)
+            Method(
+                name,
+                b.title,
+                _baseline(name),
+                b.title if name in _PUBLISHED else None,
+                same_as=(name, "none") if name in _BLIND else None,
+            )
             for name, b in BASELINES.items()
         ),
     )
@@ -123,4 +205,12 @@ def get_method(name: str) -> Method:
     return METHODS[check_choice("method", name, METHODS)]
 
 
-__all__ = ["GROUPS", "METHODS", "Method", "Outcome", "get_method", "visible_labels"]
+__all__ = [
+    "GROUPS",
+    "METHODS",
+    "Method",
+    "Outcome",
+    "comparable_features",
+    "get_method",
+    "visible_labels",
+]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from glnn.experiments.aggregate import Paired, Summary, by_seed, paired
+from glnn.experiments.blocks import Block, Entry
 from glnn.experiments.methods import METHODS
 from glnn.experiments.published import ROBUSTNESS, TABLE2, published
-from glnn.experiments.targets import Block, Entry
 
 Value = float | int | None
 REFERENCE = "glnn"

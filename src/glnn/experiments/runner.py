@@ -53,7 +53,7 @@ def run_grid(
         Processes at once; -1 takes all cores. Inside ``joblib.parallel_config`` that backend is
         used, a cluster's for instance.
     resume
-        Keep what the folder has; ``False`` runs everything again.
+        Keep what the folder has; ``False`` runs these cells again and leaves others alone.
     progress
         Called at the start and after each cell.
 
@@ -72,9 +72,10 @@ def run_grid(
     with store.only_writer(), warnings.catch_warnings():
         # joblib replaces a worker that has grown; the cells that follow are none the worse for it
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
-        found = store.read() if resume else {}
-        store.rewrite(found.values())  # without what a kill has torn
         ids = [cell.id for cell in grid]
+        old = set() if resume else set(ids)
+        found = {i: record for i, record in store.read().items() if i not in old}
+        store.rewrite(found.values())  # without what a kill has torn
         todo = [cell for cell, i in zip(grid, ids) if i not in found]
         n_done, failed = len(grid) - len(todo), {}
         _tell(progress, GridProgress(n_done, len(grid)))

@@ -20,6 +20,7 @@ from glnn.engine.seeding import generator_for
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.experiments.cells import Cell
+from glnn.experiments.methods import Outcome
 from glnn.graph.prior import prior_graph
 from glnn.objective import Objective
 
@@ -71,8 +72,11 @@ class EpochGraphs(Callback):
             return np.asarray(self._task.adjacency().to_dense().clone().numpy())
 
 
-def watch_graph(cell: Cell, data: NodeData, split: Split) -> list[dict[str, Any]]:
-    """Return facts of the graph before and during learning; pictures for seed 0 only."""
+def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list[dict[str, Any]]]:
+    """Return what the fit gives, and facts of the graph before and during learning.
+
+    Pictures are kept for seed 0 only.
+    """
     presets = {"glnn": "default", "glnn-paper": "paper", "glnn-literal": "literal"}
     if cell.method not in presets or data.graph is None:
         raise InputError(
@@ -82,14 +86,16 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> list[dict[str, Any]
     rounds = _rounds(presets[cell.method], cell, data, split)
     if cell.method == "glnn-literal":
         prior = prior_graph(data.graph, "binary")
-        seen: dict[int, Any] = _literal_graphs(rounds, prior)
+        outcome, seen = _literal_graphs(rounds, prior)
         word = "epoch"
     else:
         rounds.run()
+        assert rounds.trained is not None
+        outcome = Outcome(rounds.trained.probabilities.argmax(1), len(rounds.history))
         prior, seen, word = prior_graph(data.graph, rounds.graph.prior), rounds.seen, "round"
     shown = shown_nodes(data) if cell.seed == 0 else None
     steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
-    return [
+    return outcome, [
         {"step": step, "number": number, **graph_facts(graph, prior, data.labels, shown)}
         for step, number, graph in steps
     ]
@@ -108,7 +114,7 @@ def _rounds(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedRo
     return RecordedRounds(problem, settings, scaling, seed=cell.seed, device="cpu", callbacks=())
 
 
-def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> dict[int, np.ndarray]:
+def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
     """Train graph and network together as the paper prints it, up to the last epoch shown."""
     signal = rounds.signal.toarray() if sp.issparse(rounds.signal) else rounds.signal
     task = LiteralTask(
@@ -123,10 +129,13 @@ def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> dict[int, n
     )
     epochs = [epoch for epoch in EPOCHS if epoch <= rounds.head.n_epochs]
     watch = EpochGraphs(task, epochs)
-    Trainer(n_epochs=max(epochs), learning_rate=rounds.head.learning_rate, callbacks=[watch]).fit(
-        task
+    trainer = Trainer(
+        n_epochs=max(epochs), learning_rate=rounds.head.learning_rate, callbacks=[watch]
     )
-    return watch.seen
+    history = trainer.fit(task, rounds.problem.validation)
+    with torch.no_grad():
+        classes = task.scores().argmax(1).numpy()
+    return Outcome(classes, len(history)), watch.seen
 
 
 def shown_nodes(data: NodeData, count: int = N_SHOWN) -> np.ndarray:

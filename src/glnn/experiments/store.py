@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 def to_line(record: Mapping[str, Any]) -> str:
     """Return a record as one line of JSON."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class ResultStore:

@@ -2,116 +2,19 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any
 
 from glnn._validation import check_choice, check_integer, did_you_mean
 from glnn.exceptions import InputError
-from glnn.experiments.cells import Cell, Scalar
-from glnn.experiments.datasets import NAMES, standard_split
+from glnn.experiments.blocks import VIEWS, Axis, Block, Entry, Goal
+from glnn.experiments.cells import Cell
+from glnn.experiments.datasets import NAMES
 from glnn.experiments.methods import GROUPS, METHODS
 
 ALL = "all"
 PAPER_TARGETS = ("table1", "table2", "robustness", "adjacency")
-VIEWS = ("methods", "axis", "graphs")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What changes along a block: a split option ``rate``, the ``share``, or a setting."""
-
-    key: str
-    label: str
-    values: tuple[float | int, ...]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One number of a table: its method, data set, value on the axis, and the runs behind it."""
-
-    method: str
-    dataset: str
-    value: float | int | None
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Block:
-    """A part of a target: methods on data sets, perhaps along an axis.
-
-    Parameters
-    ----------
-    name, title, note
-        Name of its files, and words for people.
-    methods, datasets
-        What runs; ``is_open`` lets the caller name further methods.
-    view
-        ``methods``: a table of methods by data sets; ``axis``: methods along the axis, a curve
-        each; ``graphs``: pictures of learned graphs.
-    paper
-        Label of the paper's table or figure, for its numbers.
-    axis, perturbation, split, split_options, settings, probe
-        Of the cells; without a split each data set has its own.
-    adjust
-        Settings of one method on some data sets: ``method``, ``datasets``, ``settings``, ``why``.
-    skip
-        Cells that are not run: ``method``, ``datasets``, ``why``.
-    """
-
-    name: str
-    title: str
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
-    note: str = ""
-    is_open: bool = False
-    view: str = "methods"
-    paper: str = ""
-    axis: Axis | None = None
-    perturbation: str = "none"
-    split: str | None = None
-    split_options: Mapping[str, Scalar] = field(default_factory=dict)
-    settings: Mapping[str, Scalar] = field(default_factory=dict)
-    probe: str = "accuracy"
-    adjust: tuple[Mapping[str, Any], ...] = ()
-    skip: tuple[Mapping[str, Any], ...] = ()
-
-    def entries(self, n_seeds: int, datasets: Sequence[str], methods: Sequence[str]) -> list[Entry]:
-        """Return the numbers of this block for chosen data sets and methods."""
-        values: Sequence[float | int | None] = (None,) if self.axis is None else self.axis.values
-        return [
-            Entry(m, d, v, tuple(self._cell(m, d, v, seed) for seed in range(n_seeds)))
-            for d in datasets
-            for m in methods
-            if self.reason_to_skip(m, d) is None
-            for v in values
-        ]
-
-    def reason_to_skip(self, method: str, dataset: str) -> str | None:
-        """Return why a method is not run on a data set, or ``None`` if it is."""
-        for rule in self.skip:
-            if rule["method"] == method and dataset in rule["datasets"]:
-                return str(rule["why"])
-        return None
-
-    def _cell(self, method: str, dataset: str, value: float | int | None, seed: int) -> Cell:
-        split, options = standard_split(dataset)
-        if self.split is not None:
-            split, options = self.split, self.split_options
-        settings, options, share = dict(self.settings), dict(options), 0.0
-        for rule in self.adjust:
-            if rule["method"] == method and dataset in rule["datasets"]:
-                settings |= rule["settings"]
-        if self.axis is not None and value is not None:
-            if self.axis.key == "share":
-                share = float(value)
-            elif self.axis.key == "rate":
-                options["rate"] = value
-            else:
-                settings[self.axis.key] = value
-        return Cell(
-            method, dataset, seed, split, options, self.perturbation, share, settings, self.probe
-        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +38,7 @@ class Target:
         Parameters
         ----------
         n_seeds
-            Runs of each number; ``None``: the target's own.
+            Runs of each number; ``None``: as many as block and target say.
         datasets
             Names of data sets. One that the target does not have joins every block.
         methods
@@ -143,13 +46,14 @@ class Target:
             ``glnn-default``), ``all`` everything a block has. One that an open block does not
             have joins it.
         """
-        count = check_integer("--seeds", self.seeds if n_seeds is None else n_seeds, low=1)
+        if n_seeds is not None:
+            check_integer("--seeds", n_seeds, low=1)
         for name in datasets or ():
             check_choice("--datasets", name, NAMES)
         for name in methods or ():
             check_choice("--methods", name, dict.fromkeys([ALL, *GROUPS, *METHODS]))
         chosen = [
-            (b, b.entries(count, self._datasets(b, datasets), _methods(b, methods)))
+            (b, b.entries(n_seeds, self.seeds, self._datasets(b, datasets), _methods(b, methods)))
             for b in self.blocks
         ]
         chosen = [(block, entries) for block, entries in chosen if entries]
@@ -204,7 +108,8 @@ def parse_target(name: str, text: str) -> Target:
 
 def _block(values: dict[str, Any]) -> Block:
     _refuse_unknown(values, [f.name for f in fields(Block)])
-    methods = METHODS if values["methods"] == ALL else values["methods"]
+    every = [name for name, method in METHODS.items() if not method.is_variant]
+    methods = every if values["methods"] == ALL else values["methods"]
     for method in methods:
         check_choice("methods", method, METHODS)
     for dataset in values["datasets"]:
@@ -216,7 +121,15 @@ def _block(values: dict[str, Any]) -> Block:
     axis = values.pop("axis", None)
     if axis is not None:
         axis = Axis(axis["key"], axis["label"], tuple(axis["values"]))
+    lists["goals"] = tuple(_goal(goal) for goal in values.pop("goals", ()))
     return Block(**values | lists | {"methods": tuple(methods), "axis": axis})
+
+
+def _goal(values: dict[str, Any]) -> Goal:
+    _refuse_unknown(values, [f.name for f in fields(Goal)])
+    numbers = tuple((str(source), float(value)) for source, value in values.get("published", ()))
+    above = tuple(check_choice("above", name, METHODS) for name in values.get("above", ()))
+    return Goal(**values | {"published": numbers, "above": above})
 
 
 def _methods(block: Block, names: Sequence[str] | None) -> list[str]:

@@ -18,6 +18,7 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
+from glnn.experiments.methods import comparable_features
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.sources import OpenedSource
@@ -195,9 +196,8 @@ def _compared(name: str, data: NodeData, split: Split, seed: int, watch: Watch |
     method = get_baseline(name)
     if watch is not None:
         watch(Progress(method.title, 0, 0))
-    problem = Problem(
-        data.features, data.graph, data.labels, split.train, split.val, data.n_classes
-    )
+    features = comparable_features(data.features)
+    problem = Problem(features, data.graph, data.labels, split.train, split.val, data.n_classes)
     try:
         predicted = method.fit_predict(problem, seed)
     except MissingDependencyError as error:

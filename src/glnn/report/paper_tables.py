@@ -45,7 +45,10 @@ def block_tables(results: BlockResults) -> list[PlainTable]:
         return [graph_table(results)]
     by_axis = results.block.view == "axis"
     tables = [axis_table(results) if by_axis else method_table(results)]
-    tables += [] if by_axis else [cost_table(results)]
+    if results.block.is_ablation:  # the differences have a table of their own
+        return tables
+    if results.block.goals or not by_axis:
+        tables.append(cost_table(results))
     others = [name for name in results.methods if name != REFERENCE]
     if REFERENCE in results.methods and others:
         tables.insert(1, paired_table(results, others))
@@ -101,22 +104,22 @@ def paired_table(results: BlockResults, others: Sequence[str]) -> PlainTable:
 
 
 def cost_table(results: BlockResults) -> PlainTable:
-    """Tabulate seconds and peak memory of one fit on one thread."""
-    rows = []
-    for m in results.methods:
-        row = [METHODS[m].title]
-        for d in results.datasets:
-            seconds, memory = (
-                results.summary(m, d, key=key) for key in ("seconds", "peak_memory_mb")
-            )
-            row.append(
-                NOTHING
-                if seconds is None or memory is None
-                else f"{seconds.mean:.1f} s, {memory.mean:.0f} MB"
-            )
-        rows.append(row)
-    header = ["method", *(title_of(d) for d in results.datasets)]
-    return PlainTable("Mean time of a fit on one thread, peak memory of its process", header, rows)
+    """Tabulate seconds and peak memory of one fit on one thread, and the number of runs."""
+    by_axis = results.block.axis is not None
+    rows = [
+        [
+            METHODS[m].title,
+            *(_cost(results, m, d, v) for d in results.datasets for v in results.values),
+        ]
+        for m in results.methods
+    ]
+    names = [
+        title_of(d) + (f", {v:g}" if by_axis else "")
+        for d in results.datasets
+        for v in results.values
+    ]
+    title = "Mean time of a fit on one thread, peak memory of its process, number of runs"
+    return PlainTable(title, ["method", *names], rows)
 
 
 def graph_table(results: BlockResults) -> PlainTable:
@@ -163,18 +166,27 @@ def notes(results: BlockResults) -> list[str]:
     if block.note:
         lines.append(block.note)
     for rule in (*block.adjust, *block.skip):
+        is_skip = rule in block.skip
         sets = [title_of(d) for d in rule["datasets"] if d in results.datasets]
-        if sets and (rule["method"] in results.methods or rule in block.skip):
-            kind = "" if rule in block.adjust else "not run, "
-            lines.append(
-                f"{METHODS[rule['method']].title} on {', '.join(sets)}: {kind}{rule['why']}."
-            )
+        names = [METHODS[m].title for m in rule["methods"] if is_skip or m in results.methods]
+        if sets and names:
+            kind = "not run, " if is_skip else ""
+            lines.append(f"{'; '.join(names)} on {', '.join(sets)}: {kind}{rule['why']}.")
     return [*lines, *(f"Failed: {line}" for line in results.errors())]
 
 
 def _number(results: BlockResults, method: str, dataset: str, value: Value) -> str:
     paper = results.published(method, dataset, value)
     return number_words(results.summary(method, dataset, value), paper)
+
+
+def _cost(results: BlockResults, method: str, dataset: str, value: Value) -> str:
+    seconds, memory = (
+        results.summary(method, dataset, value, key=key) for key in ("seconds", "peak_memory_mb")
+    )
+    if seconds is None or memory is None:
+        return NOTHING
+    return f"{seconds.mean:.1f} s, {memory.mean:.0f} MB, {seconds.n}"
 
 
 def _p_words(p: float) -> str:

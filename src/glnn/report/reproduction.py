@@ -1,4 +1,4 @@
-"""Run a target and leave its folder: records, a Markdown page, a figure for each block."""
+"""Run targets into one folder: their records, a Markdown page each, a figure for each block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,21 @@ from pathlib import Path
 from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
 from glnn.experiments.aggregate import busy_seconds
+from glnn.experiments.blocks import Block, Entry
 from glnn.experiments.machine import machine_facts
 from glnn.experiments.results import BlockResults, block_results
 from glnn.experiments.runner import Watch, run_grid
-from glnn.experiments.targets import ALL, PAPER_TARGETS, Target, cells_of, get_target
+from glnn.experiments.store import ResultStore
+from glnn.experiments.targets import ALL, Target, cells_of, get_target, target_names
+from glnn.report.goal_tables import ablation_table, goals_table, headline_table
 from glnn.report.paper_figures import block_figure
 from glnn.report.paper_tables import block_tables, notes
 from glnn.report.tables import markdown_table
+
+HEADLINE = "headline.md"
+"""The table of the front page."""
+_GAP = "In brackets: points above the highest of the things to reach."
+_WORTH = "In brackets: 95 % interval of the mean difference on the same seeds, by Student's t."
 
 
 @dataclass(frozen=True)
@@ -24,16 +32,24 @@ class Wanted:
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
     jobs: int = 1
-    resume: bool = True
+
+    def chosen(self, target: Target) -> list[tuple[Block, list[Entry]]]:
+        """Return the blocks and entries of a target that were asked for."""
+        return target.choose(self.seeds, self.datasets, self.methods)
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """A target that has run: its blocks with their results, and its folder."""
+    """A target that has run: its blocks with their results, and the folder of all targets."""
 
     target: Target
     folder: Path
     blocks: Sequence[BlockResults]
+
+    @property
+    def page_path(self) -> Path:
+        """Where its page is; its figures lie in the folder of the same name."""
+        return self.folder / f"{self.target.name}.md"
 
     @property
     def n_failed(self) -> int:
@@ -42,18 +58,27 @@ class Reproduction:
 
 
 def targets_for(name: str) -> list[Target]:
-    """Return the target of a name; ``all`` names the four of the paper."""
-    return [get_target(n) for n in (PAPER_TARGETS if name == ALL else (name,))]
+    """Return the target of a name; ``all`` names every one, the paper's first."""
+    return [get_target(n) for n in (target_names() if name == ALL else (name,))]
+
+
+def forget(targets: Sequence[Target], folder: Path, wanted: Wanted) -> None:
+    """Drop the records of what was asked for, so that every cell runs once more and only once."""
+    store = ResultStore(folder)
+    with store.only_writer():
+        old = {cell.id for target in targets for cell in cells_of(wanted.chosen(target))}
+        store.rewrite(record for i, record in store.read().items() if i not in old)
 
 
 def reproduce(
     target: Target, folder: Path, wanted: Wanted, progress: Watch | None = None
 ) -> Reproduction:
-    """Run what is missing of a target and write its page and figures."""
-    chosen = target.choose(wanted.seeds, wanted.datasets, wanted.methods)
-    records = run_grid(
-        cells_of(chosen), folder, jobs=wanted.jobs, resume=wanted.resume, progress=progress
-    )
+    """Run what is missing of a target and write its page and figures.
+
+    Records of all targets lie in one file of the folder: a cell of two targets runs once.
+    """
+    chosen = wanted.chosen(target)
+    records = run_grid(cells_of(chosen), folder, jobs=wanted.jobs, progress=progress)
     done = Reproduction(target, folder, block_results(chosen, records))
     write_pages(done)
     return done
@@ -69,13 +94,20 @@ def write_pages(done: Reproduction) -> None:
             picture = None  # the numbers stand without it
         if picture is not None:
             pictures[block.block.name] = picture
-            _write(done.folder / f"{block.block.name}.svg", picture)
-    _write(done.folder / f"{done.target.name}.md", page(done, pictures))
+            _write(done.folder / done.target.name / f"{block.block.name}.svg", picture)
+    _write(done.page_path, page(done, pictures))
+    headline = headline_table(done.blocks)
+    if headline is not None:
+        _write(done.folder / HEADLINE, headline.markdown(with_title=False) + "\n")
 
 
 def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
     """Return the Markdown page of a target."""
     parts = [f"# {done.target.title}", done.target.about.strip()]
+    for summary in (goals_table(done.blocks), ablation_table(done.blocks)):
+        if summary is not None:
+            parts += [f"## {summary.title}", summary.markdown(with_title=False)]
+            parts += [_GAP] if summary.header[-1] == "met?" else [_WORTH]
     for block in done.blocks:
         name = block.block.name
         parts.append(f"## {block.block.title}")
@@ -83,7 +115,7 @@ def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
         first, *rest = block_tables(block)
         parts += [first.markdown(with_title=False), *(table.markdown() for table in rest)]
         if name in pictures:
-            parts.append(f"![{block.block.title}]({name}.svg)")
+            parts.append(f"![{block.block.title}]({done.target.name}/{name}.svg)")
     parts += ["## How these numbers were made", facts_table([done])]
     return "\n\n".join(parts) + "\n"
 
@@ -91,11 +123,12 @@ def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
 def index_page(done: Sequence[Reproduction]) -> str:
     """Return the page that leads to all targets of a run."""
     links = [
-        f"- [{d.target.title}]({d.target.name}/{d.target.name}.md), "
-        f"records in [{d.target.name}/results.jsonl]({d.target.name}/results.jsonl)"
-        for d in done
+        f"- [{d.target.title}]({d.page_path.name}): `glnn reproduce {d.target.name}`" for d in done
     ]
-    command = "Made by `make results`; any single record can be run again, see `docs/reproduce.md`."
+    command = (
+        "Made by `make results`. Every run is a line of [results.jsonl](results.jsonl), and any "
+        "single one can be run again: see [how](../reproduce.md)."
+    )
     return "\n".join(["# Results", "", command, "", *links, "", facts_table(done), ""])
 
 
@@ -128,5 +161,6 @@ def _hours(seconds: float | int) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(text)

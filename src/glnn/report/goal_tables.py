@@ -1,0 +1,101 @@
+"""Tables that gather many blocks: goals and whether they are met, what each part is worth."""
+
+from collections.abc import Sequence
+
+from glnn.experiments.datasets import title_of
+from glnn.experiments.goals import Verdict, verdicts
+from glnn.experiments.methods import METHODS
+from glnn.experiments.results import REFERENCE, BlockResults, Value
+from glnn.report.paper_tables import NOTHING, PlainTable, number_words
+
+_HEADLINE = ("glnn", "glnn-paper", "gcn", "knn_gcn", "label_spreading", "logistic_regression")
+
+
+def goals_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
+    """Tabulate every goal: our number, its cost, what was to be reached, met or the gap."""
+    rows = [
+        _goal_row(block, verdict)
+        for block in blocks
+        for verdict in verdicts(block)
+        if verdict.ours is not None
+    ]
+    header = ["setting", "GLNN, default", "runs", "s a fit", "published", "goal", "met?"]
+    title = "Every goal: accuracy in %, mean ± standard deviation, and what it is held against"
+    return PlainTable(title, header, rows) if rows else None
+
+
+def ablation_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
+    """Tabulate what is lost or won without each part, in points on the same seeds."""
+    parts = [block for block in blocks if block.block.is_ablation]
+    known = {name for block in parts for name in block.methods if name != REFERENCE}
+    methods = [name for name in METHODS if name in known]
+    rows = [
+        [
+            _place(block, dataset, value),
+            number_words(block.summary(REFERENCE, dataset, value)),
+            *(_difference(block, name, dataset, value) for name in methods),
+        ]
+        for block in parts
+        for dataset in block.datasets
+        for value in block.values
+    ]
+    header = ["setting", METHODS[REFERENCE].title, *(METHODS[name].title for name in methods)]
+    title = "What each part is worth: the default, and points won or lost without the part"
+    return PlainTable(title, header, rows) if rows and methods else None
+
+
+def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
+    """Tabulate for the front page: each setting, ours, the others, the best published number."""
+    rows = []
+    for block in blocks:
+        for verdict in verdicts(block):
+            goal = verdict.goal
+            numbers = [
+                number_words(block.summary(name, goal.dataset, goal.at)) for name in _HEADLINE
+            ]
+            if verdict.ours is not None:
+                rows.append([goal.setting, f"**{numbers[0]}**", *numbers[1:], _best(verdict)])
+    header = ["setting", *(METHODS[name].title for name in _HEADLINE), "best published"]
+    return PlainTable("Test accuracy in %", header, rows) if rows else None
+
+
+def _goal_row(block: BlockResults, verdict: Verdict) -> list[str]:
+    goal, ours = verdict.goal, verdict.ours
+    assert ours is not None
+    seconds = block.summary(REFERENCE, goal.dataset, goal.at, key="seconds")
+    sources = ", ".join(f"{value:.1f} {source}" for source, value in goal.published)
+    return [
+        goal.setting,
+        number_words(ours),
+        str(ours.n),
+        NOTHING if seconds is None else f"{seconds.mean:.1f}",
+        sources or NOTHING,
+        ", ".join(bar.words for bar in verdict.bars) or NOTHING,
+        _met_words(verdict),
+    ]
+
+
+def _met_words(verdict: Verdict) -> str:
+    if verdict.is_met is None or verdict.gap is None:
+        return NOTHING
+    return f"{'yes' if verdict.is_met else 'no'} ({verdict.gap:+.2f})"
+
+
+def _best(verdict: Verdict) -> str:
+    if not verdict.goal.published:
+        return NOTHING
+    source, value = max(verdict.goal.published, key=lambda pair: pair[1])
+    return f"{value:.1f} ({source})"
+
+
+def _difference(block: BlockResults, method: str, dataset: str, value: Value) -> str:
+    found = block.against(method, dataset, value)
+    if found is None:
+        return NOTHING
+    lost = -found.difference.mean
+    return f"{lost:+.1f} [{-found.difference.high:+.1f}, {-found.difference.low:+.1f}]"
+
+
+def _place(block: BlockResults, dataset: str, value: Value) -> str:
+    words = block.block.short or block.block.name
+    return f"{title_of(dataset)}, {words}" + ("" if value is None else f" {value:g}")
