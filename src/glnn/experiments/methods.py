@@ -105,8 +105,8 @@ def comparable_features(features: Any) -> Any:
 
     Examples
     --------
-    >>> comparable_features(np.array([[1.0, 2000.0], [3.0, 4000.0]])).tolist()
-    [[-1.0, -1.0], [1.0, 1.0]]
+    >>> comparable_features(np.array([[1.0, 5.0, 2000.0], [3.0, 7.0, 4000.0]])).tolist()
+    [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]
     """
     scaling = Scaling.fit(features)
     return scaling.apply(features) if scaling.kind == "columns" else features

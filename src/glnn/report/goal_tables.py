@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from glnn.experiments.aggregate import Summary
 from glnn.experiments.datasets import title_of
 from glnn.experiments.goals import Verdict, verdicts
 from glnn.experiments.methods import METHODS
@@ -50,11 +51,9 @@ def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
     for block in blocks:
         for verdict in verdicts(block):
             goal = verdict.goal
-            numbers = [
-                number_words(block.summary(name, goal.dataset, goal.at)) for name in _HEADLINE
-            ]
+            found = [block.summary(name, goal.dataset, goal.at) for name in _HEADLINE]
             if verdict.ours is not None:
-                rows.append([goal.setting, f"**{numbers[0]}**", *numbers[1:], _best(verdict)])
+                rows.append([goal.setting, *_best_in_bold(found), _best(verdict)])
     header = ["setting", *(METHODS[name].title for name in _HEADLINE), "best published"]
     return PlainTable("Test accuracy in %", header, rows) if rows else None
 
@@ -81,6 +80,16 @@ def _met_words(verdict: Verdict) -> str:
     return f"{'yes' if verdict.is_met else 'no'} ({verdict.gap:+.2f})"
 
 
+def _best_in_bold(found: Sequence[Summary | None]) -> list[str]:
+    highest = max(summary.mean for summary in found if summary is not None)
+    return [
+        f"**{number_words(summary)}**"
+        if summary is not None and summary.mean == highest
+        else number_words(summary)
+        for summary in found
+    ]
+
+
 def _best(verdict: Verdict) -> str:
     if not verdict.goal.published:
         return NOTHING
@@ -92,8 +101,9 @@ def _difference(block: BlockResults, method: str, dataset: str, value: Value) ->
     found = block.against(method, dataset, value)
     if found is None:
         return NOTHING
-    lost = -found.difference.mean
-    return f"{lost:+.1f} [{-found.difference.high:+.1f}, {-found.difference.low:+.1f}]"
+    mean = found.difference
+    worth, low, high = (round(-x, 1) + 0.0 for x in (mean.mean, mean.high, mean.low))  # no -0.0
+    return f"{worth:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def _place(block: BlockResults, dataset: str, value: Value) -> str:

@@ -19,7 +19,7 @@ _SETTINGS = {"svg.hashsalt": "glnn", "svg.fonttype": "none", "font.size": 9}
 def block_figure(results: BlockResults) -> str | None:
     """Return the figure of a block as SVG, or ``None`` if there is nothing to draw."""
     draw = {"axis": axis_figure, "graphs": graphs_figure, "methods": methods_figure}
-    if not results.all_records():
+    if results.block.is_ablation or not results.all_records():
         return None
     with import_module("matplotlib").rc_context(_SETTINGS):
         figure = draw[results.block.view](results)
