@@ -59,14 +59,14 @@ class PeakMemory:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the versions of Python and the packages, and the commit of the code."""
+    """Return the versions of Python and the packages, the commit of the code, the processor."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "not installed"
-    return found | {"commit": commit()}
+    return found | {"commit": commit(), "processor": _processor()}
 
 
 @functools.cache
@@ -81,9 +81,8 @@ def commit() -> str:
 
 
 def machine_facts() -> dict[str, str]:
-    """Return processor, cores, memory and system in words."""
+    """Return cores, memory and system in words."""
     return {
-        "processor": _processor(),
         "cores": str(os.cpu_count()),
         "memory": f"{_memory_gb():.0f} GB",
         "system": platform.platform(),
