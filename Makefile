@@ -34,8 +34,9 @@ format: $(STAMP)
 # Every table and figure into docs/results, the table of README.md with them. Stopped or killed, it
 # goes on where it was; `glnn reproduce all --dry-run --out docs/results` says how long it takes.
 JOBS ?= 2
+SEEDS ?= 10
 results: $(STAMP)
-	$(BIN)/glnn reproduce all --jobs $(JOBS) --out docs/results
+	$(BIN)/glnn reproduce all --jobs $(JOBS) --seeds $(SEEDS) --out docs/results
 	$(BIN)/python scripts/readme_headline.py
 
 $(STAMP): pyproject.toml constraints.txt

@@ -2,7 +2,12 @@ import pytest
 
 from glnn.experiments.results import block_results
 from glnn.experiments.targets import cells_of, get_target
-from glnn.report.goal_tables import ablation_table, goals_table, headline_table
+from glnn.report.goal_tables import (
+    ablation_table,
+    goals_table,
+    headline_table,
+    headline_words,
+)
 
 PERCENT = {
     "glnn": 86.0,
@@ -71,7 +76,16 @@ def test_the_front_page_has_every_setting_with_the_best_published_number(blocks)
     assert table.rows[-1][-1] == "–"
 
 
+def test_the_headline_says_what_its_numbers_are(blocks):
+    words = headline_words(blocks(2))
+    caption, table = words.split("\n\n")
+    assert "2 runs" in caption
+    assert "glnn reproduce accuracy" in caption
+    assert table.startswith("| setting | GLNN, default |")
+
+
 def test_without_goals_and_parts_there_is_no_table():
     chosen = get_target("table1").choose(1, ["cora"], ["gcn"])
     results = block_results(chosen, [])
     assert goals_table(results) is ablation_table(results) is headline_table(results) is None
+    assert headline_words(results) is None

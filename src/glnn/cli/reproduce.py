@@ -34,7 +34,7 @@ _Target = Annotated[
     ),
 ]
 _Seeds = Annotated[
-    int | None, typer.Option(min=1, help="Runs of each number; else as many as the target says.")
+    int | None, typer.Option(min=1, help="Runs of each number; else 10. Slow ones have fewer.")
 ]
 _Datasets = Annotated[
     str | None, typer.Option(help="Names with commas between; else those of the target.")

@@ -75,7 +75,7 @@ class Block:
     paper
         Label of the paper's table or figure, for its numbers.
     seeds
-        Runs of each number, where it is not the target's.
+        Runs of each number at most, where the target's are too many.
     axis, perturbation, split, split_options, settings, probe
         Of the cells; without a split each data set has its own.
     dataset_options
@@ -111,12 +111,10 @@ class Block:
     adjust: tuple[Mapping[str, Any], ...] = ()
     skip: tuple[Mapping[str, Any], ...] = ()
 
-    def entries(
-        self, n_seeds: int | None, usual: int, datasets: Sequence[str], methods: Sequence[str]
-    ) -> list[Entry]:
+    def entries(self, n_seeds: int, datasets: Sequence[str], methods: Sequence[str]) -> list[Entry]:
         """Return the numbers of this block for chosen data sets and methods.
 
-        ``n_seeds`` runs of each; ``None`` means the block's own number, else the ``usual`` one.
+        ``n_seeds`` runs of each, or fewer where the block or one of its rules says so.
         """
         values: Sequence[float | int | None] = (None,) if self.axis is None else self.axis.values
         return [
@@ -124,7 +122,7 @@ class Block:
                 m,
                 d,
                 v,
-                tuple(self._cell(m, d, v, s) for s in range(n_seeds or self._runs(m, d, usual))),
+                tuple(self._cell(m, d, v, seed) for seed in range(self._runs(m, d, n_seeds))),
             )
             for d in datasets
             for m in methods
@@ -138,9 +136,10 @@ class Block:
             return str(rule["why"])
         return None
 
-    def _runs(self, method: str, dataset: str, usual: int) -> int:
-        wanted = [rule["seeds"] for rule in _rules(self.adjust, method, dataset) if "seeds" in rule]
-        return int(wanted[-1] if wanted else self.seeds or usual)
+    def _runs(self, method: str, dataset: str, n_seeds: int) -> int:
+        rules = _rules(self.adjust, method, dataset)
+        limits = [self.seeds, *(rule.get("seeds") for rule in rules)]
+        return min([n_seeds, *(limit for limit in limits if limit is not None)])
 
     def _cell(self, method: str, dataset: str, value: float | int | None, seed: int) -> Cell:
         split, options = standard_split(dataset)

@@ -38,7 +38,7 @@ class Target:
         Parameters
         ----------
         n_seeds
-            Runs of each number; ``None``: as many as block and target say.
+            Runs of each number, ``None``: the target's own; fewer where a block says so.
         datasets
             Names of data sets. One that the target does not have joins every block.
         methods
@@ -46,14 +46,13 @@ class Target:
             ``glnn-default``), ``all`` everything a block has. One that an open block does not
             have joins it.
         """
-        if n_seeds is not None:
-            check_integer("--seeds", n_seeds, low=1)
+        count = check_integer("--seeds", self.seeds if n_seeds is None else n_seeds, low=1)
         for name in datasets or ():
             check_choice("--datasets", name, NAMES)
         for name in methods or ():
             check_choice("--methods", name, dict.fromkeys([ALL, *GROUPS, *METHODS]))
         chosen = [
-            (b, b.entries(n_seeds, self.seeds, self._datasets(b, datasets), _methods(b, methods)))
+            (b, b.entries(count, self._datasets(b, datasets), _methods(b, methods)))
             for b in self.blocks
         ]
         chosen = [(block, entries) for block, entries in chosen if entries]

@@ -45,6 +45,23 @@ def ablation_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
     return PlainTable(title, header, rows) if rows and methods else None
 
 
+def headline_words(blocks: Sequence[BlockResults]) -> str | None:
+    """Return the headline with its caption as Markdown, or ``None`` if there are no goals."""
+    table = headline_table(blocks)
+    if table is None:
+        return None
+    found = [verdict.ours.n for b in blocks for verdict in verdicts(b) if verdict.ours is not None]
+    low, high = min(found), max(found)
+    runs = f"{low}" if low == high else f"{low} to {high}"
+    caption = (
+        f"Test accuracy in %, mean ± standard deviation of {runs} runs of the default, the best of "
+        "a row in bold; in the last\ncolumn the best number of a graph learner that others have "
+        "published, from their own program and draws.\n[All of it](docs/results/accuracy.md) is "
+        "made by `glnn reproduce accuracy`."
+    )
+    return f"{caption}\n\n{table.markdown(with_title=False)}\n"
+
+
 def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
     """Tabulate for the front page: each setting, ours, the others, the best published number."""
     rows = []

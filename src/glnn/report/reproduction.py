@@ -13,13 +13,13 @@ from glnn.experiments.results import BlockResults, block_results
 from glnn.experiments.runner import Watch, run_grid
 from glnn.experiments.store import ResultStore
 from glnn.experiments.targets import ALL, Target, cells_of, get_target, target_names
-from glnn.report.goal_tables import ablation_table, goals_table, headline_table
+from glnn.report.goal_tables import ablation_table, goals_table, headline_words
 from glnn.report.paper_figures import block_figure
 from glnn.report.paper_tables import block_tables, notes
 from glnn.report.tables import markdown_table
 
 HEADLINE = "headline.md"
-"""The table of the front page."""
+"""The table of the front page, with its caption."""
 _GAP = "In brackets: points above the highest of the things to reach."
 _WORTH = "In brackets: 95 % interval of the mean difference on the same seeds, by Student's t."
 
@@ -96,9 +96,9 @@ def write_pages(done: Reproduction) -> None:
             pictures[block.block.name] = picture
             _write(done.folder / done.target.name / f"{block.block.name}.svg", picture)
     _write(done.page_path, page(done, pictures))
-    headline = headline_table(done.blocks)
+    headline = headline_words(done.blocks)
     if headline is not None:
-        _write(done.folder / HEADLINE, headline.markdown(with_title=False) + "\n")
+        _write(done.folder / HEADLINE, headline)
 
 
 def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
