@@ -39,6 +39,13 @@ results: $(STAMP)
 	$(BIN)/glnn reproduce all --jobs $(JOBS) --seeds $(SEEDS) --out docs/results
 	$(BIN)/python scripts/readme_headline.py
 
+# Time and memory beside peers, and growth; alone on the machine, or the figures mean little.
+BENCH ?= docs/results/bench
+bench: $(STAMP)
+	$(BIN)/glnn bench --datasets cora,citeseer,pubmed --threads 2 --out $(BENCH)
+	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
+	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)
+
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "glnn needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }

@@ -113,5 +113,5 @@ def test_more_edges_than_the_classes_can_hold_are_refused():
 def test_a_name_stands_for_a_size_and_any_other_name_needs_nodes():
     assert named_size("arxiv-size", n_nodes=None) == SIZES["arxiv-size"]
     assert named_size("mine", n_nodes=1000).n_edges == 5000
-    with pytest.raises(InputError, match="did you mean 'arxiv-size'"):
+    with pytest.raises(InputError, match="Did you mean 'arxiv-size'"):
         named_size("arxiv-sise")
