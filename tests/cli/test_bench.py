@@ -7,7 +7,9 @@ from glnn.experiments import bench_growth, bench_scale
 
 def test_the_smallest_bench_writes_a_page_and_json(glnn, tmp_path):
     words = ("--datasets", "tiny", "--methods", "own-gcn-paper,label-spreading")
-    outcome = glnn("bench", *words, "--repeats", "1", "--no-memory", "--out", str(tmp_path))
+    outcome = glnn(
+        "bench", *words, "--repeats", "1", "--no-memory", "--threads", "1", "--out", str(tmp_path)
+    )
     assert outcome.code == 0, outcome.err
     assert "| label spreading, scikit-learn |" in outcome.out
     assert "repeat 1 of 1" in outcome.err
