@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.solver.pairs import Pairs, pair_keys, upper_entries
+from glnn.solver.pairs import Pairs, pair_keys, upper_entries, sorted_distinct
 
 
 def test_union_names_each_pair_once_whatever_its_direction():
@@ -30,3 +30,9 @@ def test_contains_finds_exactly_the_stored_keys(rng):
 def test_upper_entries_are_those_on_and_above_the_diagonal():
     rows, columns, values = upper_entries(sp.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])))
     assert (rows.tolist(), columns.tolist(), values.tolist()) == ([0, 0, 1], [0, 1, 1], [1, 2, 4])
+
+
+def test_distinct_keys_are_those_of_numpy(rng):
+    parts = [rng.integers(0, 50, size) for size in (0, 30, 40)]
+    np.testing.assert_array_equal(sorted_distinct(parts), np.unique(np.concatenate(parts)))
+    assert sorted_distinct([np.empty(0, np.int64)]).size == 0

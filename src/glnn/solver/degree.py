@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.solver.dual_newton import WorkingProblem, solve_dual
-from glnn.solver.pairs import Pairs, pair_keys, upper_entries
+from glnn.solver.pairs import Pairs, pair_keys, sorted_distinct, upper_entries
 from glnn.solver.problem import Problem
 from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
@@ -61,7 +61,7 @@ def solve_for_degree(
             break
         if found.sparsity == 0 and degree <= target:
             break
-        pairs = Pairs.from_keys(problem.n_nodes, np.union1d(pairs.keys, solved.pairs.keys))
+        pairs = Pairs.from_keys(problem.n_nodes, sorted_distinct([pairs.keys, solved.pairs.keys]))
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (

@@ -9,7 +9,7 @@ from glnn._validation import check_integer, check_number
 from glnn.exceptions import InputError
 from glnn.solver.dual_newton import DualSolution, WorkingProblem, solve_dual
 from glnn.solver.implicit import BLOCK_BYTES, Implicit, Tile
-from glnn.solver.pairs import Pairs
+from glnn.solver.pairs import Pairs, sorted_distinct
 from glnn.solver.problem import Problem
 
 _MOST_JOINING = 4_000_000
@@ -68,9 +68,7 @@ def solve_problem(
         if not joining.size:
             break
         used = pairs.keys[solution.values > 0]
-        pairs = Pairs.from_keys(
-            problem.n_nodes, np.unique(np.concatenate([core.keys, used, joining]))
-        )
+        pairs = Pairs.from_keys(problem.n_nodes, sorted_distinct([core.keys, used, joining]))
     return Solved(working.pairs, solution, iterations, rounds)
 
 
