@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.solver.pairs import Pairs, pair_keys, upper_entries, sorted_distinct
+from glnn.solver.pairs import Pairs, pair_keys, sorted_distinct, upper_entries
 
 
 def test_union_names_each_pair_once_whatever_its_direction():
