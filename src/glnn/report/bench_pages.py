@@ -12,6 +12,13 @@ from glnn.experiments.bench_growth import TASKS
 from glnn.report.tables import markdown_table
 
 
+_GROWTH = {
+    "seconds": "Seconds",
+    "cpu_seconds": "Processor seconds",
+    "peak_memory_mb": "Peak MB, data included",
+}
+
+
 def write_bench(result: Mapping[str, Any], folder: Path, name: str, command: str) -> Path:
     """Write ``NAME.json`` and ``NAME.md``, each whole or not at all; return the page."""
     page = {"compare": compare_page, "growth": growth_page, "scale": scale_page}[name]
@@ -85,7 +92,7 @@ def growth_page(result: Mapping[str, Any]) -> str:
         "epochs in each classifier step. The exponent is the slope of a straight line through "
         "all sizes in logarithms.",
     ]
-    for key, title in (("seconds", "Seconds"), ("peak_memory_mb", "Peak MB, data included")):
+    for key, title in _GROWTH.items():
         header = ("task", *(f"{size:,}" for size in sizes), "exponent")
         found = {(row["task"], row["n_nodes"]): row for row in rows}
         cells = []
