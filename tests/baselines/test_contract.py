@@ -158,6 +158,7 @@ def test_the_registry_lists_the_table_first_then_the_controls():
     assert list(BASELINES) == [
         *("planetoid", "chebnet", "monet", "longae", "gat", "dgi", "gwnn", "gcn"),
         *("logistic_regression", "random_forest", "mlp", "label_propagation", "label_spreading"),
+        "deepwalk",
         *("sgc", "appnp", "knn_gcn"),
     ]
 

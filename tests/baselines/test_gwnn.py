@@ -1,8 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from glnn.baselines import BASELINES
+from glnn.baselines.gwnn import GWNN
 from glnn.exceptions import InputError
 
 
@@ -24,3 +27,23 @@ def test_with_the_exact_inverse_and_filters_of_one_nothing_is_mixed(blocks, shor
 def test_an_unknown_inverse_is_refused(shortened):
     with pytest.raises(InputError, match="inverse must be one of"):
         shortened(BASELINES["gwnn"], inverse="exakt")
+
+
+def test_the_filter_of_a_node_that_no_label_reaches_stays_one(make_blocks, shortened):
+    problem, _, _ = make_blocks(n_isolated=20, across=0.0)
+    method = shortened(BASELINES["gwnn"], n_epochs=30)
+    task = method.build(problem, seed=0)
+    method.train(task, problem)
+    change = task.module.first.change.detach().ravel()
+    alone = np.setdiff1d(np.arange(20), problem.train)
+    assert not change[alone].any()
+    assert change[problem.train].abs().min() > 0
+
+
+def test_long_training_without_validation_keeps_the_features_of_isolated_nodes(make_blocks):
+    problem, truth, test = make_blocks(n_isolated=45)
+    last = dataclasses.replace(problem, validation=np.empty(0, dtype=int))
+    settings = dataclasses.replace(BASELINES["gwnn"].settings, n_epochs=600)
+    prediction = GWNN(settings).fit_predict(last, seed=0)
+    alone = test[test < 45]
+    assert (prediction.classes[alone] == truth[alone]).mean() > 0.6  # chance is 1/3

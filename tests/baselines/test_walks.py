@@ -2,7 +2,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.baselines.walks import LabelContexts, RandomWalks, windowed_pairs
+from glnn.baselines.walks import (
+    LabelContexts,
+    RandomWalks,
+    skip_gram,
+    walk_contexts,
+    windowed_pairs,
+)
 
 
 def test_every_step_follows_an_edge(blocks):
@@ -42,3 +48,24 @@ def test_label_contexts_are_sorted_by_equal_labels():
     label = {4: 0, 7: 1, 9: 0}
     assert all(label[a] == label[b] for a, b in same.tolist())
     assert all(label[a] != label[b] for a, b in other.tolist())
+
+
+def test_without_edges_there_are_no_contexts():
+    walks = RandomWalks(sp.csr_matrix((4, 4)))
+    near, far = walk_contexts(walks, (5, 3, 2), 1, torch.Generator())
+    assert len(near) == len(far) == 0
+
+
+def test_every_positive_has_its_negatives_from_the_same_centre(blocks):
+    walks = RandomWalks(blocks[0].graph)
+    near, far = walk_contexts(walks, (5, 3, 2), 2, torch.Generator().manual_seed(0))
+    assert torch.equal(far[:, 0], near[:, 0].repeat(2))
+    assert far[:, 1].max() < blocks[0].n_nodes
+
+
+def test_the_skip_gram_loss_is_that_of_a_logistic_model():
+    e, c = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+    near, far = torch.tensor([[0, 1], [2, 3]]), torch.tensor([[1, 1]])
+    p = torch.sigmoid(e @ c.T)
+    expected = -(p[0, 1].log() + p[2, 3].log()) / 2 - (1 - p[1, 1]).log()
+    torch.testing.assert_close(skip_gram(e, c, near, far), expected)

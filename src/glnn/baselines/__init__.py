@@ -4,6 +4,7 @@ from glnn._validation import check_choice
 from glnn.baselines.appnp import APPNP
 from glnn.baselines.base import Baseline, Prediction, Problem
 from glnn.baselines.chebnet import ChebNet
+from glnn.baselines.deepwalk import DeepWalk
 from glnn.baselines.dgi import DGI
 from glnn.baselines.gat import GAT
 from glnn.baselines.gcn import GCN
@@ -25,6 +26,7 @@ _CONTROLS = (
     MLP(),
     LabelPropagation(),
     LabelSpreading(),
+    DeepWalk(),
     SGC(),
     APPNP(),
     KnnGCN(),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.pyg import layers
+from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
@@ -46,7 +46,7 @@ class APPNPNetwork(Network):
         self.bias = nn.Parameter(torch.zeros(settings.n_hidden))
         self.second = nn.Linear(settings.n_hidden, n_out)
         spread = layers().APPNP
-        self.spread = spread(settings.n_steps, settings.teleport)
+        self.spread = fused(spread(settings.n_steps, settings.teleport, cached=True))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""

@@ -130,7 +130,8 @@ class Baseline(ABC):
     """A method to compare with: it differs from the others by its model and objective only.
 
     A subclass is a frozen dataclass with one field, ``settings``. The epoch with the lowest
-    validation loss within ``settings.n_epochs`` counts; without validation nodes, the last.
+    validation loss within ``settings.n_epochs`` counts; without validation nodes, or where
+    ``chooses_epoch`` is false, the last.
     """
 
     name: ClassVar[str]
@@ -138,6 +139,7 @@ class Baseline(ABC):
     paper: ClassVar[str]
     needs_graph: ClassVar[bool] = True
     is_trained: ClassVar[bool] = True
+    chooses_epoch: ClassVar[bool] = True
     settings: Any
 
     def build(self, problem: Problem, seed: int) -> Task:
@@ -168,7 +170,7 @@ class Baseline(ABC):
 
     def train(self, task: Task, problem: Problem) -> int:
         """Run the one training loop on a task; return how many epochs it took."""
-        validation = problem.validation_set()
+        validation = problem.validation_set() if self.chooses_epoch else None
         stop: list[Callback] = []
         if validation is not None and self.settings.patience is not None:
             stop = [EarlyStopping(self.settings.patience)]

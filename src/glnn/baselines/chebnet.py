@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.pyg import layers
+from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
@@ -38,9 +38,9 @@ class ChebNetwork(Network):
         n_hidden, n_terms = settings.n_hidden, settings.degree + 1
         self.edges, self.dropout = edges, settings.dropout
         self.first_map = InputMap(n_in, n_hidden, n_terms)
-        self.first = conv(n_hidden * n_terms, n_hidden, K=n_terms)
+        self.first = fused(conv(n_hidden * n_terms, n_hidden, K=n_terms))
         self.first.lins = nn.ModuleList(_Block(k, n_hidden) for k in range(n_terms))
-        self.second = conv(n_hidden, n_out, K=n_terms)
+        self.second = fused(conv(n_hidden, n_out, K=n_terms))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""

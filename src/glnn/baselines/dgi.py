@@ -9,10 +9,7 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, row_normalized
-from glnn.baselines.logistic_regression import (
-    LogisticRegressionSettings,
-    logistic_probabilities,
-)
+from glnn.baselines.logistic_regression import embedding_logits
 from glnn.baselines.pyg import layers
 from glnn.baselines.supervised import INIT, NOISE
 from glnn.engine.callbacks import Callback, EarlyStopping
@@ -27,14 +24,18 @@ from glnn.nn.features import Features
 
 @dataclass(frozen=True, kw_only=True)
 class DGISettings(TrainSettings):
-    """Published for Cora and Citeseer; ``patience`` counts epochs of the infomax loss."""
+    """Published for Cora and Citeseer; ``patience`` counts epochs of the infomax loss.
+
+    ``inverse_penalty`` of the head: ``None`` lets :func:`~glnn.baselines.logistic_regression.
+    chosen_penalty` choose it among the labels that are visible.
+    """
 
     n_epochs: int = 2000
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     patience: int | None = 20
     n_hidden: int = 512
-    inverse_penalty: float = 10.0
+    inverse_penalty: float | None = None
 
 
 class InfomaxEncoder(nn.Module):
@@ -44,11 +45,12 @@ class InfomaxEncoder(nn.Module):
         super().__init__()
         self.adj_hat = adj_hat
         self.bias = nn.Parameter(torch.zeros(n_hidden))
-        self.activation = nn.PReLU()
+        self.slope = nn.Parameter(torch.tensor(0.25))  # of PReLU, where its input is negative
 
     def forward(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
         """Return the embedding of features that were mapped already."""
-        hidden: Tensor = self.activation(self.adj_hat @ mapped + self.bias)
+        z = self.adj_hat @ mapped + self.bias
+        hidden: Tensor = torch.lerp(torch.relu(z), z, self.slope)
         return hidden
 
 
@@ -77,7 +79,7 @@ class InfomaxTask(Task):
         self.module = nn.ModuleDict({"map": self._map, "infomax": self._model})
 
     def _shuffled(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
-        return mapped[torch.randperm(len(mapped), generator=self._noise)]
+        return mapped.index_select(0, torch.randperm(len(mapped), generator=self._noise))
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the infomax loss."""
@@ -90,15 +92,8 @@ class InfomaxTask(Task):
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Fit logistic regression on the labelled nodes' embedding; return log-probabilities."""
-        z, problem = self.embedding().detach().double().numpy(), self._problem
-        probabilities = logistic_probabilities(
-            z,
-            problem.train,
-            problem.labels[problem.train],
-            problem.n_classes,
-            LogisticRegressionSettings(inverse_penalty=self.settings.inverse_penalty),
-        )
-        return torch.from_numpy(probabilities).clamp_min(1e-30).log()
+        z = self.embedding().detach().double().numpy()
+        return embedding_logits(z, self._problem, self.settings.inverse_penalty)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Put weight decay on all parameters."""

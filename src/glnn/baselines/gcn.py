@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.pyg import layers
+from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
@@ -34,9 +34,9 @@ class GCNNetwork(Network):
         conv = layers().GCNConv
         self.edges, self.dropout = edges, settings.dropout
         self.first_map = InputMap(n_in, settings.n_hidden)
-        self.first = conv(settings.n_hidden, settings.n_hidden, cached=True)
+        self.first = fused(conv(settings.n_hidden, settings.n_hidden, cached=True))
         self.first.lin = nn.Identity()
-        self.second = conv(settings.n_hidden, n_out, cached=True)
+        self.second = fused(conv(settings.n_hidden, n_out, cached=True))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 
@@ -27,7 +28,8 @@ def cosine_graph(features: Any, n_neighbors: int) -> sp.csr_matrix:
     if wanted == 0:
         return sp.csr_matrix((n_nodes, n_nodes))
     search = NearestNeighbors(n_neighbors=wanted, metric="cosine", algorithm="brute")
-    distances, neighbors = search.fit(features).kneighbors()
+    with config_context(working_memory=128):  # MB of distances at a time
+        distances, neighbors = search.fit(features).kneighbors()
     rows = np.repeat(np.arange(n_nodes), wanted)
     columns, near = neighbors.ravel(), distances.ravel() < 1 - 1e-12
     ones = np.ones(int(near.sum()))

@@ -11,7 +11,7 @@ from torch.nn import functional
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, scaled
 from glnn.baselines.supervised import INIT, NOISE, SAMPLES
-from glnn.baselines.walks import LabelContexts, RandomWalks, windowed_pairs
+from glnn.baselines.walks import LabelContexts, RandomWalks, skip_gram, walk_contexts
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
 from glnn.nn.dropout import dropped
@@ -28,7 +28,7 @@ class PlanetoidSettings(TrainSettings):
 
     n_epochs: int = 600
     patience: int | None = 200
-    weight_decay: float = 1e-3
+    weight_decay: float = 5e-4
     embedding_decay: float = 5e-2
     n_dimensions: int = 50
     n_walks: int = 500
@@ -98,34 +98,19 @@ class PlanetoidTask(Task):
         terms = {"cross_entropy": torch.stack(supervised).sum()}
         near, far = self._contexts()
         if len(near):
-            terms["context"] = self.settings.context_weight * self._skip_gram(near, far)
+            terms["context"] = self.settings.context_weight * skip_gram(
+                self.module.embedding, self.module.context, near, far
+            )
         return terms
 
     def _contexts(self) -> tuple[Int[Tensor, "p 2"], Int[Tensor, "q 2"]]:
         """Draw positives and negatives; every pair counts the same, whatever it came from."""
         s, rng = self.settings, self._samples
         near, far = self._same_label.draw(s.n_label_pairs, rng)
-        pool = self._walks.connected
-        if len(pool):
-            start = pool[torch.randint(len(pool), (s.n_walks,), generator=rng)]
-            along = windowed_pairs(self._walks.draw(start, s.n_steps, rng), s.window)
-            centers = along[:, 0].repeat(s.n_negatives)
-            anyone = torch.randint(self.features.shape[0], centers.shape, generator=rng)
-            near, far = (
-                torch.cat([near, along]),
-                torch.cat([far, torch.stack([centers, anyone], 1)]),
-            )
-        return near, far
-
-    def _skip_gram(self, near: Int[Tensor, "p 2"], far: Int[Tensor, "q 2"]) -> Float[Tensor, ""]:
-        """Sum of the mean losses of positives and negatives."""
-        losses = []
-        for pairs, sign in ((near, 1.0), (far, -1.0)):
-            if len(pairs):
-                e = functional.embedding(pairs[:, 0], self.module.embedding)
-                c = functional.embedding(pairs[:, 1], self.module.context)
-                losses.append(-functional.logsigmoid(sign * (e * c).sum(1)).mean())
-        return torch.stack(losses).sum()
+        along, anyone = walk_contexts(
+            self._walks, (s.n_walks, s.n_steps, s.window), s.n_negatives, rng
+        )
+        return torch.cat([near, along]), torch.cat([far, anyone])
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the joined logits of every node."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glnn.baselines.base import Baseline, Problem, TrainSettings
 from glnn.baselines.inputs import Edges, InputMap, row_normalized
-from glnn.baselines.pyg import layers
+from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask
 from glnn.nn.features import Features
 
@@ -32,7 +32,7 @@ class SGCNetwork(Network):
         self.edges = edges
         self.first_map = InputMap(n_in, n_out)
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.smooth = layers().SGConv(n_out, n_out, K=settings.n_steps)
+        self.smooth = fused(layers().SGConv(n_out, n_out, K=settings.n_steps))
         self.smooth.lin = nn.Identity()
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:

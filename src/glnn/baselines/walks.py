@@ -3,8 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 
 class RandomWalks:
@@ -27,6 +28,7 @@ class RandomWalks:
         self._offsets = torch.from_numpy(graph.indptr.astype(np.int64))
         sums = np.concatenate([[0.0], np.cumsum(graph.data, dtype=np.float64)])
         self._sums = torch.from_numpy(sums)  # weights of all entries before each
+        self.n_nodes = graph.shape[0]
         self.connected = torch.nonzero(self._offsets.diff() > 0).ravel()
 
     def draw(
@@ -62,6 +64,44 @@ def windowed_pairs(walks: Int[Tensor, "w s"], window: int) -> Int[Tensor, "p 2"]
         near = torch.stack([walks[:, :-gap].ravel(), walks[:, gap:].ravel()], 1)
         pairs += [near, near.flip(1)]
     return torch.cat(pairs)
+
+
+def walk_contexts(
+    walks: RandomWalks, sizes: tuple[int, int, int], n_negatives: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "p 2"], Int[Tensor, "q 2"]]:
+    """Draw positives along walks, and ``n_negatives`` pairs with any node for each of them.
+
+    ``sizes`` has the number of walks, of their steps, and the window. Walks start at nodes that
+    have a neighbour; without any edge there are no pairs.
+    """
+    n_walks, n_steps, window = sizes
+    pool = walks.connected
+    if not len(pool):
+        return torch.empty(0, 2, dtype=torch.int64), torch.empty(0, 2, dtype=torch.int64)
+    start = pool[torch.randint(len(pool), (n_walks,), generator=generator)]
+    near = windowed_pairs(walks.draw(start, n_steps, generator), window)
+    centers = near[:, 0].repeat(n_negatives)
+    anyone = torch.randint(walks.n_nodes, centers.shape, generator=generator)
+    return near, torch.stack([centers, anyone], 1)
+
+
+def skip_gram(
+    embedding: Float[Tensor, "n d"],
+    context: Float[Tensor, "n d"],
+    near: Int[Tensor, "p 2"],
+    far: Int[Tensor, "q 2"],
+) -> Float[Tensor, ""]:
+    r"""Return the mean of :math:`-\ln \sigma(\gamma\, e_i^\top w_c)` over near plus over far pairs.
+
+    :math:`\gamma = 1` for near pairs and :math:`-1` for far ones.
+    """
+    losses = []
+    for pairs, sign in ((near, 1.0), (far, -1.0)):
+        if len(pairs):
+            e = functional.embedding(pairs[:, 0], embedding)
+            c = functional.embedding(pairs[:, 1], context)
+            losses.append(-functional.logsigmoid(sign * (e * c).sum(1)).mean())
+    return torch.stack(losses).sum() if losses else embedding.sum() * 0
 
 
 class LabelContexts:

@@ -1,0 +1,43 @@
+"""The scripts that choose settings look at nothing but validation nodes."""
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glnn.baselines import BASELINES, Problem
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def small_problem(labels):
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 5)) + np.arange(60)[:, None] % 3
+    links = rng.random((60, 60)) < 0.1
+    return Problem(features, links | links.T, labels, np.arange(15), np.arange(15, 30), 3)
+
+
+def test_test_labels_change_nothing():
+    truth = np.arange(60) % 3
+    lies = truth.copy()
+    lies[30:] = (lies[30:] + 1) % 3
+    scores = script("choose_baseline_settings").validation_scores
+    changes = {"weight_decay": 1e-3, "n_epochs": 5}
+    honest, lied = (scores("monet", changes, small_problem(y), 2) for y in (truth, lies))
+    assert honest == lied
+
+
+@pytest.mark.parametrize("name", ["gwnn", "monet", "planetoid", "longae"])
+def test_the_default_is_part_of_the_grid(name):
+    settings = dataclasses.asdict(BASELINES[name].settings)
+    for key, values in script("choose_baseline_settings").GRIDS[name].items():
+        assert settings[key] in values
