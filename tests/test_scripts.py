@@ -22,8 +22,9 @@ def script(name):
 def small_problem(labels):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 5)) + np.arange(60)[:, None] % 3
-    links = rng.random((60, 60)) < 0.1
-    return Problem(features, links | links.T, labels, np.arange(15), np.arange(15, 30), 3)
+    links = np.triu(rng.random((60, 60)) < 0.1, 1)
+    graph = (links | links.T).astype(float)
+    return Problem(features, graph, labels, np.arange(15), np.arange(15, 30), 3)
 
 
 def test_test_labels_change_nothing():

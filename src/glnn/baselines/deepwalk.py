@@ -24,7 +24,7 @@ class DeepWalkSettings(TrainSettings):
     negatives.
     """
 
-    n_epochs: int = 400
+    n_epochs: int = 200
     learning_rate: float = 0.02
     weight_decay: float = 0.0
     n_dimensions: int = 64
