@@ -117,7 +117,9 @@ def scale(
     size: Annotated[str, typer.Option(help="arxiv or products.")] = "arxiv",
     nodes: Annotated[int | None, typer.Option(help="Fewer nodes, at the same mean degree.")] = None,
     replaced: Annotated[float, typer.Option(help="Share of edges replaced by random ones.")] = 0.3,
-    methods: Annotated[str | None, typer.Option(help="glnn-default, own-gcn; else both.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="glnn-default, glnn-gcn, own-gcn; else all.")
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of each classifier step; else their own.")
     ] = None,

@@ -13,7 +13,11 @@ from glnn.experiments.bench_contenders import engine_gcn
 from glnn.experiments.machine import machine_facts, versions
 from glnn.experiments.methods import visible_labels
 
-METHODS = {"glnn-default": "GLNN, preset default", "own-gcn": "plain GCN, our engine"}
+METHODS = {
+    "glnn-default": "GLNN, preset default",
+    "glnn-gcn": "GLNN, preset default, GCN head",
+    "own-gcn": "plain GCN, our engine",
+}
 """What is fitted, and its words."""
 
 
@@ -57,7 +61,8 @@ def _run(
     if method == "own-gcn":
         ran = engine_gcn(data, split, seed, n_epochs)
         return ran.classes, ran.n_epochs, {}
-    model = GLNNClassifier(random_state=seed, n_epochs=n_epochs)
+    head = "gcn" if method == "glnn-gcn" else None
+    model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs)
     model.fit(data.features, visible_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)
 
