@@ -11,7 +11,6 @@ from glnn.experiments.bench_contenders import CONTENDERS
 from glnn.experiments.bench_growth import TASKS
 from glnn.report.tables import markdown_table
 
-
 _GROWTH = {
     "seconds": "Seconds",
     "cpu_seconds": "Processor seconds",
