@@ -43,6 +43,7 @@ results: $(STAMP)
 BENCH ?= docs/results/bench
 bench: $(STAMP)
 	$(BIN)/glnn bench --datasets cora,citeseer,pubmed --threads 2 --out $(BENCH)
+	$(BIN)/glnn bench floor --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)
 

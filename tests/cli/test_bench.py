@@ -36,6 +36,13 @@ def test_growth_and_scale_write_their_pages(glnn, tmp_path, monkeypatch):
     }
 
 
+def test_the_floor_is_written(glnn, tmp_path):
+    words = ("--dataset", "tiny", "--threads", "1", "--out", str(tmp_path))
+    outcome = glnn("bench", "floor", *words)
+    assert outcome.code == 0, outcome.err
+    assert "times the floor" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -3,7 +3,14 @@ import json
 import pytest
 
 from glnn.exceptions import InputError
-from glnn.report.bench_pages import compare_page, growth_page, names_of, scale_page, write_bench
+from glnn.report.bench_pages import (
+    compare_page,
+    floor_page,
+    growth_page,
+    names_of,
+    scale_page,
+    write_bench,
+)
 
 COMMON = {"threads": 2, "machine": {"cores": "2"}, "versions": {"torch": "2"}}
 ROW = {
@@ -66,6 +73,16 @@ def test_scale_shows_the_accuracy_or_why_there_is_none():
     page = scale_page(SCALED)
     assert "| GLNN | 169,343 |  |  | 12.5 |  |  | 0.7123 |" in page
     assert "ended by signal 9 |" in page
+
+
+def test_the_floor_shows_counts_and_how_far_an_epoch_is_from_it():
+    product = {"product": "a × b", "stored": 1200, "width": 16, "operations": 38400, "bytes": 9}
+    measured = {"bandwidth": 5e9, "floor_seconds": 1e-4, "epoch_seconds": 3e-4}
+    counted = {"dataset": "cora", "products": [product], "passes": ["forward"]}
+    page = floor_page(COMMON | counted | measured | {"bytes": 9, "operations": 38400})
+    assert "| a × b | 1,200 | 16 | 38,400 | 9 |" in page
+    assert "5.0 GB/s" in page
+    assert "100 µs an epoch; measured: 300 µs, 3.0 times the floor" in page
 
 
 def test_both_files_are_written_with_the_command(tmp_path):

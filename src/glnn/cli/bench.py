@@ -20,7 +20,9 @@ glnn bench --datasets cora,citeseer,pubmed --threads 2
 
 glnn bench growth --sizes 10000,20000,50000,100000,200000
 
-glnn bench scale --size arxiv"""
+glnn bench scale --size arxiv
+
+glnn bench floor --dataset cora"""
 
 
 class _CompareByDefault(TyperGroup):
@@ -144,6 +146,20 @@ def scale(
             watch=watch,
             keep=keep,
         )
+
+
+@app.command()
+def floor(
+    dataset: Annotated[str, typer.Option(help="A data set with a graph.")] = "cora",
+    threads: _Threads = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Count the bytes and operations of an epoch's sparse products, and time an epoch."""
+    from glnn.experiments import bench_floor
+
+    with _shown(out, "floor", quiet) as (watch, keep):
+        keep(bench_floor.run_floor(dataset, threads=threads or _cores(), watch=watch))
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def default_datasets() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def open_bench(name: str) -> tuple[NodeData, Split]:
     """Return a data set with a graph, and its public split or 20 labels a class."""
+    check_choice("dataset", name, (*DATASETS, GENERATED, TINY))
     if name in (GENERATED, TINY):
         n_nodes, n_features = (2700, 128) if name == GENERATED else (120, 8)
         size = sized(n_nodes, 8, n_classes=3, n_features=n_features, misfits=0.1, homophily=0.7)

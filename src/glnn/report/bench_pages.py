@@ -20,7 +20,7 @@ _GROWTH = {
 
 def write_bench(result: Mapping[str, Any], folder: Path, name: str, command: str) -> Path:
     """Write ``NAME.json`` and ``NAME.md``, each whole or not at all; return the page."""
-    page = {"compare": compare_page, "growth": growth_page, "scale": scale_page}[name]
+    page = _PAGES[name]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -119,6 +119,36 @@ def scale_page(result: Mapping[str, Any]) -> str:
         last = row.get("error") or f"{row['accuracy']:.4f}"
         cells.append([row["title"], *(_number(row, key) for key in keys), last])
     return "\n".join([*lines, markdown_table(header, cells)])
+
+
+def floor_page(result: Mapping[str, Any]) -> str:
+    """Return what an epoch must move and compute, and how long it takes."""
+    header = ("product, each pass", "stored values", "width", "operations", "bytes")
+    keys = ("stored", "width", "operations", "bytes")
+    cells = [[p["product"], *(f"{p[key]:,}" for key in keys)] for p in result["products"]]
+    micro = 1e6
+    return "\n".join(
+        [
+            f"# The floor of an epoch: {result['dataset']}\n",
+            f"A plain two-layer GCN in our engine, {result['threads']} thread(s); passes: "
+            f"{', '.join(result['passes'])}. Sparse products alone are counted, each dense matrix "
+            "read once.\n",
+            markdown_table(header, cells),
+            f"\nAll passes: {result['operations']:,} operations and {result['bytes']:,} bytes. A "
+            f"copy moves {result['bandwidth'] / 1e9:.1f} GB/s here, so the floor is "
+            f"{result['floor_seconds'] * micro:,.0f} µs an epoch; measured: "
+            f"{result['epoch_seconds'] * micro:,.0f} µs, "
+            f"{result['epoch_seconds'] / result['floor_seconds']:.1f} times the floor.",
+        ]
+    )
+
+
+_PAGES = {
+    "compare": compare_page,
+    "growth": growth_page,
+    "scale": scale_page,
+    "floor": floor_page,
+}
 
 
 def _facts(result: Mapping[str, Any], command: str) -> str:
