@@ -119,14 +119,14 @@ def test_the_losses_are_the_named_terms_with_their_weights_and_ramp(
         views,
         labels.one_hot,
         settings.smoothness_temperature,
-        settings.gate,
+        task.gate,
     )
     expected = {
         "cross_entropy": cross_entropy(logits, labels.nodes, labels.classes),
         "smoothness": settings.smoothness_weight * ramp * smooth,
     }
     if settings.consistency_weight:
-        agreement = consistency(views, settings.consistency_temperature, settings.gate)
+        agreement = consistency(views, settings.consistency_temperature, task.gate)
         expected["consistency"] = settings.consistency_weight * ramp * agreement
     assert found.keys() == expected.keys()
     for name, value in expected.items():

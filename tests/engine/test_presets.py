@@ -15,7 +15,7 @@ def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions
     assert (head.learning_rate, head.weight_decay) == (0.01, 5e-4)
     assert head.consistency_weight == head.smoothness_weight == 0
     assert paper.graph.task_weight == 1
-    assert paper.cautious is None
+    assert paper.cautious == ()
 
 
 def test_another_head_is_one_argument_away():
@@ -25,8 +25,8 @@ def test_another_head_is_one_argument_away():
 
 def test_changes_reach_the_part_they_belong_to_on_both_sides():
     changed = resolve_settings("default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3})
-    assert changed.head.n_epochs == changed.cautious.n_epochs == 7
-    assert changed.head.gate == changed.cautious.gate == 0.3
+    assert {head.n_epochs for head in (changed.head, *changed.cautious, *changed.unwatched)} == {7}
+    assert {head.gate for head in (changed.head, *changed.cautious, *changed.unwatched)} == {0.3}
     assert changed.graph.n_candidates == changed.no_graph.n_candidates == 3
 
 

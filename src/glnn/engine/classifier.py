@@ -10,12 +10,17 @@ from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import Task
-from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
-from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
+from glnn.nn.losses import (
+    consistency,
+    cross_entropy,
+    natural_gate,
+    probabilities,
+    smoothness_of_predictions,
+)
 from glnn.nn.propagation import PropagationNet
 
 
@@ -30,28 +35,6 @@ class Labels:
         self.n_classes = n_classes
         self.one_hot = torch.zeros(n_nodes, n_classes)
         self.one_hot[self.nodes, self.classes] = 1.0
-
-    def without_fold(self, fold: int, n_folds: int, seed: int) -> tuple["Labels", Validation]:
-        """Split off one of several folds, drawn class by class; the rest keeps every class.
-
-        A class with a single label keeps it in the rest of every fold.
-        """
-        classes = self.classes.numpy()
-        order = np.random.default_rng(seed).permutation(len(classes))
-        order = order[np.argsort(classes[order], kind="stable")]
-        sorted_classes = classes[order]
-        first = np.searchsorted(sorted_classes, sorted_classes)
-        place = np.arange(len(order)) - first
-        alone = np.bincount(classes, minlength=self.n_classes)[sorted_classes] < 2
-        held = (place % n_folds == fold) & ~alone
-        rest = Labels(
-            self.nodes.numpy()[order[~held]],
-            sorted_classes[~held],
-            len(self.one_hot),
-            self.n_classes,
-        )
-        out = order[held]
-        return rest, Validation(self.nodes[out], self.classes[out])
 
     def to(self, device: str | torch.device) -> "Labels":
         """Return the labels on another device."""
@@ -115,9 +98,9 @@ class ClassifierTask(Task):
         self.adj_hat = as_tensor(normalized(adjacency), device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
-        self.module: nn.Module = build_head(settings, features.shape[1], labels.n_classes, init).to(
-            device
-        )
+        head = build_head(settings, features.shape[1], labels.n_classes, init)
+        self.module: nn.Module = head.to(device)
+        self.gate = natural_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; those on predictions are ramped up."""
@@ -127,9 +110,9 @@ class ClassifierTask(Task):
         ramp = min(1.0, epoch / s.ramp_epochs)
         if s.consistency_weight == 0 and s.smoothness_weight == 0:
             return terms
-        views = logits.softmax(-1)
+        views = probabilities(logits)
         if s.consistency_weight:
-            agreement = consistency(views, s.consistency_temperature, s.gate)
+            agreement = consistency(views, s.consistency_temperature, self.gate)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
             terms["smoothness"] = (
@@ -141,7 +124,7 @@ class ClassifierTask(Task):
                     views,
                     self.labels.one_hot,
                     s.smoothness_temperature,
-                    s.gate,
+                    self.gate,
                 )
             )
         return terms

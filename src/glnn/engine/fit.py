@@ -75,7 +75,7 @@ def fit_problem(
         {
             "source": _source(rounds),
             "signal": rounds.graph.signal,
-            "gate": rounds.head.gate,
+            "gate": rounds.trained.task.gate,
             "closeness": rounds.graph.weights.closeness,
             "n_steps": rounds.head.n_steps,
             "n_rounds": rounds.n_rounds,

@@ -172,11 +172,11 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
 
 def _settings(page: dict[str, Any]) -> FitSettings:
     parts = {name: _graph_settings(page[name]) for name in ("graph", "no_graph")}
-    cautious = page["cautious"] and HeadSettings(**page["cautious"])
     return FitSettings(
         preset=page["preset"],
         head=HeadSettings(**page["head"]),
-        cautious=cautious,
+        cautious=tuple(HeadSettings(**head) for head in page["cautious"]),
+        unwatched=tuple(HeadSettings(**head) for head in page["unwatched"]),
         scaling=page["scaling"],
         doubts_graph=page["doubts_graph"],
         **parts,
@@ -187,7 +187,6 @@ def _graph_settings(page: dict[str, Any]) -> GraphSettings:
     changes = {
         "weights": Weights(**page["weights"]),
         "signals": tuple(page["signals"]),
-        "closenesses": tuple(page["closenesses"]),
     }
     return GraphSettings(**(page | changes))
 

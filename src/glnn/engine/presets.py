@@ -18,17 +18,33 @@ _PROPAGATION = HeadSettings(
     n_views=2,
     consistency_weight=1.0,
     smoothness_weight=1.0,
-    learning_rate=0.02,
-    n_epochs=300,
+    ramp_epochs=50,
+    learning_rate=0.05,
+    weight_decay=1e-3,
+    n_epochs=200,
+    patience=30,
 )
+_UNWATCHED = dataclasses.replace(
+    _PROPAGATION, ramp_epochs=100, learning_rate=0.02, weight_decay=5e-4, n_epochs=300
+)
+"""Where no validation node can end a training, it takes smaller steps."""
+
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
-_CAUTION: dict[str, Any] = {"gate": 0.5, "n_steps": 8}
+_CAUTION: tuple[dict[str, Any], ...] = ({"gate": 0.5, "n_steps": 8}, {"gate": 0.7, "n_steps": 8})
 """With few labels, predictions are believed later, and labels must reach further."""
+
+
+def _cautious(head: HeadSettings) -> tuple[HeadSettings, ...]:
+    return tuple(dataclasses.replace(head, **changes) for changes in _CAUTION)
+
 
 _DEFAULT = FitSettings(
     preset="default",
     graph=GraphSettings(
-        weights=Weights(smoothness=0.3, closeness=1.0), closenesses=(1.0, 10.0), metric="learned"
+        weights=Weights(smoothness=0.3, closeness=1.0),
+        trusted_closeness=10.0,
+        metric="learned",
+        n_rounds=3,
     ),
     no_graph=dataclasses.replace(
         _WITHOUT_PRIOR,
@@ -38,7 +54,8 @@ _DEFAULT = FitSettings(
         n_rounds=3,
     ),
     head=_PROPAGATION,
-    cautious=dataclasses.replace(_PROPAGATION, **_CAUTION),
+    cautious=_cautious(_PROPAGATION),
+    unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
     doubts_graph=True,
 )
 _PAPER = FitSettings(
@@ -86,7 +103,5 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
     if settings.preset == "default":
-        head = _SMALL if name == "gcn" else _PROPAGATION
-        cautious = dataclasses.replace(head, **_CAUTION)
-        return dataclasses.replace(settings, head=head, cautious=cautious)
+        return dataclasses.replace(settings, head=_SMALL, cautious=_cautious(_SMALL), unwatched=())
     return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

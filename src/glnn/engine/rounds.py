@@ -14,6 +14,7 @@ from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
+from glnn.engine.probe import probe_loss
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
@@ -22,14 +23,20 @@ from glnn.engine.task_gradient import task_factors
 from glnn.engine.trainer import Trainer, Validation
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
+from glnn.objective import Weights
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.new_nodes import RowProblem
 
-FEW_LABELS = 10
+FEW_LABELS = 15
 """Below so many labels a class, a fit without validation nodes is cautious."""
 
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
+
+_CLEAR_PROBE = 0.95
+"""One source serves clearly better than another if its probe has at most this share of its loss."""
+
+_NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 _COLLAPSE = 0.05
 """A round that loses this much validation accuracy has gone wrong."""
@@ -86,12 +93,13 @@ class Rounds:
     ) -> None:
         scaled = scaling.apply(problem.features)
         self.problem, self.seed, self.callbacks = problem, seed, callbacks
+        self.scaled = scaled
         self.features = Features.of(scaled, device=device)
         self.has_words = scaling.kind in ("rows", "none")
         self.signal = problem.features if self.has_words else scaled
         self.given = problem.graph
         self.graph = settings.graph_settings(problem.graph is not None)
-        self.head, self.cautious = settings.head, settings.cautious
+        self.head, *self.cautious = settings.heads(problem.validation is not None)
         self.n_rounds = self.graph.n_rounds
         self.settings = settings
         self.history = History()
@@ -101,10 +109,12 @@ class Rounds:
         self.trained: Trained | None = None
 
     def run(self) -> None:
-        """Take all rounds; choices are made in the first and kept."""
+        """Take all rounds: choices are made in the first, a round that harms is the last."""
         self.first_round()
         for number in range(2, self.n_rounds + 1):
-            self.later_round(number)
+            if not self.later_round(number):
+                self.n_rounds = number - 1
+                break
 
     def first_round(self) -> None:
         """Choose source, signal and head while features and labels are all that is known."""
@@ -114,8 +124,7 @@ class Rounds:
         self.adjacency = self.graph_step(1)
         if self.given is not None and self.settings.doubts_graph:
             self._doubt_graph()
-        if self.trained is None:
-            self.trained = self.classifier_step(1, self.head)
+        self.trained = self.classifier_step(1, self.head)
         if validation is None:
             return
         if self.has_words and self.given is None:
@@ -125,49 +134,62 @@ class Rounds:
         self._try_caution()
 
     def _doubt_graph(self) -> None:
-        """Keep the given graph unless one learned from features alone is clearly better.
+        """Let probes say how far to trust the given graph.
 
-        Weights without a ridge have no answer without the graph: then there is nothing to try.
+        Where features alone serve clearly better it is left, where it serves clearly better than
+        they do the learned graph stays closer to it. Weights without a ridge have no answer
+        without the graph, and few labels without validation nodes prove nothing: then there is
+        nothing to doubt.
         """
         alone = self.settings.no_graph
-        if alone.weights.ridge == 0:
+        proven = self.problem.validation is not None or not self._has_few_labels()
+        if alone.weights.ridge == 0 or not proven:
             return
-        if self.problem.validation is not None:
-            self.trained = self.classifier_step(1, self.head)
-            self._try(graph=alone, given=None)
-        elif not self._has_few_labels():
-            kept, before = folded_loss(self), self._state()
-            self._take(alone, None)
-            if folded_loss(self) >= _CLEARLY_BETTER * kept:
-                self._restore(before)
-        if self.given is None:
+        before, given = self._state(), self._probe()
+        self._take(alone, None)
+        features = self._probe()
+        if features <= _CLEAR_PROBE * given:
             self.n_rounds = self.graph.n_rounds
+            return
+        self._restore(before)
+        closeness = self.graph.trusted_closeness
+        if closeness is not None and given <= _CLEAR_PROBE * features:
+            weights = self.graph.weights.replace(closeness=closeness)
+            self.graph = dataclasses.replace(self.graph, weights=weights)
 
-    def later_round(self, number: int) -> None:
-        """Solve and train with what the round before has taught.
+    def _probe(self) -> float:
+        problem = self.problem
+        return probe_loss(
+            self.adjacency, self.scaled, problem.labels, problem.validation, self.seed
+        )
+
+    def later_round(self, number: int) -> bool:
+        """Solve and train with what the round before has taught; tell whether it was kept.
 
         Losses on predictions can drive all nodes into few classes. Where validation nodes show
-        such a collapse, the cautious head is trained on the new graph instead.
+        such a collapse, the most cautious head is trained on the new graph instead. A round whose
+        loss and accuracy on them are both worse than before is undone.
         """
-        before = self.trained
-        tried = []
-        for graph in self._trusts():
-            self.graph, self.trained = graph, before
-            self.adjacency = self.graph_step(number)
+        before, trained = self._state(), self.trained
+        self.adjacency = self.graph_step(number)
+        self.trained = self.classifier_step(number, self.head)
+        if self.cautious and _has_collapsed(self.trained, trained):
+            self.head = self.cautious[-1]
             self.trained = self.classifier_step(number, self.head)
-            tried.append(self._state())
-        self._restore(min(tried, key=lambda state: state["trained"].validation_loss or 0.0))
-        if self.cautious is not None and _has_collapsed(self.trained, before):
-            self.head = self.cautious
-            self.trained = self.classifier_step(number, self.head)
+        if not _is_worse(self.trained, trained):
+            return True
+        self._restore(before)
+        if self.learned is None:
+            self._learn_nothing(number)
+        return False
 
-    def _trusts(self) -> list[GraphSettings]:
-        """Return the graph problems of a later round: one for each closeness to choose from."""
-        graph = self.graph
-        if self.given is None or self.problem.validation is None or not graph.closenesses:
-            return [graph]
-        weights = [graph.weights.replace(closeness=c) for c in graph.closenesses]
-        return [dataclasses.replace(graph, weights=w) for w in weights]
+    def _learn_nothing(self, number: int) -> None:
+        """Take the prior graph for the learned one: the optimum where closeness alone counts."""
+        self.graph = dataclasses.replace(
+            self.graph, weights=Weights.closeness_alone(), n_neighbors=None, metric="fixed"
+        )
+        self.learned = self._solve(number, candidates=_NO_PAIRS, support="candidates")
+        self.rows = self.learned.rows
 
     def _try(self, graph: GraphSettings, given: sp.csr_matrix | None = None) -> None:
         """Take the first round with other settings; go back unless it is clearly better."""
@@ -202,16 +224,19 @@ class Rounds:
         With few, nothing tells whether predictions are right: the cautious head is taken, and
         where there is no given graph to hold them in place, they stay out of the graph problem.
         """
-        if self.cautious is not None and self._has_few_labels():
-            self.head = self.cautious
+        if self.cautious and self._has_few_labels():
+            self.head = self.cautious[-1]
             self.n_rounds = self.n_rounds if self.given is not None else 1
 
     def _try_caution(self) -> None:
-        if self.cautious is None or self.cautious == self.head:
+        """With few labels, let validation nodes say how soon predictions may be believed."""
+        if not self._has_few_labels():
             return
-        tried = self.classifier_step(1, self.cautious)
-        if _is_better(tried, self.trained):
-            self.head, self.trained = self.cautious, tried
+        for head in self.cautious:
+            if head != self.head:
+                tried = self.classifier_step(1, head)
+                if _is_better(tried, self.trained):
+                    self.head, self.trained = head, tried
 
     def graph_step(self, number: int) -> sp.csr_matrix:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -223,23 +248,26 @@ class Rounds:
         takes_prior = graph.first_graph == "prior" and self.n_rounds > 1
         if given is not None and number == 1 and takes_prior:
             return prior_graph(given, graph.prior)
+        self.learned = self._solve(number, support=graph.support, **self._task_signals())
+        if self.rows is None or given is not None:
+            self.rows = self.learned.rows
+        return self.learned.adjacency
+
+    def _solve(self, number: int, **more: Any) -> LearnedGraph:
+        graph = self.graph
         with self._stage(f"graph {number}"):
-            self.learned = learn_graph(
+            return learn_graph(
                 self.signal,
-                given,
+                self.given,
                 weights=graph.weights,
                 n_neighbors=graph.n_neighbors,
                 reading=graph.reading,
                 signal=graph.signal,
                 prediction_weight=graph.prediction_weight,
                 prior=graph.prior,
-                support=graph.support,
                 n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
-                **self._task_signals(),
+                **more,
             )
-        if self.rows is None or given is not None:
-            self.rows = self.learned.rows
-        return self.learned.adjacency
 
     def _task_signals(self) -> dict[str, Any]:
         """Return what the last classifier adds to the graph problem."""
@@ -256,20 +284,16 @@ class Rounds:
             signals["candidates"] = self.learned.candidates
         return signals
 
-    def task_of(self, number: int, head: HeadSettings, labels: Labels) -> ClassifierTask:
-        """Return a fresh network on the graph of this round."""
-        return ClassifierTask(
+    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
+        """Train the network from scratch on the graph of this round."""
+        task = ClassifierTask(
             self.adjacency,
             self.features,
-            labels,
+            self.problem.labels,
             head,
             init=generator_for(self.seed, number, 0),
             noise=generator_for(self.seed, number, 1, device=self.features.device),
         )
-
-    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
-        """Train the network from scratch on the graph of this round."""
-        task = self.task_of(number, head, self.problem.labels)
         self.train(task, f"classifier {number}", head)
         found, validation = probabilities_of(task), self.problem.validation
         if validation is None:
@@ -282,12 +306,16 @@ class Rounds:
             float(numbers["validation_accuracy"]),
         )
 
-    def train(self, task: Task, stage: str, head: HeadSettings, *, validated: bool = True) -> None:
+    def train(self, task: Task, stage: str, head: HeadSettings) -> None:
         """Run the training loop and keep its history."""
         trainer = Trainer(
-            n_epochs=head.n_epochs, learning_rate=head.learning_rate, callbacks=self.callbacks
+            n_epochs=head.n_epochs,
+            learning_rate=head.learning_rate,
+            patience=head.patience,
+            grace=head.ramp_epochs,
+            callbacks=self.callbacks,
         )
-        validation = self.problem.validation if validated else None
+        validation = self.problem.validation
         if validation is not None:
             validation = validation.to(self.features.device)
         self.history.extend(trainer.fit(task, validation, stage=stage))
@@ -299,18 +327,6 @@ class Rounds:
         yield
         for callback in self.callbacks:
             callback.on_stage_end(name)
-
-
-def folded_loss(rounds: Rounds, n_folds: int = 3) -> float:
-    """Return the cross-entropy on each fold of the training labels of a network without it."""
-    labels, total = rounds.problem.labels, 0.0
-    for fold in range(n_folds):
-        rest, held = labels.without_fold(fold, n_folds, rounds.seed)
-        task = rounds.task_of(1, rounds.head, rest)
-        rounds.train(task, f"fold {fold + 1} of {n_folds}", rounds.head, validated=False)
-        found = torch.from_numpy(probabilities_of(task)).clamp_min(1e-12).log()
-        total += float(held.evaluate(found)["validation_loss"])
-    return total / n_folds
 
 
 def probabilities_of(task: Task) -> np.ndarray:
@@ -325,6 +341,14 @@ def _is_better(tried: Trained, kept: Trained | None) -> bool:
     if kept is None or kept.validation_loss is None:
         return True
     return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
+
+
+def _is_worse(trained: Trained, before: Trained | None) -> bool:
+    if before is None or before.validation_loss is None or trained.validation_loss is None:
+        return False
+    assert trained.validation_accuracy is not None and before.validation_accuracy is not None
+    has_higher_loss = trained.validation_loss > before.validation_loss
+    return has_higher_loss and trained.validation_accuracy < before.validation_accuracy
 
 
 def _has_collapsed(trained: Trained | None, before: Trained | None) -> bool:

@@ -31,9 +31,9 @@ class GraphSettings:
         How much predictions count among the signals from the second round on.
     task_weight
         How much the gradient of the classification loss counts from the second round on.
-    closenesses
-        Weights of closeness to choose between in each later round, by the validation loss; needs
-        a given graph and validation nodes, otherwise that of ``weights`` is taken.
+    trusted_closeness
+        Weight of closeness where a probe shows that the given graph serves the labels clearly
+        better than features alone; ``None``: that of ``weights`` in any case.
     metric
         ``learned``: from the second round on, columns count by what they say about the classes.
     n_rounds
@@ -53,7 +53,7 @@ class GraphSettings:
     n_neighbors: int | None = None
     prediction_weight: float = 3.0
     task_weight: float = 0.0
-    closenesses: tuple[float, ...] = ()
+    trusted_closeness: float | None = None
     metric: str = "fixed"
     n_rounds: int = 2
     first_graph: str = "prior"
@@ -74,8 +74,8 @@ class GraphSettings:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_number("prediction_weight", self.prediction_weight, low=0)
         check_number("task_weight", self.task_weight, low=0)
-        for closeness in self.closenesses:
-            check_number("closenesses", closeness, low=0, open_low=True)
+        if self.trusted_closeness is not None:
+            check_number("trusted_closeness", self.trusted_closeness, low=0, open_low=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +94,15 @@ class HeadSettings:
     smoothness_weight, smoothness_temperature
         Graph Laplacian regulariser on the predictions, likewise.
     gate
-        How far above chance a prediction must be to take part in these two losses.
+        How far above chance a prediction must be to take part in these two losses, as a share of
+        the way to certainty; ``None``: as far as :func:`glnn.nn.losses.natural_gate` says.
     ramp_epochs
         Epochs over which these two losses grow to their weight.
     learning_rate, weight_decay, n_epochs
         Adam; decay on the first layer alone.
+    patience
+        With validation nodes: epochs without a lower validation loss, counted from the end of the
+        ramp, that end a training; ``None``: never.
     """
 
     head: str = "gcn"
@@ -112,19 +116,24 @@ class HeadSettings:
     consistency_temperature: float = 0.5
     smoothness_weight: float = 0.0
     smoothness_temperature: float = 0.3
-    gate: float = 1 / 6
+    gate: float | None = None
     ramp_epochs: int = 100
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     n_epochs: int = 200
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("head", self.head, HEADS)
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)
-        for name in ("dropout", "drop_node", "teleport", "gate"):
+        if self.patience is not None:
+            check_integer("patience", self.patience, low=1)
+        for name in ("dropout", "drop_node", "teleport"):
             check_number(name, getattr(self, name), low=0, high=0.99)
+        if self.gate is not None:
+            check_number("gate", self.gate, low=0, high=0.99)
         for name in ("consistency_weight", "smoothness_weight", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
         for name in ("consistency_temperature", "smoothness_temperature", "learning_rate"):
@@ -144,8 +153,11 @@ class FitSettings:
     head
         The classifier step.
     cautious
-        The classifier step for few labels. With validation nodes both are tried in the first
-        round and the better one is kept; without, few labels decide. ``None``: ``head`` alone.
+        Classifier steps for few labels, the most cautious last. With validation nodes they are
+        tried in the first round and the best is kept; without, the last one is taken.
+    unwatched
+        The same heads for fits without validation nodes: ``head`` first, then ``cautious``.
+        Empty: those with validation nodes.
     scaling
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph
@@ -157,7 +169,8 @@ class FitSettings:
     graph: GraphSettings
     no_graph: GraphSettings
     head: HeadSettings
-    cautious: HeadSettings | None = None
+    cautious: tuple[HeadSettings, ...] = ()
+    unwatched: tuple[HeadSettings, ...] = ()
     scaling: str = "auto"
     doubts_graph: bool = False
 
@@ -168,6 +181,12 @@ class FitSettings:
     def is_literal(self) -> bool:
         """Whether the paper's dense optimiser is used instead of rounds."""
         return self.preset == "literal"
+
+    def heads(self, has_validation: bool) -> tuple[HeadSettings, ...]:
+        """Return the head and its cautious forms for fits with or without validation nodes."""
+        if self.unwatched and not has_validation:
+            return self.unwatched
+        return (self.head, *self.cautious)
 
     def graph_settings(self, has_graph: bool) -> GraphSettings:
         """Return the graph step's settings for data with or without a given graph."""
@@ -184,11 +203,14 @@ class FitSettings:
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
             head = dataclasses.replace(self.head, **{name: value})
-            cautious = self.cautious and dataclasses.replace(self.cautious, **{name: value})
-            return dataclasses.replace(self, head=head, cautious=cautious)
+            cautious, unwatched = (
+                tuple(dataclasses.replace(h, **{name: value}) for h in heads)
+                for heads in (self.cautious, self.unwatched)
+            )
+            return dataclasses.replace(self, head=head, cautious=cautious, unwatched=unwatched)
         changes = {name: value}
         if name == "weights":
-            changes |= {"n_neighbors": None, "closenesses": ()}
+            changes |= {"n_neighbors": None, "trusted_closeness": None}
         if name == "signal":
             changes["signals"] = ()
         return dataclasses.replace(

@@ -43,13 +43,23 @@ class Trainer:
         Length of the schedule. Without validation nodes the last epoch is what counts.
     learning_rate
         Adam's step size.
+    patience
+        With validation nodes: the number of epochs without a lower loss that ends the training,
+        counted from ``grace`` at the earliest; ``None``: never.
     callbacks
         Told of every epoch; may ask to stop.
     """
 
     def __init__(
-        self, *, n_epochs: int, learning_rate: float, callbacks: Sequence[Callback] = ()
+        self,
+        *,
+        n_epochs: int,
+        learning_rate: float,
+        patience: int | None = None,
+        grace: int = 0,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
+        self.patience, self.grace = patience, grace
         self.n_epochs = check_integer("n_epochs", n_epochs, low=1)
         self.learning_rate = check_number("learning_rate", learning_rate, low=0, open_low=True)
         self.callbacks = list(callbacks)
@@ -67,14 +77,19 @@ class Trainer:
             if validation is not None:
                 with torch.no_grad():
                     record |= validation.evaluate(task.scores())
-                best.offer(float(record["validation_loss"]))
+                best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
-            if stop_requested(self.callbacks, stage, record):
+            if stop_requested(self.callbacks, stage, record) or self._is_idle(best, epoch):
                 break
         best.restore()
         for callback in self.callbacks:
             callback.on_stage_end(stage)
         return history
+
+    def _is_idle(self, best: "_BestState", epoch: int) -> bool:
+        if self.patience is None or best.epoch is None:
+            return False
+        return epoch >= max(best.epoch, self.grace) + self.patience
 
     def _step(self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str) -> Record:
         optimizer.zero_grad(set_to_none=True)
@@ -98,10 +113,11 @@ class _BestState:
         self._module = task.module
         self._loss = float("inf")
         self._state: dict[str, Tensor] | None = None
+        self.epoch: int | None = None
 
-    def offer(self, loss: float) -> None:
+    def offer(self, loss: float, epoch: int) -> None:
         if loss < self._loss:
-            self._loss = loss
+            self._loss, self.epoch = loss, epoch
             self._state = {k: v.clone() for k, v in self._module.state_dict().items()}
 
     def restore(self) -> None:

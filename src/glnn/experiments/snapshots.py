@@ -41,12 +41,12 @@ class RecordedRounds(Rounds):
     def first_round(self) -> None:
         """Take the first round and keep the graph it chose."""
         super().first_round()
-        self.seen[1] = self.adjacency
+        self.seen = {1: self.adjacency}
 
-    def later_round(self, number: int) -> None:
-        """Take a later round and keep the graph it chose."""
-        super().later_round(number)
-        self.seen[number] = self.adjacency
+    def graph_step(self, number: int) -> sp.csr_matrix:
+        """Solve, and keep the graph, whether or not its round is undone later."""
+        self.seen[number] = super().graph_step(number)
+        return self.seen[number]
 
 
 class EpochGraphs(Callback):

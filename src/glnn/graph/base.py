@@ -19,6 +19,13 @@ class GraphOperator(ABC):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         r"""Return :math:`A x`."""
 
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:
+        r"""Return :math:`\sum_{k=0}^{K} A^k x`, by Horner's rule :math:`z \leftarrow A z + x`."""
+        z = x
+        for _ in range(n_steps):
+            z = self @ z + x
+        return z
+
 
 class Adjacency(GraphOperator):
     r"""A weighted graph on ``n`` nodes, :math:`A \in \mathbb{R}^{n \times n}`.

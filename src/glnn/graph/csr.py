@@ -67,7 +67,7 @@ class CsrPattern:
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        return self.matrix(values[self.source]) @ x
+        return product(self.matrix(values[self.source]), x.detach())
 
     def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
         """Return the torch CSR matrix with these entries in the order of the pattern."""
@@ -75,6 +75,20 @@ class CsrPattern:
         return torch.sparse_csr_tensor(
             self.offsets, self.columns, entries, self.shape, check_invariants=False
         )
+
+
+def product(matrix: Tensor, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
+    """Return the product of a torch CSR matrix and a dense one, written where it is summed up."""
+    return added(
+        torch.zeros(matrix.shape[0], x.shape[1], dtype=x.dtype, device=x.device), matrix, x
+    )
+
+
+def added(
+    total: Float[Tensor, "r d"], matrix: Tensor, x: Float[Tensor, "c d"]
+) -> Float[Tensor, "r d"]:
+    """Add the product of a torch CSR matrix and a dense one to ``total``, in place."""
+    return torch.addmm(total, matrix, x, out=total)
 
 
 @functools.cache

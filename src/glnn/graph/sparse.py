@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
-from glnn.graph.csr import CsrPattern
+from glnn.graph.csr import CsrPattern, added, product
 
 
 class SparseAdjacency(Adjacency):
@@ -113,6 +113,11 @@ class SparseAdjacency(Adjacency):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return _SymmetricProduct.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
 
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
+        if self._values.requires_grad:
+            return super().sum_of_powers(x, n_steps)
+        return _SumOfPowers.apply(x, self, n_steps)  # type: ignore[no-any-return, no-untyped-call]
+
     def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
         zeros = torch.zeros(self._n_nodes, self._n_nodes, dtype=self._values.dtype)
         zeros = zeros.to(self._values.device)
@@ -143,7 +148,7 @@ class _SymmetricProduct(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
         ctx.save_for_backward(values, x)
         ctx.adjacency = adjacency
-        return adjacency.matrix() @ x
+        return product(adjacency.matrix(), x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -151,10 +156,33 @@ class _SymmetricProduct(torch.autograd.Function):
         (grad,) = grads
         adjacency: SparseAdjacency = ctx.adjacency
         need_values, need_x, _ = ctx.needs_input_grad
-        for_x = adjacency.matrix() @ grad.contiguous() if need_x else None
+        for_x = product(adjacency.matrix(), grad.contiguous()) if need_x else None
         for_values = None
         if need_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
             i, j = adjacency._rows, adjacency._columns
             both = (grad[i] * x[j]).sum(1) + (grad[j] * x[i]).sum(1)
             for_values = both * (adjacency._counts / 2)
         return for_values, for_x, None
+
+
+class _SumOfPowers(torch.autograd.Function):
+    r""":math:`S x` with :math:`S = \sum_k A^k`; :math:`S^\top = S` takes gradients back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, adjacency: SparseAdjacency, n_steps: int) -> Tensor:
+        ctx.adjacency, ctx.n_steps = adjacency, n_steps
+        return _horner(adjacency.matrix(), x, n_steps)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _horner(ctx.adjacency.matrix(), grads[0].contiguous(), ctx.n_steps), None, None
+
+
+def _horner(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
+    """Two buffers take turns: the sum so far, and the next one."""
+    if n_steps == 0:
+        return x.clone()
+    z, spare = added(x.clone(), matrix, x), torch.empty_like(x)
+    for _ in range(n_steps - 1):
+        z, spare = added(spare.copy_(x), matrix, z), z
+    return z

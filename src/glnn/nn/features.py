@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.csr import CsrPattern
+from glnn.graph.csr import CsrPattern, product
 from glnn.nn.dropout import dropped
 
 
@@ -84,7 +84,7 @@ class _SparseProduct(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
         ctx.x = x
         assert x._pattern is not None
-        return x._pattern.matrix(x.values) @ weight  # the pattern lists the values in order
+        return product(x._pattern.matrix(x.values), weight)  # values are in the pattern's order
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:

@@ -21,11 +21,7 @@ def mean_of_powers(
     tensor([[0.5000],
             [0.5000]])
     """
-    total = power = x
-    for _ in range(n_steps):
-        power = adj_hat @ power
-        total = total + power
-    return total / (n_steps + 1)
+    return adj_hat.sum_of_powers(x, n_steps) / (n_steps + 1)
 
 
 def personalized_pagerank(
@@ -100,5 +96,6 @@ class PropagationNet(nn.Module):
             masked.append(hidden * keep_mask(hidden[:, :1].detach(), self.drop_node, generator))
         spread = self.spread(adj_hat, torch.cat(masked, 1))
         spread = spread.reshape(len(spread), n_views, -1).transpose(0, 1)
-        hidden = torch.relu(spread + self.first_bias)
-        return dropped(hidden, self.dropout, generator) @ self.second + self.second_bias
+        hidden = dropped(torch.relu(spread + self.first_bias), self.dropout, generator)
+        logits = self.second.T @ hidden.transpose(1, 2) + self.second_bias[:, None]
+        return logits.transpose(1, 2)
