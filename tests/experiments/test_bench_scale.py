@@ -5,7 +5,7 @@ from glnn.experiments import bench_scale
 from glnn.experiments.bench_scale import measure_fit, run_scale
 
 
-@pytest.mark.parametrize("method", ["glnn-gcn", "own-gcn"])
+@pytest.mark.parametrize("method", ["glnn-gcn", "own-gcn", "linear"])
 def test_a_fit_of_a_small_copy_is_measured(method):
     found = measure_fit(method, "arxiv-size", 800, 0.3, 5, 0)
     assert found["n_nodes"] == 800
@@ -21,7 +21,7 @@ def test_each_method_has_its_row(monkeypatch):
         bench_scale, "in_fresh_process", lambda job, threads, **a: asked.append(a) or {"seconds": 1}
     )
     result = run_scale("arxiv-size", threads=1)
-    assert [row["name"] for row in result["rows"]] == ["glnn-default", "glnn-gcn", "own-gcn"]
+    assert [row["name"] for row in result["rows"]] == list(bench_scale.METHODS)
     assert asked[0]["replaced"] == 0.3
 
 

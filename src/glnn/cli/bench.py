@@ -120,7 +120,7 @@ def scale(
     nodes: Annotated[int | None, typer.Option(help="Fewer nodes, at the same mean degree.")] = None,
     replaced: Annotated[float, typer.Option(help="Share of edges replaced by random ones.")] = 0.3,
     methods: Annotated[
-        str | None, typer.Option(help="glnn-default, glnn-gcn, own-gcn; else all.")
+        str | None, typer.Option(help="glnn-default, glnn-gcn, own-gcn, linear; else all.")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of each classifier step; else their own.")

@@ -11,12 +11,13 @@ from glnn.estimator import GLNNClassifier
 from glnn.experiments.bench_child import MemoryAbove, in_fresh_process, timed
 from glnn.experiments.bench_contenders import engine_gcn
 from glnn.experiments.machine import machine_facts, versions
-from glnn.experiments.methods import visible_labels
+from glnn.experiments.methods import get_method, visible_labels
 
 METHODS = {
     "glnn-default": "GLNN, preset default",
     "glnn-gcn": "GLNN, preset default, GCN head",
     "own-gcn": "plain GCN, our engine",
+    "linear": "logistic regression on the features",
 }
 """What is fitted, and its words."""
 
@@ -61,6 +62,9 @@ def _run(
     if method == "own-gcn":
         ran = engine_gcn(data, split, seed, n_epochs)
         return ran.classes, ran.n_epochs, {}
+    if method == "linear":
+        outcome = get_method("logistic_regression").run(data, split, seed, {})
+        return outcome.classes, outcome.n_epochs, {}
     head = "gcn" if method == "glnn-gcn" else None
     model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs)
     model.fit(data.features, visible_labels(data, split), data.graph, split.val)
