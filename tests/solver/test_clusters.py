@@ -24,7 +24,7 @@ def share_found(found, wanted):
 
 
 def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monkeypatch):
-    monkeypatch.setattr(clusters, "PROBES", 10)
+    monkeypatch.setattr(clusters, "PROBES", 9)
     seen = []
     times = clusters._Rows.times
     monkeypatch.setattr(

@@ -16,14 +16,14 @@ from torch.nn import functional
 
 from glnn.solver.implicit import Matrix, dense_rows, is_thin
 
-ROWS = 100
+ROWS = 120
 """Mean rows of a cluster."""
 
 PROBES = 64
 """Clusters a cluster is compared with, itself included."""
 
 MOST_CLUSTERS = 8192
-SAMPLE, TURNS = 32, 5
+SAMPLE, TURNS = 16, 4
 """Rows of the sample a cluster, and turns of k-means on it."""
 
 _LARGEST = 3  # a cluster of more than so many times ROWS is cut into parts
@@ -105,6 +105,7 @@ class _Rows:
     def __init__(self, rows: Matrix, device: str) -> None:
         self.thin = sp.csr_matrix(rows) if device == "cpu" and is_thin(rows) else None
         self.dense = None if self.thin is not None else dense_rows(rows, device)
+        self._buffers: dict[str, Tensor] = {}
 
     def times(self, own: Range, seen: list[Range]) -> Tensor:
         """Return the products of the rows of one range with those of several, side by side."""
@@ -112,7 +113,19 @@ class _Rows:
             others = sp.vstack([self.thin[a:b] for a, b in seen], format="csr")
             return torch.from_numpy((self.thin[own[0] : own[1]] @ others.T).toarray())
         assert self.dense is not None
-        return self.dense[own[0] : own[1]] @ torch.cat([self.dense[a:b] for a, b in seen]).T
+        left, parts = self.dense[own[0] : own[1]], [self.dense[a:b] for a, b in seen]
+        n_columns = sum(len(part) for part in parts)
+        columns = self._buffer("columns", n_columns, left.shape[1])
+        torch.cat(parts, out=columns)
+        return torch.mm(left, columns.T, out=self._buffer("products", len(left), n_columns))
+
+    def _buffer(self, name: str, n_rows: int, n_columns: int) -> Tensor:
+        """Return room that is used again: blocks of ever new sizes would scatter the memory."""
+        assert self.dense is not None
+        size, held = n_rows * n_columns, self._buffers.get(name)
+        if held is None or held.numel() < size:
+            held = self._buffers[name] = self.dense.new_empty(size + size // 2)
+        return held[:size].view(n_rows, n_columns)
 
 
 def _lengths(signal: Matrix) -> np.ndarray:
