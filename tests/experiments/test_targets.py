@@ -45,7 +45,8 @@ def test_table1_has_every_method_on_every_set_but_for_what_it_says():
     assert len(entries) == n_methods - 1
     assert "6 GB" in full.reason_to_skip("glnn-literal", "pubmed")
     assert full.reason_to_skip("glnn-literal", "cora") is None
-    assert all(len(entry.cells) == 10 for entry in five)
+    slow = {e.method for e in five if len(e.cells) < 10}
+    assert slow == {"glnn-literal", "longae"}
 
 
 def test_runs_of_two_targets_are_the_same_cells():
@@ -57,7 +58,7 @@ def test_runs_of_two_targets_are_the_same_cells():
     rewired = {
         c.id for c in cells_of(get_target("robustness").choose()) if c.perturbation == "rewire"
     }
-    assert len(rewired & ids("accuracy")) >= 3 * 2 * 5  # shares x methods x seeds
+    assert len(rewired & ids("accuracy")) >= 3 * 2 * 3  # shares x methods x seeds
     pictures = ids("adjacency", 10, None, ["glnn-literal"])
     assert pictures < ids("table1", 10, None, ["glnn-literal"])
 
@@ -72,7 +73,8 @@ def test_the_accuracy_target_has_every_setting_and_every_part():
         assert {(goal.dataset, goal.at) for goal in block.goals} <= places
         assert {name for goal in block.goals for name in goal.above} <= set(block.methods)
         if block.goals:
-            assert {e for e in entries if e.method == "glnn" and len(e.cells) < 10} == set()
+            few = {e.dataset for e in entries if e.method == "glnn" and len(e.cells) < 10}
+            assert few <= {"pubmed"}
     variants = {m for b in target.blocks if b.is_ablation for m in b.methods}
     assert variants == {"glnn"} | {m.name for m in METHODS.values() if m.is_variant}
 
