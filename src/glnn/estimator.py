@@ -59,14 +59,14 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Rounds of graph step and classifier step; what the first classifier sees of a given graph
         (``prior``: as it is, ``features``: learned from features); how features are scaled.
     doubts_graph
-        Whether a given graph must prove itself in the first round against one learned from
-        features alone; if it does not, the fit goes on without it.
+        Whether probes decide how far a given graph is trusted: left out where features alone
+        serve the labels clearly better, followed more closely where it does.
     n_hidden, dropout, drop_node, n_steps, teleport, n_views
         The network; the last four are those of the head ``propagation``.
     consistency_weight, smoothness_weight, gate
         Weights of the losses on predictions (agreement of views, and the graph Laplacian
         regulariser on the predictions), and how far above chance a prediction must be to take
-        part. ``None``: the preset chooses between a bold and a cautious gate and depth.
+        part. ``None``: the gate follows the number of classes and, for few labels, a choice.
     learning_rate, weight_decay, n_epochs
         The optimiser.
 

@@ -14,7 +14,7 @@ from glnn.data.files import atomic_write
 from glnn.exceptions import CheckpointError, InputError
 
 FORMAT = "glnn-model"
-VERSION = 1
+VERSION = 2
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
