@@ -77,6 +77,26 @@ def test_with_validation_and_few_labels_every_head_is_tried_and_the_best_is_kept
     assert rounds.head == best
 
 
+def test_with_validation_and_many_labels_the_plain_network_is_tried(problem, monkeypatch):
+    monkeypatch.setattr("glnn.engine.rounds.MANY_LABELS", 4)
+    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
+    plain, losses = settings.plain, {"propagation": 0.5, "gcn": 0.48}
+    step = Rounds.classifier_step
+
+    def told(self, number, head):
+        trained = step(self, number, head)
+        return dataclasses.replace(trained, validation_loss=losses[head.head])
+
+    monkeypatch.setattr(Rounds, "classifier_step", told)
+    rounds = rounds_of(problem, settings)
+    rounds.first_round()
+    assert rounds.head == plain
+    losses["gcn"] = 0.495  # not clearly better
+    rounds = rounds_of(problem, settings)
+    rounds.first_round()
+    assert rounds.head == settings.head
+
+
 @pytest.mark.parametrize("with_validation", [True, False])
 def test_a_graph_of_pure_chance_is_not_trusted_and_a_good_one_is(blocks, with_validation):
     features, graph, classes = blocks

@@ -13,7 +13,15 @@ def test_no_name_of_a_setting_means_two_things():
         {field.name for field in dataclasses.fields(part)}
         for part in (GraphSettings, HeadSettings, FitSettings)
     )
-    own -= {"preset", "graph", "no_graph", "head", "cautious", "unwatched"}  # the parts themselves
+    own -= {
+        "preset",
+        "graph",
+        "no_graph",
+        "head",
+        "cautious",
+        "unwatched",
+        "plain",
+    }  # the parts themselves
     assert not graph & head
     assert not own & (graph | head)
 

@@ -177,6 +177,7 @@ def _settings(page: dict[str, Any]) -> FitSettings:
         head=HeadSettings(**page["head"]),
         cautious=tuple(HeadSettings(**head) for head in page["cautious"]),
         unwatched=tuple(HeadSettings(**head) for head in page["unwatched"]),
+        plain=page["plain"] and HeadSettings(**page["plain"]),
         scaling=page["scaling"],
         doubts_graph=page["doubts_graph"],
         **parts,

@@ -29,6 +29,9 @@ _UNWATCHED = dataclasses.replace(
 )
 """Where no validation node can end a training, it takes smaller steps."""
 
+_PLAIN = HeadSettings(head="gcn", n_hidden=64, patience=30)
+"""Many labels need no losses on predictions, and fill a wider network."""
+
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
 _CAUTION: tuple[dict[str, Any], ...] = ({"gate": 0.5, "n_steps": 8}, {"gate": 0.7, "n_steps": 8})
 """With few labels, predictions are believed later, and labels must reach further."""
@@ -56,6 +59,7 @@ _DEFAULT = FitSettings(
     head=_PROPAGATION,
     cautious=_cautious(_PROPAGATION),
     unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
+    plain=_PLAIN,
     doubts_graph=True,
 )
 _PAPER = FitSettings(
@@ -103,5 +107,7 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
     if settings.preset == "default":
-        return dataclasses.replace(settings, head=_SMALL, cautious=_cautious(_SMALL), unwatched=())
+        return dataclasses.replace(
+            settings, head=_SMALL, cautious=_cautious(_SMALL), unwatched=(), plain=None
+        )
     return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

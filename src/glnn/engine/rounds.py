@@ -28,7 +28,10 @@ from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.new_nodes import RowProblem
 
 FEW_LABELS = 15
-"""Below so many labels a class, a fit without validation nodes is cautious."""
+"""Below so many labels a class, predictions are believed with caution."""
+
+MANY_LABELS = 50
+"""From so many labels a class on, a plain network may do better than losses on predictions."""
 
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
@@ -131,7 +134,7 @@ class Rounds:
             for signal in self.graph.signals:
                 if signal != self.settings.no_graph.signal:
                     self._try(graph=dataclasses.replace(self.graph, signal=signal))
-        self._try_caution()
+        self._try_heads()
 
     def _doubt_graph(self) -> None:
         """Let probes say how far to trust the given graph.
@@ -215,8 +218,11 @@ class Rounds:
             setattr(self, name, value)
 
     def _has_few_labels(self) -> bool:
+        return self._labels_per_class() < FEW_LABELS
+
+    def _labels_per_class(self) -> float:
         labels = self.problem.labels
-        return len(labels.nodes) < FEW_LABELS * labels.n_classes
+        return len(labels.nodes) / labels.n_classes
 
     def _follow_labels(self) -> None:
         """Without validation nodes the number of labels decides.
@@ -228,11 +234,12 @@ class Rounds:
             self.head = self.cautious[-1]
             self.n_rounds = self.n_rounds if self.given is not None else 1
 
-    def _try_caution(self) -> None:
-        """With few labels, let validation nodes say how soon predictions may be believed."""
-        if not self._has_few_labels():
-            return
-        for head in self.cautious:
+    def _try_heads(self) -> None:
+        """Let validation nodes choose the head where labels are few, or where they are many."""
+        heads = list(self.cautious) if self._has_few_labels() else []
+        if self.settings.plain is not None and self._labels_per_class() >= MANY_LABELS:
+            heads = [self.settings.plain]
+        for head in heads:
             if head != self.head:
                 tried = self.classifier_step(1, head)
                 if _is_better(tried, self.trained):

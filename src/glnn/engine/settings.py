@@ -158,6 +158,9 @@ class FitSettings:
     unwatched
         The same heads for fits without validation nodes: ``head`` first, then ``cautious``.
         Empty: those with validation nodes.
+    plain
+        A classifier step that is tried against ``head`` on the validation nodes where labels are
+        many; ``None``: nothing is tried.
     scaling
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph
@@ -171,6 +174,7 @@ class FitSettings:
     head: HeadSettings
     cautious: tuple[HeadSettings, ...] = ()
     unwatched: tuple[HeadSettings, ...] = ()
+    plain: HeadSettings | None = None
     scaling: str = "auto"
     doubts_graph: bool = False
 
@@ -207,7 +211,10 @@ class FitSettings:
                 tuple(dataclasses.replace(h, **{name: value}) for h in heads)
                 for heads in (self.cautious, self.unwatched)
             )
-            return dataclasses.replace(self, head=head, cautious=cautious, unwatched=unwatched)
+            plain = self.plain and dataclasses.replace(self.plain, **{name: value})
+            return dataclasses.replace(
+                self, head=head, cautious=cautious, unwatched=unwatched, plain=plain
+            )
         changes = {name: value}
         if name == "weights":
             changes |= {"n_neighbors": None, "trusted_closeness": None}
