@@ -1,7 +1,7 @@
 """``GLNNClassifier``: scikit-learn's contract over the rounds of graph and classifier."""
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.convert import as_adjacency
 from glnn.objective import Weights
+from glnn.parallel.fit import FitPlan, fit_rows
+from glnn.peers import Peers
 from glnn.solver.certificate import Certificate
 
 _NOT_SETTINGS = ("preset", "head", "random_state", "device", "callbacks")
@@ -195,6 +197,44 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         settings, seed = self._settings(), self._seed()
         device, callbacks = check_device(self.device), self._callbacks()
+        problem = self._problem(X, y, graph, validation)
+        result = fit_problem(problem, settings, seed=seed, device=device, callbacks=callbacks)
+        self._keep(Model.of(problem.features, result), result.history)
+        self.certificate_ = None if result.learned is None else result.learned.certificate
+        self.choices_ = result.choices
+        return self
+
+    def fit_over(
+        self,
+        peers: Peers,
+        load: Callable[[], Sequence[Any]],
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> "GLNNClassifier":
+        """Learn as ``fit`` does, rows spread over processes; process 0 ends with the model.
+
+        Parameters
+        ----------
+        peers
+            The processes; see :func:`glnn.peers.group.joined_peers`.
+        load
+            Returns the arguments of ``fit``, the same in every process. Each process keeps its
+            rows of them; process 0 loads them a second time when all is done.
+        checkpoint
+            Folder for the state after each round, to go on from after an interruption.
+        """
+        settings, seed = self._settings(), self._seed()
+        plan = FitPlan(settings, seed, check_device(self.device), self._callbacks())
+        store = None if checkpoint is None else Path(checkpoint)
+        fitted = fit_rows(peers, lambda: self._problem(*load()), plan, store)
+        if fitted is None:
+            return self
+        self._keep(fitted.model(self._problem(*load()).features), fitted.history)
+        self.certificate_, self.choices_ = fitted.certificate, fitted.choices
+        return self
+
+    def _problem(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> FitProblem:
+        """Check the arguments of ``fit`` and number the classes."""
         X = self._checked(X, reset=True)
         n_nodes = X.shape[0]
         if n_nodes < 2:
@@ -205,17 +245,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, encoded = encode_labels(y, n_nodes)
         adjacency = None if graph is None else as_adjacency(graph, n_nodes)
         train, chosen = self._split(encoded, validation)
-        problem = FitProblem(
+        return FitProblem(
             X,
             Labels(train, encoded[train], n_nodes, len(self.classes_)),
             adjacency,
             chosen,
         )
-        result = fit_problem(problem, settings, seed=seed, device=device, callbacks=callbacks)
-        self._keep(Model.of(X, result), result.history)
-        self.certificate_ = None if result.learned is None else result.learned.certificate
-        self.choices_ = result.choices
-        return self
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, from training or new.

@@ -41,3 +41,11 @@ class NotFittedError(GlnnError, _SklearnNotFittedError):  # type: ignore[misc]
 
 class GraphWarning(UserWarning):
     """A given graph was used after a stated repair: loops, repeated or one-way edges."""
+
+
+class PeerError(GlnnError):
+    """Another process of the same fit is gone."""
+
+
+class SaidByPeerError(PeerError):
+    """Another process has refused the input and says why; this one ends in silence."""

@@ -165,3 +165,25 @@ def test_labels_of_unknown_ids_are_one_line(glnn, people):
 def test_a_file_in_the_place_of_the_folder_is_one_line(glnn, tmp_path):
     (tmp_path / "run").write_text("")
     assert glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK).is_bad_input("must be a folder")
+
+
+def test_a_checkpoint_changes_nothing_and_serves_a_second_run(glnn, tmp_path):
+    how = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet"]
+    state = ["--checkpoint", tmp_path / "state"]
+    assert glnn(*how, "--out", tmp_path / "plain") == (0, "", "")
+    assert glnn(*how, *state, "--out", tmp_path / "kept") == (0, "", "")
+    assert glnn(*how, *state, "--out", tmp_path / "again") == (0, "", "")
+    plain, *others = (
+        GLNNClassifier.load(tmp_path / name).label_distributions_
+        for name in ("plain", "kept", "again")
+    )
+    for other in others:
+        assert abs(other - plain).max() < 1e-5
+
+
+def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
+    how = ["fit", "blobs", *QUICK, "--quiet", "--checkpoint", tmp_path / "state"]
+    assert glnn(*how, "--out", tmp_path / "a").code == 0
+    outcome = glnn(*how, "--seed", 1, "--out", tmp_path / "b")
+    assert outcome.is_bad_input("of this very fit", "remove it")
+    assert not (tmp_path / "b").exists()

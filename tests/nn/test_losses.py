@@ -231,3 +231,15 @@ def test_a_known_label_stands_in_for_the_prediction_of_its_node(adj, inverse_deg
     p = views.requires_grad_()
     smoothness_of_predictions(adj, inverse_degree, p, known, TEMPERATURE, 0.5).backward()
     assert p.grad[0, 0, 2] < 0 < p.grad[0, 0, 0]  # a step down the gradient raises class 2
+
+
+def test_shares_of_the_losses_add_up_to_the_whole(rng):
+    logits = torch.randn(2, 10, 3, generator=rng)
+    nodes, labels = torch.tensor([0, 1, 7]), torch.tensor([2, 0, 1])
+    first = cross_entropy(logits[:, :5], nodes[:2], labels[:2], 3)
+    second = cross_entropy(logits[:, 5:], nodes[2:] - 5, labels[2:], 3)
+    assert_close(first + second, cross_entropy(logits, nodes, labels))
+    assert cross_entropy(logits, nodes[:0], labels[:0]) == 0
+    views = logits.softmax(-1)
+    parts = [consistency(views[:, part], 0.5, 0.1, 10) for part in (slice(5), slice(5, 10))]
+    assert_close(sum(parts), consistency(views, 0.5, 0.1))

@@ -94,5 +94,5 @@ def test_a_method_without_its_package_is_noted(opened_blobs, monkeypatch):
 
     monkeypatch.setattr(fit_run, "get_baseline", lambda name: Lacking())
     split = choose_split(opened_blobs.data, 3, 0)
-    score = fit_run._compared("x", opened_blobs.data, split, 0, None)
+    score = fit_run.compared_score("x", opened_blobs.data, split, 0, None)
     assert (score.accuracy, score.note) == (None, "needs more")

@@ -85,3 +85,16 @@ def test_recall_on_50_000_rows_with_realistic_features(search, least):
     best = np.argpartition(-product, 20, axis=1)[:, :20]
     hits = [np.isin(j[i == row], found).sum() for row, found in zip(rows, best)]
     assert np.sum(hits) >= least * best.size
+
+
+@pytest.mark.parametrize("block_bytes", [256, 1024, 2**20])
+def test_ties_are_broken_alike_however_the_rows_are_cut(block_bytes):
+    words = (np.random.default_rng(5).random((90, 6)) < 0.4).astype(np.float64)
+    i, j = nearest(words, 5, block_bytes=block_bytes)
+    expected = nearest(words, 5)
+    assert set(zip(i, j)) == set(zip(*expected))
+
+
+def test_ties_make_no_node_a_favourite():
+    _, j = nearest(np.ones((200, 1)), 10)
+    assert np.bincount(j, minlength=200).max() < 40

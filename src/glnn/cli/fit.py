@@ -42,20 +42,29 @@ def fit(
     compare: given.Compare = False,
     out: given.Out = None,
     overwrite: given.Overwrite = False,
+    checkpoint: given.Checkpoint = None,
     quiet: given.Quiet = False,
 ) -> None:
     """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
+    from glnn.peers.group import is_started_by_torchrun
     from glnn.report.fit_run import FitOptions
-    from glnn.report.sources import Source, choose_split
+    from glnn.report.sources import Reading, Source
 
     options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads)
-    options.check()
     source = Source(name, labels, graph, id_column, label_column, on_unknown, encode)
-    opened = source.open()
-    opened = opened.without_graph() if no_graph else opened
-    split = choose_split(opened.data, labels_per_class, seed)
-    folder = out or Path("runs") / f"{opened.data.name}-{preset}-{seed}"
-    _fit_into(folder, opened, split, options, overwrite, compare=compare, quiet=quiet)
+    reading = Reading(source, no_graph, labels_per_class, seed)
+    shown = {"compare": compare, "quiet": quiet}
+    if checkpoint is not None or is_started_by_torchrun():
+        _fit_over(reading, options, out, overwrite, checkpoint, **shown)
+        return
+    options.check()
+    opened, split = reading.open()
+    folder = out or _default_folder(opened.data.name, options)
+    _fit_into(folder, opened, split, options, overwrite, **shown)
+
+
+def _default_folder(name: str, options: Any) -> Path:
+    return Path("runs") / f"{name}-{options.preset}-{options.seed}"
 
 
 def _fit_into(
@@ -78,6 +87,42 @@ def _fit_into(
     finally:
         remove_if_empty(folder)
     _conclude(console, folder, results, left_out)
+
+
+def _fit_over(
+    reading: Any,
+    options: Any,
+    out: Path | None,
+    overwrite: bool,
+    checkpoint: Path | None,
+    **shown: bool,
+) -> None:
+    """Fit with the other processes; process 0 alone shows and writes anything."""
+    from glnn.peers.group import joined_peers
+    from glnn.report.fit_run import COMPARED
+    from glnn.report.parallel_run import fit_together, prepared, reported
+    from glnn.report.run_folder import write_run
+
+    with joined_peers(options.device) as peers:
+        quiet = shown["quiet"] or peers.rank > 0
+        console, options = Console(quiet=quiet), options.on_own_device()
+        start = prepared(peers, reading, options, out, overwrite)
+        try:
+            for note in start.notes:
+                console.print(note, markup=False, highlight=False, soft_wrap=True)
+            with StageProgress(console, start.n_epochs, quiet=quiet) as watch:
+                fitted = fit_together(peers, reading, options, start.n_nodes, checkpoint, watch)
+        except BaseException:
+            start.withdraw(peers)
+            raise
+    if peers.rank:
+        return
+    try:
+        run = reported(reading, options, fitted, COMPARED if shown["compare"] else ())
+        left_out = write_run(start.folder, run.opened, run.results, run.model)
+    finally:
+        start.withdraw(peers)
+    _conclude(console, start.folder, run.results, left_out)
 
 
 def _conclude(

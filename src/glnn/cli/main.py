@@ -69,7 +69,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> int:
     """Say in one line what went wrong; a mistake of our own keeps its traceback."""
-    from glnn.exceptions import CheckpointError, GlnnError, InputError
+    from glnn.exceptions import CheckpointError, GlnnError, InputError, SaidByPeerError
 
     if isinstance(error, typer.Abort):
         return _say("interrupted", INTERRUPTED)
@@ -77,6 +77,8 @@ def _explain(error: Exception) -> int:
         return BAD_INPUT  # the help has been printed
     if isinstance(error, _UsageError | _ClickError):
         return _say(error.format_message(), BAD_INPUT)
+    if isinstance(error, SaidByPeerError):
+        return BAD_INPUT  # the process that noticed says it
     if isinstance(error, InputError | CheckpointError):
         return _say(error, BAD_INPUT)
     if isinstance(error, BrokenPipeError):

@@ -101,6 +101,13 @@ Out = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an old run.", rich_help_panel=_OUTPUT)
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the state after each round; a fit that was interrupted goes on from it.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
 ]

@@ -32,9 +32,12 @@ class Labels:
     ) -> None:
         self.nodes = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
         self.classes = torch.from_numpy(np.asarray(classes, dtype=np.int64))
-        self.n_classes = n_classes
+        self.n_nodes, self.n_classes = n_nodes, n_classes
         self.one_hot = torch.zeros(n_nodes, n_classes)
         self.one_hot[self.nodes, self.classes] = 1.0
+
+    def __len__(self) -> int:
+        return len(self.nodes)
 
     def to(self, device: str | torch.device) -> "Labels":
         """Return the labels on another device."""
@@ -94,6 +97,7 @@ class ClassifierTask(Task):
         device = features.device
         self.features, self.settings = features, settings
         self.labels, self._noise = labels.to(device), noise
+        self.n_nodes = labels.n_nodes
         self.adjacency = as_tensor(adjacency, device)
         self.adj_hat = as_tensor(normalized(adjacency), device)
         degree = self.adjacency.row_sums()
@@ -106,13 +110,14 @@ class ClassifierTask(Task):
         """Return the weighted terms; those on predictions are ramped up."""
         s = self.settings
         logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
-        terms = {"cross_entropy": cross_entropy(logits, self.labels.nodes, self.labels.classes)}
+        labels, n_nodes = self.labels, self.n_nodes
+        terms = {"cross_entropy": cross_entropy(logits, labels.nodes, labels.classes, len(labels))}
         ramp = min(1.0, epoch / s.ramp_epochs)
         if s.consistency_weight == 0 and s.smoothness_weight == 0:
             return terms
         views = probabilities(logits)
         if s.consistency_weight:
-            agreement = consistency(views, s.consistency_temperature, self.gate)
+            agreement = consistency(views, s.consistency_temperature, self.gate, n_nodes)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
             terms["smoothness"] = (
@@ -125,6 +130,7 @@ class ClassifierTask(Task):
                     self.labels.one_hot,
                     s.smoothness_temperature,
                     self.gate,
+                    n_nodes,
                 )
             )
         return terms

@@ -72,15 +72,21 @@ def fit_problem(
         rounds.trained.task,
         rounds.trained.probabilities,
         rounds.history,
-        {
-            "source": _source(rounds),
-            "signal": rounds.graph.signal,
-            "gate": rounds.trained.task.gate,
-            "closeness": rounds.graph.weights.closeness,
-            "n_steps": rounds.head.n_steps,
-            "n_rounds": rounds.n_rounds,
-        },
+        choices_of(rounds),
     )
+
+
+def choices_of(rounds: Rounds) -> dict[str, float | str]:
+    """Return what the rounds chose by themselves."""
+    assert rounds.trained is not None  # they have been run
+    return {
+        "source": _source(rounds),
+        "signal": rounds.graph.signal,
+        "gate": rounds.trained.task.gate,
+        "closeness": rounds.graph.weights.closeness,
+        "n_steps": rounds.head.n_steps,
+        "n_rounds": rounds.n_rounds,
+    }
 
 
 def _source(rounds: Rounds) -> str:

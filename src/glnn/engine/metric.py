@@ -9,36 +9,39 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.peers import ALONE, Peers
 
-def channel_weights(features: Any, probabilities: np.ndarray) -> np.ndarray:
-    r"""Return the weight :math:`w_f \ge 0` of each column, mean one.
+
+def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALONE) -> np.ndarray:
+    r"""Return the weight :math:`w_f \ge 0` of each column, mean one; processes have own rows.
 
     Non-negative columns (words): :math:`w_f = KL(p(c \mid f) \,\|\, p(c))`, smoothed by one
     count. Others: the correlation ratio :math:`\eta^2`, the share of the column's variance that
     lies between the classes. Both under the soft class probabilities.
     """
     stored = features.data if sp.issparse(features) else features
-    if stored.min(initial=0.0) >= 0 and sp.issparse(features):
-        weights = _word_weights(features, probabilities)
+    lowest = -peers.largest(-float(stored.min(initial=0.0)))
+    if lowest >= 0 and sp.issparse(features):
+        weights = _word_weights(features, probabilities, peers)
     else:
         dense = features.toarray() if sp.issparse(features) else features
-        weights = _variance_weights(np.asarray(dense, dtype=np.float64), probabilities)
+        weights = _variance_weights(np.asarray(dense, dtype=np.float64), probabilities, peers)
     mean = weights.mean()
     return weights / mean if mean > 0 else np.ones_like(weights)
 
 
-def _word_weights(features: sp.csr_matrix, probabilities: np.ndarray) -> np.ndarray:
-    prior = probabilities.mean(0)
-    mass = np.asarray(features.T @ probabilities)  # word x class
+def _word_weights(features: sp.csr_matrix, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
+    prior = peers.total(probabilities.sum(0)) / peers.total_number(len(probabilities))
+    mass = peers.total(np.asarray(features.T @ probabilities))  # word x class
     given = (mass + prior) / (mass.sum(1, keepdims=True) + 1.0)
     return np.asarray((given * np.log(given / prior)).sum(1))
 
 
-def _variance_weights(features: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    size = probabilities.sum(0)
-    means = (probabilities.T @ features) / np.maximum(size, 1e-12)[:, None]
-    centre = features.mean(0)
+def _variance_weights(features: np.ndarray, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
+    size = peers.total(probabilities.sum(0))
+    means = peers.total(probabilities.T @ features) / np.maximum(size, 1e-12)[:, None]
+    centre = peers.total(features.sum(0)) / peers.total_number(len(features))
     between = (size[:, None] * (means - centre) ** 2).sum(0)
-    total = ((features - centre) ** 2).sum(0)
+    total = peers.total(((features - centre) ** 2).sum(0))
     share: np.ndarray = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
     return share

@@ -125,7 +125,7 @@ class Model:
             "settings": dataclasses.asdict(self.settings),
             "scaling": self.scaling.kind,
             "distrusts_graph": self.distrusts_graph,
-            "rows": None if self.rows is None else _pack_rows(self.rows, arrays),
+            "rows": None if self.rows is None else pack_rows(self.rows, arrays),
         }
         write_archive(folder, arrays, page | facts)
 
@@ -165,13 +165,13 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         features,
         arrays["digests"],
         network,
-        None if page["rows"] is None else _unpack_rows(page["rows"], arrays),
+        None if page["rows"] is None else unpack_rows(page["rows"], arrays),
         page["distrusts_graph"],
     )
 
 
 def _settings(page: dict[str, Any]) -> FitSettings:
-    parts = {name: _graph_settings(page[name]) for name in ("graph", "no_graph")}
+    parts = {name: graph_settings_of(page[name]) for name in ("graph", "no_graph")}
     return FitSettings(
         preset=page["preset"],
         head=HeadSettings(**page["head"]),
@@ -184,7 +184,8 @@ def _settings(page: dict[str, Any]) -> FitSettings:
     )
 
 
-def _graph_settings(page: dict[str, Any]) -> GraphSettings:
+def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
+    """Return the settings that were written as plain values."""
     changes = {
         "weights": Weights(**page["weights"]),
         "signals": tuple(page["signals"]),
@@ -192,7 +193,8 @@ def _graph_settings(page: dict[str, Any]) -> GraphSettings:
     return GraphSettings(**(page | changes))
 
 
-def _pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Add the one-row problem to the arrays; return its plain facts."""
     arrays["rows.metric"], arrays["rows.row_sums"] = np.asarray(rows.metric), rows.row_sums
     for name in ("scale", "shift"):
         pack_matrix(f"rows.transform.{name}", getattr(rows.transform, name), arrays)
@@ -210,7 +212,8 @@ def _pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any
     }
 
 
-def _unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> RowProblem:
+def unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> RowProblem:
+    """Return the one-row problem that :func:`pack_rows` took apart."""
     scale, shift = (unpack_matrix(f"rows.transform.{name}", arrays) for name in ("scale", "shift"))
     prior = None
     if page["prior"] is not None:

@@ -30,16 +30,28 @@ def probe_loss(
 
     With validation nodes those are meant, otherwise every labelled node when it is left out.
     """
+    nodes, classes, n_known = probed_nodes(labels, validation, seed)
+    spread = spread_rows(adjacency, nodes) @ features
+    rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
+    return loss_of_rows(rows, np.eye(labels.n_classes)[classes], n_known)
+
+
+def probed_nodes(
+    labels: Labels, validation: Validation | None, seed: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return nodes and their classes, those to fit to first, and how many those are."""
     rng = np.random.default_rng(seed)
     known = _some(labels.nodes.numpy(), labels.classes.numpy(), rng)
     if validation is None:
-        asked = (known[0][:0], known[1][:0])
-    else:
-        asked = _some(validation.nodes.cpu().numpy(), validation.labels.cpu().numpy(), rng)
-    spread = spread_rows(adjacency, np.concatenate([known[0], asked[0]])) @ features
-    rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
-    targets = np.eye(labels.n_classes)[np.concatenate([known[1], asked[1]])] - 1 / labels.n_classes
-    n_known = len(known[0])
+        return *known, len(known[0])
+    asked = _some(validation.nodes.cpu().numpy(), validation.labels.cpu().numpy(), rng)
+    nodes, classes = (np.concatenate(both) for both in zip(known, asked))
+    return nodes, classes, len(known[0])
+
+
+def loss_of_rows(rows: np.ndarray, one_hot: np.ndarray, n_known: int) -> float:
+    """Return the error of the best ridge, given the spread features of the probed nodes."""
+    targets = one_hot - 1 / one_hot.shape[1]
     kernel = rows @ rows[:n_known].T
     size = max(float(np.trace(kernel[:n_known])) / n_known, 1e-300)
     kernel += size  # a constant column of the same size is the intercept

@@ -24,6 +24,7 @@ from glnn.engine.trainer import Trainer, Validation
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
 from glnn.objective import Weights
+from glnn.peers import ALONE, Peers
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.new_nodes import RowProblem
 
@@ -84,6 +85,9 @@ class Rounds:
     a given graph it is that of the first round, whose signals are features alone.
     """
 
+    peers: Peers = ALONE
+    """Those with whom the rows are shared."""
+
     def __init__(
         self,
         problem: FitProblem,
@@ -97,7 +101,7 @@ class Rounds:
         scaled = scaling.apply(problem.features)
         self.problem, self.seed, self.callbacks = problem, seed, callbacks
         self.scaled = scaled
-        self.features = Features.of(scaled, device=device)
+        self.features = self.features_of(scaled, device)
         self.has_words = scaling.kind in ("rows", "none")
         self.signal = problem.features if self.has_words else scaled
         self.given = problem.graph
@@ -110,6 +114,10 @@ class Rounds:
         self.rows: RowProblem | None = None
         self.adjacency = sp.csr_matrix((0, 0))
         self.trained: Trained | None = None
+
+    def features_of(self, scaled: Any, device: str) -> Features:
+        """Return the scaled features as the network takes them."""
+        return Features.of(scaled, device=device)
 
     def run(self) -> None:
         """Take all rounds: choices are made in the first, a round that harms is the last."""
@@ -222,7 +230,7 @@ class Rounds:
 
     def _labels_per_class(self) -> float:
         labels = self.problem.labels
-        return len(labels.nodes) / labels.n_classes
+        return len(labels) / labels.n_classes
 
     def _follow_labels(self) -> None:
         """Without validation nodes the number of labels decides.
@@ -285,15 +293,15 @@ class Rounds:
                 left, right = task_factors(self.trained.task)
                 signals["task"] = TaskTerm(self.graph.task_weight * left, right)
             if self.graph.metric == "learned":
-                weights = channel_weights(self.signal, self.trained.probabilities)
+                weights = channel_weights(self.signal, self.trained.probabilities, self.peers)
                 return signals | {"column_weights": weights}
         if self.learned is not None:
             signals["candidates"] = self.learned.candidates
         return signals
 
-    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
-        """Train the network from scratch on the graph of this round."""
-        task = ClassifierTask(
+    def task_of(self, number: int, head: HeadSettings) -> ClassifierTask:
+        """Return a fresh network on the graph of this round."""
+        return ClassifierTask(
             self.adjacency,
             self.features,
             self.problem.labels,
@@ -301,6 +309,10 @@ class Rounds:
             init=generator_for(self.seed, number, 0),
             noise=generator_for(self.seed, number, 1, device=self.features.device),
         )
+
+    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
+        """Train the network from scratch on the graph of this round."""
+        task = self.task_of(number, head)
         self.train(task, f"classifier {number}", head)
         found, validation = probabilities_of(task), self.problem.validation
         if validation is None:

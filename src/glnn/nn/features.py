@@ -44,12 +44,16 @@ class Features:
         *,
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
+        stays_sparse: bool | None = None,
     ) -> "Features":
         """Wrap a numpy array or a scipy sparse matrix.
 
-        A sparse matrix with more than a third of its entries stored is cheaper dense.
+        A sparse matrix with more than a third of its entries stored is cheaper dense;
+        ``stays_sparse`` decides otherwise.
         """
-        if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
+        if stays_sparse is None:
+            stays_sparse = sp.issparse(matrix) and is_cheaper_sparse(matrix.nnz, matrix.shape)
+        if stays_sparse:
             csr = sp.csr_matrix(matrix)
             csr.sort_indices()
             offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
@@ -75,6 +79,11 @@ class Features:
         if self._pattern is None:
             return self.values @ weight
         return _SparseProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def is_cheaper_sparse(n_stored: int | float, shape: tuple[int, int]) -> bool:
+    """Say whether a product with so many stored entries is faster sparse."""
+    return bool(n_stored * 3 <= shape[0] * shape[1])
 
 
 class _SparseProduct(torch.autograd.Function):

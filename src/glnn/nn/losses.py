@@ -9,9 +9,14 @@ from glnn.graph.base import GraphOperator
 
 
 def cross_entropy(
-    logits: Float[Tensor, "v n c"], nodes: Int[Tensor, "l"], labels: Int[Tensor, "l"]
+    logits: Float[Tensor, "v n c"],
+    nodes: Int[Tensor, "l"],
+    labels: Int[Tensor, "l"],
+    n_labels: int | None = None,
 ) -> Float[Tensor, ""]:
-    r"""Mean over views and labelled nodes of :math:`-\ln Z_{l, y_l}`.
+    r"""Mean over views and labelled nodes of :math:`-\ln Z_{l, y_l}`; 0 without such nodes.
+
+    ``n_labels`` counts them where some are elsewhere: then the result is the share of these.
 
     Notes
     -----
@@ -19,7 +24,8 @@ def cross_entropy(
     settings were published for.
     """
     picked = logits[:, nodes].reshape(-1, logits.shape[-1])
-    return functional.cross_entropy(picked, labels.repeat(len(logits)))
+    total = functional.cross_entropy(picked, labels.repeat(len(logits)), reduction="sum")
+    return total / max(1, len(logits) * (len(nodes) if n_labels is None else n_labels))
 
 
 def probabilities(logits: Float[Tensor, "... n c"]) -> Float[Tensor, "... n c"]:
@@ -65,17 +71,18 @@ def natural_gate(n_classes: int) -> float:
 
 
 def consistency(
-    views: Float[Tensor, "v n c"], temperature: float, gate: float
+    views: Float[Tensor, "v n c"], temperature: float, gate: float, n_nodes: int | None = None
 ) -> Float[Tensor, ""]:
     r"""Agreement of views, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
     :math:`q` is the sharpened mean of the views' predictions, held fixed; :math:`w_i` is 1 where
-    that mean is confident. ``views`` holds probabilities.
+    that mean is confident. ``views`` holds probabilities; ``n_nodes`` is :math:`N` where some
+    nodes are elsewhere.
     """
     mean = views.mean(0).detach()
     target = sharpened(mean, temperature)
     per_node = (views - target).square().sum(-1).mean(0)
-    return (per_node * confident(mean, gate)).mean()
+    return (per_node * confident(mean, gate)).sum() / (n_nodes or len(per_node))
 
 
 def smoothness_of_predictions(
@@ -85,6 +92,7 @@ def smoothness_of_predictions(
     known: Float[Tensor, "n c"],
     temperature: float,
     gate: float,
+    n_nodes: int | None = None,
 ) -> Float[Tensor, ""]:
     r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
@@ -101,4 +109,4 @@ def smoothness_of_predictions(
     around = (adj @ mean.contiguous()) * inverse_degree[:, None]
     target = sharpened(around, temperature)
     per_node = (views - target).square().sum(-1).mean(0)
-    return (per_node * confident(around, gate)).mean()
+    return (per_node * confident(around, gate)).sum() / (n_nodes or len(per_node))

@@ -1,8 +1,9 @@
 """One run from data to results: fit, compare on the same labels, count."""
 
 import dataclasses
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,12 @@ class FitOptions:
         if self.threads is not None:
             check_integer("--threads", self.threads, low=1)
         check_device(self.device)
+
+    def on_own_device(self) -> "FitOptions":
+        """Return the options with this process's GPU, where several share one machine."""
+        if self.device != "cuda" or "LOCAL_RANK" not in os.environ:
+            return self
+        return dataclasses.replace(self, device=f"cuda:{os.environ['LOCAL_RANK']}")
 
     def settings(self) -> FitSettings:
         """Return all settings of the fit."""
@@ -120,12 +127,25 @@ def run_fit(
     with threads_for(data.n_nodes, options.threads):
         started = time.perf_counter()
         model.fit(data.features, visible_labels(data, split), data.graph, split.val)
-        seconds = {"fit": time.perf_counter() - started}
-        classes = class_numbers(data, model.classes_)
-        predictions = classes[model.label_distributions_.argmax(1)]
-        own = Score("GLNN", accuracy(predictions, data.labels, split.test), seconds["fit"])
-        others = [_compared(name, data, split, options.seed, watch) for name in compared]
-    results = FitResults(
+        seconds = time.perf_counter() - started
+        others = [compared_score(name, data, split, options.seed, watch) for name in compared]
+    return results_of(opened, split, options, model, seconds, others), model
+
+
+def results_of(
+    opened: OpenedSource,
+    split: Split,
+    options: FitOptions,
+    model: GLNNClassifier,
+    fit_seconds: float,
+    others: Sequence[Score] = (),
+) -> FitResults:
+    """Count what a fitted model found; ``others`` are scores to show beside it."""
+    data, seconds = opened.data, {"fit": fit_seconds}
+    classes = class_numbers(data, model.classes_)
+    predictions = classes[model.label_distributions_.argmax(1)]
+    own = Score("GLNN", accuracy(predictions, data.labels, split.test), fit_seconds)
+    return FitResults(
         data=data,
         split=split,
         classes=classes,
@@ -141,7 +161,6 @@ def run_fit(
         seconds=seconds | {score.method: score.seconds for score in others},
         notes=opened.notes,
     )
-    return results, model
 
 
 def used_settings(
@@ -191,7 +210,9 @@ def _whole(name: str) -> int | None:
     return int(name) if name.isascii() and name.removeprefix("-").isdigit() else None
 
 
-def _compared(name: str, data: NodeData, split: Split, seed: int, watch: Watch | None) -> Score:
+def compared_score(
+    name: str, data: NodeData, split: Split, seed: int, watch: Watch | None
+) -> Score:
     """Run one baseline; a package it lacks is noted, not fatal."""
     method = get_baseline(name)
     if watch is not None:

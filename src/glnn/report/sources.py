@@ -94,6 +94,22 @@ class OpenedSource:
         return dataclasses.replace(self, data=self.data.replace(graph=None))
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What to read and which labels to show: enough to open the same data twice."""
+
+    source: Source
+    no_graph: bool = False
+    labels_per_class: int | None = None
+    seed: int = 0
+
+    def open(self) -> tuple[OpenedSource, Split]:
+        """Read the data and choose the split."""
+        opened = self.source.open()
+        opened = opened.without_graph() if self.no_graph else opened
+        return opened, choose_split(opened.data, self.labels_per_class, self.seed)
+
+
 def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Split:
     """Return which labels train and which are kept for the test.
 

@@ -78,8 +78,8 @@ def _exact(signal: Matrix, k: int, block_bytes: int, device: str) -> tuple[np.nd
         for start in range(0, right.shape[0], width):
             columns = dense_rows(right[start : start + width], device).T if whole is None else whole
             tile = times(rows, columns)
-            _exclude_itself(tile, first - start)
-            best = _merge(best, tile, start, k)
+            exclude_itself(tile, first - start)
+            best = merge_best(best, tile, (first, start), k)
         assert best is not None  # there is at least one block of columns
         score.append(best[0].cpu().numpy())
         found.append(best[1].cpu().numpy())
@@ -91,23 +91,53 @@ def _column_width(right: Matrix, height: int, block_bytes: int) -> int:
     return max(1, block_bytes // (8 * max(height, int(right.shape[1]))))
 
 
-def _exclude_itself(tile: Tensor, shift: int) -> None:
+def exclude_itself(tile: Tensor, shift: int) -> None:
     """Mark the entries (r, r + shift), where a row meets itself."""
     if -tile.shape[0] < shift < tile.shape[1]:
         tile.diagonal(offset=shift).fill_(-torch.inf)
 
 
-def _merge(
-    best: tuple[Tensor, Tensor] | None, tile: Tensor, start: int, k: int
+def merge_best(
+    best: tuple[Tensor, Tensor] | None, tile: Tensor, corner: tuple[int, int], k: int
 ) -> tuple[Tensor, Tensor]:
-    """Keep the ``k`` largest of what was found and of the tile."""
-    score, column = torch.topk(tile, min(k, tile.shape[1]), dim=1)
-    column = column + start
+    """Keep the ``k`` largest of what was found and of the tile that begins at ``corner``.
+
+    Of equal ones those with the lower :func:`_lot` are kept, so that the answer does not depend on
+    how rows and columns were cut into tiles.
+    """
+    first_row, first_column = corner
+    rows = torch.arange(first_row, first_row + len(tile), device=tile.device)[:, None]
+    score, column = _largest(tile, rows, first_column, min(k, tile.shape[1]))
     if best is None:
         return score, column
     score, column = torch.cat([best[0], score], 1), torch.cat([best[1], column], 1)
-    score, place = torch.topk(score, min(k, score.shape[1]), dim=1)
-    return score, column.gather(1, place)
+    by_lot = _lot(rows, column).argsort(dim=1)
+    score, column = score.gather(1, by_lot), column.gather(1, by_lot)
+    score, place = torch.sort(score, dim=1, descending=True, stable=True)
+    return score[:, :k], column.gather(1, place[:, :k])
+
+
+def _largest(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
+    """Return the ``k`` largest of each row with their columns, counted from ``start``.
+
+    One more is looked at: if it equals the last, columns were left out that are as good. Where
+    that is not positive, the caller has no use for it.
+    """
+    score, column = torch.topk(tile, min(k + 1, tile.shape[1]), dim=1)
+    last = score[:, k - 1]
+    is_tied = (last > 0) & (score.shape[1] > k) & (score[:, -1] == last)
+    score, column = score[:, :k], column[:, :k]
+    for row in torch.nonzero(is_tied).view(-1).tolist():
+        equal = torch.nonzero(tile[row] == last[row]).view(-1)
+        n_wanted = int((score[row] == last[row]).sum())
+        chosen = _lot(rows[row], equal + start).argsort()[:n_wanted]
+        column[row, k - n_wanted :] = equal[chosen]
+    return score, column + start
+
+
+def _lot(row: Tensor, column: Tensor) -> Tensor:
+    """Return a fixed scrambled number of each pair: ties must not make some nodes favourites."""
+    return (row * 40_503 * 65_537 + column * 2_654_435_761) % 2**32
 
 
 def _faiss(signal: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -100,9 +100,26 @@ def certify(
     else:
         residual, squares = _check_support(problem, numerator, adjacency)
         n_checked = len(problem.support)
-    violation = max(residual, _malformed(adjacency))
-    primal, bound = problem.primal_value(adjacency), problem.dual_value(dual, squares)
-    largest = float(np.abs(adjacency.data).max(initial=1.0))
+    return judged(
+        problem,
+        violation=max(residual, _malformed(adjacency)),
+        primal=problem.primal_value(adjacency),
+        bound=problem.dual_value(dual, squares),
+        n_checked=n_checked,
+        largest=float(np.abs(adjacency.data).max(initial=1.0)),
+    )
+
+
+def judged(
+    problem: Problem,
+    *,
+    violation: float,
+    primal: float,
+    bound: float,
+    n_checked: int,
+    largest: float,
+) -> Certificate:
+    """Return the certificate of what was measured; ``largest`` is that entry, or one."""
     n_nodes = problem.n_nodes
     return Certificate(
         max_violation=violation,

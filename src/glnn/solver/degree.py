@@ -54,7 +54,8 @@ def solve_for_degree(
         found = sparsity_for_degree(problem, pairs, goal, found)
         solved = solve_problem(problem.shifted(-found.sparsity), pairs, settings, found.dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
-        degree = added_degree(solved.pairs, solved.solution.values, goal.prior)
+        own_degree = added_degree(solved.pairs, solved.solution.values, goal.prior)
+        degree = problem.peers.total_number(own_degree)
         reached = abs(degree - target) <= _ACCEPTED * target
         n_searches += 1
         if problem.support is not None or reached or n_searches == _MAX_SEARCHES:
@@ -128,8 +129,9 @@ class _Search:
         solution = solve_dual(self.working.shifted(-sparsity), self.dual, tol=_SEARCH_TOL)
         self.dual = solution.dual
         added = solution.values[self.addable]
-        self.largest = 2 * self.working.curvature * float(added.max(initial=0.0))
-        return sparsity, 2.0 * float(np.count_nonzero(added)) / self.working.pairs.n_nodes
+        self.largest = 2 * self.working.curvature * self.working.largest(added)
+        n_added = self.working.peers.total_number(int(np.count_nonzero(added)))
+        return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
 
     def bracket(
         self, target: float | int, near: SparsityForDegree | None

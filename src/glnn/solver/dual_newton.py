@@ -11,11 +11,13 @@ and the dual to be maximised is concave, once differentiable and piecewise quadr
           \nabla_m D = T_m(a(y)) - \tau_m - \frac{y_m}{2 w_m} .
 """
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from glnn.peers import ALONE, Peers
 from glnn.solver.pairs import Pairs
 from glnn.solver.penalties import OnPairs, Penalty
 from glnn.solver.preconditioner import preconditioner
@@ -34,16 +36,26 @@ class WorkingProblem:
     offsets: np.ndarray
     maps: tuple[OnPairs, ...]
     curvature: float
+    peers: Peers = ALONE
 
     @classmethod
     def of(cls, problem: Problem, pairs: Pairs) -> "WorkingProblem":
         """Evaluate ``b`` and the maps on the pairs."""
         maps = tuple(penalty.on(pairs) for penalty in problem.penalties)
-        return cls(pairs, problem.linear.on_pairs(pairs), maps, problem.curvature)
+        offsets = problem.linear.on_pairs(pairs)
+        return cls(pairs, offsets, maps, problem.curvature, problem.peers)
 
     def shifted(self, constant: float) -> "WorkingProblem":
         """Return the same with ``constant`` added to every offset."""
-        return WorkingProblem(self.pairs, self.offsets + constant, self.maps, self.curvature)
+        return dataclasses.replace(self, offsets=self.offsets + constant)
+
+    def dot(self, first: np.ndarray, second: np.ndarray) -> float:
+        """Return the inner product of two dual vectors, the same bits in every process."""
+        return self.peers.same(float(first @ second))
+
+    def largest(self, values: np.ndarray) -> float:
+        """Return the largest value on the pairs of all processes, at least 0."""
+        return self.peers.largest(float(values.max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +91,10 @@ class _Dual:
     def point(self, y: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the graph ``a(y)`` and the value ``-D(y)``."""
         values = np.maximum(self.numerator(y), 0.0) / (2 * self.working.curvature)
-        squares = float((self.working.pairs.counts * values * values).sum())
-        value = self.working.curvature * squares + y @ (self.inverse * y / 2 + self.target)
-        return values, float(value)
+        own_squares = float((self.working.pairs.counts * values * values).sum())
+        squares = self.working.peers.total_number(own_squares)
+        fixed = self.working.dot(y, self.inverse * y / 2 + self.target)
+        return values, self.working.curvature * squares + fixed
 
     def gradient(self, y: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the gradient of ``-D``."""
@@ -95,7 +108,7 @@ class _Dual:
         total = 0.0
         for part, penalty in zip(self.slices, self.penalties):
             total += penalty.largest_adjoint(2 * penalty.weight * gradient[part])
-        return total / (2 * self.working.curvature)
+        return self.working.peers.same(total / (2 * self.working.curvature))
 
     def named(self, y: np.ndarray) -> dict[str, np.ndarray]:
         """Return the parts of ``y`` by the names of their penalties."""
@@ -129,7 +142,7 @@ def solve_dual(
     gradient = dual.gradient(y, values)
     iterations, converged = 0, False
     while True:
-        goal = tol * max(1.0, float(values.max(initial=0.0)))
+        goal = tol * max(1.0, working.largest(values))
         converged = not y.size or dual.violation(gradient) <= goal
         if converged or iterations >= max_iter:
             break
@@ -147,7 +160,7 @@ def _line_search(
     dual: _Dual, y: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """Halve the step until the value falls enough; ``None`` if rounding hides every fall."""
-    slope, slack = float(gradient @ step), _ROUNDING * abs(value)
+    slope, slack = dual.working.dot(gradient, step), _ROUNDING * abs(value)
     length = 1.0
     for _ in range(_MAX_HALVINGS):
         trial = y + length * step
@@ -176,16 +189,16 @@ def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.nd
     residual = -gradient
     solution = np.zeros_like(residual)
     scaled = nearly_inverse(residual)
-    direction, size = scaled.copy(), float(residual @ scaled)
+    direction, size = scaled.copy(), dual.working.dot(residual, scaled)
     goal = size * min(1e-2, max(size, 1e-18))  # loose while far from the solution
     for _ in range(_MAX_CONJUGATE):
         if size <= max(goal, 1e-300):
             break
         image = hessian(direction)
-        length = size / float(direction @ image)
+        length = size / dual.working.dot(direction, image)
         solution += length * direction
         residual -= length * image
         scaled = nearly_inverse(residual)
-        size, previous = float(residual @ scaled), size
+        size, previous = dual.working.dot(residual, scaled), size
         direction = scaled + (size / previous) * direction
     return solution

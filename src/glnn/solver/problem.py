@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError, ProblemError
 from glnn.objective import READINGS, Weights
+from glnn.peers import ALONE, Peers
 from glnn.solver.energies import ChannelEnergy, FrobeniusEnergy
 from glnn.solver.implicit import Factor, Implicit, Matrix
 from glnn.solver.pairs import Pairs, upper_entries
@@ -71,6 +72,8 @@ class Problem:
         Whether the diagonal belongs to the support.
     support
         The pairs that may become edges; ``None`` for all pairs.
+    peers
+        The processes over which the pairs are spread; each holds its own.
     """
 
     linear: Implicit
@@ -79,6 +82,7 @@ class Problem:
     reading: str
     loops: bool = True
     support: Pairs | None = None
+    peers: Peers = ALONE
 
     @property
     def n_nodes(self) -> int:
@@ -153,13 +157,7 @@ def build_problem(
     check_choice("reading", reading, READINGS)
     closeness = 0.0 if prior is None else weights.closeness
     step, previous = (0.0, None) if proximal is None else _checked_proximal(proximal, n_nodes)
-    curvature = closeness + weights.ridge + step
-    if curvature <= 0:
-        raise ProblemError(
-            "the graph problem needs weights.closeness > 0 with a given graph, or "
-            "weights.ridge > 0: without either it has no unique minimum. "
-            "Give a graph, or use Weights.without_prior()."
-        )
+    curvature = checked_curvature(closeness + weights.ridge + step)
     parts = [(2 * closeness, prior), (2 * step, previous)]
     factors: list[Factor] = []
     if task is not None:
@@ -175,6 +173,17 @@ def build_problem(
         factors=tuple(factors),
     )
     return Problem(linear, curvature, _penalties(signal, weights, reading), reading, loops)
+
+
+def checked_curvature(curvature: float | int) -> float | int:
+    """Refuse a problem without a unique minimum."""
+    if curvature <= 0:
+        raise ProblemError(
+            "the graph problem needs weights.closeness > 0 with a given graph, or "
+            "weights.ridge > 0: without either it has no unique minimum. "
+            "Give a graph, or use Weights.without_prior()."
+        )
+    return curvature
 
 
 def _checked_proximal(

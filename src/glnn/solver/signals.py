@@ -8,6 +8,7 @@ from sklearn.preprocessing import normalize
 
 from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError
+from glnn.peers import ALONE, Peers
 from glnn.solver.implicit import Matrix
 
 SIGNALS = ("l2", "idf", "standardized", "raw")
@@ -42,8 +43,10 @@ class FeatureSignal:
     shift: np.ndarray | None = None
 
     @classmethod
-    def fit(cls, kind: str, features: Matrix, column_weights: object = None) -> "FeatureSignal":
-        r"""Take scales and means from the training rows.
+    def fit(
+        cls, kind: str, features: Matrix, column_weights: object = None, peers: Peers = ALONE
+    ) -> "FeatureSignal":
+        r"""Take scales and means from the training rows, of which each process has its own.
 
         ``column_weights`` are the weights :math:`w \ge 0` of a metric
         :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are also multiplied with their roots.
@@ -52,9 +55,9 @@ class FeatureSignal:
         n_features = features.shape[1]
         scale, shift = None, None
         if kind == "idf":
-            scale = _idf(features)
+            scale = _idf(features, peers)
         elif kind == "standardized":
-            scale, shift = _spread(features)
+            scale, shift = _spread(features, peers)
         if column_weights is not None:
             roots = np.sqrt(_checked_weights(column_weights, n_features))
             scale = roots if scale is None else scale * roots
@@ -86,24 +89,26 @@ def _checked_weights(column_weights: object, n_features: int) -> np.ndarray:
     return weights
 
 
-def _idf(features: Matrix) -> np.ndarray:
+def _idf(features: Matrix, peers: Peers) -> np.ndarray:
     if sp.issparse(features):
         present = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
     else:
         present = np.count_nonzero(features, axis=0)
-    return np.asarray(np.log((1.0 + features.shape[0]) / (1.0 + present)) + 1.0)
+    n_rows, present = peers.total_number(features.shape[0]), peers.total(present)
+    return np.asarray(np.log((1.0 + n_rows) / (1.0 + present)) + 1.0)
 
 
-def _spread(features: Matrix) -> tuple[np.ndarray, np.ndarray | None]:
+def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | None]:
     """Return one over the deviation of each column, and the means where they are subtracted."""
+    n_rows = peers.total_number(features.shape[0])
     if sp.issparse(features):
         wide = features.astype(np.float64)
-        mean = np.asarray(wide.mean(0)).ravel()
-        square = np.asarray(wide.multiply(wide).mean(0)).ravel()
+        mean = peers.total(np.asarray(wide.sum(0)).ravel()) / n_rows
+        square = peers.total(np.asarray(wide.multiply(wide).sum(0)).ravel()) / n_rows
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     else:
-        mean = features.mean(0, dtype=np.float64)
-        deviation = features.std(0, dtype=np.float64)
+        mean = peers.total(features.sum(0, dtype=np.float64)) / n_rows
+        deviation = np.sqrt(peers.total(((features - mean) ** 2).sum(0)) / n_rows)
     flat = deviation <= 1e-12 * np.abs(mean)
     scale = 1.0 / np.where(flat | (deviation == 0), 1.0, deviation)
     return scale, None if sp.issparse(features) else mean

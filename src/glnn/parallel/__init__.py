@@ -1,0 +1,1 @@
+"""One fit over several processes, each with a block of the rows."""
