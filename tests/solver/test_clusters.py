@@ -82,3 +82,16 @@ def test_fewer_rows_than_neighbours_leaves_places_empty():
     _, score = clustered_nearest(np.eye(3) + 1, 5)
     assert np.isneginf(score).sum() == 3 * 3
     assert np.isneginf(clustered_nearest(np.zeros((3, 2)), 1)[1]).all()
+
+
+def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(3000, 8, generator=generator))
+    centres = points[:400].clone()
+    exact = clusters._nearest_of_all(points, centres)
+    found = clusters._nearest_centre(points, centres)  # 400 are more than are taken one by one
+    lost = (points * centres[exact]).sum(1) - (points * centres[found]).sum(1)
+    assert (found == exact).float().mean() > 0.75  # directions without any clusters: the worst
+    assert lost.min() >= -1e-6 and lost.mean() < 0.02
+    monkeypatch.setattr(clusters, "_FLAT", 400)
+    assert torch.equal(clusters._nearest_centre(points, centres), exact)

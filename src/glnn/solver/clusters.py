@@ -28,6 +28,7 @@ SAMPLE, TURNS = 16, 4
 
 _LARGEST = 3  # a cluster of more than so many times ROWS is cut into parts
 _WIDTH = 128  # columns that clusters are found on; wider rows are projected at random
+_FLAT, _NEAR_GROUPS = 256, 6  # centres that are compared one by one; groups seen beyond that
 _AT_ONCE = 2**22  # entries of a block of products
 
 Range = tuple[int, int]
@@ -151,16 +152,54 @@ def _centres(points: Tensor, n_clusters: int, generator: torch.Generator) -> Ten
     sample = points[chosen.to(points.device)]
     centres = sample[:n_clusters].clone()
     for _ in range(TURNS):
-        owner = _nearest_centre(sample, centres)
-        sums = torch.zeros_like(centres).index_add_(0, owner, sample)
-        taken = sums.norm(dim=1) > 0  # a centre that lost all its points stays where it was
-        centres[taken] = functional.normalize(sums[taken])
+        centres = _means(sample, centres, _nearest_centre(sample, centres))
     return centres
 
 
 def _nearest_centre(points: Tensor, centres: Tensor) -> Tensor:
+    """Return about the nearest centre of each point; many centres are looked up in two steps."""
+    if len(centres) <= _FLAT:
+        return _nearest_of_all(points, centres)
+    groups = _Groups.of(centres)
+    found = torch.empty(len(points), dtype=torch.int64, device=points.device)
+    owner = _nearest_of_all(points, groups.centres)
+    for group, near in enumerate(groups.near):
+        mine = torch.nonzero(owner == group)[:, 0]
+        seen = torch.nonzero(torch.isin(groups.owner, near))[:, 0]
+        found[mine] = seen[_nearest_of_all(points[mine], centres[seen])]
+    return found
+
+
+def _nearest_of_all(points: Tensor, centres: Tensor) -> Tensor:
     step = max(1, _AT_ONCE // len(centres))
     return torch.cat([(part @ centres.T).argmax(1) for part in torch.split(points, step)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Centres put into about as many groups as a group has centres, and each one's neighbours.
+
+    So a point meets the root of their number twice or so, not all of them.
+    """
+
+    centres: Tensor
+    owner: Tensor
+    near: Tensor
+
+    @classmethod
+    def of(cls, centres: Tensor) -> "_Groups":
+        first = centres[:: max(1, round(len(centres) ** 0.5))]
+        groups = _means(centres, first, _nearest_of_all(centres, first))
+        owner = _nearest_of_all(centres, groups)
+        near = torch.topk(groups @ groups.T, min(_NEAR_GROUPS, len(groups)), dim=1).indices
+        return cls(groups, owner, near)
+
+
+def _means(points: Tensor, centres: Tensor, owner: Tensor) -> Tensor:
+    """Return the mean directions of each centre's points; one that lost all stays where it was."""
+    sums = torch.zeros_like(centres).index_add_(0, owner, points)
+    taken = sums.norm(dim=1) > 0
+    return torch.where(taken[:, None], functional.normalize(sums), centres)
 
 
 def _near(centres: Tensor) -> np.ndarray:
