@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-all lint types contract unit format bench results clean
+.PHONY: demo test test-all test-gpu lint types contract unit format bench results clean
 
 demo: $(STAMP)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -26,6 +26,10 @@ unit: $(STAMP)
 
 test-all: lint types contract $(STAMP)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not gpu"
+
+# On a machine with a CUDA device.
+test-gpu: $(STAMP)
+	$(BIN)/pytest -q -m gpu
 
 format: $(STAMP)
 	$(BIN)/ruff format .

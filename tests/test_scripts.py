@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from glnn.baselines import BASELINES, Problem
+from glnn.data.scale import attributed_graph, sized
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -42,3 +43,12 @@ def test_the_default_is_part_of_the_grid(name):
     settings = dataclasses.asdict(BASELINES[name].settings)
     for key, values in script("choose_baseline_settings").GRIDS[name].items():
         assert settings[key] in values
+
+
+def test_the_time_of_a_fit_is_split_into_its_stages():
+    data = attributed_graph(sized(200, 6, n_classes=3, n_features=8), seed=0)
+    found = script("gpu_bench").whole_fit(data, "paper", "cpu", 1)
+    stages = found["stages_s"]
+    assert {"classifier 1", "graph 2", "classifier 2"} <= set(stages)
+    assert 0 < sum(stages.values()) <= found["fit_s"] + 1e-3
+    assert found["n_epochs"] % 200 == 0

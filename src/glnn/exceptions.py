@@ -49,3 +49,7 @@ class PeerError(GlnnError):
 
 class SaidByPeerError(PeerError):
     """Another process has refused the input and says why; this one ends in silence."""
+
+
+class SlowPathWarning(UserWarning):
+    """A faster way of computing could not be used; the result is the same kind of result."""

@@ -6,10 +6,11 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.engine.classifier import ClassifierTask, Labels, as_tensor, build_head
+from glnn.engine.classifier import ClassifierTask, Labels, as_tensor, build_head, graph_tensors
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.trainer import Trainer
+from glnn.graph.prior import normalized
 from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
 
@@ -190,3 +191,31 @@ def test_a_graph_without_edges_still_trains_to_finite_scores(features, labels, s
     )
     Trainer(n_epochs=3, learning_rate=0.02).fit(task)
     assert torch.isfinite(task.scores()).all()
+
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_graph_and_its_normalised_form_come_to_the_device(adjacency, device):
+    graph, scaled = graph_tensors(sp.csr_matrix(adjacency), torch.device(device))
+    assert graph.values().device.type == scaled.values().device.type == device
+    assert np.allclose(graph.to_scipy().toarray(), sp.csr_matrix(adjacency).toarray())
+    assert np.allclose(
+        scaled.to_scipy().toarray(), normalized(sp.csr_matrix(adjacency)).toarray(), atol=1e-7
+    )
+
+
+def test_the_terms_of_a_share_are_those_of_an_epoch_with_it(make):
+    for settings in HEADS.values():
+        of_epoch, of_share = make(settings).losses(5), make(settings).terms(torch.tensor(0.5))
+        assert_close(of_epoch, of_share)

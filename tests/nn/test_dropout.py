@@ -74,3 +74,13 @@ def test_parts_of_the_noise_are_the_parts_of_the_whole(shape):
     for mask in masks:
         own = keep_mask(x[..., 8:24, :], 0.3, part)
         assert torch.equal(own, mask[..., 8:24, :])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("rate", RATES)
+def test_a_mask_on_the_gpu_has_the_rate_and_the_rescaling_of_the_host(rate, rng):
+    generator = torch.Generator("cuda").manual_seed(0)
+    mask = keep_mask(torch.ones(400_000, device="cuda"), rate, generator).cpu()
+    assert_close(mask.unique(), keep_mask(torch.ones(400_000), rate, rng).unique())
+    assert abs((mask == 0).double().mean().item() - rate) < 0.005

@@ -243,3 +243,17 @@ def test_shares_of_the_losses_add_up_to_the_whole(rng):
     views = logits.softmax(-1)
     parts = [consistency(views[:, part], 0.5, 0.1, 10) for part in (slice(5), slice(5, 10))]
     assert_close(sum(parts), consistency(views, 0.5, 0.1))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_the_cross_entropy_on_the_gpu_and_its_gradient_are_those_of_the_host(rng):
+    logits = torch.randn(N_VIEWS, N_NODES, N_CLASSES, generator=rng)
+    nodes, labels = torch.tensor([3, 0]), torch.tensor([2, 1])
+    found = []
+    for device in ("cpu", "cuda"):
+        leaf = logits.detach().clone().to(device).requires_grad_()
+        loss = cross_entropy(leaf, nodes.to(device), labels.to(device))
+        loss.backward()
+        found.append((loss.detach().cpu(), leaf.grad.cpu()))
+    assert_close(found[0], found[1])

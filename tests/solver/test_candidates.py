@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from sklearn.preprocessing import normalize
 
 from glnn.data.scale import attributed_graph, sized
@@ -98,3 +99,38 @@ def test_ties_are_broken_alike_however_the_rows_are_cut(block_bytes):
 def test_ties_make_no_node_a_favourite():
     _, j = nearest(np.ones((200, 1)), 10)
     assert np.bincount(j, minlength=200).max() < 40
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("search", ["exact", "clusters"])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_neighbours_found_on_the_gpu_are_those_of_the_host(search, sparse, rng):
+    signal = normalize(rng.standard_normal((700, 24)) * (rng.random((700, 24)) < 0.4))
+    signal = sp.csr_matrix(signal) if sparse else signal
+    here, there = (nearest(signal, 6, search=search, device=device) for device in ("cpu", "cuda"))
+    both = set(zip(*here)) & set(zip(*there))
+    assert len(both) > 0.999 * len(here[0])  # rounding may swap two neighbours
+    assert len(there[0]) == len(here[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_rows_too_many_for_the_device_are_searched_in_blocks(monkeypatch, rng):
+    signal = normalize(rng.standard_normal((300, 9)))
+    whole = nearest(signal, 4, device="cuda")
+    monkeypatch.setattr(candidates, "DEVICE_BYTES", 100)
+    in_blocks = nearest(signal, 4, device="cuda", block_bytes=2**14)
+    assert set(zip(*whole)) == set(zip(*in_blocks)) == by_sorting(signal, 4)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 4 * 2**30])
+def test_rows_that_lie_on_a_device_have_the_same_neighbours_and_ties(at_once, monkeypatch):
+    monkeypatch.setattr(candidates, "DEVICE_BYTES", 8 * 4 * 90 * at_once)
+    words = (np.random.default_rng(5).random((90, 6)) < 0.4).astype(np.float32)
+    for k in (1, 5, 89):
+        found, score = candidates._exact_on_device(torch.from_numpy(words), k)
+        i, j = nearest(words, k)
+        rows = np.repeat(np.arange(90), k)
+        kept = (score > 0).ravel()
+        assert set(zip(rows[kept], found.ravel()[kept])) == set(zip(i, j))

@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
-from glnn.solver.implicit import Factor, Implicit, pair_dots
+from glnn.solver.implicit import (
+    Factor,
+    Implicit,
+    dense_bytes,
+    on_device,
+    pair_dots,
+    resident_pair_dots,
+)
 from glnn.solver.pairs import Pairs
 
 
@@ -60,3 +68,29 @@ def test_pair_dots_are_the_same_for_every_storage_and_chunk(left_sparse, right_s
     right = sp.csr_matrix(right) if right_sparse else right
     for chunk_bytes in (16, 2**20):
         assert np.allclose(pair_dots(left, right, i, j, chunk_bytes=chunk_bytes), expected)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_rows_brought_to_a_device_are_the_matrix(make, rng):
+    matrix = make(rng.standard_normal((6, 4)) * (rng.random((6, 4)) < 0.5))
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    assert np.array_equal(on_device(matrix, "cpu").numpy(), dense)
+    assert dense_bytes(matrix) == dense.nbytes
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 200, 2**20])
+def test_products_of_resident_rows_are_those_of_the_pairs(chunk_bytes, rng):
+    left, right = rng.standard_normal((2, 9, 5))
+    i, j = rng.integers(0, 9, (2, 40))
+    rows = (torch.from_numpy(side) for side in (left, right, i, j))
+    found = resident_pair_dots(*rows, chunk_bytes=chunk_bytes).numpy()
+    assert np.allclose(found, pair_dots(left, right, i, j), atol=1e-14)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_a_factor_on_the_gpu_has_the_same_entries(rng):
+    left, right = sp.csr_matrix(rng.standard_normal((9, 5))), rng.standard_normal((9, 5))
+    pairs = Pairs.union(9, [tuple(rng.integers(0, 9, (2, 20)))])
+    here, there = (Factor(left, right, device).on_pairs(pairs) for device in ("cpu", "cuda"))
+    assert np.allclose(here, there, atol=1e-14)

@@ -16,7 +16,14 @@ class Progress:
 
 
 class Callback:
-    """Base of all callbacks: does nothing at every event."""
+    """Base of all callbacks: does nothing at every event.
+
+    ``may_lag`` says that epochs may be told of some time after they took place, and that no
+    request to stop is to be expected. A callback that asks to stop, or looks at the network,
+    leaves it ``False``: trainings on a CUDA device then take one step at a time.
+    """
+
+    may_lag: bool = False
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Take note that a step begins; ``n_epochs`` is 0 for a graph step."""
@@ -52,6 +59,8 @@ class EarlyStopping(Callback):
 
 class ProgressLog(Callback):
     """Tell a function how far the fit is, for a progress bar."""
+
+    may_lag = True
 
     def __init__(self, report: Callable[[Progress], None]) -> None:
         self._report, self._n_epochs = report, 0

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
-from glnn.engine.task import Task
-from glnn.graph.prior import normalized
+from glnn.engine.task import RampedTask
+from glnn.graph.prior import inverse_root, normalized
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
@@ -22,6 +22,7 @@ from glnn.nn.losses import (
     smoothness_of_predictions,
 )
 from glnn.nn.propagation import PropagationNet
+from glnn.solver.pairs import upper_entries
 
 
 class Labels:
@@ -69,7 +70,7 @@ def build_head(
     )
 
 
-class ClassifierTask(Task):
+class ClassifierTask(RampedTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
     Parameters
@@ -98,21 +99,27 @@ class ClassifierTask(Task):
         self.features, self.settings = features, settings
         self.labels, self._noise = labels.to(device), noise
         self.n_nodes = labels.n_nodes
-        self.adjacency = as_tensor(adjacency, device)
-        self.adj_hat = as_tensor(normalized(adjacency), device)
+        self.adjacency, self.adj_hat = graph_tensors(adjacency, device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         self.module: nn.Module = head.to(device)
         self.gate = natural_gate(labels.n_classes) if settings.gate is None else settings.gate
 
-    def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
+    def ramp(self, epoch: int) -> float:
+        """Return the share of their weight that the losses on predictions have."""
+        return min(1.0, epoch / self.settings.ramp_epochs)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generator of all dropout."""
+        return [self._noise]
+
+    def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; those on predictions are ramped up."""
         s = self.settings
         logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
         terms = {"cross_entropy": cross_entropy(logits, labels.nodes, labels.classes, len(labels))}
-        ramp = min(1.0, epoch / s.ramp_epochs)
         if s.consistency_weight == 0 and s.smoothness_weight == 0:
             return terms
         views = probabilities(logits)
@@ -145,6 +152,27 @@ class ClassifierTask(Task):
         first = [p for name, p in self.module.named_parameters() if name.startswith("first")]
         rest = [p for name, p in self.module.named_parameters() if not name.startswith("first")]
         return [{"params": first, "weight_decay": self.settings.weight_decay}, {"params": rest}]
+
+
+def graph_tensors(
+    adjacency: sp.csr_matrix, device: torch.device
+) -> tuple[SparseAdjacency, SparseAdjacency]:
+    r"""Return a symmetric graph and :math:`D^{-1/2} A D^{-1/2}` on a device.
+
+    On a device that is not the host, both share one pattern, which is built there.
+    """
+    if device.type == "cpu":
+        return as_tensor(adjacency, device), as_tensor(normalized(adjacency), device)
+    if not adjacency.has_canonical_format:
+        adjacency = adjacency.copy()
+        adjacency.sum_duplicates()
+    rows, columns, data = upper_entries(adjacency)
+    root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
+    i, j = torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
+    values = torch.from_numpy(np.stack([data, data * root[rows] * root[columns]]))
+    plain, scaled = values.to(device, torch.float32)
+    graph = SparseAdjacency(adjacency.shape[0], i, j, plain)
+    return graph, graph.with_values(scaled)
 
 
 def as_tensor(adjacency: sp.csr_matrix, device: torch.device) -> SparseAdjacency:

@@ -281,6 +281,7 @@ class Rounds:
                 prediction_weight=graph.prediction_weight,
                 prior=graph.prior,
                 n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
+                device=str(self.features.device),
                 **more,
             )
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -27,3 +28,29 @@ class Task(ABC):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the parameters with their optimiser settings."""
         return [{"params": list(self.module.parameters())}]
+
+
+class RampedTask(Task):
+    """A task in which an epoch's number plays no part but for the share of some weights.
+
+    Its losses are a function of tensors alone, so an epoch may be recorded and replayed, unless
+    ``is_recordable`` says otherwise.
+    """
+
+    is_recordable: bool = True
+
+    @abstractmethod
+    def ramp(self, epoch: int) -> float:
+        """Return the share of their weight that ramped terms have in this epoch."""
+
+    @abstractmethod
+    def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted terms of the objective by name, for this share."""
+
+    @abstractmethod
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the terms draw from."""
+
+    def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted terms of this epoch."""
+        return self.terms(self.ramp(epoch))

@@ -1,5 +1,7 @@
 """The one training loop: forward, objective, step, evaluate, notify."""
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,9 +12,16 @@ from torch.nn import functional
 
 from glnn._validation import check_integer, check_number
 from glnn.engine.callbacks import Callback, stop_requested
+from glnn.engine.captured import (
+    FEWEST_EPOCHS,
+    READ_EVERY,
+    CapturedEpochs,
+    CaptureError,
+    Schedule,
+)
 from glnn.engine.history import History, Record
-from glnn.engine.task import Task
-from glnn.exceptions import GlnnError
+from glnn.engine.task import RampedTask, Task
+from glnn.exceptions import GlnnError, SlowPathWarning
 
 
 @dataclass(frozen=True)
@@ -28,10 +37,14 @@ class Validation:
 
     def evaluate(self, scores: Float[Tensor, "n c"]) -> Record:
         """Return loss and accuracy on these nodes."""
+        loss, accuracy = self.measure(scores)
+        return {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
+
+    def measure(self, scores: Float[Tensor, "n c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return the same as numbers that stay on the device."""
         picked = scores[self.nodes]
         loss = functional.cross_entropy(picked, self.labels)
-        accuracy = (picked.argmax(1) == self.labels).float().mean()
-        return {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
+        return loss, (picked.argmax(1) == self.labels).float().mean()
 
 
 class Trainer:
@@ -48,6 +61,11 @@ class Trainer:
         counted from ``grace`` at the earliest; ``None``: never.
     callbacks
         Told of every epoch; may ask to stop.
+
+    Notes
+    -----
+    On a CUDA device a :class:`~glnn.engine.task.RampedTask` is trained by replaying one recorded
+    epoch, unless a callback must not lag. The chosen epoch is the same.
     """
 
     def __init__(
@@ -68,10 +86,20 @@ class Trainer:
         self, task: Task, validation: Validation | None = None, *, stage: str = "classifier"
     ) -> History:
         """Train in place; the module ends with the parameters of the chosen epoch."""
-        optimizer = torch.optim.Adam(task.parameter_groups(), lr=self.learning_rate, fused=True)
-        history, best = History(), _BestState(task)
         for callback in self.callbacks:
             callback.on_stage_begin(stage, self.n_epochs)
+        recorded = self._recorded(task, validation)
+        if recorded is not None:
+            history = self._replay(recorded, stage)
+        else:
+            history = self._step_by_step(task, validation, stage)
+        for callback in self.callbacks:
+            callback.on_stage_end(stage)
+        return history
+
+    def _step_by_step(self, task: Task, validation: Validation | None, stage: str) -> History:
+        optimizer = torch.optim.Adam(task.parameter_groups(), lr=self.learning_rate, fused=True)
+        history, best = History(), _BestState(task)
         for epoch in range(self.n_epochs):
             record = self._step(task, optimizer, epoch, stage)
             if validation is not None:
@@ -79,31 +107,75 @@ class Trainer:
                     record |= validation.evaluate(task.scores())
                 best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
-            if stop_requested(self.callbacks, stage, record) or self._is_idle(best, epoch):
+            is_asked = stop_requested(self.callbacks, stage, record)
+            if is_asked or epoch >= self._deadline(best.epoch):
                 break
         best.restore()
-        for callback in self.callbacks:
-            callback.on_stage_end(stage)
         return history
 
-    def _is_idle(self, best: "_BestState", epoch: int) -> bool:
-        if self.patience is None or best.epoch is None:
-            return False
-        return epoch >= max(best.epoch, self.grace) + self.patience
+    def _deadline(self, best_epoch: int | None) -> float | int:
+        """Return the last epoch that is taken if none after the best so far is better."""
+        if self.patience is None or best_epoch is None:
+            return math.inf
+        return max(best_epoch, self.grace) + self.patience
+
+    def _recorded(self, task: Task, validation: Validation | None) -> CapturedEpochs | None:
+        """Return the recorded epochs of a task that can be, ``None`` for all others."""
+        may_lag = all(callback.may_lag for callback in self.callbacks)
+        if not isinstance(task, RampedTask) or not task.is_recordable or not may_lag:
+            return None
+        device = next(task.module.parameters()).device
+        if device.type != "cuda" or self.n_epochs < FEWEST_EPOCHS:
+            return None
+        is_read = self.callbacks or self.patience is not None
+        schedule = Schedule(
+            self.learning_rate,
+            tuple(self._deadline(epoch) for epoch in range(self.n_epochs)),
+            READ_EVERY if is_read else self.n_epochs,
+        )
+        try:
+            return CapturedEpochs(task, schedule, validation.measure if validation else None)
+        except CaptureError as error:
+            warnings.warn(
+                f"epochs are run one by one, as none could be recorded: {error}",
+                SlowPathWarning,
+                stacklevel=3,
+            )
+            return None
+
+    def _replay(self, recorded: CapturedEpochs, stage: str) -> History:
+        history = History()
+        best_loss, best_epoch = math.inf, None
+        for epoch, record in enumerate(recorded.run(stage)):
+            if not math.isfinite(float(record["loss"])):
+                raise _diverged(epoch, stage, float(record["loss"]))
+            loss = float(record.get("validation_loss", math.inf))
+            if loss < best_loss:
+                best_loss, best_epoch = loss, epoch
+            history.append(record)
+            stop_requested(self.callbacks, stage, record)
+            if epoch >= self._deadline(best_epoch):
+                break
+        recorded.restore()
+        return history
 
     def _step(self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str) -> Record:
         optimizer.zero_grad(set_to_none=True)
         terms = task.losses(epoch)
         total = torch.stack(list(terms.values())).sum()
         if not torch.isfinite(total):
-            raise GlnnError(
-                f"training diverged in epoch {epoch} of {stage}: the loss is {total.item()}. "
-                "Scale the features or lower learning_rate."
-            )
+            raise _diverged(epoch, stage, total.item())
         total.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         record: Record = {"stage": stage, "epoch": epoch, "loss": total.item()}
         return record | {name: value.item() for name, value in terms.items()}
+
+
+def _diverged(epoch: int, stage: str, loss: float) -> GlnnError:
+    return GlnnError(
+        f"training diverged in epoch {epoch} of {stage}: the loss is {loss}. "
+        "Scale the features or lower learning_rate."
+    )
 
 
 class _BestState:

@@ -93,8 +93,8 @@ def added(
 
 @functools.cache
 def _hear_beta_warning() -> None:
-    """Let torch say once per process, unheard, that its CSR support is beta."""
+    """Let torch say once per process, unheard, that its CSR support is beta and unchecked."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
         offsets = torch.zeros(2, dtype=torch.int32)
         torch.sparse_csr_tensor(offsets, offsets[:0], offsets[:0], (1, 1), check_invariants=False)

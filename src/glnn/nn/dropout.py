@@ -22,10 +22,15 @@ def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) 
     """Return a mask of ``x``'s shape: 0 where dropped, else the rescaling that keeps the mean.
 
     One random byte decides an entry, which is several times faster than a random float; the rate
-    is therefore rounded to a multiple of 1/256, and the rescaling uses the rounded one.
+    is therefore rounded to a multiple of 1/256, and the rescaling uses the rounded one. On a GPU
+    numbers are cheap and kernels are not: there one draw makes the mask.
     """
     if isinstance(generator, PartGenerator):
         return mask_of(generator.bytes_of_rows(x.shape), x, rate)
+    if x.is_cuda:
+        n_dropped = round(256 * rate)
+        mask = torch.empty_like(x).bernoulli_(1 - n_dropped / 256, generator=generator)
+        return mask.mul_(256 / (256 - n_dropped))
     return mask_of(random_bytes(x.numel(), generator), x, rate)
 
 

@@ -23,7 +23,9 @@ def cross_entropy(
     Differs from the paper, which sums over the labelled nodes: the mean is what its optimiser
     settings were published for.
     """
-    picked = logits[:, nodes].reshape(-1, logits.shape[-1])
+    # on a GPU the gradient of an index sorts, that of index_select adds up
+    chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
+    picked = chosen.reshape(-1, logits.shape[-1])
     total = functional.cross_entropy(picked, labels.repeat(len(logits)), reduction="sum")
     return total / max(1, len(logits) * (len(nodes) if n_labels is None else n_labels))
 

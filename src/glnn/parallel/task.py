@@ -43,6 +43,8 @@ class RowsTask(ClassifierTask):
         Generator of the single process's dropout, of which each process takes its rows.
     """
 
+    is_recordable = False  # processes wait for each other inside an epoch
+
     def __init__(
         self,
         partition: Partition,

@@ -10,7 +10,17 @@ from torch import Tensor
 from glnn._validation import check_choice, check_integer
 from glnn.exceptions import MissingDependencyError
 from glnn.solver import clusters
-from glnn.solver.implicit import BLOCK_BYTES, Factor, Matrix, dense_rows, tile_size, times
+from glnn.solver.implicit import (
+    BLOCK_BYTES,
+    DEVICE_BYTES,
+    Factor,
+    Matrix,
+    dense_bytes,
+    dense_rows,
+    on_device,
+    tile_size,
+    times,
+)
 
 SEARCHES = ("auto", "exact", "clusters", "faiss")
 EXACT_UP_TO = 30_000
@@ -68,6 +78,8 @@ def nearest(
 def _exact(signal: Matrix, k: int, block_bytes: int, device: str) -> tuple[np.ndarray, np.ndarray]:
     """Return columns and scores of the ``k`` best of each row, block by block in float32."""
     right = signal.astype(np.float32)
+    if device != "cpu" and dense_bytes(right) <= DEVICE_BYTES:
+        return _exact_on_device(on_device(right, device), k)
     height = tile_size((Factor(right, right),), block_bytes)
     width = _column_width(right, height, block_bytes)
     whole = dense_rows(right, device).T.contiguous() if width >= right.shape[0] else None
@@ -84,6 +96,19 @@ def _exact(signal: Matrix, k: int, block_bytes: int, device: str) -> tuple[np.nd
         score.append(best[0].cpu().numpy())
         found.append(best[1].cpu().numpy())
     return np.concatenate(found), np.concatenate(score)
+
+
+def _exact_on_device(rows: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same where all rows lie dense on a device, in tiles of full width."""
+    height = max(1, DEVICE_BYTES // (8 * 4 * len(rows)))
+    found, score = [], []
+    for first in range(0, len(rows), height):
+        tile = rows[first : first + height] @ rows.T
+        exclude_itself(tile, first)
+        best, column = _largest_at_once(tile, first, k)
+        score.append(best)
+        found.append(column)
+    return torch.cat(found).cpu().numpy(), torch.cat(score).cpu().numpy()
 
 
 def _column_width(right: Matrix, height: int, block_bytes: int) -> int:
@@ -133,6 +158,26 @@ def _largest(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, Te
         chosen = _lot(rows[row], equal + start).argsort()[:n_wanted]
         column[row, k - n_wanted :] = equal[chosen]
     return score, column + start
+
+
+def _largest_at_once(tile: Tensor, first_row: int, k: int) -> tuple[Tensor, Tensor]:
+    """Return the same for a tile of full width, all tied rows together: a GPU is slow to ask."""
+    score, column = torch.topk(tile, min(k + 1, tile.shape[1]), dim=1)
+    last = score[:, k - 1]
+    is_tied = (last > 0) & (score.shape[1] > k) & (score[:, -1] == last)
+    score, column = score[:, :k], column[:, :k].clone()
+    tied = torch.nonzero(is_tied).view(-1)
+    if not len(tied):
+        return score, column
+    columns = torch.arange(tile.shape[1], device=tile.device)
+    lots = _lot((tied + first_row)[:, None], columns).masked_fill_(
+        tile[tied] != last[tied, None], 2**32
+    )
+    equal = torch.topk(lots, k, dim=1, largest=False, sorted=True).indices
+    n_sure = (score[tied] > last[tied, None]).sum(1, keepdim=True)  # these come first
+    place = torch.arange(k, device=tile.device) - n_sure
+    column[tied] = torch.where(place < 0, column[tied], equal.gather(1, place.clamp_min(0)))
+    return score, column
 
 
 def _lot(row: Tensor, column: Tensor) -> Tensor:

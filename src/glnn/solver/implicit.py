@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,9 @@ else:
     Matrix = np.ndarray | sp.csr_matrix
 
 BLOCK_BYTES = 64 * 2**20
+DEVICE_BYTES = 4 * 2**30
+"""What dense rows may take on a device that is not the host."""
+
 _DENSE_FROM = 0.05  # share of non-zeros from which a dense product is the faster one
 
 
@@ -26,10 +30,21 @@ class Factor:
 
     left: Matrix
     right: Matrix
+    device: str = "cpu"
 
     def on_pairs(self, pairs: Pairs) -> np.ndarray:
         """Return the entries on the pairs, a bounded number of them at a time."""
-        return pair_dots(self.left, self.right, pairs.i, pairs.j)
+        if self._resident is None:
+            return pair_dots(self.left, self.right, pairs.i, pairs.j)
+        i, j = (torch.from_numpy(ends).to(self.device) for ends in (pairs.i, pairs.j))
+        return resident_pair_dots(*self._resident, i, j).cpu().numpy()
+
+    @cached_property
+    def _resident(self) -> tuple[Tensor, Tensor] | None:
+        """Both sides, dense on the device, where there is one and they are small enough for it."""
+        if self.device == "cpu" or 2 * dense_bytes(self.right) > DEVICE_BYTES:
+            return None
+        return on_device(self.left, self.device), on_device(self.right, self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +160,18 @@ def _row_dots(left: Matrix, right: Matrix, i: np.ndarray, j: np.ndarray) -> np.n
     return np.asarray(np.einsum("pd,pd->p", left[i], right[j]))
 
 
+def resident_pair_dots(
+    left: Tensor, right: Tensor, i: Tensor, j: Tensor, *, chunk_bytes: int = 2**30
+) -> Tensor:
+    """Return the same products of rows that lie on a device."""
+    step = max(1, chunk_bytes // (16 * max(1, left.shape[1])))
+    parts = [
+        (left[first] * right[second]).sum(1)
+        for first, second in zip(torch.split(i, step), torch.split(j, step))
+    ]
+    return torch.cat(parts)
+
+
 def _row_length(matrix: Matrix) -> float:
     """Mean number of stored values of a row."""
     stored = matrix.nnz / max(1, matrix.shape[0]) if sp.issparse(matrix) else matrix.shape[1]
@@ -167,6 +194,22 @@ def dense_rows(matrix: Matrix, device: str) -> Tensor:
     """Return rows as a dense tensor on the device."""
     dense = matrix.toarray() if sp.issparse(matrix) else matrix
     return torch.as_tensor(np.ascontiguousarray(dense), device=device)
+
+
+def dense_bytes(matrix: Matrix) -> int:
+    """Return what the matrix takes if all of its entries are stored."""
+    return int(matrix.shape[0]) * int(matrix.shape[1]) * int(matrix.dtype.itemsize)
+
+
+def on_device(matrix: Matrix, device: str) -> Tensor:
+    """Return all rows dense on a device; of a sparse matrix only what is stored travels."""
+    if not sp.issparse(matrix):
+        return dense_rows(matrix, device)
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    place = torch.from_numpy(rows * matrix.shape[1] + matrix.indices).to(device)
+    values = torch.from_numpy(matrix.data).to(device)
+    dense = torch.zeros(int(np.prod(matrix.shape)), dtype=values.dtype, device=device)
+    return dense.index_add_(0, place, values).view(*matrix.shape)
 
 
 def times(left: Matrix, right: Tensor) -> Tensor:

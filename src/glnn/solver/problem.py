@@ -147,8 +147,9 @@ def build_problem(
     task: TaskTerm | None = None,
     proximal: tuple[float | int, sp.csr_matrix] | None = None,
     loops: bool = True,
+    device: str = "cpu",
 ) -> Problem:
-    r"""Put the objective into standard form.
+    r"""Put the objective into standard form; products of rows are taken on ``device``.
 
     .. math:: b_{ij} = 2\alpha g_{ij} + 2\rho\,a^{prev}_{ij} - \lambda_1 - c_{ij}
               \;(+\,\lambda_0\, s_i \cdot s_j \text{ in the trace reading})
@@ -162,10 +163,10 @@ def build_problem(
     factors: list[Factor] = []
     if task is not None:
         task.check(n_nodes)
-        factors.append(task.factor())
+        factors.append(dataclasses.replace(task.factor(), device=device))
         parts.append((-1.0, task.offset))
     if reading == "trace" and weights.smoothness > 0:
-        factors.append(Factor(signal * weights.smoothness, signal))
+        factors.append(Factor(signal * weights.smoothness, signal, device))
     linear = Implicit(
         np.zeros(n_nodes),
         constant=-weights.sparsity,

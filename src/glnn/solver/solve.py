@@ -115,7 +115,14 @@ def learn_graph(
     )
     weights, target = _resolved(weights, n_neighbors, inputs.prior)
     problem = build_problem(
-        inputs.signals, inputs.prior, weights, reading, task=task, proximal=proximal, loops=loops
+        inputs.signals,
+        inputs.prior,
+        weights,
+        reading,
+        task=task,
+        proximal=proximal,
+        loops=loops,
+        device=device,
     )
     if candidates is None:
         width = _search_width(n_candidates, target, support)
