@@ -81,7 +81,7 @@ def epoch_milliseconds(data: NodeData, preset: str, device: str) -> float:
     train, val = data.splits["train"], data.splits["val"]
     head = resolve_settings(preset).head
     features = Features.of(Scaling.fit(data.features).apply(data.features), device=device)
-    labels = Labels(train, data.labels[train], data.n_nodes, data.n_classes)
+    labels = Labels(train.copy(), data.labels[train], data.n_nodes, data.n_classes)
     chosen = Validation(torch.tensor(val), torch.tensor(data.labels[val])).to(features.device)
     spent = {}
     for n_epochs in (100, 100, 1100):
