@@ -209,6 +209,9 @@ def test_a_callback_that_must_not_lag_keeps_the_plain_loop_and_a_bar_does_not(ma
     for callback, is_recorded in ((EarlyStopping(3), False), (ProgressLog(seen.append), True)):
         trainer = Trainer(n_epochs=30, learning_rate=0.01, callbacks=[callback])
         assert (trainer._recorded(task, validation) is not None) == is_recorded
+    task.is_recordable = False
+    assert trainer._recorded(task, validation) is None
+    del task.is_recordable
     trainer.fit(task, validation)
     assert [event.epoch for event in seen] == list(range(31))
 

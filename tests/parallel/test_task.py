@@ -42,3 +42,8 @@ def test_losses_scores_and_gradients_are_those_of_one_process(words, together, p
             torch.testing.assert_close(parameter.grad, expected, rtol=1e-5, atol=1e-8)
 
     together(size, work)
+
+
+def test_an_epoch_in_which_processes_meet_is_never_recorded():
+    assert ClassifierTask.is_recordable
+    assert not RowsTask.is_recordable
