@@ -33,6 +33,7 @@ def test_every_error_is_caught_as_one_of_glnn(error):
         (exceptions.PeerError, GlnnError),
         (exceptions.SaidByPeerError, exceptions.PeerError),
         (exceptions.GraphWarning, UserWarning),
+        (exceptions.SlowPathWarning, UserWarning),
     ],
 )
 def test_every_error_is_also_the_one_a_caller_would_expect(error, expected):
@@ -41,7 +42,7 @@ def test_every_error_is_also_the_one_a_caller_would_expect(error, expected):
 
 
 def test_no_error_is_left_without_its_expected_kind():
-    assert len(ALL) == 12  # the eleven above, and their base
+    assert len(ALL) == 13  # the twelve above, and their base
 
 
 @pytest.mark.parametrize("error", ALL)
