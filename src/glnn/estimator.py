@@ -19,7 +19,7 @@ from glnn.engine.history import History
 from glnn.engine.labels import UNLABELLED, decode_classes, encode_classes, encode_labels
 from glnn.engine.model import Model
 from glnn.engine.presets import resolve_settings
-from glnn.engine.rounds import FitProblem
+from glnn.engine.problem import FitProblem
 from glnn.engine.seeding import check_device
 from glnn.engine.settings import FitSettings
 from glnn.engine.trainer import Validation

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn.engine.classifier import Labels
-from glnn.engine.rounds import FitProblem
+from glnn.engine.problem import FitProblem
 from glnn.engine.trainer import Validation
 
 

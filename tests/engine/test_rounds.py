@@ -8,7 +8,8 @@ import torch
 from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
 from glnn.engine.presets import resolve_settings
-from glnn.engine.rounds import FitProblem, Rounds
+from glnn.engine.problem import FitProblem
+from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import prior_graph
@@ -149,6 +150,26 @@ def test_a_round_that_is_worse_in_loss_and_accuracy_is_undone_and_the_last(probl
     assert abs(rounds.adjacency - prior).max() == 0
     assert abs(rounds.learned.adjacency - prior).max() < 1e-9  # where closeness alone counts
     assert rounds.learned.certificate.converged
+
+
+def test_a_collapsed_round_that_is_undone_leaves_the_head_of_the_network_that_stays(
+    problem, monkeypatch
+):
+    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
+    rounds = rounds_of(problem, settings)
+    rounds.first_round()
+    head, step = rounds.head, Rounds.classifier_step
+    rounds.trained = dataclasses.replace(
+        rounds.trained, validation_loss=0.1, validation_accuracy=0.99
+    )
+
+    def told(self, number, head):
+        trained = step(self, number, head)
+        return dataclasses.replace(trained, validation_loss=0.9, validation_accuracy=0.3)
+
+    monkeypatch.setattr(Rounds, "classifier_step", told)
+    assert not rounds.later_round(2)
+    assert rounds.head == head == rounds.trained.task.settings
 
 
 def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):

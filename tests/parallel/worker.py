@@ -13,7 +13,7 @@ from glnn import GLNNClassifier
 from glnn.data.synthetic import block_model
 from glnn.engine.classifier import Labels
 from glnn.engine.presets import resolve_settings
-from glnn.engine.rounds import FitProblem
+from glnn.engine.problem import FitProblem
 from glnn.parallel.rounds import RowsRounds, TakenRows
 from glnn.peers.group import joined_peers
 

@@ -12,10 +12,12 @@ from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.history import History
 from glnn.engine.literal import LiteralTask
-from glnn.engine.rounds import FitProblem, Rounds, probabilities_of
+from glnn.engine.problem import FitProblem
+from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings
+from glnn.engine.trained import probabilities_of
 from glnn.graph.prior import prior_graph
 from glnn.objective import Objective
 from glnn.solver import LearnedGraph

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,18 @@ import scipy.sparse as sp
 import torch
 
 from glnn.engine.callbacks import Callback
-from glnn.engine.classifier import ClassifierTask, Labels
+from glnn.engine.classifier import ClassifierTask
 from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
 from glnn.engine.probe import probe_loss
+from glnn.engine.problem import FitProblem
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
-from glnn.engine.trainer import Trainer, Validation
+from glnn.engine.trained import Trained, has_collapsed, is_better, is_worse, probabilities_of
+from glnn.engine.trainer import Trainer
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
 from glnn.objective import Weights
@@ -34,48 +35,10 @@ FEW_LABELS = 15
 MANY_LABELS = 50
 """From so many labels a class on, a plain network may do better than losses on predictions."""
 
-_CLEARLY_BETTER = 0.98
-"""A second choice must have at most this share of the first one's validation loss."""
-
 _CLEAR_PROBE = 0.95
 """One source serves clearly better than another if its probe has at most this share of its loss."""
 
 _NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
-
-_COLLAPSE = 0.05
-"""A round that loses this much validation accuracy has gone wrong."""
-
-
-@dataclass(frozen=True)
-class FitProblem:
-    """What a fit is given: features of all nodes, a few labels, perhaps a graph.
-
-    Parameters
-    ----------
-    features
-        Dense array or CSR matrix, one row a node.
-    labels
-        Class numbers of the training nodes.
-    graph
-        Checked symmetric adjacency matrix, or ``None``.
-    validation
-        Labelled nodes that choose epoch, head and signal, or ``None``.
-    """
-
-    features: Any
-    labels: Labels
-    graph: sp.csr_matrix | None = None
-    validation: Validation | None = None
-
-
-@dataclass(frozen=True)
-class Trained:
-    """One classifier step: the trained network, its predictions, how it did on validation."""
-
-    task: ClassifierTask
-    probabilities: np.ndarray
-    validation_loss: float | None
-    validation_accuracy: float | None
 
 
 class Rounds:
@@ -184,10 +147,10 @@ class Rounds:
         before, trained = self._state(), self.trained
         self.adjacency = self.graph_step(number)
         self.trained = self.classifier_step(number, self.head)
-        if self.cautious and _has_collapsed(self.trained, trained):
+        if self.cautious and has_collapsed(self.trained, trained):
             self.head = self.cautious[-1]
             self.trained = self.classifier_step(number, self.head)
-        if not _is_worse(self.trained, trained):
+        if not is_worse(self.trained, trained):
             return True
         self._restore(before)
         if self.learned is None:
@@ -207,7 +170,7 @@ class Rounds:
         before, kept = self._state(), self.trained
         self._take(graph, given)
         tried = self.classifier_step(1, self.head)
-        if _is_better(tried, kept):
+        if is_better(tried, kept):
             self.trained = tried
         else:
             self._restore(before)
@@ -218,7 +181,7 @@ class Rounds:
         self.adjacency = self.graph_step(1)
 
     def _state(self) -> dict[str, Any]:
-        names = ("graph", "given", "learned", "rows", "adjacency", "trained")
+        names = ("graph", "given", "learned", "rows", "adjacency", "trained", "head")
         return {name: getattr(self, name) for name in names}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -250,7 +213,7 @@ class Rounds:
         for head in heads:
             if head != self.head:
                 tried = self.classifier_step(1, head)
-                if _is_better(tried, self.trained):
+                if is_better(tried, self.trained):
                     self.head, self.trained = head, tried
 
     def graph_step(self, number: int) -> sp.csr_matrix:
@@ -347,30 +310,3 @@ class Rounds:
         yield
         for callback in self.callbacks:
             callback.on_stage_end(name)
-
-
-def probabilities_of(task: Task) -> np.ndarray:
-    """Return the class probabilities of every node in double precision."""
-    with torch.no_grad():
-        probabilities: np.ndarray = task.scores().double().softmax(1).cpu().numpy()
-    return probabilities
-
-
-def _is_better(tried: Trained, kept: Trained | None) -> bool:
-    assert tried.validation_loss is not None
-    if kept is None or kept.validation_loss is None:
-        return True
-    return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
-
-
-def _is_worse(trained: Trained, before: Trained | None) -> bool:
-    if before is None or before.validation_loss is None or trained.validation_loss is None:
-        return False
-    assert trained.validation_accuracy is not None and before.validation_accuracy is not None
-    has_higher_loss = trained.validation_loss > before.validation_loss
-    return has_higher_loss and trained.validation_accuracy < before.validation_accuracy
-
-
-def _has_collapsed(trained: Trained | None, before: Trained | None) -> bool:
-    now, then = (t.validation_accuracy if t is not None else None for t in (trained, before))
-    return now is not None and then is not None and now < then - _COLLAPSE

@@ -8,10 +8,10 @@ import torch
 
 from glnn.data import NodeData, Split
 from glnn.engine.classifier import ClassifierTask, Labels
-from glnn.engine.rounds import probabilities_of
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
+from glnn.engine.trained import probabilities_of
 from glnn.engine.trainer import Trainer, Validation
 from glnn.experiments import bench_peers
 from glnn.experiments.bench_peers import Ran

@@ -14,7 +14,8 @@ from glnn.engine.classifier import Labels
 from glnn.engine.history import Record
 from glnn.engine.literal import LiteralTask
 from glnn.engine.presets import resolve_settings
-from glnn.engine.rounds import FitProblem, Rounds
+from glnn.engine.problem import FitProblem
+from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.trainer import Trainer, Validation

@@ -19,8 +19,8 @@ from safetensors.numpy import load, save
 from glnn.data.files import atomic_write
 from glnn.engine.archive import pack_matrix, unpack_matrix
 from glnn.engine.model import graph_settings_of, pack_rows, unpack_rows
-from glnn.engine.rounds import Trained
 from glnn.engine.settings import HeadSettings
+from glnn.engine.trained import Trained
 from glnn.exceptions import CheckpointError, InputError
 from glnn.parallel.graph_step import LearnedRows
 from glnn.parallel.rounds import RowsRounds

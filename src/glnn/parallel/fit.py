@@ -14,7 +14,7 @@ from glnn.engine.callbacks import Callback
 from glnn.engine.fit import choices_of
 from glnn.engine.history import History
 from glnn.engine.model import Model
-from glnn.engine.rounds import FitProblem
+from glnn.engine.problem import FitProblem
 from glnn.engine.row_index import row_digests
 from glnn.engine.scaling import Scaling
 from glnn.engine.settings import FitSettings

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from glnn.engine.callbacks import Callback
 from glnn.engine.probe import loss_of_rows, probed_nodes
-from glnn.engine.rounds import FitProblem, Rounds
+from glnn.engine.problem import FitProblem
+from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, HeadSettings
