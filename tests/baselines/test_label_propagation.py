@@ -24,3 +24,16 @@ def test_a_node_that_no_label_reaches_gets_the_shares_of_the_classes():
         probabilities = BASELINES[name].fit_predict(problem, seed=0).probabilities
         np.testing.assert_allclose(probabilities[3], [0.5, 0.5])
         assert probabilities[1, 0] == 1
+
+
+def test_rows_of_zeros_are_nobodys_neighbours():
+    rng = np.random.default_rng(0)
+    features = np.zeros((60, 40))
+    classes = np.arange(60) % 2
+    for row, kind in enumerate(classes[:56]):  # words of one half each; four rows stay empty
+        features[row, 20 * kind + rng.choice(20, 5, replace=False)] = 1
+    problem = Problem(sp.csr_matrix(features), None, classes, np.arange(8))
+    for name in ("label_propagation", "label_spreading"):
+        prediction = BASELINES[name].fit_predict(problem, seed=0)
+        assert (prediction.classes[:56] == classes[:56]).mean() > 0.9
+        np.testing.assert_allclose(prediction.probabilities[56:], 0.5)

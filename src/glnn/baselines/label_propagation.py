@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import kneighbors_graph
 from sklearn.semi_supervised import LabelPropagation as SklearnPropagation
 from sklearn.semi_supervised import LabelSpreading as SklearnSpreading
 
@@ -47,7 +48,7 @@ class LabelPropagation(ClosedForm):
         """Spread the labels until they change no more."""
         s = self.settings
         model = SklearnPropagation(
-            kernel=kernel_of(problem), n_neighbors=s.n_neighbors, max_iter=s.max_iter
+            kernel=kernel_of(problem, s.n_neighbors), n_neighbors=s.n_neighbors, max_iter=s.max_iter
         )
         return fitted_distributions(model, problem)
 
@@ -69,7 +70,7 @@ class LabelSpreading(ClosedForm):
         """Spread the labels until they change no more."""
         s = self.settings
         model = SklearnSpreading(
-            kernel=kernel_of(problem),
+            kernel=kernel_of(problem, s.n_neighbors),
             n_neighbors=s.n_neighbors,
             alpha=s.alpha,
             max_iter=s.max_iter,
@@ -77,12 +78,23 @@ class LabelSpreading(ClosedForm):
         return fitted_distributions(model, problem)
 
 
-def kernel_of(problem: Problem) -> Any:
-    """Return the given graph with loops as scikit-learn takes it, or the name ``knn``."""
-    if problem.graph is None:
+def kernel_of(problem: Problem, n_neighbors: int) -> Any:
+    """Return the given graph with loops as scikit-learn takes it, or its name of neighbours.
+
+    Rows of zeros are nearer to rows of length one than most of these are to each other, so that
+    everybody would be their neighbour; they get none.
+    """
+    if problem.graph is not None:
+        looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
+        return lambda *_: looped.copy()
+    features = scaled(problem.features)
+    filled = np.flatnonzero(abs(features).sum(1))
+    if len(filled) in (0, problem.n_nodes):
         return "knn"
-    looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
-    return lambda *_: looped.copy()
+    near = sp.coo_matrix(kneighbors_graph(features[filled], n_neighbors, include_self=True))
+    entries = (near.data, (filled[near.row], filled[near.col]))
+    graph = sp.csr_matrix(entries, shape=(problem.n_nodes, problem.n_nodes))
+    return lambda *_: graph.copy()
 
 
 def fitted_distributions(model: Any, problem: Problem) -> np.ndarray:
