@@ -82,7 +82,7 @@ def kernel_of(problem: Problem, n_neighbors: int) -> Any:
     """Return the given graph with loops as scikit-learn takes it, or its name of neighbours.
 
     Rows of zeros are nearer to rows of length one than most of these are to each other, so that
-    everybody would be their neighbour; they get none.
+    everybody would be their neighbour; they get none but themselves.
     """
     if problem.graph is not None:
         looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
@@ -94,6 +94,9 @@ def kernel_of(problem: Problem, n_neighbors: int) -> Any:
     near = sp.coo_matrix(kneighbors_graph(features[filled], n_neighbors, include_self=True))
     entries = (near.data, (filled[near.row], filled[near.col]))
     graph = sp.csr_matrix(entries, shape=(problem.n_nodes, problem.n_nodes))
+    alone = np.ones(problem.n_nodes)
+    alone[filled] = 0
+    graph = sp.csr_matrix(graph + sp.diags(alone))
     return lambda *_: graph.copy()
 
 
