@@ -6,11 +6,12 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.engine.classifier import ClassifierTask, Labels, as_tensor, build_head, graph_tensors
+from glnn.engine.classifier import ClassifierTask, Labels, build_head, graph_tensors
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.trainer import Trainer
 from glnn.graph.prior import normalized
+from glnn.graph.sparse import SparseAdjacency
 from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
 
@@ -115,7 +116,7 @@ def test_the_losses_are_the_named_terms_with_their_weights_and_ramp(
     degree = torch.from_numpy(adjacency.toarray().sum(1)).float()
     inverse = torch.where(degree > 0, 1 / degree, torch.zeros(()))
     smooth = smoothness_of_predictions(
-        as_tensor(adjacency, torch.device("cpu")),
+        SparseAdjacency.from_scipy(adjacency, dtype=torch.float32),
         inverse,
         views,
         labels.one_hot,

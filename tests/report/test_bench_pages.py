@@ -7,7 +7,6 @@ from glnn.report.bench_pages import (
     compare_page,
     floor_page,
     growth_page,
-    names_of,
     scale_page,
     write_bench,
 )
@@ -96,8 +95,3 @@ def test_a_file_in_the_place_of_the_folder_is_one_clear_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="--out must be a folder"):
         write_bench(COMPARED, tmp_path / "file", "compare", "glnn bench")
-
-
-def test_names_stand_between_commas():
-    assert names_of(" a, b,") == ("a", "b")
-    assert names_of(None) is None

@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from glnn.cli.names import names_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -67,7 +69,6 @@ def compare(
     """Time the presets and their peers in turn (the default); memory in their own processes."""
     from glnn.experiments import bench
     from glnn.experiments.bench_contenders import CONTENDERS
-    from glnn.report.bench_pages import names_of
 
     plan = bench.BenchPlan(
         tuple(names_of(datasets) or bench.default_datasets()),
@@ -100,7 +101,6 @@ def growth(
 ) -> None:
     """Measure how time and memory grow with the nodes, at fixed mean degree and features."""
     from glnn.experiments import bench_growth
-    from glnn.report.bench_pages import names_of
 
     with _shown(out, "growth", quiet) as (watch, keep):
         bench_growth.run_growth(
@@ -132,7 +132,6 @@ def scale(
 ) -> None:
     """Fit a made-up graph of a published size, and a plain GCN beside it."""
     from glnn.experiments import bench_scale
-    from glnn.report.bench_pages import names_of
 
     with _shown(out, "scale", quiet) as (watch, keep):
         bench_scale.run_scale(
@@ -192,7 +191,6 @@ def _cores() -> int:
 
 def _whole_numbers(text: str) -> list[int]:
     from glnn.exceptions import InputError
-    from glnn.report.bench_pages import names_of
 
     try:
         return [int(word) for word in names_of(text) or ()]

@@ -15,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from glnn.cli.names import names_of
+
 EXAMPLES = """[bold]Examples[/bold]
 
 glnn reproduce table1 --datasets cora --methods glnn,gcn --seeds 2
@@ -71,7 +73,7 @@ def reproduce(
     """Run a table or figure and show our numbers beside the published ones."""
     from glnn.report import reproduction
 
-    wanted = reproduction.Wanted(seeds, _names(datasets), _names(methods), jobs)
+    wanted = reproduction.Wanted(seeds, names_of(datasets), names_of(methods), jobs)
     targets = reproduction.targets_for(target)
     for one in targets:  # a wrong name must not wait for the targets before it
         wanted.chosen(one)
@@ -138,12 +140,6 @@ class GridBar:
             return ""
         seconds = (time.monotonic() - self._began) / n_new * (event.n_cells - event.n_done)
         return f", about {seconds / 60:.1f} min left"
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def _print(console: Console, done: Any) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import RampedTask
-from glnn.graph.prior import inverse_root, normalized
+from glnn.graph.prior import inverse_root
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
@@ -159,10 +159,8 @@ def graph_tensors(
 ) -> tuple[SparseAdjacency, SparseAdjacency]:
     r"""Return a symmetric graph and :math:`D^{-1/2} A D^{-1/2}` on a device.
 
-    On a device that is not the host, both share one pattern, which is built there.
+    Both share one pattern, which is built there.
     """
-    if device.type == "cpu":
-        return as_tensor(adjacency, device), as_tensor(normalized(adjacency), device)
     if not adjacency.has_canonical_format:
         adjacency = adjacency.copy()
         adjacency.sum_duplicates()
@@ -173,8 +171,3 @@ def graph_tensors(
     plain, scaled = values.to(device, torch.float32)
     graph = SparseAdjacency(adjacency.shape[0], i, j, plain)
     return graph, graph.with_values(scaled)
-
-
-def as_tensor(adjacency: sp.csr_matrix, device: torch.device) -> SparseAdjacency:
-    """Return a symmetric CSR matrix as single-precision pairs on a device."""
-    return SparseAdjacency.from_scipy(adjacency, dtype=torch.float32).to(device)

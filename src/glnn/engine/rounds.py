@@ -104,7 +104,7 @@ class Rounds:
         if self.has_words and self.given is None:
             for signal in self.graph.signals:
                 if signal != self.settings.no_graph.signal:
-                    self._try(graph=dataclasses.replace(self.graph, signal=signal))
+                    self._try(dataclasses.replace(self.graph, signal=signal))
         self._try_heads()
 
     def _doubt_graph(self) -> None:
@@ -165,10 +165,10 @@ class Rounds:
         self.learned = self._solve(number, candidates=_NO_PAIRS, support="candidates")
         self.rows = self.learned.rows
 
-    def _try(self, graph: GraphSettings, given: sp.csr_matrix | None = None) -> None:
+    def _try(self, graph: GraphSettings) -> None:
         """Take the first round with other settings; go back unless it is clearly better."""
         before, kept = self._state(), self.trained
-        self._take(graph, given)
+        self._take(graph, self.given)
         tried = self.classifier_step(1, self.head)
         if is_better(tried, kept):
             self.trained = tried

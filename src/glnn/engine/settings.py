@@ -164,8 +164,8 @@ class FitSettings:
     scaling
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph
-        Whether a given graph must prove itself in the first round against one learned from
-        features alone, on validation nodes or on folds of the training labels.
+        Whether probes decide how far a given graph is trusted, on validation nodes or on each
+        labelled node when it is left out.
     """
 
     preset: str

@@ -1,7 +1,7 @@
 """What a bench found, as Markdown pages and JSON files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -178,10 +178,3 @@ def _short(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
-
-
-def names_of(text: str | None) -> Sequence[str] | None:
-    """Return the names between commas."""
-    if text is None:
-        return None
-    return tuple(name for part in text.split(",") if (name := part.strip()))
