@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from glnn.nn.dropout import PartGenerator, dropped, keep_mask
+from glnn.nn.dropout import PartGenerator, dropped, keep_mask, mask_of, rescaling
 
 RATES = [0.1, 0.5, 0.9]
 
@@ -13,6 +13,14 @@ def test_the_mask_is_zero_or_one_rescaling(rate, rng):
     assert len(found) == 2
     assert found[0] == 0
     assert_close(found[1].item(), 1 / (1 - rate), rtol=0.02, atol=0)  # the rate may be rounded
+
+
+@pytest.mark.parametrize("rate", [0.001, *RATES, 0.99])
+def test_a_byte_is_kept_if_it_reaches_the_rate(rate):
+    drawn = torch.arange(256, dtype=torch.uint8)
+    kept = mask_of(drawn, torch.ones(256), rate)
+    wanted = [rescaling(rate) if byte >= round(256 * rate) else 0.0 for byte in range(256)]
+    assert kept.tolist() == torch.tensor(wanted).tolist()
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -11,6 +11,7 @@ from glnn.nn.losses import (
     confident,
     consistency,
     cross_entropy,
+    mean_view,
     sharpened,
     smoothness_of_predictions,
 )
@@ -257,3 +258,11 @@ def test_the_cross_entropy_on_the_gpu_and_its_gradient_are_those_of_the_host(rng
         loss.backward()
         found.append((loss.detach().cpu(), leaf.grad.cpu()))
     assert_close(found[0], found[1])
+
+
+@pytest.mark.parametrize("n_views", [1, 2, 3])
+def test_the_mean_view_is_the_mean_to_the_bit_and_held_fixed(n_views, rng):
+    views = torch.randn(n_views, 50, 4, generator=rng, requires_grad=True)
+    found = mean_view(views)
+    assert torch.equal(found, views.detach().mean(0))
+    assert not found.requires_grad

@@ -67,7 +67,7 @@ class CsrPattern:
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        return product(self.matrix(values[self.source]), x.detach())
+        return product(self.matrix(values.index_select(0, self.source)), x.detach())
 
     def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
         """Return the torch CSR matrix with these entries in the order of the pattern."""

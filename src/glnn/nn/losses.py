@@ -72,6 +72,12 @@ def natural_gate(n_classes: int) -> float:
     return min(2 / n_classes, 0.7)
 
 
+def mean_view(views: Float[Tensor, "v n c"]) -> Float[Tensor, "n c"]:
+    """Return the mean of the views' predictions, held fixed; of two by their sum, which is fast."""
+    held = views.detach()
+    return (held[0] + held[1]) / 2 if len(held) == 2 else held.mean(0)
+
+
 def consistency(
     views: Float[Tensor, "v n c"], temperature: float, gate: float, n_nodes: int | None = None
 ) -> Float[Tensor, ""]:
@@ -81,7 +87,7 @@ def consistency(
     that mean is confident. ``views`` holds probabilities; ``n_nodes`` is :math:`N` where some
     nodes are elsewhere.
     """
-    mean = views.mean(0).detach()
+    mean = mean_view(views)
     target = sharpened(mean, temperature)
     per_node = (views - target).square().sum(-1).mean(0)
     return (per_node * confident(mean, gate)).sum() / (n_nodes or len(per_node))
@@ -107,7 +113,7 @@ def smoothness_of_predictions(
     neighbours is never confident, so it takes no part.
     """
     is_known = known.sum(-1, keepdim=True) > 0
-    mean = torch.where(is_known, known, views.mean(0).detach())
+    mean = torch.where(is_known, known, mean_view(views))
     around = (adj @ mean.contiguous()) * inverse_degree[:, None]
     target = sharpened(around, temperature)
     per_node = (views - target).square().sum(-1).mean(0)

@@ -5,8 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.graph.base import GraphOperator
-from glnn.nn.dropout import dropped, keep_mask
+from glnn.nn.dropout import keep_mask
 from glnn.nn.features import Features
+from glnn.nn.output_layer import view_logits
 
 
 def mean_of_powers(
@@ -21,7 +22,7 @@ def mean_of_powers(
     tensor([[0.5000],
             [0.5000]])
     """
-    return adj_hat.sum_of_powers(x, n_steps) / (n_steps + 1)
+    return adj_hat.sum_of_powers(x, n_steps).div_(n_steps + 1) if n_steps else x
 
 
 def personalized_pagerank(
@@ -95,7 +96,5 @@ class PropagationNet(nn.Module):
             hidden = x.dropped(self.dropout, generator) @ self.first
             masked.append(hidden * keep_mask(hidden[:, :1].detach(), self.drop_node, generator))
         spread = self.spread(adj_hat, torch.cat(masked, 1))
-        spread = spread.reshape(len(spread), n_views, -1).transpose(0, 1)
-        hidden = dropped(torch.relu(spread + self.first_bias), self.dropout, generator)
-        logits = self.second.T @ hidden.transpose(1, 2) + self.second_bias[:, None]
-        return logits.transpose(1, 2)
+        biases = (self.first_bias, self.second, self.second_bias)
+        return view_logits(spread, *biases, self.dropout, generator)
