@@ -43,7 +43,7 @@ class SparseAdjacency(Adjacency):
         self._n_nodes, self._rows, self._columns = n_nodes, rows, columns
         self._keys, self._values = keys, values
         self._counts = torch.where(rows == columns, 1.0, 2.0).to(values.dtype)
-        self._pattern = _symmetric_pattern(n_nodes, rows, columns)
+        self._pattern = symmetric_pattern(n_nodes, rows, columns)
         self._matrix: Tensor | None = None
 
     @classmethod
@@ -129,7 +129,7 @@ class SparseAdjacency(Adjacency):
         return self._values.sum() * 0
 
 
-def _symmetric_pattern(
+def symmetric_pattern(
     n_nodes: int, rows: Int[Tensor, "p"], columns: Int[Tensor, "p"]
 ) -> CsrPattern:
     """Compressed rows of both triangles, remembering which stored value each entry has."""

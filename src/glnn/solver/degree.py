@@ -1,6 +1,8 @@
 """From a wanted number of neighbours to the sparsity weight."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +13,9 @@ from glnn.solver.problem import Problem
 from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
 _MAX_SOLVES = 40
-_SEARCH_TOL = 1e-5  # entries need not be exact to be counted
+SEARCH_TOL = 1e-5
+"""Entries need not be exact to be counted."""
+
 _CLOSE = 0.005  # relative error of the degree that is good enough
 
 
@@ -33,7 +37,7 @@ class SparsityForDegree:
 
     sparsity: float
     degree: float
-    dual: dict[str, np.ndarray]
+    dual: dict[str, Any]
 
 
 def solve_for_degree(
@@ -63,14 +67,19 @@ def solve_for_degree(
         if found.sparsity == 0 and degree <= target:
             break
         pairs = Pairs.from_keys(problem.n_nodes, sorted_distinct([pairs.keys, solved.pairs.keys]))
-    notes: tuple[str, ...] = ()
-    if abs(degree - target) > 0.1 * target:
-        notes = (
-            f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
-            f"with a sparsity weight of {found.sparsity:.3g}",
-        )
+    notes = degree_notes(target, degree, found.sparsity)
     done = Solved(solved.pairs, solved.solution, iterations, rounds)
     return found.sparsity, done, notes
+
+
+def degree_notes(target: float | int, degree: float, sparsity: float) -> tuple[str, ...]:
+    """Return what a user should know about a degree that was not reached, or nothing."""
+    if abs(degree - target) <= 0.1 * target:
+        return ()
+    return (
+        f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
+        f"with a sparsity weight of {sparsity:.3g}",
+    )
 
 
 def added_degree(pairs: Pairs, values: np.ndarray, prior: sp.csr_matrix | None) -> float:
@@ -100,38 +109,38 @@ def sparsity_for_degree(
     warm starts. ``problem`` must have been built with :math:`\lambda_1 = 0`. If even
     :math:`\lambda_1 = 0` gives too few edges, zero is returned. ``near`` is an earlier answer.
     """
-    search = _Search(WorkingProblem.of(problem, pairs), _addable(pairs, goal.prior), near)
-    target = goal.target
-    low, high = search.bracket(target, near)
-    best = min(low, high, key=lambda end: abs(end[1] - target))
-    for solve in range(_MAX_SOLVES):
-        close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / pairs.n_nodes)
-        if close or high[0] - low[0] <= 1e-9 * high[0]:
-            break
-        found = search.at(_between(low, high, target, halve=solve % 3 == 2))
-        best = min(best, found, key=lambda end: abs(end[1] - target))
-        low, high = (found, high) if found[1] > target else (low, found)
-    return SparsityForDegree(best[0], best[1], search.dual)
+    search = _HostSearch(WorkingProblem.of(problem, pairs), _addable(pairs, goal.prior), near)
+    return search.find(goal.target, pairs.n_nodes, near)
 
 
-class _Search:
-    """Solves one problem for one sparsity weight after the other, each from the last."""
+class DegreeSearch(ABC):
+    """Solves one problem for one sparsity weight after the other, each from the last.
 
-    def __init__(
-        self, working: WorkingProblem, addable: np.ndarray, near: SparsityForDegree | None
-    ) -> None:
-        self.working, self.addable = working, addable
-        self.dual = {} if near is None else near.dual
-        self.largest = 0.0
+    ``dual`` is the last dual point, ``largest`` the weight from which on the last graph would
+    have had no added edge, its row sums unchanged.
+    """
 
+    dual: dict[str, Any]
+    largest: float = 0.0
+
+    @abstractmethod
     def at(self, sparsity: float) -> tuple[float, float]:
         """Return the weight and the degree it gives."""
-        solution = solve_dual(self.working.shifted(-sparsity), self.dual, tol=_SEARCH_TOL)
-        self.dual = solution.dual
-        added = solution.values[self.addable]
-        self.largest = 2 * self.working.curvature * self.working.largest(added)
-        n_added = self.working.peers.total_number(int(np.count_nonzero(added)))
-        return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
+
+    def find(
+        self, target: float | int, n_nodes: int, near: SparsityForDegree | None
+    ) -> SparsityForDegree:
+        """Narrow a bracket around the wanted degree."""
+        low, high = self.bracket(target, near)
+        best = min(low, high, key=lambda end: abs(end[1] - target))
+        for solve in range(_MAX_SOLVES):
+            close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / n_nodes)
+            if close or high[0] - low[0] <= 1e-9 * high[0]:
+                break
+            found = self.at(_between(low, high, target, halve=solve % 3 == 2))
+            best = min(best, found, key=lambda end: abs(end[1] - target))
+            low, high = (found, high) if found[1] > target else (low, found)
+        return SparsityForDegree(best[0], best[1], self.dual)
 
     def bracket(
         self, target: float | int, near: SparsityForDegree | None
@@ -150,6 +159,25 @@ class _Search:
             low, high = high, self.at(high[0] + size)
             size *= 2
         return low, high
+
+
+class _HostSearch(DegreeSearch):
+    """The search over pairs in NumPy."""
+
+    def __init__(
+        self, working: WorkingProblem, addable: np.ndarray, near: SparsityForDegree | None
+    ) -> None:
+        self.working, self.addable = working, addable
+        self.dual = {} if near is None else near.dual
+
+    def at(self, sparsity: float) -> tuple[float, float]:
+        """Return the weight and the degree it gives."""
+        solution = solve_dual(self.working.shifted(-sparsity), self.dual, tol=SEARCH_TOL)
+        self.dual = solution.dual
+        added = solution.values[self.addable]
+        self.largest = 2 * self.working.curvature * self.working.largest(added)
+        n_added = self.working.peers.total_number(int(np.count_nonzero(added)))
+        return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
 
 
 def _between(

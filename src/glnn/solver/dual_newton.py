@@ -18,14 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from glnn.peers import ALONE, Peers
+from glnn.solver.newton import ConcaveDual, ascend
 from glnn.solver.pairs import Pairs
 from glnn.solver.penalties import OnPairs, Penalty
 from glnn.solver.preconditioner import preconditioner
 from glnn.solver.problem import Problem
 
-_MAX_HALVINGS = 40
 _MAX_CONJUGATE = 500
-_ROUNDING = 1e-13  # relative error of a dual value
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class DualSolution:
     converged: bool
 
 
-class _Dual:
+class _Dual(ConcaveDual):
     """The dual as a function of one flat vector."""
 
     def __init__(self, working: WorkingProblem) -> None:
@@ -110,6 +109,18 @@ class _Dual:
             total += penalty.largest_adjoint(2 * penalty.weight * gradient[part])
         return self.working.peers.same(total / (2 * self.working.curvature))
 
+    def newton_step(self, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Solve the Newton system by conjugate gradients."""
+        return _newton_step(self, values > 0, gradient)
+
+    def dot(self, first: np.ndarray, second: np.ndarray) -> float:
+        """Return the inner product, the same bits in every process."""
+        return self.working.dot(first, second)
+
+    def largest(self, values: np.ndarray) -> float:
+        """Return the largest entry on the pairs of all processes, at least 0."""
+        return self.working.largest(values)
+
     def named(self, y: np.ndarray) -> dict[str, np.ndarray]:
         """Return the parts of ``y`` by the names of their penalties."""
         return {p.name: y[part].copy() for p, part in zip(self.penalties, self.slices)}
@@ -131,44 +142,10 @@ def solve_dual(
     tol: float | int = 1e-8,
     max_iter: int = 100,
 ) -> DualSolution:
-    """Maximise the dual: Newton steps by conjugate gradients, damped by an Armijo search.
-
-    Stops when the graph differs by at most ``tol`` (relative to its largest entry where that is
-    above one) from what its own penalties imply.
-    """
+    """Maximise the dual by Newton steps; see :func:`glnn.solver.newton.ascend`."""
     dual = _Dual(working)
-    y = dual.start(start)
-    values, value = dual.point(y)
-    gradient = dual.gradient(y, values)
-    iterations, converged = 0, False
-    while True:
-        goal = tol * max(1.0, working.largest(values))
-        converged = not y.size or dual.violation(gradient) <= goal
-        if converged or iterations >= max_iter:
-            break
-        step = _newton_step(dual, values > 0, gradient)
-        moved = _line_search(dual, y, value, gradient, step)
-        if moved is None:
-            break
-        y, values, value = moved
-        gradient = dual.gradient(y, values)
-        iterations += 1
-    return DualSolution(dual.named(y), values, iterations, converged)
-
-
-def _line_search(
-    dual: _Dual, y: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """Halve the step until the value falls enough; ``None`` if rounding hides every fall."""
-    slope, slack = dual.working.dot(gradient, step), _ROUNDING * abs(value)
-    length = 1.0
-    for _ in range(_MAX_HALVINGS):
-        trial = y + length * step
-        values, new_value = dual.point(trial)
-        if new_value <= value + 1e-4 * length * slope + slack:
-            return trial, values, new_value
-        length /= 2
-    return None
+    found = ascend(dual, dual.start(start), tol=tol, max_iter=max_iter)
+    return DualSolution(dual.named(found.y), found.values, found.iterations, found.converged)
 
 
 def _newton_step(dual: _Dual, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:

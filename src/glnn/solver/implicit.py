@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,30 +25,38 @@ _DENSE_FROM = 0.05  # share of non-zeros from which a dense product is the faste
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    r"""The low-rank part :math:`F_{ij} = \ell_i \cdot r_j`; its matrix must be symmetric."""
+    r"""The low-rank part :math:`F_{ij} = c\,\ell_i \cdot r_j`; its matrix must be symmetric."""
 
     left: Matrix
     right: Matrix
     device: str = "cpu"
+    scale: float | int = 1.0
 
     def on_pairs(self, pairs: Pairs) -> np.ndarray:
         """Return the entries on the pairs, a bounded number of them at a time."""
-        if self._resident is None:
-            return pair_dots(self.left, self.right, pairs.i, pairs.j)
+        if self.device == "cpu":
+            dots = pair_dots(self.left, self.right, pairs.i, pairs.j)
+            return dots if self.scale == 1 else self.scale * dots
         i, j = (torch.from_numpy(ends).to(self.device) for ends in (pairs.i, pairs.j))
-        return resident_pair_dots(*self._resident, i, j).cpu().numpy()
+        return self.on_ends(i, j).cpu().numpy()
 
-    @cached_property
-    def _resident(self) -> tuple[Tensor, Tensor] | None:
-        """Both sides, dense on the device, where there is one and they are small enough for it."""
-        if self.device == "cpu" or 2 * dense_bytes(self.right) > DEVICE_BYTES:
-            return None
-        return on_device(self.left, self.device), on_device(self.right, self.device)
+    def on_ends(self, i: Tensor, j: Tensor) -> Tensor:
+        """Return the entries on pairs whose ends lie on a device, some columns at a time."""
+        n_rows, width = self.right.shape
+        step = max(1, DEVICE_BYTES // (16 * n_rows))
+        total = torch.zeros(len(i), dtype=torch.float64, device=i.device)
+        for first in range(0, width, step):
+            columns = slice(first, min(first + step, width))
+            right = _columns_on_device(self.right, columns, i.device)
+            same = self.left is self.right
+            left = right if same else _columns_on_device(self.left, columns, i.device)
+            total += resident_pair_dots(left, right, i, j)
+        return total if self.scale == 1 else total * self.scale
 
 
 @dataclass(frozen=True, eq=False)
 class Implicit:
-    r"""The matrix :math:`M_{ij} = c + u_i + u_j + t\,[i=j] + P_{ij} + \sum_f \ell_i \cdot r_j`.
+    r"""The matrix :math:`M_{ij} = c + u_i + u_j + t\,[i=j] + P_{ij} + \sum_f F_{ij}`.
 
     Parameters
     ----------
@@ -102,7 +109,7 @@ class Implicit:
                 rows = slice(first_row, min(first_row + size, n_nodes))
                 values = nodes[rows, None] + (nodes[columns] + self.constant)
                 for factor, right in zip(self.factors, rights):
-                    values += times(factor.left[rows], right)
+                    values.add_(times(factor.left[rows], right), alpha=factor.scale)
                 if first_row == first_column and self.loop:
                     values.diagonal().add_(self.loop)
                 tile = Tile(first_row, first_column, values)
@@ -210,6 +217,11 @@ def on_device(matrix: Matrix, device: str) -> Tensor:
     values = torch.from_numpy(matrix.data).to(device)
     dense = torch.zeros(int(np.prod(matrix.shape)), dtype=values.dtype, device=device)
     return dense.index_add_(0, place, values).view(*matrix.shape)
+
+
+def _columns_on_device(matrix: Matrix, columns: slice, device: torch.device) -> Tensor:
+    part = matrix if columns.stop - columns.start == matrix.shape[1] else matrix[:, columns]
+    return on_device(part, str(device)).double()
 
 
 def times(left: Matrix, right: Tensor) -> Tensor:

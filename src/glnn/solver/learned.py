@@ -13,6 +13,22 @@ from glnn.solver.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solver leaves, on the host or on a device.
+
+    ``problem`` and ``weights`` have the sparsity weight that was found; other fields as in
+    :class:`LearnedGraph`.
+    """
+
+    problem: Problem
+    weights: Weights
+    adjacency: sp.csr_matrix
+    certificate: Certificate
+    mean_added_degree: float
+    dual: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
 class LearnedGraph:
     """The answer of :func:`learn_graph`.
 

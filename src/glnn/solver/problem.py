@@ -166,7 +166,7 @@ def build_problem(
         factors.append(dataclasses.replace(task.factor(), device=device))
         parts.append((-1.0, task.offset))
     if reading == "trace" and weights.smoothness > 0:
-        factors.append(Factor(signal * weights.smoothness, signal, device))
+        factors.append(_similarity(signal, weights.smoothness, device))
     linear = Implicit(
         np.zeros(n_nodes),
         constant=-weights.sparsity,
@@ -174,6 +174,13 @@ def build_problem(
         factors=tuple(factors),
     )
     return Problem(linear, curvature, _penalties(signal, weights, reading), reading, loops)
+
+
+def _similarity(signal: Matrix, smoothness: float, device: str) -> Factor:
+    r"""Return :math:`\lambda_0\, s_i \cdot s_j`; a device takes one copy for both sides."""
+    if device == "cpu":
+        return Factor(signal * smoothness, signal)
+    return Factor(signal, signal, device, smoothness)
 
 
 def checked_curvature(curvature: float | int) -> float | int:

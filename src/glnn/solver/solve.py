@@ -8,18 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice, check_integer, check_number
-from glnn.exceptions import InputError
 from glnn.objective import Weights
 from glnn.solver.candidates import nearest
 from glnn.solver.certificate import certify
 from glnn.solver.degree import DegreeGoal, added_degree, solve_for_degree
+from glnn.solver.device_solve import can_be_resident, solve_on_device
 from glnn.solver.implicit import BLOCK_BYTES
 from glnn.solver.inputs import GraphInputs
-from glnn.solver.learned import LearnedGraph
+from glnn.solver.learned import Answer, LearnedGraph
 from glnn.solver.new_nodes import RowProblem
-from glnn.solver.pairs import Pairs
-from glnn.solver.problem import Problem, TaskTerm, build_problem
-from glnn.solver.working_set import Solved, SolveSettings, solve_problem
+from glnn.solver.problem import TaskTerm, build_problem
+from glnn.solver.support import SolverTask, starting_pairs
+from glnn.solver.working_set import SolveSettings, solve_problem
 
 SUPPORTS = ("all", "candidates")
 _DEFAULT_NEIGHBORS = 10
@@ -129,46 +129,59 @@ def learn_graph(
         candidates = nearest(
             inputs.base, width, search=search, block_bytes=block_bytes, device=device
         )
-    pairs = starting_pairs(problem, candidates)
+    asked = SolverTask(problem, inputs.prior, candidates, weights, target)
+    warm = None if start is None else start.dual
+    if support == "candidates" and device != "cpu" and can_be_resident(problem):
+        answer = solve_on_device(asked, settings, warm)
+    else:
+        answer = _solve_on_host(asked, support, settings, warm)
+    return _learned(inputs, answer, candidates, n_candidates)
+
+
+def _solve_on_host(
+    asked: SolverTask,
+    support: str,
+    settings: SolveSettings,
+    warm: dict[str, np.ndarray] | None,
+) -> Answer:
+    """Solve in NumPy, and check the solution on its own."""
+    problem, weights = asked.problem, asked.weights
+    pairs = starting_pairs(problem, asked.candidates)
     if support == "candidates":
         problem = dataclasses.replace(problem, support=pairs)
-    warm = None if start is None else start.dual
     notes: tuple[str, ...] = ()
-    if target is None:
+    if asked.target is None:
         solved = solve_problem(problem, pairs, settings, warm)
     else:
         free = problem.shifted(weights.sparsity)
-        goal = DegreeGoal(target, inputs.prior)
+        goal = DegreeGoal(asked.target, asked.prior)
         found, solved, notes = solve_for_degree(free, pairs, goal, settings, warm)
         weights, problem = weights.replace(sparsity=found), free.shifted(-found)
-    certified = (problem, weights, notes, candidates, n_candidates)
-    return _learned(inputs, solved, settings, *certified)
-
-
-def _learned(
-    inputs: GraphInputs,
-    solved: Solved,
-    settings: SolveSettings,
-    problem: Problem,
-    weights: Weights,
-    notes: tuple[str, ...],
-    candidates: tuple[np.ndarray, np.ndarray],
-    n_candidates: int,
-) -> LearnedGraph:
-    """Check the solution on its own, and put everything known about it together."""
     adjacency = solved.pairs.to_csr(solved.solution.values)
     checked = certify(problem, adjacency, block_bytes=settings.block_bytes, device=settings.device)
     certificate = dataclasses.replace(
         checked, iterations=solved.iterations, rounds=solved.rounds, notes=notes
     )
+    degree = added_degree(solved.pairs, solved.solution.values, asked.prior)
+    return Answer(problem, weights, adjacency, certificate, degree, solved.solution.dual)
+
+
+def _learned(
+    inputs: GraphInputs,
+    answer: Answer,
+    candidates: tuple[np.ndarray, np.ndarray],
+    n_candidates: int,
+) -> LearnedGraph:
+    """Put everything known about the solution together."""
+    problem, adjacency = answer.problem, answer.adjacency
     row_sums = np.asarray(adjacency.sum(1)).ravel()
     rows = RowProblem(
         transform=inputs.transform,
         signal=inputs.signals,
-        metric=problem.metric(solved.solution.dual, weights.smoothness),
+        metric=problem.metric(answer.dual, answer.weights.smoothness),
         row_sums=row_sums,
         trace=float(adjacency.diagonal().sum()),
-        weights=weights,
+        weights=answer.weights,
         prior=inputs.prior_rows,
         has_loops=problem.loops,
         n_candidates=None if problem.support is None else n_candidates,
@@ -176,33 +189,16 @@ def _learned(
     return LearnedGraph(
         adjacency=adjacency,
         prior=inputs.prior,
-        certificate=certificate,
-        weights=weights,
+        certificate=answer.certificate,
+        weights=answer.weights,
         reading=problem.reading,
         row_sums=row_sums,
-        mean_added_degree=added_degree(solved.pairs, solved.solution.values, inputs.prior),
-        dual=solved.solution.dual,
+        mean_added_degree=answer.mean_added_degree,
+        dual=answer.dual,
         candidates=candidates,
         problem=problem,
         rows=rows,
     )
-
-
-def starting_pairs(problem: Problem, candidates: tuple[np.ndarray, np.ndarray]) -> Pairs:
-    """Return the pairs of the sparse linear term, the loops and the candidates."""
-    every = np.arange(problem.n_nodes)
-    first, second = np.asarray(candidates[0]), np.asarray(candidates[1])
-    for ends in (first, second):
-        if ends.size and (ends.min() < 0 or ends.max() >= problem.n_nodes):
-            raise InputError(
-                f"candidates must hold node numbers in [0, {problem.n_nodes}), "
-                f"got {ends.min()} to {ends.max()}."
-            )
-    parts = [(first, second), (every, every)]
-    if problem.linear.sparse is not None:
-        parts.append(problem.linear.sparse.nonzero())
-    pairs = Pairs.union(problem.n_nodes, parts)
-    return pairs if problem.loops else pairs.select(pairs.i != pairs.j)
 
 
 def _resolved(
