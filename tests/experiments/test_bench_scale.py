@@ -28,3 +28,9 @@ def test_each_method_has_its_row(monkeypatch):
 def test_an_unknown_size_is_refused():
     with pytest.raises(InputError, match="must be one of arxiv-size, products-size"):
         run_scale("huge-size", threads=1)
+
+
+def test_few_nodes_keep_the_mean_degree_of_the_full_size(monkeypatch):
+    monkeypatch.setattr(bench_scale, "in_fresh_process", lambda *_, **a: {"n_nodes": a["n_nodes"]})
+    result = run_scale("products-size", n_nodes=500, methods=["linear"], threads=1)
+    assert result["rows"][0]["n_nodes"] == 500

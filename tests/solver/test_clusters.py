@@ -24,7 +24,7 @@ def share_found(found, wanted):
 
 
 def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monkeypatch):
-    monkeypatch.setattr(clusters, "PROBES", 11)
+    monkeypatch.setattr(clusters, "SEEN", 11)
     seen = []
     times = clusters._Rows.times
     monkeypatch.setattr(
@@ -33,6 +33,16 @@ def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monk
     found, _ = clustered_nearest(rows, 10)
     assert share_found(found, exact(rows, 10)) > 0.85
     assert sum(products.numel() for products in seen) < 0.6 * 3000**2
+
+
+def test_a_row_sees_about_as_many_rows_where_they_are_crowded(monkeypatch, rng):
+    crowd = np.repeat(rng.standard_normal((20, 5)), 100, axis=0)
+    crowd += 0.05 * rng.standard_normal(crowd.shape)
+    rows = normalize(np.vstack([crowd, rng.standard_normal((2000, 5))]))
+    monkeypatch.setattr(clusters, "SEEN", 8)
+    lists = clusters._Lists.of(rows.astype(np.float32), "cpu", 0)
+    n_seen = [sum(b - a for a, b in seen) for _, seen in lists.visits()]
+    assert max(n_seen) <= (8 + clusters._LARGEST) * clusters.ROWS
 
 
 def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):

@@ -6,7 +6,7 @@ from typing import Any
 from glnn._validation import check_choice, check_integer, check_number
 from glnn.data import NodeData, Split
 from glnn.data.perturb import rewire_edges
-from glnn.data.scale import attributed_graph, named_size
+from glnn.data.scale import GraphSize, attributed_graph, named_size
 from glnn.estimator import GLNNClassifier
 from glnn.experiments.bench_child import MemoryAbove, in_fresh_process, timed
 from glnn.experiments.bench_contenders import engine_gcn
@@ -48,12 +48,17 @@ def measure_fit(
 
 def _open(name: str, n_nodes: int | None, replaced: float, seed: int) -> tuple[NodeData, Split]:
     """Return the graph; fewer nodes than the published size keep its mean degree."""
-    size = named_size(name, n_nodes=n_nodes) if name == "tiny" else named_size(name)
-    if n_nodes is not None and name != "tiny":
-        n_edges = round(n_nodes * size.n_edges / size.n_nodes)
-        size = named_size(name, n_nodes=n_nodes, n_edges=n_edges)
+    size = _size(name, n_nodes)
     data = rewire_edges(attributed_graph(size, seed, name=name), replaced, seed)
     return data, Split(**data.splits, name="generated", seed=seed, dataset=name)
+
+
+def _size(name: str, n_nodes: int | None) -> GraphSize:
+    if n_nodes is None or name == "tiny":
+        return named_size(name, n_nodes=n_nodes)
+    full = named_size(name)
+    n_edges = round(check_integer("n_nodes", n_nodes, low=1) * full.n_edges / full.n_nodes)
+    return named_size(name, n_nodes=n_nodes, n_edges=n_edges)
 
 
 def _run(
@@ -94,7 +99,7 @@ def run_scale(
     n_epochs
         Epochs of each classifier step; ``None``: each method's own.
     """
-    named_size(size, n_nodes=n_nodes)
+    _size(size, n_nodes)
     check_number("replaced", replaced, low=0, high=1)
     if n_epochs is not None:
         check_integer("n_epochs", n_epochs, low=1)

@@ -12,6 +12,12 @@ from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
 from glnn.graph.csr import CsrPattern, added, product
 
+_CACHED = 2**23
+"""Bytes of signals that a processor's cache holds beside the graph."""
+
+_NARROW = 16
+"""Columns of a block: a row of it is what one access to memory brings."""
+
 
 class SparseAdjacency(Adjacency):
     r"""A symmetric graph stored as one value for each pair :math:`i \le j` of a fixed list.
@@ -179,6 +185,18 @@ class _SumOfPowers(torch.autograd.Function):
 
 
 def _horner(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
+    """Return the sum of powers; signals that overflow the processor's cache go in narrow blocks.
+
+    A row is read for each of its neighbours: from the cache, if all rows of a block fit.
+    """
+    n_columns = x.shape[1]
+    if x.is_cuda or n_columns <= _NARROW or x.nbytes <= _CACHED:
+        return _horner_at_once(matrix, x, n_steps)
+    blocks = [x[:, first : first + _NARROW].contiguous() for first in range(0, n_columns, _NARROW)]
+    return torch.cat([_horner_at_once(matrix, block, n_steps) for block in blocks], 1)
+
+
+def _horner_at_once(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
     """Two buffers take turns: the sum so far, and the next one."""
     if n_steps == 0:
         return x.clone()

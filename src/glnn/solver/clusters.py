@@ -1,7 +1,7 @@
 """Nearest rows in time linear in their number: rows are compared inside and between clusters.
 
 Rows are put into small clusters, and the rows of a cluster are compared with those of its nearest
-clusters alone. A cluster has a fixed mean size and looks at a fixed number of others, so the
+clusters alone. A cluster has a fixed mean size and looks at a fixed number of rows, so the
 comparisons grow as N; only finding each row's cluster grows faster, and costs little.
 """
 
@@ -19,8 +19,8 @@ from glnn.solver.implicit import Matrix, dense_rows, is_thin
 ROWS = 120
 """Mean rows of a cluster."""
 
-PROBES = 64
-"""Clusters a cluster is compared with, itself included."""
+SEEN = 100
+"""Mean clusters whose rows a row is compared with: crowded ones are fewer, sparse ones more."""
 
 MOST_CLUSTERS = 8192
 SAMPLE, TURNS = 16, 4
@@ -95,9 +95,16 @@ class _Lists:
     def visits(self) -> Iterator[tuple[Range, list[Range]]]:
         """Yield for each cluster its rows and the rows it is compared with, as ranges."""
         ranges = [(int(a), int(b)) for a, b in zip(self.starts[:-1], self.starts[1:])]
-        for own, others in zip(ranges, self.near):
+        for own, others, count in zip(ranges, self.near, self._n_seen()):
             if own[0] < own[1]:
-                yield own, [own, *(ranges[c] for c in others if ranges[c] != own)]
+                yield own, [own, *(ranges[c] for c in others[:count] if ranges[c] != own)]
+
+    def _n_seen(self) -> np.ndarray:
+        """Return how many of its nearest clusters each one looks at, for about as many rows."""
+        sizes = np.diff(self.starts)
+        most = SEEN * max(1, round(len(self.order) / sizes.size))
+        counts = (np.cumsum(sizes[self.near], axis=1) <= most).sum(1)
+        return np.asarray(np.maximum(counts, 1))
 
 
 class _Rows:
@@ -204,7 +211,7 @@ def _means(points: Tensor, centres: Tensor, owner: Tensor) -> Tensor:
 
 def _near(centres: Tensor) -> np.ndarray:
     """Return the nearest centres of each centre, a block at a time."""
-    count, step = min(PROBES, len(centres)), max(1, _AT_ONCE // len(centres))
+    count, step = min(SEEN + SEEN // 4, len(centres)), max(1, _AT_ONCE // len(centres))
     parts = [
         torch.topk(part @ centres.T, count, dim=1).indices for part in torch.split(centres, step)
     ]
