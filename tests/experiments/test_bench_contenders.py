@@ -1,7 +1,12 @@
 import numpy as np
 
 from glnn.experiments.bench import open_bench
-from glnn.experiments.bench_contenders import CONTENDERS, PLAIN_GCN, engine_gcn
+from glnn.experiments.bench_contenders import (
+    CONTENDERS,
+    PLAIN_GCN,
+    engine_gcn,
+    graph_over_all_pairs,
+)
 
 
 def test_names_are_their_keys_and_point_to_known_contenders():
@@ -17,3 +22,10 @@ def test_our_plain_network_learns_and_repeats_itself():
     assert first.n_epochs == 60
     np.testing.assert_array_equal(first.classes, again.classes)
     assert (first.classes == data.labels)[split.test].mean() > 0.5
+
+
+def test_the_graph_over_all_pairs_says_how_many_were_checked():
+    data, split = open_bench("tiny")
+    ran = graph_over_all_pairs(data, split, 0, None)
+    assert ran.classes is None
+    assert ran.note == f"{data.n_nodes * (data.n_nodes + 1) // 2:,} pairs checked"

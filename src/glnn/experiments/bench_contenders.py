@@ -18,6 +18,7 @@ from glnn.experiments.bench_peers import Ran
 from glnn.experiments.methods import get_method
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
+from glnn.solver import learn_graph
 
 PLAIN_GCN = "pyg-gcn"
 """The contender that every other one is compared with."""
@@ -81,6 +82,12 @@ def engine_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) ->
     return Ran(probabilities_of(task).argmax(1), settings.n_epochs)
 
 
+def graph_over_all_pairs(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
+    """Learn the exact graph alone, every pair of nodes checked."""
+    certificate = learn_graph(data.features, data.graph, support="all").certificate
+    return Ran(None, 0, note=f"{certificate.n_pairs_checked:,} pairs checked")
+
+
 def _validation(data: NodeData, split: Split) -> Validation | None:
     if not split.val.size:
         return None
@@ -108,6 +115,7 @@ CONTENDERS = {
             engine_gcn,
             epochs_of="glnn-paper",
         ),
+        Contender("all-pairs", "learn_graph, support all", graph_over_all_pairs, most_repeats=1),
         Contender("label-spreading", "label spreading, scikit-learn", _method("label_spreading")),
         Contender(
             "dense",
