@@ -2,11 +2,18 @@
 
 import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+_CACHED = 2**23
+"""Bytes that a processor's cache holds beside a graph."""
+
+_NARROW = 16
+"""Columns of a block: a row of it is what one access to memory brings."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,26 @@ class CsrPattern:
 
 def product(matrix: Tensor, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
     """Return the product of a torch CSR matrix and a dense one, written where it is summed up."""
-    return added(
-        torch.zeros(matrix.shape[0], x.shape[1], dtype=x.dtype, device=x.device), matrix, x
-    )
+
+    def of_block(block: Tensor) -> Tensor:
+        return added(block.new_zeros(matrix.shape[0], block.shape[1]), matrix, block)
+
+    return in_blocks(of_block, x)
+
+
+def in_blocks(
+    operation: Callable[[Tensor], Tensor], x: Float[Tensor, "c d"]
+) -> Float[Tensor, "r d"]:
+    """Apply what acts on each column alone; a wide ``x`` goes through it in narrow blocks.
+
+    A sparse product reads a row of ``x`` once for each stored entry of its column. Where ``x`` is
+    larger than a processor's cache, a block of it that fits is read from there.
+    """
+    n_columns = x.shape[1]
+    if x.is_cuda or n_columns <= _NARROW or x.nbytes <= _CACHED:
+        return operation(x)
+    blocks = (x[:, first : first + _NARROW] for first in range(0, n_columns, _NARROW))
+    return torch.cat([operation(block.contiguous()) for block in blocks], 1)
 
 
 def added(

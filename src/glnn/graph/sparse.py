@@ -10,13 +10,7 @@ from torch import Tensor
 
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
-from glnn.graph.csr import CsrPattern, added, product
-
-_CACHED = 2**23
-"""Bytes of signals that a processor's cache holds beside the graph."""
-
-_NARROW = 16
-"""Columns of a block: a row of it is what one access to memory brings."""
+from glnn.graph.csr import CsrPattern, added, in_blocks, product
 
 
 class SparseAdjacency(Adjacency):
@@ -185,15 +179,8 @@ class _SumOfPowers(torch.autograd.Function):
 
 
 def _horner(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
-    """Return the sum of powers; signals that overflow the processor's cache go in narrow blocks.
-
-    A row is read for each of its neighbours: from the cache, if all rows of a block fit.
-    """
-    n_columns = x.shape[1]
-    if x.is_cuda or n_columns <= _NARROW or x.nbytes <= _CACHED:
-        return _horner_at_once(matrix, x, n_steps)
-    blocks = [x[:, first : first + _NARROW].contiguous() for first in range(0, n_columns, _NARROW)]
-    return torch.cat([_horner_at_once(matrix, block, n_steps) for block in blocks], 1)
+    """Return the sum of powers, block by block of the signals' columns."""
+    return in_blocks(lambda block: _horner_at_once(matrix, block, n_steps), x)
 
 
 def _horner_at_once(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
