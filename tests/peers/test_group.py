@@ -2,10 +2,12 @@ import os
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
 
 from glnn.exceptions import InputError, PeerError
 from glnn.peers import ALONE
-from glnn.peers.group import _clearly, agreed, is_started_by_torchrun, joined_peers
+from glnn.peers.group import Group, _clearly, agreed, is_started_by_torchrun, joined_peers
 
 
 def test_without_torchrun_a_process_is_alone(monkeypatch):
@@ -45,3 +47,22 @@ def test_a_lost_connection_becomes_one_clear_line(monkeypatch):
     assert "\n" not in str(caught.value)
     with pytest.raises(PeerError, match="did not answer in time"), _clearly():
         raise RuntimeError("Timed out waiting 1800000ms: Timeout")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
+    """One process: NCCL wants a GPU for each, and this must run where there is one."""
+    torch.cuda.set_device(0)
+    store = f"file://{tmp_path / 'store'}"
+    dist.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
+    try:
+        group = Group(0, 1)
+        summed = group.total_(torch.full((3,), 2.0, device="cuda"))
+        assert summed.is_cuda
+        assert summed.tolist() == [2.0, 2.0, 2.0]
+        assert group.total(np.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
+        assert group.told(np.arange(4), 0).tolist() == [0, 1, 2, 3]
+        assert group.same(0.25) == group.largest(0.25) == 0.25
+    finally:
+        dist.destroy_process_group()
