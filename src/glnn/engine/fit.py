@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,12 +29,13 @@ from glnn.solver.new_nodes import RowProblem
 class FitResult:
     """What a fit leaves: the graph with its proof, the network, and how it came about.
 
-    ``settings.head`` is the head that was taken. ``rows`` is the one-row problem of new nodes,
+    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``rows`` is the one-row problem of new nodes,
     ``None`` for the preset ``literal``. ``choices`` is what the fit chose by itself.
     """
 
     settings: FitSettings
     scaling: Scaling
+    scaled: Any
     adjacency: sp.csr_matrix
     prior: sp.csr_matrix | None
     learned: LearnedGraph | None
@@ -67,6 +69,7 @@ def fit_problem(
     return FitResult(
         dataclasses.replace(settings, head=rounds.head),
         scaling,
+        rounds.scaled,
         rounds.adjacency,
         rounds.learned.prior,
         rounds.learned,
@@ -119,6 +122,7 @@ def _fit_literal(rounds: Rounds, settings: FitSettings, scaling: Scaling) -> Fit
     return FitResult(
         settings,
         scaling,
+        rounds.scaled,
         sp.csr_matrix(np.maximum(dense, dense.T)),
         prior,
         None,

@@ -71,7 +71,7 @@ class Model:
             result.adjacency,
             result.prior,
             result.probabilities,
-            result.scaling.apply(features),
+            result.scaled,
             row_digests(features),
             network,
             result.rows,

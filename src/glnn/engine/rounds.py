@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import ClassifierTask
@@ -20,7 +19,7 @@ from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
-from glnn.engine.trained import Trained, has_collapsed, is_better, is_worse, probabilities_of
+from glnn.engine.trained import Trained, has_collapsed, is_better, is_worse, predicted
 from glnn.engine.trainer import Trainer
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
@@ -278,13 +277,14 @@ class Rounds:
         """Train the network from scratch on the graph of this round."""
         task = self.task_of(number, head)
         self.train(task, f"classifier {number}", head)
-        found, validation = probabilities_of(task), self.problem.validation
+        found, validation = predicted(task), self.problem.validation
+        probabilities: np.ndarray = found.cpu().numpy()
         if validation is None:
-            return Trained(task, found, None, None)
-        numbers = validation.evaluate(torch.from_numpy(found).log())
+            return Trained(task, probabilities, None, None)
+        numbers = validation.to(found.device).evaluate(found.log())
         return Trained(
             task,
-            found,
+            probabilities,
             float(numbers["validation_loss"]),
             float(numbers["validation_accuracy"]),
         )

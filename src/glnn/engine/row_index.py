@@ -1,6 +1,7 @@
 """Recognising rows that were seen in training, by a digest of their values."""
 
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,13 @@ def row_digests(features: Any) -> np.ndarray:
     csr = sp.csr_matrix(features, dtype=np.float64, copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
-    columns = csr.indices.astype(np.int64)
-    digests = np.empty((csr.shape[0], _SIZE), dtype=np.uint8)
-    for row, (start, end) in enumerate(zip(csr.indptr[:-1], csr.indptr[1:])):
-        content = columns[start:end].tobytes() + csr.data[start:end].tobytes()
-        digests[row] = np.frombuffer(
-            hashlib.blake2b(content, digest_size=_SIZE).digest(), dtype=np.uint8
-        )
-    return digests
+    columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
+    bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
+    digests = [
+        hashlib.blake2b(columns[start:end] + values[start:end], digest_size=_SIZE).digest()
+        for start, end in itertools.pairwise(bounds)
+    ]
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _SIZE)
 
 
 def known_distributions(

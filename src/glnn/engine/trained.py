@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.task import Task
@@ -25,10 +27,15 @@ class Trained:
     validation_accuracy: float | None
 
 
-def probabilities_of(task: Task) -> np.ndarray:
-    """Return the class probabilities of every node in double precision."""
+def predicted(task: Task) -> Float64[Tensor, "n c"]:
+    """Return the class probabilities of every node in double precision, where the task is."""
     with torch.no_grad():
-        probabilities: np.ndarray = task.scores().double().softmax(1).cpu().numpy()
+        return task.scores().double().softmax(1)
+
+
+def probabilities_of(task: Task) -> np.ndarray:
+    """Return the same on the host."""
+    probabilities: np.ndarray = predicted(task).cpu().numpy()
     return probabilities
 
 
