@@ -4,10 +4,13 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from glnn.graph.row_kernel import LONGEST, is_kernel_ready, row_product
 
 _CACHED = 2**23
 """Bytes that a processor's cache holds beside a graph."""
@@ -46,9 +49,8 @@ class CsrPattern:
     ) -> "CsrPattern":
         """Sort the entries by row, then column."""
         order = torch.argsort(rows * n_columns + columns, stable=True)
-        counts = torch.bincount(rows, minlength=n_rows)
         offsets = torch.zeros(n_rows + 1, dtype=torch.int64, device=rows.device)
-        offsets[1:] = counts.cumsum(0)
+        offsets = offsets.index_add_(0, rows + 1, torch.ones_like(rows)).cumsum(0)
         return cls.compressed((n_rows, n_columns), offsets, columns[order], source[order])
 
     @classmethod
@@ -74,21 +76,58 @@ class CsrPattern:
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        return product(self.matrix(values.index_select(0, self.source)), x.detach())
+        if self.has_short_rows(x):
+            return row_product(
+                self.offsets,
+                self.columns,
+                values,
+                x.detach().contiguous(),
+                longest=self.longest,
+                source=self.source,
+            )
+        return product(self.filled(values.index_select(0, self.source)), x.detach())
+
+    def filled(self, entries: Float[Tensor, "e"]) -> "CsrMatrix":
+        """Return the matrix with these entries in the order of the pattern."""
+        return CsrMatrix(self, entries)
 
     def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
-        """Return the torch CSR matrix with these entries in the order of the pattern."""
+        """Return the same as torch knows it."""
         _hear_beta_warning()
         return torch.sparse_csr_tensor(
             self.offsets, self.columns, entries, self.shape, check_invariants=False
         )
 
+    def has_short_rows(self, x: Float[Tensor, "c d"]) -> bool:
+        """Say whether a product with ``x`` is one for the kernel of short rows."""
+        return is_kernel_ready(x) and self.longest <= LONGEST
 
-def product(matrix: Tensor, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
-    """Return the product of a torch CSR matrix and a dense one, written where it is summed up."""
+    @cached_property
+    def longest(self) -> int:
+        """Number of entries of the longest row."""
+        return int(self.offsets.diff().max()) if len(self.offsets) > 1 else 0
+
+
+@dataclass(frozen=True, eq=False)
+class CsrMatrix:
+    """A pattern and its entries, in the pattern's order."""
+
+    pattern: CsrPattern
+    entries: Float[Tensor, "e"]
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        """The same as torch knows it."""
+        return self.pattern.matrix(self.entries)
+
+
+def product(matrix: CsrMatrix, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
+    """Return the product with a dense matrix, written where it is summed up."""
+    if matrix.pattern.has_short_rows(x):
+        return _by_rows(matrix, x)
 
     def of_block(block: Tensor) -> Tensor:
-        return added(block.new_zeros(matrix.shape[0], block.shape[1]), matrix, block)
+        return added(block.new_zeros(matrix.pattern.shape[0], block.shape[1]), matrix, block)
 
     return in_blocks(of_block, x)
 
@@ -109,10 +148,33 @@ def in_blocks(
 
 
 def added(
-    total: Float[Tensor, "r d"], matrix: Tensor, x: Float[Tensor, "c d"]
+    total: Float[Tensor, "r d"],
+    matrix: CsrMatrix,
+    x: Float[Tensor, "c d"],
+    out: Float[Tensor, "r d"] | None = None,
 ) -> Float[Tensor, "r d"]:
-    """Add the product of a torch CSR matrix and a dense one to ``total``, in place."""
-    return torch.addmm(total, matrix, x, out=total)
+    """Add the product with a dense matrix to ``total``: in place, or into ``out``."""
+    out = total if out is None else out
+    if matrix.pattern.has_short_rows(x) and total.is_contiguous():
+        return _by_rows(matrix, x, total, out)
+    if out is not total:
+        out.copy_(total)
+    return torch.addmm(out, matrix.tensor, x, out=out)
+
+
+def _by_rows(
+    matrix: CsrMatrix, x: Tensor, start: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
+    p = matrix.pattern
+    return row_product(
+        p.offsets,
+        p.columns,
+        matrix.entries,
+        x.contiguous(),
+        longest=p.longest,
+        start=start,
+        out=out,
+    )
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
-from glnn.graph.csr import CsrPattern, added, in_blocks, product
+from glnn.graph.csr import CsrMatrix, CsrPattern, added, in_blocks, product
 
 
 class SparseAdjacency(Adjacency):
@@ -34,17 +34,19 @@ class SparseAdjacency(Adjacency):
         columns: Int[Tensor, "p"],
         values: Float[Tensor, "p"],
     ) -> None:
-        outside = len(rows) and (int(rows.min()) < 0 or int(columns.max()) >= n_nodes)
-        if outside or bool((rows > columns).any()):
-            raise InputError(f"pairs must satisfy 0 <= i <= j < {n_nodes}; sort each pair.")
         keys = rows * n_nodes + columns
-        if len(keys) > 1 and bool((keys[1:] <= keys[:-1]).any()):
+        outside = (rows < 0) | (rows > columns) | (columns >= n_nodes)
+        disorder = keys[1:] <= keys[:-1]
+        is_outside, is_disordered = torch.stack([outside.any(), disorder.any()]).tolist()
+        if is_outside:
+            raise InputError(f"pairs must satisfy 0 <= i <= j < {n_nodes}; sort each pair.")
+        if is_disordered:
             raise InputError("pairs must be listed once each, in increasing order.")
         self._n_nodes, self._rows, self._columns = n_nodes, rows, columns
         self._keys, self._values = keys, values
         self._counts = torch.where(rows == columns, 1.0, 2.0).to(values.dtype)
         self._pattern = symmetric_pattern(n_nodes, rows, columns)
-        self._matrix: Tensor | None = None
+        self._matrix: CsrMatrix | None = None
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
@@ -78,12 +80,12 @@ class SparseAdjacency(Adjacency):
         other._values, other._matrix = values, None
         return other
 
-    def matrix(self) -> Tensor:
-        """Return the full matrix as torch CSR; built once while the values are no variables."""
+    def matrix(self) -> CsrMatrix:
+        """Return the full matrix; built once while the values are no variables."""
         if self._values.requires_grad:
-            return self._pattern.matrix(self._values.detach()[self._pattern.source])
+            return self._pattern.filled(self._values.detach()[self._pattern.source])
         if self._matrix is None:
-            self._matrix = self._pattern.matrix(self._values[self._pattern.source])
+            self._matrix = self._pattern.filled(self._values[self._pattern.source])
         return self._matrix
 
     @property
@@ -134,7 +136,7 @@ def symmetric_pattern(
 ) -> CsrPattern:
     """Compressed rows of both triangles, remembering which stored value each entry has."""
     place = torch.arange(len(rows), device=rows.device)
-    off = rows != columns
+    off = (rows != columns).nonzero()[:, 0]
     all_rows = torch.cat([rows, columns[off]])
     all_columns = torch.cat([columns, rows[off]])
     source = torch.cat([place, place[off]])
@@ -178,16 +180,16 @@ class _SumOfPowers(torch.autograd.Function):
         return _horner(ctx.adjacency.matrix(), grads[0].contiguous(), ctx.n_steps), None, None
 
 
-def _horner(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
+def _horner(matrix: CsrMatrix, x: Tensor, n_steps: int) -> Tensor:
     """Return the sum of powers, block by block of the signals' columns."""
     return in_blocks(lambda block: _horner_at_once(matrix, block, n_steps), x)
 
 
-def _horner_at_once(matrix: Tensor, x: Tensor, n_steps: int) -> Tensor:
+def _horner_at_once(matrix: CsrMatrix, x: Tensor, n_steps: int) -> Tensor:
     """Two buffers take turns: the sum so far, and the next one."""
     if n_steps == 0:
         return x.clone()
-    z, spare = added(x.clone(), matrix, x), torch.empty_like(x)
+    z, spare = added(x, matrix, x, out=torch.empty_like(x)), torch.empty_like(x)
     for _ in range(n_steps - 1):
-        z, spare = added(spare.copy_(x), matrix, z), z
+        z, spare = added(x, matrix, z, out=spare), z
     return z

@@ -70,6 +70,23 @@ class Features:
         """Where the values lie."""
         return self.values.device
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only some entries are stored."""
+        return self._pattern is not None
+
+    @property
+    def pattern(self) -> CsrPattern:
+        """Where the stored values of sparse features lie, in their order."""
+        assert self._pattern is not None
+        return self._pattern
+
+    @property
+    def transposed(self) -> CsrPattern:
+        """Where they lie in the transposed matrix."""
+        assert self._transposed is not None
+        return self._transposed
+
     def dropped(self, rate: float, generator: torch.Generator) -> "Features":
         """Return the features with a share ``rate`` of the stored values dropped, rescaled."""
         values = dropped(self.values, rate, generator)
@@ -92,11 +109,9 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
         ctx.x = x
-        assert x._pattern is not None
-        return product(x._pattern.matrix(x.values), weight)  # values are in the pattern's order
+        return product(x.pattern.filled(x.values), weight)  # values are in the pattern's order
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         x: Features = ctx.x
-        assert x._transposed is not None
-        return x._transposed.matmul(x.values, grads[0].contiguous()), None
+        return x.transposed.matmul(x.values, grads[0].contiguous()), None

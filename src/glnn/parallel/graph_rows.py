@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.base import GraphOperator
-from glnn.graph.csr import CsrPattern, added
+from glnn.graph.csr import CsrMatrix, CsrPattern, added
 from glnn.peers import Partition
 
 _NARROWEST = 8  # columns of a product; fewer cost more calls than they save room
@@ -35,7 +35,7 @@ class GraphRows(GraphOperator):
         self._partition, self._device, self._dtype = partition, torch.device(device), dtype
         self._peers = partition.peers
         squeezed, touched = _squeezed(block)
-        self._matrix = self._tensor(squeezed)
+        self._matrix = self._filled(squeezed)
         ends = np.searchsorted(touched, partition.bounds)
         wanted = []
         for source in range(self._peers.size):
@@ -46,13 +46,13 @@ class GraphRows(GraphOperator):
         asked = self._peers.swapped(wanted)
         self._asked = [torch.from_numpy(places).to(self._device) for places in asked]
 
-    def _tensor(self, part: sp.csr_matrix) -> Tensor:
+    def _filled(self, part: sp.csr_matrix) -> CsrMatrix:
         part.sort_indices()
         offsets = torch.from_numpy(part.indptr.astype(np.int64)).to(self._device)
         columns = torch.from_numpy(part.indices.astype(np.int64)).to(self._device)
         values = torch.from_numpy(part.data).to(self._device, self._dtype)
         order = torch.arange(part.nnz, device=self._device)
-        return CsrPattern.compressed(part.shape, offsets, columns, order).matrix(values)
+        return CsrPattern.compressed(part.shape, offsets, columns, order).filled(values)
 
     @property
     def n_nodes(self) -> int:
