@@ -9,8 +9,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from glnn.engine.callbacks import EarlyStopping, ProgressLog
-from glnn.engine.captured import CapturedEpochs, CaptureError, Schedule
+from glnn.engine.captured import CapturedEpochs, CaptureError
 from glnn.engine.classifier import ClassifierTask
+from glnn.engine.epochs import Schedule, TaskEpochs
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import RampedTask
@@ -73,10 +74,8 @@ def class_0(device="cpu"):
 
 def replayed(task, validation, trainer, read_every=4, records=False):
     """What the trainer does with recorded epochs, here without the recording."""
-    deadlines = tuple(trainer._deadline(epoch) for epoch in range(trainer.n_epochs))
-    schedule = Schedule(trainer.learning_rate, deadlines, read_every)
-    measure = None if validation is None else validation.measure
-    return trainer._replay(CapturedEpochs(task, schedule, measure, records=records), "classifier")
+    epochs = next(trainer._epochs(task, validation))
+    return trainer._replay(CapturedEpochs(epochs, read_every, records=records), "classifier")
 
 
 @pytest.fixture
@@ -137,7 +136,7 @@ def test_what_cannot_be_recorded_leaves_the_task_as_it_was(make, problem):
     task, untouched = make(HEADS["propagation"]), make(HEADS["propagation"])
     schedule = Schedule(0.1, (math.inf,) * 20)
     with pytest.raises(CaptureError):  # the host is no CUDA device
-        CapturedEpochs(task, schedule, problem.validation.measure)
+        CapturedEpochs(TaskEpochs(task, schedule, problem.validation.measure))
     assert torch.equal(task.scores(), untouched.scores())
     assert task.losses(3).keys() == untouched.losses(3).keys()
     assert torch.equal(*(t.generators()[0].get_state() for t in (task, untouched)))

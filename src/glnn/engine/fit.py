@@ -29,8 +29,9 @@ from glnn.solver.new_nodes import RowProblem
 class FitResult:
     """What a fit leaves: the graph with its proof, the network, and how it came about.
 
-    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``rows`` is the one-row problem of new nodes,
-    ``None`` for the preset ``literal``. ``choices`` is what the fit chose by itself.
+    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``rows`` is the
+    one-row problem of new nodes, ``None`` for the preset ``literal``. ``choices`` is what the fit
+    chose by itself.
     """
 
     settings: FitSettings
