@@ -26,7 +26,7 @@ def fused_epochs(
     """Return fused epochs of a task that has them, ``None`` for all others.
 
     ``validation`` are the nodes that judge and their classes. A task must have the paper's
-    network, sparse features and no loss but the cross-entropy.
+    network, sparse features and no loss but the cross-entropy; its labelled nodes are distinct.
     """
     if type(task) is not ClassifierTask or type(task.module) is not GCN or not len(task.labels):
         return None

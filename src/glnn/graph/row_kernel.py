@@ -94,21 +94,23 @@ def row_product(
         return out
     width = min(64, max(16, power_of_2(n_columns)))
     entries, n_warps = tile_of(longest)
-    _row[(n_rows, -(-n_columns // width))](
-        offsets,
-        columns,
-        columns if source is None else source,
-        values,
-        x,
-        x if start is None else start,
-        out,
-        n_columns,
-        HAS_SOURCE=source is not None,
-        HAS_START=start is not None,
-        ENTRIES=entries,
-        WIDTH=width,
-        num_warps=n_warps,
-    )
+    # a kernel goes to the current device, wherever its data are
+    with torch.cuda.device_of(x):  # type: ignore[no-untyped-call]
+        _row[(n_rows, -(-n_columns // width))](
+            offsets,
+            columns,
+            columns if source is None else source,
+            values,
+            x,
+            x if start is None else start,
+            out,
+            n_columns,
+            HAS_SOURCE=source is not None,
+            HAS_START=start is not None,
+            ENTRIES=entries,
+            WIDTH=width,
+            num_warps=n_warps,
+        )
     return out
 
 
