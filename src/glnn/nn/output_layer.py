@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.nn.dropout import keep_mask, rescaling
+from glnn.nn.dropout import dropped, keep_mask, rescaling
 
 
 def view_logits(
@@ -25,6 +25,23 @@ def view_logits(
     """
     arguments = (spread, first_bias, second, second_bias, dropout, generator)
     return _ViewLogits.apply(*arguments)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def layer_by_layer(
+    spread: Float[Tensor, "n vh"],
+    first_bias: Float[Tensor, "h"],
+    second: Float[Tensor, "h c"],
+    second_bias: Float[Tensor, "c"],
+    dropout: float,
+    generator: torch.Generator,
+) -> Float[Tensor, "v n c"]:
+    """Return the same by steps that leave the gradient of each parameter to autograd.
+
+    Where rows are spread over processes, those gradients are summed up over all of them.
+    """
+    by_view = spread.reshape(len(spread), -1, len(first_bias)).transpose(0, 1)
+    hidden = dropped(torch.relu(by_view + first_bias), dropout, generator)
+    return (second.T @ hidden.transpose(1, 2) + second_bias[:, None]).transpose(1, 2)
 
 
 class _ViewLogits(torch.autograd.Function):

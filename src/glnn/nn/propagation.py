@@ -1,5 +1,7 @@
 """Random propagation: a perceptron on features that were spread over the graph."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -55,6 +57,9 @@ class PropagationNet(nn.Module):
     ``n_features``.
     """
 
+    output: Callable[..., Float[Tensor, "v n c"]] = staticmethod(view_logits)
+    """How spread signals of several views become logits."""
+
     def __init__(
         self,
         n_features: int,
@@ -96,5 +101,5 @@ class PropagationNet(nn.Module):
             hidden = x.dropped(self.dropout, generator) @ self.first
             masked.append(hidden * keep_mask(hidden[:, :1].detach(), self.drop_node, generator))
         spread = self.spread(adj_hat, torch.cat(masked, 1))
-        biases = (self.first_bias, self.second, self.second_bias)
-        return view_logits(spread, *biases, self.dropout, generator)
+        parameters = (self.first_bias, self.second, self.second_bias)
+        return self.output(spread, *parameters, self.dropout, generator)
