@@ -4,8 +4,9 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
+from glnn.engine import probe
 from glnn.engine.classifier import Labels
-from glnn.engine.probe import _ridge_loss, probe_loss, spread_rows
+from glnn.engine.probe import _ridge_loss, probe_loss, spread_on_device, spread_rows
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
 
@@ -16,6 +17,17 @@ def test_spread_rows_are_rows_of_the_mean_of_powers(blocks):
     whole = (np.eye(60) + adj_hat + adj_hat @ adj_hat) / 3
     nodes = np.array([5, 0, 41])
     np.testing.assert_allclose(spread_rows(graph, nodes).toarray(), whole[nodes], atol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_features_spread_over_all_nodes_are_those_of_the_rows(sparse, blocks, monkeypatch):
+    features, graph, _ = blocks
+    features = np.asarray(features.toarray() if sp.issparse(features) else features)
+    monkeypatch.setattr(probe, "DEVICE_BYTES", 2 * 32 * 60)  # two columns at a time
+    nodes = np.array([5, 0, 41])
+    given = sp.csr_matrix(features) if sparse else features
+    found = spread_on_device(graph, given, nodes, "cpu")
+    np.testing.assert_allclose(found, spread_rows(graph, nodes) @ features, atol=1e-12)
 
 
 def test_an_error_left_out_is_that_of_a_ridge_fitted_without_the_row():

@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,6 +15,14 @@ def test_equal_rows_have_equal_digests_whatever_their_storage_and_precision():
     np.testing.assert_array_equal(dense, row_digests(ROWS.astype(np.float32)))
     np.testing.assert_array_equal(dense[0], dense[2])
     assert (dense[0] != dense[1]).any()
+
+
+def test_a_digest_is_that_of_columns_and_values():
+    content = np.array([1]).tobytes() + np.array([1.0]).tobytes()
+    expected = [hashlib.blake2b(content, digest_size=16), hashlib.blake2b(digest_size=16)]
+    found = row_digests(ROWS)[[0, 3]]
+    assert [bytes(row) for row in found] == [one.digest() for one in expected]
+    assert row_digests(np.zeros((2, 3))).shape == (2, 16)
 
 
 def test_an_explicit_zero_and_an_unsorted_row_change_nothing():

@@ -22,7 +22,7 @@ from glnn.nn.losses import (
     smoothness_of_predictions,
 )
 from glnn.nn.propagation import PropagationNet
-from glnn.solver.pairs import upper_entries
+from glnn.solver.device_pairs import DeviceGraph, to_device
 
 
 class Labels:
@@ -155,7 +155,7 @@ class ClassifierTask(RampedTask):
 
 
 def graph_tensors(
-    adjacency: sp.csr_matrix, device: torch.device
+    adjacency: sp.csr_matrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> tuple[SparseAdjacency, SparseAdjacency]:
     r"""Return a symmetric graph and :math:`D^{-1/2} A D^{-1/2}` on a device.
 
@@ -164,10 +164,9 @@ def graph_tensors(
     if not adjacency.has_canonical_format:
         adjacency = adjacency.copy()
         adjacency.sum_duplicates()
-    rows, columns, data = upper_entries(adjacency)
     root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    i, j = torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
-    values = np.stack([data, data * root[rows] * root[columns]]).astype(np.float32)
-    plain, scaled = torch.from_numpy(values).to(device)
-    graph = SparseAdjacency(adjacency.shape[0], i, j, plain)
-    return graph, graph.with_values(scaled)
+    rows, columns, data = DeviceGraph.of(adjacency, device).upper()
+    scale = to_device(root, device)
+    scaled = data * scale[rows] * scale[columns]
+    graph = SparseAdjacency(adjacency.shape[0], rows, columns, data.to(dtype))
+    return graph, graph.with_values(scaled.to(dtype))

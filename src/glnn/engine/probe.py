@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
-from glnn.engine.classifier import Labels
+from glnn.engine.classifier import Labels, graph_tensors
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
+from glnn.solver.device_pairs import to_device
+from glnn.solver.implicit import DEVICE_BYTES, on_device
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _MAX_NODES = 1000
@@ -25,14 +28,19 @@ def probe_loss(
     labels: Labels,
     validation: Validation | None,
     seed: int,
+    *,
+    device: str | torch.device = "cpu",
 ) -> float:
     """Return the mean squared error of the best ridge on nodes that it was not fitted to.
 
     With validation nodes those are meant, otherwise every labelled node when it is left out.
     """
     nodes, classes, n_known = probed_nodes(labels, validation, seed)
-    spread = spread_rows(adjacency, nodes) @ features
-    rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
+    if torch.device(device).type == "cpu":
+        spread = spread_rows(adjacency, nodes) @ features
+        rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
+    else:
+        rows = spread_on_device(adjacency, features, nodes, device)
     return loss_of_rows(rows, np.eye(labels.n_classes)[classes], n_known)
 
 
@@ -67,6 +75,28 @@ def spread_rows(adjacency: sp.csr_matrix, nodes: np.ndarray, n_steps: int = 2) -
         power = sp.csr_matrix(power @ adj_hat)
         total = total + power
     return sp.csr_matrix(total / (n_steps + 1))
+
+
+def spread_on_device(
+    adjacency: sp.csr_matrix,
+    features: Any,
+    nodes: np.ndarray,
+    device: str | torch.device,
+    n_steps: int = 2,
+) -> np.ndarray:
+    """Return the spread features of some nodes, by products over all of them, few columns a time.
+
+    A GPU takes all nodes faster than a processor finds those two steps away.
+    """
+    _, adj_hat = graph_tensors(adjacency, torch.device(device), dtype=torch.float64)
+    picked = to_device(nodes, device)
+    step = max(1, DEVICE_BYTES // (32 * adjacency.shape[0]))
+    parts = []
+    for first in range(0, features.shape[1], step):
+        columns = on_device(features[:, first : first + step], str(device)).double()
+        spread = adj_hat.sum_of_powers(columns.contiguous(), n_steps)
+        parts.append(spread[picked].cpu().numpy() / (n_steps + 1))
+    return np.hstack(parts)
 
 
 def _ridge_loss(kernel: np.ndarray, targets: np.ndarray, n_known: int, ridge: float) -> float:

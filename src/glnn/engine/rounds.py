@@ -21,11 +21,11 @@ from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trained import Trained, has_collapsed, is_better, is_worse, predicted
 from glnn.engine.trainer import Trainer
-from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
 from glnn.objective import Weights
 from glnn.peers import ALONE, Peers
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
+from glnn.solver.inputs import GivenGraph
 from glnn.solver.new_nodes import RowProblem
 
 FEW_LABELS = 15
@@ -67,6 +67,7 @@ class Rounds:
         self.has_words = scaling.kind in ("rows", "none")
         self.signal = problem.features if self.has_words else scaled
         self.given = problem.graph
+        self._given_graph: GivenGraph | None = None
         self.graph = settings.graph_settings(problem.graph is not None)
         self.head, *self.cautious = settings.heads(problem.validation is not None)
         self.n_rounds = self.graph.n_rounds
@@ -133,7 +134,12 @@ class Rounds:
     def _probe(self) -> float:
         problem = self.problem
         return probe_loss(
-            self.adjacency, self.scaled, problem.labels, problem.validation, self.seed
+            self.adjacency,
+            self.scaled,
+            problem.labels,
+            problem.validation,
+            self.seed,
+            device=self.features.device,
         )
 
     def later_round(self, number: int) -> bool:
@@ -224,18 +230,24 @@ class Rounds:
         graph, given = self.graph, self.given
         takes_prior = graph.first_graph == "prior" and self.n_rounds > 1
         if given is not None and number == 1 and takes_prior:
-            return prior_graph(given, graph.prior)
+            return self._prepared(given).prior
         self.learned = self._solve(number, support=graph.support, **self._task_signals())
         if self.rows is None or given is not None:
             self.rows = self.learned.rows
         return self.learned.adjacency
 
+    def _prepared(self, given: sp.csr_matrix) -> GivenGraph:
+        """Return the given graph with its prior graph, made once."""
+        if self._given_graph is None:
+            self._given_graph = GivenGraph.of(given, given.shape[0], self.graph.prior)
+        return self._given_graph
+
     def _solve(self, number: int, **more: Any) -> LearnedGraph:
-        graph = self.graph
+        graph, given = self.graph, self.given
         with self._stage(f"graph {number}"):
             return learn_graph(
                 self.signal,
-                self.given,
+                None if given is None else self._prepared(given),
                 weights=graph.weights,
                 n_neighbors=graph.n_neighbors,
                 reading=graph.reading,

@@ -48,10 +48,12 @@ def pagerank(
 
 def normalized(adjacency: sp.csr_matrix) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`, with :math:`0^{-1/2} = 0`."""
-    degree = np.asarray(adjacency.sum(1), dtype=np.float64).ravel()
-    diagonal = sp.diags(inverse_root(degree))
-    result = sp.csr_matrix(diagonal @ adjacency.astype(np.float64) @ diagonal)
-    result.sort_indices()
+    root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
+    result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
+    result.sum_duplicates()
+    result.data *= np.repeat(root, np.diff(result.indptr))
+    result.data *= root[result.indices]
+    result.eliminate_zeros()
     return result
 
 

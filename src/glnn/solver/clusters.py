@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.solver.implicit import Matrix, dense_rows, is_thin
+from glnn.solver.device_clusters import nearest_in_clusters
+from glnn.solver.implicit import Matrix, dense_rows, is_thin, on_device
 
 ROWS = 120
 """Mean rows of a cluster."""
@@ -51,9 +52,12 @@ def clustered_nearest(
         return found, score
     rows = signal.astype(np.float32)
     rows = rows if taking_part.size == n_rows else rows[taking_part]
+    if device != "cpu":
+        found[taking_part], score[taking_part] = _on_device(rows, taking_part, k, device, seed)
+        return found, score
     lists = _Lists.of(rows, device, seed)
     numbers = taking_part[lists.order]
-    rows = _Rows(rows[lists.order], device)
+    rows = _Rows(rows[lists.order])
     for own, seen in lists.visits():
         columns = np.concatenate([np.arange(a, b) for a, b in seen])
         products = rows.times(own, seen)
@@ -61,9 +65,23 @@ def clustered_nearest(
         width = min(k, products.shape[1])
         best, place = torch.topk(products, width, dim=1)
         mine = numbers[own[0] : own[1]]
-        score[mine, :width] = best.cpu().numpy()
-        found[mine, :width] = numbers[columns[place.cpu().numpy()]]
+        score[mine, :width] = best.numpy()
+        found[mine, :width] = numbers[columns[place.numpy()]]
     return found, score
+
+
+def _on_device(
+    rows: Matrix, numbers: np.ndarray, k: int, device: str, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers found and their scores of rows that have these numbers."""
+    resident = on_device(rows, device)
+    lists = _Lists.of(resident, device, seed)
+    order = torch.from_numpy(lists.order).to(device)
+    starts, near = torch.from_numpy(lists.starts), torch.from_numpy(lists.near)
+    place, value = nearest_in_clusters(resident[order], starts, near, k)
+    place = torch.from_numpy(numbers).to(device)[order[place]]
+    back = order.argsort()
+    return place[back].cpu().numpy(), value[back].cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +93,7 @@ class _Lists:
     near: np.ndarray
 
     @classmethod
-    def of(cls, rows: Matrix, device: str, seed: int) -> "_Lists":
+    def of(cls, rows: Matrix | Tensor, device: str, seed: int) -> "_Lists":
         generator = torch.Generator().manual_seed(seed)
         points = _points(rows, device, generator)
         n_clusters = max(1, min(MOST_CLUSTERS, len(points) // ROWS))
@@ -108,11 +126,11 @@ class _Lists:
 
 
 class _Rows:
-    """Signal rows on a device, or thin ones in CSR, and their products range by range."""
+    """Signal rows, dense or thin ones in CSR, and their products range by range."""
 
-    def __init__(self, rows: Matrix, device: str) -> None:
-        self.thin = sp.csr_matrix(rows) if device == "cpu" and is_thin(rows) else None
-        self.dense = None if self.thin is not None else dense_rows(rows, device)
+    def __init__(self, rows: Matrix) -> None:
+        self.thin = sp.csr_matrix(rows) if is_thin(rows) else None
+        self.dense = None if self.thin is not None else dense_rows(rows, "cpu")
         self._buffers: dict[str, Tensor] = {}
 
     def times(self, own: Range, seen: list[Range]) -> Tensor:
@@ -143,13 +161,13 @@ def _lengths(signal: Matrix) -> np.ndarray:
     return np.asarray(np.einsum("nd,nd->n", signal, signal))
 
 
-def _points(rows: Matrix, device: str, generator: torch.Generator) -> Tensor:
+def _points(rows: Matrix | Tensor, device: str, generator: torch.Generator) -> Tensor:
     """Return the rows' directions in few columns; angles survive a random projection."""
     width = rows.shape[1]
     if width > _WIDTH:
-        turn = torch.randn(width, _WIDTH, generator=generator).numpy()
-        rows = rows @ turn
-    return functional.normalize(dense_rows(rows, device))
+        turn = torch.randn(width, _WIDTH, generator=generator)
+        rows = rows @ (turn.to(device) if isinstance(rows, Tensor) else turn.numpy())
+    return functional.normalize(rows if isinstance(rows, Tensor) else dense_rows(rows, device))
 
 
 def _centres(points: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:

@@ -15,6 +15,27 @@ from glnn.solver.signals import FeatureSignal, joined, prediction_signal
 
 
 @dataclass(frozen=True, eq=False)
+class GivenGraph:
+    """A given graph that was checked, and the prior graph made from it: one for many solves.
+
+    Parameters
+    ----------
+    prior, prior_rows
+        The prior graph, and how a new node's row of it is made.
+    """
+
+    prior: sp.csr_matrix
+    prior_rows: PriorRows
+
+    @classmethod
+    def of(cls, graph: Any, n_nodes: int, kind: str) -> "GivenGraph":
+        """Check a graph and make the prior graph of the named kind."""
+        links = as_adjacency(graph, n_nodes)
+        prior = prior_graph(links, kind)
+        return cls(prior, PriorRows(kind, np.asarray(links.sum(1)).ravel(), prior))
+
+
+@dataclass(frozen=True, eq=False)
 class GraphInputs:
     """Checked inputs of a graph problem.
 
@@ -47,7 +68,7 @@ class GraphInputs:
         prior: str = "renormalized",
         predictions: tuple[Any, float | int] | None = None,
     ) -> "GraphInputs":
-        """Check and prepare; ``predictions`` come with their weight.
+        """Check and prepare; ``predictions`` come with their weight, ``graph`` may be prepared.
 
         The names in the errors are those of :func:`learn_graph`.
         """
@@ -61,7 +82,5 @@ class GraphInputs:
             signals = joined(base, prediction_signal(*predictions, n_nodes))
         if graph is None:
             return cls(transform, base, signals, None, None)
-        links = as_adjacency(graph, n_nodes)
-        made = prior_graph(links, prior)
-        rows = PriorRows(prior, np.asarray(links.sum(1)).ravel(), made)
-        return cls(transform, base, signals, made, rows)
+        given = graph if isinstance(graph, GivenGraph) else GivenGraph.of(graph, n_nodes, prior)
+        return cls(transform, base, signals, given.prior, given.prior_rows)

@@ -61,7 +61,8 @@ def learn_graph(
     X
         Features, nodes x columns, dense or sparse.
     graph
-        A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``.
+        A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``. One that many calls
+        share may be prepared: :class:`glnn.solver.inputs.GivenGraph`, which has its ``prior``.
     n_neighbors
         Wanted mean degree of the edges that the prior graph lacks; sets :math:`\lambda_1`.
         Default: 10 if there is neither a graph nor weights, otherwise the weights decide.
