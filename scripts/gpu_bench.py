@@ -65,8 +65,10 @@ def whole_fit(data: NodeData, preset: str, device: str, repeats: int) -> dict[st
         began = time.perf_counter()
         model.fit(data.features, y, graph=data.graph, validation=val)
         seconds.append(time.perf_counter() - began)
+    held = torch.cuda.max_memory_allocated() if torch.device(device).type == "cuda" else 0
     return {
         "preset": preset,
+        "device_gib": round(held / 2**30, 2),
         "first_fit_s": round(seconds[0], 3),
         "fit_s": round(statistics.median(seconds[1:] or seconds), 4),
         "least_fit_s": round(min(seconds[1:] or seconds), 4),

@@ -6,7 +6,14 @@ from sklearn.linear_model import Ridge
 
 from glnn.engine import probe
 from glnn.engine.classifier import Labels
-from glnn.engine.probe import _ridge_loss, probe_loss, spread_on_device, spread_rows
+from glnn.engine.probe import (
+    _ridge_loss,
+    loss_of_rows,
+    loss_on_device,
+    probe_loss,
+    spread_on_device,
+    spread_rows,
+)
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
 
@@ -26,8 +33,16 @@ def test_features_spread_over_all_nodes_are_those_of_the_rows(sparse, blocks, mo
     monkeypatch.setattr(probe, "DEVICE_BYTES", 2 * 32 * 60)  # two columns at a time
     nodes = np.array([5, 0, 41])
     given = sp.csr_matrix(features) if sparse else features
-    found = spread_on_device(graph, given, nodes, "cpu")
+    found = spread_on_device(graph, given, nodes, "cpu").numpy()
     np.testing.assert_allclose(found, spread_rows(graph, nodes) @ features, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_known", [12, 20])
+def test_the_error_in_tensors_is_that_in_numpy(n_known):
+    rng = np.random.default_rng(3)
+    rows, one_hot = rng.normal(size=(20, 5)), np.eye(3)[rng.integers(0, 3, 20)]
+    found = loss_on_device(torch.from_numpy(rows), torch.from_numpy(one_hot), n_known)
+    assert found == pytest.approx(loss_of_rows(rows, one_hot, n_known), rel=1e-9)
 
 
 def test_an_error_left_out_is_that_of_a_ridge_fitted_without_the_row():

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from glnn.objective import Weights
-from glnn.solver.device_newton import DeviceDual, _NewtonMatrix, largest
+from glnn.solver.device_newton import DeviceDual, largest
 from glnn.solver.device_solve import device_problem
 from glnn.solver.dual_newton import WorkingProblem, _Dual
 from glnn.solver.problem import build_problem
@@ -43,18 +43,19 @@ def test_the_newton_step_is_that_of_the_host(both, rng):
     assert np.allclose(step.numpy(), host.newton_step(values, gradient), atol=1e-12)
 
 
-def test_the_newton_matrix_is_the_derivative_of_the_gradient(both, rng):
+def test_a_full_newton_step_solves_the_linear_system(both, rng):
     _, resident = both
     y = torch.from_numpy(0.1 * rng.standard_normal(26))
     values, _ = resident.point(y)
-    matrix = _NewtonMatrix(resident, (values > 0).double())
-    dense = torch.stack([matrix @ unit for unit in torch.eye(26).double()], 1)
-    assert torch.allclose(dense, dense.T)
-    assert torch.allclose(dense.diagonal(), matrix.diagonal)
-    small = torch.from_numpy(1e-7 * rng.standard_normal(26))
-    moved = resident.gradient(y + small, resident.point(y + small)[0])
-    change = moved - resident.gradient(y, values)
-    assert torch.allclose(change, dense @ small, atol=1e-13)
+    gradient = 1e-9 * resident.gradient(y, values)  # a small one asks for an exact solution
+    step = resident.newton_step(values, gradient)
+    problem, active = resident.problem, (values > 0).double()
+    spread, sums = problem.spread.to_dense(), problem.sums.to_dense()
+    matrix = torch.diag(resident.inverse) + sums @ (active[:, None] * spread) / (
+        2 * problem.curvature
+    )
+    assert torch.allclose(matrix, matrix.T)
+    assert torch.allclose(matrix @ step, -gradient, rtol=1e-5, atol=1e-18)
 
 
 def test_a_start_that_does_not_fit_is_left_out(both):

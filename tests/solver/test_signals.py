@@ -46,7 +46,11 @@ def test_sure_predictions_have_unit_product_and_differing_ones_a_negative_one():
 def test_joined_signals_lie_side_by_side(rng):
     x, p = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
     assert np.array_equal(joined(x, p), np.hstack([x, p]))
-    assert np.array_equal(joined(sp.csr_matrix(x), p).toarray(), np.hstack([x, p]))
+    x[x < 0], p[2] = 0, 0
+    both = joined(sp.csr_matrix(x), p)
+    both.check_format(full_check=True)
+    assert both.has_canonical_format
+    assert np.array_equal(both.toarray(), np.hstack([x, p]))
 
 
 @pytest.mark.parametrize("sparse", [True, False])

@@ -1,7 +1,8 @@
 """One fit from features and labels to a graph and a trained network."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings
 from glnn.engine.trained import probabilities_of
+from glnn.exceptions import GlnnError
 from glnn.graph.prior import prior_graph
 from glnn.objective import Objective
 from glnn.solver import LearnedGraph
@@ -62,10 +64,11 @@ def fit_problem(
 ) -> FitResult:
     """Run the rounds of a preset, or the literal method, on one problem."""
     scaling = Scaling.fit(problem.features, settings.scaling)
-    rounds = Rounds(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
-    if settings.is_literal:
-        return _fit_literal(rounds, settings, scaling)
-    rounds.run()
+    with _told_if_full(device):
+        rounds = Rounds(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
+        if settings.is_literal:
+            return _fit_literal(rounds, settings, scaling)
+        rounds.run()
     assert rounds.learned is not None and rounds.trained is not None
     return FitResult(
         dataclasses.replace(settings, head=rounds.head),
@@ -80,6 +83,19 @@ def fit_problem(
         rounds.history,
         choices_of(rounds),
     )
+
+
+@contextmanager
+def _told_if_full(device: str) -> Iterator[None]:
+    """Say in one line that a device has too little memory."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise GlnnError(
+            f"the device {device!r} has too little memory for this fit "
+            f"({' '.join(str(error).split())[:120]}). "
+            "Set n_candidates to fewer, or take device='cpu'."
+        ) from None
 
 
 def choices_of(rounds: Rounds) -> dict[str, float | str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from glnn.engine.classifier import Labels, graph_tensors
 from glnn.engine.trainer import Validation
@@ -36,12 +37,13 @@ def probe_loss(
     With validation nodes those are meant, otherwise every labelled node when it is left out.
     """
     nodes, classes, n_known = probed_nodes(labels, validation, seed)
-    if torch.device(device).type == "cpu":
-        spread = spread_rows(adjacency, nodes) @ features
-        rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
-    else:
-        rows = spread_on_device(adjacency, features, nodes, device)
-    return loss_of_rows(rows, np.eye(labels.n_classes)[classes], n_known)
+    one_hot = np.eye(labels.n_classes)[classes]
+    if torch.device(device).type != "cpu":
+        resident = spread_on_device(adjacency, features, nodes, device)
+        return loss_on_device(resident, to_device(one_hot, device), n_known)
+    spread = spread_rows(adjacency, nodes) @ features
+    rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
+    return loss_of_rows(rows, one_hot, n_known)
 
 
 def probed_nodes(
@@ -83,7 +85,7 @@ def spread_on_device(
     nodes: np.ndarray,
     device: str | torch.device,
     n_steps: int = 2,
-) -> np.ndarray:
+) -> Tensor:
     """Return the spread features of some nodes, by products over all of them, few columns a time.
 
     A GPU takes all nodes faster than a processor finds those two steps away.
@@ -95,8 +97,25 @@ def spread_on_device(
     for first in range(0, features.shape[1], step):
         columns = on_device(features[:, first : first + step], str(device)).double()
         spread = adj_hat.sum_of_powers(columns.contiguous(), n_steps)
-        parts.append(spread[picked].cpu().numpy() / (n_steps + 1))
-    return np.hstack(parts)
+        parts.append(spread[picked] / (n_steps + 1))
+    return torch.cat(parts, 1)
+
+
+def loss_on_device(rows: Tensor, one_hot: Tensor, n_known: int) -> float:
+    """Return the same error as :func:`loss_of_rows`, in tensors."""
+    targets = one_hot - 1 / one_hot.shape[1]
+    kernel = rows @ rows[:n_known].T
+    size = (kernel[:n_known].trace() / n_known).clamp_min(1e-300)
+    kernel += size
+    losses = []
+    for ridge in _RIDGES:
+        inverse = torch.linalg.inv(kernel[:n_known] + torch.diag(ridge * size.expand(n_known)))
+        alpha = inverse @ targets[:n_known]
+        errors = alpha / inverse.diagonal()[:, None]
+        if len(kernel) > n_known:
+            errors = kernel[n_known:] @ alpha - targets[n_known:]
+        losses.append(errors.square().sum(1).mean())
+    return float(torch.stack(losses).min())
 
 
 def _ridge_loss(kernel: np.ndarray, targets: np.ndarray, n_known: int, ridge: float) -> float:

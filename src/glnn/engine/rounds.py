@@ -239,7 +239,9 @@ class Rounds:
     def _prepared(self, given: sp.csr_matrix) -> GivenGraph:
         """Return the given graph with its prior graph, made once."""
         if self._given_graph is None:
-            self._given_graph = GivenGraph.of(given, given.shape[0], self.graph.prior)
+            self._given_graph = GivenGraph.checked(
+                given.astype(np.float64, copy=False), self.graph.prior
+            )
         return self._given_graph
 
     def _solve(self, number: int, **more: Any) -> LearnedGraph:

@@ -104,7 +104,7 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             "Drop negative edges or take their absolute value."
         )
     matrix.eliminate_zeros()
-    n_uneven = (matrix != matrix.T).nnz
+    n_uneven = _count_uneven(matrix)
     if n_uneven:
         _warn(
             f"graph is not symmetric in {n_uneven} entries; "
@@ -118,6 +118,16 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
         matrix.eliminate_zeros()
     matrix.sort_indices()
     return matrix
+
+
+def _count_uneven(matrix: sp.csr_matrix) -> int:
+    """Count the entries that differ from those of the transpose; rows must be sorted."""
+    mirrored = sp.csr_matrix(matrix.T)  # sorted, as all transposed rows are
+    if np.array_equal(matrix.indptr, mirrored.indptr) and np.array_equal(
+        matrix.indices, mirrored.indices
+    ):
+        return int(np.count_nonzero(matrix.data != mirrored.data))
+    return int((matrix != mirrored).nnz)
 
 
 def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:

@@ -77,7 +77,7 @@ def _on_device(
     resident = on_device(rows, device)
     lists = _Lists.of(resident, device, seed)
     order = torch.from_numpy(lists.order).to(device)
-    starts, near = torch.from_numpy(lists.starts), torch.from_numpy(lists.near)
+    starts, near = torch.from_numpy(lists.starts), torch.from_numpy(lists.looked_at())
     place, value = nearest_in_clusters(resident[order], starts, near, k)
     place = torch.from_numpy(numbers).to(device)[order[place]]
     back = order.argsort()
@@ -116,6 +116,11 @@ class _Lists:
         for own, others, count in zip(ranges, self.near, self._n_seen()):
             if own[0] < own[1]:
                 yield own, [own, *(ranges[c] for c in others[:count] if ranges[c] != own)]
+
+    def looked_at(self) -> np.ndarray:
+        """Return the same as numbers of clusters, a row each, filled up with its own number."""
+        own = np.arange(len(self.near))[:, None]
+        return np.where(np.arange(self.near.shape[1]) < self._n_seen()[:, None], self.near, own)
 
     def _n_seen(self) -> np.ndarray:
         """Return how many of its nearest clusters each one looks at, for about as many rows."""

@@ -48,19 +48,16 @@ def _on_support(resident: DeviceProblem, graph: DeviceGraph) -> tuple[Tensor, fl
     Faults are negative entries, differences of the two triangles, and entries elsewhere.
     """
     pairs, rows = resident.pairs, graph.rows()
-    is_upper = rows <= graph.columns
-    triangles, worst = [], largest(-graph.values)
-    for chosen in (is_upper, ~is_upper):
-        place = torch.nonzero(chosen).view(-1)
-        low, high = rows[place], graph.columns[place].long()
-        keys = device_keys(pairs.n_nodes, low, high)
-        entries = graph.values[place]
-        _, known = pairs.places(keys)
-        worst = max(worst, largest(entries[~known].abs()))
-        triangles.append(pairs.placed(keys, entries))
-    upper, lower = triangles
-    uneven = torch.where(pairs.i == pairs.j, 0.0, upper - lower)
-    return upper, max(worst, largest(uneven.abs()))
+    columns = graph.columns.long()
+    place, known = pairs.places(device_keys(pairs.n_nodes, rows, columns))
+    n_pairs = len(pairs)
+    triangles = graph.values.new_zeros(2, n_pairs + 1)  # the last place is for entries elsewhere
+    is_lower = (rows > columns).long()
+    triangles[is_lower, torch.where(known, place, n_pairs)] = graph.values
+    upper, lower = triangles[0, :n_pairs], triangles[1, :n_pairs]
+    uneven = torch.where(pairs.i == pairs.j, 0.0, upper - lower).abs()
+    elsewhere = torch.where(known, 0.0, graph.values).abs()
+    return upper, max(largest(-graph.values), largest(uneven), largest(elsewhere))
 
 
 def _misfits(resident: DeviceProblem, graph: DeviceGraph) -> dict[str, Tensor]:

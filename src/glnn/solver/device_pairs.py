@@ -25,8 +25,8 @@ class DevicePairs:
     Examples
     --------
     >>> pairs = DevicePairs.union(3, [(torch.tensor([2, 0]), torch.tensor([0, 0]))])
-    >>> pairs.row_sums(torch.tensor([5.0, 1.0]).double())
-    tensor([6., 0., 1.], dtype=torch.float64)
+    >>> pairs.i, pairs.j
+    (tensor([0, 0]), tensor([0, 2]))
     """
 
     n_nodes: int
@@ -63,10 +63,6 @@ class DevicePairs:
         """Compressed rows of the full matrix, and which pair each of its entries belongs to."""
         return symmetric_pattern(self.n_nodes, self.i, self.j)
 
-    @cached_property
-    def _ones(self) -> Tensor:
-        return torch.ones(self.n_nodes, dtype=torch.float64, device=self.i.device)
-
     def places(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return where each key lies among the pairs, and whether it does."""
         if not len(self):
@@ -81,16 +77,8 @@ class DevicePairs:
         result[place[known]] = values[known]
         return result
 
-    def matrix(self, values: Tensor) -> Tensor:
-        """Return the symmetric torch CSR matrix with ``values`` on the pairs."""
-        return self.pattern.matrix(values[self.pattern.source])
-
-    def row_sums(self, values: Tensor) -> Tensor:
-        """Return the row sums of that matrix."""
-        return torch.mv(self.matrix(values), self._ones)
-
     def compressed(self, values: Tensor) -> "DeviceGraph":
-        """Return that matrix without its zeros."""
+        """Return the symmetric matrix with ``values`` on the pairs; zeros are not stored."""
         full = values[self.pattern.source]
         kept = full != 0
         ends = torch.zeros(len(full) + 1, dtype=torch.int64, device=full.device)

@@ -89,7 +89,7 @@ def device_problem(
         offsets += pairs.placed(device_keys(n_nodes, known[0], known[1]), known[2])
     for factor in linear.factors:
         offsets += factor.on_ends(pairs.i, pairs.j)
-    return DeviceProblem(pairs, offsets, problem.curvature, problem.penalties)
+    return DeviceProblem.of(pairs, offsets, problem.curvature, problem.penalties)
 
 
 def _off_diagonal(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,11 +100,13 @@ def _off_diagonal(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 def _addable(pairs: DevicePairs, prior: sp.csr_matrix | None) -> Tensor:
     """Say which pairs are neither loops nor edges of the prior graph."""
     addable = pairs.i != pairs.j
-    if prior is not None and prior.nnz:
-        rows, columns, _ = DeviceGraph.of(prior, addable.device).upper()
-        place, known = pairs.places(device_keys(pairs.n_nodes, rows, columns))
-        addable[place[known]] = False
-    return addable
+    if prior is None:
+        return addable
+    given = DeviceGraph.of(prior, addable.device)
+    place, known = pairs.places(device_keys(pairs.n_nodes, given.rows(), given.columns))
+    marks = torch.ones(len(pairs) + 1, dtype=torch.bool, device=addable.device)
+    marks[torch.where(known, place, len(pairs))] = False  # the last place is for edges elsewhere
+    return addable & marks[:-1]
 
 
 class _DeviceSearch(DegreeSearch):

@@ -30,7 +30,11 @@ class GivenGraph:
     @classmethod
     def of(cls, graph: Any, n_nodes: int, kind: str) -> "GivenGraph":
         """Check a graph and make the prior graph of the named kind."""
-        links = as_adjacency(graph, n_nodes)
+        return cls.checked(as_adjacency(graph, n_nodes), kind)
+
+    @classmethod
+    def checked(cls, links: sp.csr_matrix, kind: str) -> "GivenGraph":
+        """Make the prior graph of one that :func:`glnn.graph.as_adjacency` has returned."""
         prior = prior_graph(links, kind)
         return cls(prior, PriorRows(kind, np.asarray(links.sum(1)).ravel(), prior))
 

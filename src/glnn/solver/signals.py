@@ -68,11 +68,12 @@ class FeatureSignal:
         signal = features.astype(np.float64)
         if self.shift is not None:
             signal = (signal.toarray() if sp.issparse(signal) else signal) - self.shift
-        if self.scale is not None:
-            scaled = signal.multiply(self.scale) if sp.issparse(signal) else signal * self.scale
-            signal = sp.csr_matrix(scaled) if sp.issparse(signal) else scaled
+        if self.scale is not None and sp.issparse(signal):
+            signal.data *= self.scale[signal.indices]  # the copy's own
+        elif self.scale is not None:
+            signal = signal * self.scale
         if self.kind != "raw":
-            signal = normalize(signal)  # rows of zeros stay zero
+            signal = normalize(signal, copy=not sp.issparse(signal))  # rows of zeros stay zero
         if sp.issparse(signal):
             signal.eliminate_zeros()
             signal.sort_indices()
@@ -136,8 +137,18 @@ def prediction_signal(predictions: object, weight: float | int, n_nodes: int) ->
 
 def joined(signal: Matrix, more: np.ndarray) -> Matrix:
     """Return the signals side by side; CSR if the first is."""
-    if sp.issparse(signal):
-        both = sp.csr_matrix(sp.hstack([signal, sp.csr_matrix(more)], format="csr"))
-        both.sort_indices()
-        return both
-    return np.hstack([signal, more])
+    if not sp.issparse(signal):
+        return np.hstack([signal, more])
+    parts = (signal, sp.csr_matrix(more))
+    lengths = [np.diff(part.indptr) for part in parts]
+    before = (parts[1].indptr[:-1], parts[0].indptr[1:])  # what other entries come first
+    n_stored, width = parts[0].nnz + parts[1].nnz, signal.shape[1]
+    data, columns = np.empty(n_stored), np.empty(n_stored, dtype=signal.indices.dtype)
+    for part, length, shift, first in zip(parts, lengths, before, (0, width)):
+        place = np.arange(part.nnz) + np.repeat(shift, length)
+        data[place], columns[place] = part.data, part.indices + first
+    starts = parts[0].indptr + parts[1].indptr
+    shape = (signal.shape[0], width + more.shape[1])
+    both = sp.csr_matrix((data, columns, starts), shape=shape)
+    both.sort_indices()
+    return both
