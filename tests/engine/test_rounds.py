@@ -26,22 +26,9 @@ def stages(result):
     return list(dict.fromkeys(result.history.column("stage")))
 
 
-def test_each_round_has_one_graph_and_one_classifier_and_predictions_join_from_the_second(problem):
-    rounds = rounds_of(problem, resolve_settings("paper", changes=FAST))
-    rounds.adjacency = rounds.graph_step(1)
-    assert rounds._task_signals() == {}
-    rounds.trained = rounds.classifier_step(1, rounds.head)
-    assert {"predictions", "task"} <= set(rounds._task_signals())
+def test_each_round_has_one_classifier(problem):
     result = fit_problem(problem, resolve_settings("paper", changes=FAST), seed=0)
     assert stages(result) == ["classifier 1", "classifier 2", "classifier 3"]
-
-
-def test_the_first_classifier_sees_the_prior_graph_or_the_one_learned_from_features(problem):
-    rounds = rounds_of(problem, resolve_settings("paper"))
-    assert (rounds.graph_step(1) != 0).nnz == problem.graph.nnz + 60  # with its loops
-    settings = resolve_settings("paper", changes={"first_graph": "features"})
-    learned = rounds_of(problem, settings).graph_step(1)
-    assert learned.nnz > problem.graph.nnz + 60
 
 
 def test_a_learned_metric_changes_the_candidates_and_a_fixed_one_keeps_them(problem):

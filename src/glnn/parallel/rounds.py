@@ -113,7 +113,7 @@ class RowsRounds(Rounds):
             return given
         return super().graph_step(number)
 
-    def _solve(self, number: int, **more: Any) -> Any:
+    def solve(self, number: int, **more: Any) -> Any:  # noqa: D102
         graph = dataclasses.replace(self.graph, support=more.pop("support"))
         inputs = GraphInputs(self.signal, self.given, **more)
         with self._stage(f"graph {number}"):
