@@ -12,6 +12,7 @@ from glnn.engine.task import RampedTask
 from glnn.graph.csr import CsrPattern
 from glnn.graph.row_kernel import is_kernel_ready, power_of_2, row_product, tile_of
 from glnn.nn import gcn_kernels, step_kernels
+from glnn.nn.dropout import n_dropped_bytes, rescaling
 from glnn.nn.gcn import GCN
 
 WIDEST = 128
@@ -86,8 +87,7 @@ class FusedEpochs(Epochs):
         self._sizes = {"n_features": x.shape[1], "n_hidden": h, "n_classes": c}
         self._widths = {"HIDDEN": max(16, power_of_2(h)), "CLASSES": max(16, power_of_2(c))}
         rate = task.settings.dropout
-        n_dropped = round(256 * rate)
-        self._dropout = {"n_dropped": n_dropped, "scale": 256 / (256 - n_dropped)}
+        self._dropout = {"n_dropped": n_dropped_bytes(rate), "scale": rescaling(rate)}
         self._noise_state = task.generators()[0].get_state()
         self._noise = torch.empty(1, dtype=torch.int64, device=device)
         self._noise.random_(generator=task.generators()[0])

@@ -36,17 +36,22 @@ def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) 
 def mask_of(drawn: Tensor, x: Float[Tensor, "..."], rate: float) -> Tensor:
     """Return the mask that random bytes, one for each entry of ``x``, stand for.
 
-    A byte is kept from ``n_dropped`` on. Cutting off below and above says so in numbers, five
-    times faster than a comparison, whose truth values would be turned into numbers one by one.
+    A byte is kept from :func:`n_dropped_bytes` on. Cutting off below and above says so in
+    numbers, five times faster than a comparison, whose truth values would be turned into numbers
+    one by one.
     """
-    n_dropped = round(256 * rate)
-    kept = drawn.to(x.dtype).sub_(n_dropped - 1).clamp_(0, 1)
+    kept = drawn.to(x.dtype).sub_(n_dropped_bytes(rate) - 1).clamp_(0, 1)
     return kept.mul_(rescaling(rate)).reshape(x.shape)
 
 
+def n_dropped_bytes(rate: float) -> int:
+    """Return how many of the 256 values of a byte drop an entry: the rate rounded to 1/256."""
+    return round(256 * rate)
+
+
 def rescaling(rate: float) -> float:
-    """Return what kept entries are multiplied with, for the rate rounded to 1/256."""
-    return 256 / (256 - round(256 * rate))
+    """Return what kept entries are multiplied with, for the rounded rate."""
+    return 256 / (256 - n_dropped_bytes(rate))
 
 
 def random_bytes(n_bytes: int, generator: torch.Generator) -> Tensor:
