@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from glnn.exceptions import InputError
-from glnn.graph import DenseAdjacency, SparseAdjacency, csr
+from glnn.graph import DenseAdjacency, SparseAdjacency
 
 
 def random_symmetric(n_nodes, seed=0):
@@ -104,17 +104,3 @@ def test_a_graph_on_the_gpu_has_the_same_product_and_gradient(rng):
         (grad,) = torch.autograd.grad(product.pow(3).sum(), values)
         found.append((product.cpu(), grad.cpu()))
     assert_close(found[0], found[1])
-
-
-@pytest.mark.parametrize("width", [16, 17, 40, 64])
-@pytest.mark.parametrize("step", [lambda a, x: a @ x, lambda a, x: a.sum_of_powers(x, 4)])
-def test_signals_in_narrow_blocks_give_the_same_to_the_bit(step, width, monkeypatch, rng):
-    adj = SparseAdjacency.from_scipy(random_symmetric(30) / 10, dtype=torch.float32)
-    x = torch.randn(30, width, generator=rng, requires_grad=True)
-    at_once = step(adj, x)
-    (wanted,) = torch.autograd.grad(at_once.square().sum(), x)
-    monkeypatch.setattr(csr, "_CACHED", 0)
-    in_blocks = step(adj, x)
-    (found,) = torch.autograd.grad(in_blocks.square().sum(), x)
-    assert torch.equal(in_blocks, at_once)
-    assert torch.equal(found, wanted)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
-from glnn.graph.csr import CsrMatrix, CsrPattern, added, in_blocks, product
+from glnn.graph.csr import CsrMatrix, CsrPattern, added, product
 
 
 class SparseAdjacency(Adjacency):
@@ -181,12 +181,7 @@ class _SumOfPowers(torch.autograd.Function):
 
 
 def _horner(matrix: CsrMatrix, x: Tensor, n_steps: int) -> Tensor:
-    """Return the sum of powers, block by block of the signals' columns."""
-    return in_blocks(lambda block: _horner_at_once(matrix, block, n_steps), x)
-
-
-def _horner_at_once(matrix: CsrMatrix, x: Tensor, n_steps: int) -> Tensor:
-    """Two buffers take turns: the sum so far, and the next one."""
+    """Return the sum of powers; two buffers take turns: the sum so far, and the next one."""
     if n_steps == 0:
         return x.clone()
     z, spare = added(x, matrix, x, out=torch.empty_like(x)), torch.empty_like(x)

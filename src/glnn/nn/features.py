@@ -92,6 +92,18 @@ class Features:
         values = dropped(self.values, rate, generator)
         return Features(self.shape, values, self._pattern, self._transposed)
 
+    def product(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
+        """Return the product; no gradient flows through it."""
+        if self._pattern is None:
+            return self.values @ weight.detach()
+        return product(self._pattern.filled(self.values), weight.detach())  # in its order
+
+    def transposed_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
+        """Return the product of the transposed features, likewise."""
+        if self._transposed is None:
+            return self.values.T @ g
+        return self._transposed.matmul(self.values, g.contiguous())
+
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         if self._pattern is None:
             return self.values @ weight
@@ -109,9 +121,8 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
         ctx.x = x
-        return product(x.pattern.filled(x.values), weight)  # values are in the pattern's order
+        return x.product(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        x: Features = ctx.x
-        return x.transposed.matmul(x.values, grads[0].contiguous()), None
+        return ctx.x.transposed_product(grads[0]), None

@@ -1,5 +1,7 @@
 """What trains the classifier: labels, agreement of views, smoothness of predictions."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -78,6 +80,34 @@ def mean_view(views: Float[Tensor, "v n c"]) -> Float[Tensor, "n c"]:
     return (held[0] + held[1]) / 2 if len(held) == 2 else held.mean(0)
 
 
+def gated_distance(
+    views: Float[Tensor, "v n c"],
+    target: Float[Tensor, "n c"],
+    weight: Bool[Tensor, "n"],
+    n_nodes: int | None = None,
+) -> Float[Tensor, ""]:
+    r"""Return :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`, with :math:`q, w` fixed."""
+    scale = 1 / (len(views) * (n_nodes or len(target)))
+    return _GatedDistance.apply(views, target, weight, scale)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _GatedDistance(torch.autograd.Function):
+    """Class by class in memory, as :func:`probabilities` leaves the views and targets."""
+
+    @staticmethod
+    def forward(ctx: Any, views: Tensor, target: Tensor, weight: Tensor, scale: float) -> Tensor:
+        difference = views.mT - target.mT
+        gated = difference * weight.to(difference.dtype)
+        ctx.save_for_backward(gated)
+        ctx.scale = scale
+        return difference.mul_(gated).sum().mul_(scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        (gated,) = ctx.saved_tensors
+        return (gated * (2 * ctx.scale * grads[0])).mT, None, None, None
+
+
 def consistency(
     views: Float[Tensor, "v n c"], temperature: float, gate: float, n_nodes: int | None = None
 ) -> Float[Tensor, ""]:
@@ -88,9 +118,7 @@ def consistency(
     nodes are elsewhere.
     """
     mean = mean_view(views)
-    target = sharpened(mean, temperature)
-    per_node = (views - target).square().sum(-1).mean(0)
-    return (per_node * confident(mean, gate)).sum() / (n_nodes or len(per_node))
+    return gated_distance(views, sharpened(mean, temperature), confident(mean, gate), n_nodes)
 
 
 def smoothness_of_predictions(
@@ -114,7 +142,6 @@ def smoothness_of_predictions(
     """
     is_known = known.sum(-1, keepdim=True) > 0
     mean = torch.where(is_known, known, mean_view(views))
-    around = (adj @ mean.contiguous()) * inverse_degree[:, None]
-    target = sharpened(around, temperature)
-    per_node = (views - target).square().sum(-1).mean(0)
-    return (per_node * confident(around, gate)).sum() / (n_nodes or len(per_node))
+    by_class = (adj @ mean.contiguous()).T.contiguous() * inverse_degree
+    around = by_class.T
+    return gated_distance(views, sharpened(around, temperature), confident(around, gate), n_nodes)

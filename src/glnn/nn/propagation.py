@@ -1,15 +1,16 @@
 """Random propagation: a perceptron on features that were spread over the graph."""
 
-from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.graph.base import GraphOperator
+from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.dropout import keep_mask
 from glnn.nn.features import Features
-from glnn.nn.output_layer import view_logits
+from glnn.nn.random_views import ViewSettings, node_masks, random_views
 
 
 def mean_of_powers(
@@ -57,8 +58,8 @@ class PropagationNet(nn.Module):
     ``n_features``.
     """
 
-    output: Callable[..., Float[Tensor, "v n c"]] = staticmethod(view_logits)
-    """How spread signals of several views become logits."""
+    is_whole = True
+    """Whether all rows are here, so that views may be one step with its own gradient."""
 
     def __init__(
         self,
@@ -90,16 +91,29 @@ class PropagationNet(nn.Module):
     def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return class logits without any randomness."""
         spread = self.spread(adj_hat, x @ self.first)
-        return torch.relu(spread + self.first_bias) @ self.second + self.second_bias
+        hidden = torch.relu(spread + self.first_bias)
+        return (self.second.T @ hidden.T).T + self.second_bias
 
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
         """Return the logits of several random views, spread over the graph in one product."""
-        masked = []
-        for _ in range(n_views):
-            hidden = x.dropped(self.dropout, generator) @ self.first
-            masked.append(hidden * keep_mask(hidden[:, :1].detach(), self.drop_node, generator))
+        if self.is_whole and not self.teleport and _is_fixed(adj_hat):
+            parameters = (self.first, self.first_bias, self.second, self.second_bias)
+            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
+            return random_views(parameters, adj_hat, x, settings, generator)
+        mapped = [x.dropped(self.dropout, generator) @ self.first for _ in range(n_views)]
+        masks = node_masks(mapped[0].detach(), (n_views, x.shape[0]), self.drop_node, generator)
+        masked = [hidden * mask for hidden, mask in zip(mapped, masks)]
         spread = self.spread(adj_hat, torch.cat(masked, 1))
-        parameters = (self.first_bias, self.second, self.second_bias)
-        return self.output(spread, *parameters, self.dropout, generator)
+        by_view = spread.reshape(len(spread), n_views, -1).transpose(0, 1)
+        hidden = torch.relu(by_view + self.first_bias)
+        if self.dropout:
+            mask = keep_mask(spread.detach(), self.dropout, generator)
+            hidden = hidden * mask.view(len(spread), n_views, -1).transpose(0, 1)
+        return (self.second.T @ hidden.mT + self.second_bias[:, None]).mT
+
+
+def _is_fixed(adj_hat: GraphOperator) -> TypeGuard[SparseAdjacency]:
+    """Say whether no gradient is asked for a graph's values."""
+    return isinstance(adj_hat, SparseAdjacency) and not adj_hat.values().requires_grad

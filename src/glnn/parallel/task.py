@@ -14,7 +14,6 @@ from glnn.graph.prior import inverse_root
 from glnn.nn.dropout import PartGenerator
 from glnn.nn.features import Features
 from glnn.nn.losses import natural_gate
-from glnn.nn.output_layer import layer_by_layer
 from glnn.nn.propagation import PropagationNet
 from glnn.parallel.exact import ExactParameters
 from glnn.parallel.features import FeatureRows
@@ -72,7 +71,7 @@ class RowsTask(ClassifierTask):
         self._exactly = ExactParameters(Sums(partition))
         network = build_head(settings, features.shape[1], labels.n_classes, init)
         if isinstance(network, PropagationNet):
-            network.output = layer_by_layer
+            network.is_whole = False
         self.module = network.to(device)
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:

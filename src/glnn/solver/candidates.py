@@ -152,11 +152,15 @@ def _largest(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, Te
     last = score[:, k - 1]
     is_tied = (last > 0) & (score.shape[1] > k) & (score[:, -1] == last)
     score, column = score[:, :k], column[:, :k]
-    for row in torch.nonzero(is_tied).view(-1).tolist():
-        equal = torch.nonzero(tile[row] == last[row]).view(-1)
-        n_wanted = int((score[row] == last[row]).sum())
-        chosen = _lot(rows[row], equal + start).argsort()[:n_wanted]
-        column[row, k - n_wanted :] = equal[chosen]
+    tied = torch.nonzero(is_tied).view(-1)
+    n_wanted = (score[tied] == last[tied, None]).sum(1)
+    at, equal = torch.nonzero(tile[tied] == last[tied, None], as_tuple=True)
+    order = (at * 2**32 + _lot(rows[tied[at], 0], equal + start)).argsort()  # a row's lots in turn
+    at, equal = at[order], equal[order]
+    turn = torch.arange(len(at), device=at.device) - torch.searchsorted(at, at)
+    drawn = turn < n_wanted[at]
+    at, place = at[drawn], (k - n_wanted[at] + turn)[drawn]
+    column[tied[at], place] = equal[drawn]
     return score, column + start
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from glnn.graph.csr import CsrMatrix, product
 from glnn.solver.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -227,5 +228,7 @@ def _columns_on_device(matrix: Matrix, columns: slice, device: torch.device) -> 
 def times(left: Matrix, right: Tensor) -> Tensor:
     """Return ``left @ right``: a sparse product where ``left`` has few non-zeros."""
     if right.device.type == "cpu" and is_thin(left):
+        if left.dtype == np.float32:
+            return product(CsrMatrix.from_scipy(left), right)
         return torch.from_numpy(left @ np.ascontiguousarray(right.numpy()))
     return dense_rows(left, str(right.device)) @ right
