@@ -16,9 +16,13 @@ def test_on_the_host_no_kernel_is_ready():
 
 
 def test_longer_rows_get_larger_tiles_of_two_sizes():
-    sizes = [tile_of(longest) for longest in (0, 1, 100, 400, 3000, 10**6)]
+    sizes = [tile_of(longest, 1000) for longest in (0, 1, 100, 400, 3000, 10**6)]
     assert sizes == sorted(sizes)
     assert len(set(sizes)) == 2
+
+
+def test_a_long_row_among_many_gets_the_small_tile():
+    assert tile_of(3000, 10**6) == tile_of(30, 1000) != tile_of(3000, 1000)
 
 
 def test_where_no_kernel_runs_one_warning_says_why(monkeypatch):

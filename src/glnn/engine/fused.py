@@ -52,7 +52,7 @@ class _Rows:
 
     @property
     def tile(self) -> dict[str, int]:
-        entries, n_warps = tile_of(self.pattern.longest)
+        entries, n_warps = tile_of(self.pattern.longest, self.pattern.shape[0])
         return {"ENTRIES": entries, "num_warps": n_warps}
 
 

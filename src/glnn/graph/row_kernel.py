@@ -28,6 +28,9 @@ LONGEST = 4096
 _SHORT = 256
 """Entries of a row up to which one warp is enough."""
 
+_MANY = 2**15
+"""Rows from which on those beside a long one keep the device busy while it is done."""
+
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Return a function as a kernel of Triton's, or as it is where there is none."""
@@ -93,7 +96,7 @@ def row_product(
     if out.numel() == 0:
         return out
     width = min(64, max(16, power_of_2(n_columns)))
-    entries, n_warps = tile_of(longest)
+    entries, n_warps = tile_of(longest, n_rows)
     # a kernel goes to the current device, wherever its data are
     with torch.cuda.device_of(x):  # type: ignore[no-untyped-call]
         _row[(n_rows, -(-n_columns // width))](
@@ -114,17 +117,18 @@ def row_product(
     return out
 
 
-def tile_of(longest: int) -> tuple[int, int]:
+def tile_of(longest: int, n_rows: int) -> tuple[int, int]:
     """Return how many entries of a row are taken at a time, and by how many warps.
 
-    There are two sizes alone: each is compiled when it is first used.
+    A long row is waited for where rows are few, and is worth a large tile, which costs four times
+    as much on short ones. There are two sizes alone: each is compiled when it is first used.
 
     Examples
     --------
-    >>> tile_of(30), tile_of(1000)
-    ((32, 1), (128, 4))
+    >>> tile_of(30, 2000), tile_of(1000, 2000), tile_of(1000, 100_000)
+    ((32, 1), (128, 4), (32, 1))
     """
-    return (32, 1) if longest <= _SHORT else (128, 4)
+    return (128, 4) if longest > _SHORT and n_rows < _MANY else (32, 1)
 
 
 def power_of_2(number: int) -> int:
