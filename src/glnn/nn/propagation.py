@@ -1,16 +1,13 @@
 """Random propagation: a perceptron on features that were spread over the graph."""
 
-from typing import TypeGuard
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.base import GraphOperator
-from glnn.graph.sparse import SparseAdjacency
+from glnn.graph.base import Adjacency, GraphOperator
 from glnn.nn.dropout import keep_mask
 from glnn.nn.features import Features
-from glnn.nn.random_views import ViewSettings, node_masks, random_views
+from glnn.nn.random_views import ViewSettings, ViewSums, node_masks, random_views
 
 
 def mean_of_powers(
@@ -58,8 +55,8 @@ class PropagationNet(nn.Module):
     ``n_features``.
     """
 
-    is_whole = True
-    """Whether all rows are here, so that views may be one step with its own gradient."""
+    sums = ViewSums()
+    """How gradients are summed over nodes."""
 
     def __init__(
         self,
@@ -98,9 +95,9 @@ class PropagationNet(nn.Module):
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
         """Return the logits of several random views, spread over the graph in one product."""
-        if self.is_whole and not self.teleport and _is_fixed(adj_hat):
+        if not self.teleport and _is_fixed(adj_hat):
             parameters = (self.first, self.first_bias, self.second, self.second_bias)
-            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
+            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node, self.sums)
             return random_views(parameters, adj_hat, x, settings, generator)
         mapped = [x.dropped(self.dropout, generator) @ self.first for _ in range(n_views)]
         masks = node_masks(mapped[0].detach(), (n_views, x.shape[0]), self.drop_node, generator)
@@ -114,6 +111,6 @@ class PropagationNet(nn.Module):
         return (self.second.T @ hidden.mT + self.second_bias[:, None]).mT
 
 
-def _is_fixed(adj_hat: GraphOperator) -> TypeGuard[SparseAdjacency]:
+def _is_fixed(adj_hat: GraphOperator) -> bool:
     """Say whether no gradient is asked for a graph's values."""
-    return isinstance(adj_hat, SparseAdjacency) and not adj_hat.values().requires_grad
+    return not (isinstance(adj_hat, Adjacency) and adj_hat.values().requires_grad)

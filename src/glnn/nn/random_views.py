@@ -7,24 +7,49 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.sparse import SparseAdjacency
+from glnn.graph.base import GraphOperator
 from glnn.nn.dropout import keep_mask, rescaling
 from glnn.nn.features import Features
 
 
+class ViewSums:
+    """The sums over nodes in the gradients of views, where all nodes are here."""
+
+    def over_nodes(self, g: Float[Tensor, "n d"]) -> Float[Tensor, "d"]:
+        """Return the sum of all rows."""
+        return g.sum(0)
+
+    def of_classes(self, by_class: Float[Tensor, "v c n"]) -> Float[Tensor, "c"]:
+        """Return the sums over views and nodes."""
+        return by_class.sum((0, 2))
+
+    def of_products(
+        self, by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "n vh"]
+    ) -> Float[Tensor, "c h"]:
+        """Return the products of all views, summed up."""
+        by_view = split_views(hidden, len(by_class))
+        if not hidden.is_cuda:
+            return torch.bmm(by_class, by_view).sum(0)
+        total = by_class[0] @ by_view[0]  # a GPU shares the sum over nodes in mm alone
+        for left, right in zip(by_class[1:], by_view[1:]):
+            total.addmm_(left, right)
+        return total
+
+
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are drawn: their number, steps over the graph, and what they drop."""
+    """How views are drawn: their number, steps over the graph, what they drop; and their sums."""
 
     n_views: int
     n_steps: int
     dropout: float
     drop_node: float
+    sums: ViewSums
 
 
 def random_views(
     parameters: tuple[Tensor, Tensor, Tensor, Tensor],
-    adj_hat: SparseAdjacency,
+    adj_hat: GraphOperator,
     x: Features,
     settings: ViewSettings,
     generator: torch.Generator,
@@ -50,11 +75,15 @@ class _RandomViews(torch.autograd.Function):
         first_bias: Tensor,
         second: Tensor,
         second_bias: Tensor,
-        adj_hat: SparseAdjacency,
+        adj_hat: GraphOperator,
         x: Features,
         settings: ViewSettings,
         generator: torch.Generator,
     ) -> Tensor:
+        # plain tensors: where rows are elsewhere, operations on parameters are told by their type
+        first, first_bias, second, second_bias = (
+            parameter.detach() for parameter in (first, first_bias, second, second_bias)
+        )
         n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
         views = [x.dropped(settings.dropout, generator) for _ in range(n_views)]
         masks = node_masks(first, (n_views, n_nodes), settings.drop_node, generator)
@@ -68,13 +97,13 @@ class _RandomViews(torch.autograd.Function):
             hidden.mul_(keep_mask(hidden, settings.dropout, generator))
         ctx.save_for_backward(hidden, second)
         ctx.adj_hat, ctx.settings, ctx.views, ctx.masks = adj_hat, settings, views, masks
-        by_class = torch.bmm(second.T.expand(n_views, -1, -1), _by_view(hidden, n_views).mT)
+        by_class = torch.bmm(second.T.expand(n_views, -1, -1), split_views(hidden, n_views).mT)
         return by_class.add_(second_bias[:, None]).mT
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hidden, second = ctx.saved_tensors
-        settings, width = ctx.settings, len(second)
+        settings, sums, width = ctx.settings, ctx.settings.sums, len(second)
         n_views, n_shares = settings.n_views, settings.n_steps + 1
         by_class = grads[0].mT.contiguous()
         g = torch.empty_like(hidden)
@@ -83,9 +112,9 @@ class _RandomViews(torch.autograd.Function):
         # what was dropped is zero as well: one comparison undoes both, dropout and ReLU
         torch.ops.aten.threshold_backward.grad_input(g, hidden, 0, grad_input=g)
         g.mul_(rescaling(settings.dropout) / n_shares)
-        for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
-        for_second = _summed(by_class, _by_view(hidden, n_views)).T.contiguous()
-        for_second_bias = by_class.sum((0, 2))
+        for_bias = sums.over_nodes(g).view(n_views, width).sum(0).mul_(n_shares)
+        for_second = sums.of_products(by_class, hidden).T.contiguous()
+        for_second_bias = sums.of_classes(by_class)
         g = ctx.adj_hat.sum_of_powers(g, settings.n_steps)
         for_first = None
         for v, (dropped, mask) in enumerate(zip(ctx.views, ctx.masks)):
@@ -101,15 +130,6 @@ def node_masks(
     return keep_mask(like.new_empty(*shape, 1), rate, generator)
 
 
-def _by_view(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
+def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
+    """Return signals that lie side by side as one matrix for each view."""
     return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
-
-
-def _summed(left: Float[Tensor, "v c n"], right: Float[Tensor, "v n h"]) -> Float[Tensor, "c h"]:
-    """Return the products of all views, summed up; a GPU shares the sum over nodes only in mm."""
-    if not left.is_cuda:
-        return torch.bmm(left, right).sum(0)
-    total = left[0] @ right[0]
-    for one, other in zip(left[1:], right[1:]):
-        total.addmm_(one, other)
-    return total

@@ -61,12 +61,12 @@ class FeatureRows(Features):
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         return _Product.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
-    def forward(self, weight: Tensor) -> Tensor:
+    def product(self, weight: Tensor) -> Tensor:
         """Return the product of the rows that are here; no gradient flows through it."""
-        return self._rows @ weight
+        return self._rows.product(weight)
 
-    def gradient(self, g: Tensor) -> Tensor:
-        """Return the gradient of the weight, summed over all rows."""
+    def transposed_product(self, g: Tensor) -> Tensor:
+        """Return the product of all transposed features: the gradient of the weight."""
         share = self._columns.share
         result = g.new_zeros(self.shape[1], g.shape[1])
         for columns in self._sums.columns(g.shape[1]):
@@ -80,12 +80,12 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: FeatureRows) -> Tensor:
         ctx.x = x
-        return x.forward(weight)
+        return x.product(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         x: FeatureRows = ctx.x
-        return x.gradient(grads[0].contiguous()), None
+        return x.transposed_product(grads[0]), None
 
 
 class ColumnPart:

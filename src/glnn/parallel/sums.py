@@ -38,6 +38,10 @@ class Sums:
         ends += [width] * (size + 1 - n_shares)
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
+    def share(self, width: int) -> slice:
+        """Return the share of this process."""
+        return self.columns(width)[self._peers.rank]
+
     def turned(self, x: Tensor) -> Tensor:
         """Return this process's columns of all rows; rows are the first dimension."""
         shares = self.columns(x.shape[-1])
@@ -102,7 +106,7 @@ class Sums:
         The order of additions follows the layout in memory, which is kept.
         """
         width, columns = g.shape[-1], g.ndim - 1
-        share = self.columns(width)[self._peers.rank]
+        share = self.share(width)
         order = sorted(range(g.ndim), key=g.stride, reverse=True)
         own = _rows_back(self.turned(_rows_first(g)), g.ndim).permute(order).contiguous()
         result = g.new_zeros(width)

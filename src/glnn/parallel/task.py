@@ -20,6 +20,7 @@ from glnn.parallel.features import FeatureRows
 from glnn.parallel.graph_rows import GraphRows
 from glnn.parallel.labels import LabelRows
 from glnn.parallel.sums import Sums
+from glnn.parallel.view_sums import RowViewSums
 from glnn.peers import Partition, Peers
 
 
@@ -68,10 +69,11 @@ class RowsTask(ClassifierTask):
         self._peers = peers
         self.n_nodes = partition.n_nodes
         self.gate = natural_gate(labels.n_classes) if settings.gate is None else settings.gate
-        self._exactly = ExactParameters(Sums(partition))
+        sums = Sums(partition)
+        self._exactly = ExactParameters(sums)
         network = build_head(settings, features.shape[1], labels.n_classes, init)
         if isinstance(network, PropagationNet):
-            network.is_whole = False
+            network.sums = RowViewSums(sums)
         self.module = network.to(device)
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:

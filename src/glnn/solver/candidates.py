@@ -28,9 +28,7 @@ EXACT_UP_TO = 30_000
 
 _FAISS_FLAT = 10_000  # rows up to which FAISS compares all of them
 _FAISS_ROWS, _FAISS_PROBES = 200, 24  # rows of a list, lists a row looks into
-_FAISS_SEEN = (
-    6_000  # rows that a row is compared with at most: lists are crowded where rows are many
-)
+_FAISS_SEEN = 6_000  # rows that a row is compared with at most: some lists are crowded
 
 
 def nearest(
