@@ -1,5 +1,6 @@
 """Sums over the nodes of all processes in the gradients of random views."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -34,5 +35,5 @@ class RowViewSums(ViewSums):
                 if first < last and len(part):
                     columns = slice(first - v * width, last - v * width)
                     here = own[:, first - share.start : last - share.start]
-                    products[v, classes, columns] = part @ here
+                    products[v, classes, columns] = torch.bmm(part[None], here[None])[0]
         return self._sums.everyones(products).sum(0)
