@@ -107,7 +107,7 @@ class Features:
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         if self._pattern is None:
             return self.values @ weight
-        return _SparseProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
+        return FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def is_cheaper_sparse(n_stored: int | float, shape: tuple[int, int]) -> bool:
@@ -115,14 +115,16 @@ def is_cheaper_sparse(n_stored: int | float, shape: tuple[int, int]) -> bool:
     return bool(n_stored * 3 <= shape[0] * shape[1])
 
 
-class _SparseProduct(torch.autograd.Function):
-    r""":math:`Z = X W` with :math:`\partial W = X^\top \partial Z`, both in compressed rows."""
+class FeatureProduct(torch.autograd.Function):
+    r""":math:`Z = X W` with :math:`\partial W = X^\top \partial Z`, as the features take both."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
+        """Multiply, and remember the features."""
         ctx.x = x
         return x.product(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        """Return the weight's gradient alone: features have none."""
         return ctx.x.transposed_product(grads[0]), None

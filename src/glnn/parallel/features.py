@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glnn.graph.csr import CsrPattern
 from glnn.nn.dropout import PartGenerator, mask_of
-from glnn.nn.features import Features, is_cheaper_sparse
+from glnn.nn.features import FeatureProduct, Features, is_cheaper_sparse
 from glnn.parallel.sums import Sums
 from glnn.peers import Partition
 
@@ -59,7 +59,7 @@ class FeatureRows(Features):
         return FeatureRows(rows, self._columns.masked(in_columns, rate), self._sums)
 
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
-        return _Product.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
+        return FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def product(self, weight: Tensor) -> Tensor:
         """Return the product of the rows that are here; no gradient flows through it."""
@@ -74,18 +74,6 @@ class FeatureRows(Features):
             if share.stop > share.start and part.shape[1]:
                 result[share, columns] = self._columns.transposed_product(part)
         return self._sums.everyones(result)
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: FeatureRows) -> Tensor:
-        ctx.x = x
-        return x.product(weight)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        x: FeatureRows = ctx.x
-        return x.transposed_product(grads[0]), None
 
 
 class ColumnPart:
