@@ -1,5 +1,11 @@
+import copy
+import functools
+import threading
+
 import pytest
 import torch
+
+from glnn.peers import Peers
 
 torch.set_num_threads(1)  # the tests' tensors are tiny, and two test processes share two cores
 
@@ -7,3 +13,66 @@ torch.set_num_threads(1)  # the tests' tensors are tiny, and two test processes 
 @pytest.fixture
 def rng() -> torch.Generator:
     return torch.Generator().manual_seed(0)
+
+
+class ThreadPeers(Peers):
+    """Several ranks as threads of one process: what they exchange is checked, not how fast."""
+
+    def __init__(self, rank, size, slots, barrier):
+        self.rank, self.size, self._slots, self._barrier = rank, size, slots, barrier
+
+    def all_gather(self, part):
+        self._slots[self.rank] = part
+        self._barrier.wait(60)
+        parts = [copy.deepcopy(given) for given in self._slots]
+        self._barrier.wait(60)
+        return parts
+
+    def all_reduce(self, part, op="sum"):
+        parts = self.all_gather(part)
+        if op == "sum":
+            return sum(parts)
+        largest = functools.reduce(torch.maximum, map(torch.as_tensor, parts))
+        return largest if isinstance(part, torch.Tensor) else type(part)(largest.numpy())
+
+    def all_reduce_(self, part):
+        return part.copy_(self.all_reduce(part))
+
+    def broadcast(self, part, source=0):
+        return self.all_gather(part)[source]
+
+    def all_to_all(self, parts):
+        return [given[self.rank] for given in self.all_gather(list(parts))]
+
+    def ring_shift(self, sent, received, shift=1):
+        came = self.all_gather(sent)[(self.rank - shift) % self.size]
+        assert came.shape == received.shape
+        return received.copy_(came)
+
+
+def run_together(size, work):
+    """Call ``work(peers)`` in every rank; return the answers in order."""
+    slots, barrier = [None] * size, threading.Barrier(size)
+    answers, errors = [None] * size, []
+
+    def run(rank):
+        try:
+            answers[rank] = work(ThreadPeers(rank, size, slots, barrier))
+        except Exception as error:
+            errors.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    real = [e for e in errors if not isinstance(e, threading.BrokenBarrierError)]
+    if errors:
+        raise (real or errors)[0]
+    return answers
+
+
+@pytest.fixture
+def together():
+    return run_together

@@ -1,5 +1,3 @@
-import threading
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,75 +6,6 @@ import torch
 from glnn.engine.classifier import Labels
 from glnn.engine.problem import FitProblem
 from glnn.engine.trainer import Validation
-from glnn.peers import Peers
-
-
-class ThreadPeers(Peers):
-    """Several ranks as threads of one process: what they exchange is checked, not how fast."""
-
-    def __init__(self, rank, size, slots, barrier):
-        self.rank, self.size, self._slots, self._barrier = rank, size, slots, barrier
-
-    def _everyones(self, value):
-        self._slots[self.rank] = value
-        self._barrier.wait(60)
-        values = list(self._slots)
-        self._barrier.wait(60)
-        return values
-
-    def total(self, part):
-        return sum(self._everyones(np.array(part)))
-
-    def total_number(self, part):
-        return float(sum(self._everyones(float(part))))
-
-    def largest(self, part):
-        return max(self._everyones(float(part)))
-
-    def same(self, number):
-        return self._everyones(number)[0]
-
-    def total_(self, part):
-        return part.copy_(sum(self._everyones(part.clone())))
-
-    def told(self, array, speaker):
-        return np.array(self._everyones(array)[speaker])
-
-    def swapped(self, parts):
-        return [np.array(given[self.rank]) for given in self._everyones(list(parts))]
-
-    def rotated(self, sent, received, shift):
-        came = self._everyones(sent.clone())[(self.rank - shift) % self.size]
-        assert came.shape == received.shape
-        return received.copy_(came)
-
-
-def run_together(size, work):
-    """Call ``work(peers)`` in every rank; return the answers in order."""
-    slots, barrier = [None] * size, threading.Barrier(size)
-    answers, errors = [None] * size, []
-
-    def run(rank):
-        try:
-            answers[rank] = work(ThreadPeers(rank, size, slots, barrier))
-        except Exception as error:
-            errors.append(error)
-            barrier.abort()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    real = [e for e in errors if not isinstance(e, threading.BrokenBarrierError)]
-    if errors:
-        raise (real or errors)[0]
-    return answers
-
-
-@pytest.fixture
-def together():
-    return run_together
 
 
 @pytest.fixture

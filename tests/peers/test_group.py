@@ -58,11 +58,11 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
     dist.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
     try:
         group = Group(0, 1)
-        summed = group.total_(torch.full((3,), 2.0, device="cuda"))
+        summed = group.all_reduce_(torch.full((3,), 2.0, device="cuda"))
         assert summed.is_cuda
         assert summed.tolist() == [2.0, 2.0, 2.0]
-        assert group.total(np.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
-        assert group.told(np.arange(4), 0).tolist() == [0, 1, 2, 3]
-        assert group.same(0.25) == group.largest(0.25) == 0.25
+        assert group.all_reduce(np.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
+        assert group.broadcast(np.arange(4)).tolist() == [0, 1, 2, 3]
+        assert group.broadcast(0.25) == group.all_reduce(0.25, "max") == 0.25
     finally:
         dist.destroy_process_group()

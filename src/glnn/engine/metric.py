@@ -20,7 +20,7 @@ def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALO
     lies between the classes. Both under the soft class probabilities.
     """
     stored = features.data if sp.issparse(features) else features
-    lowest = -peers.largest(-float(stored.min(initial=0.0)))
+    lowest = -peers.all_reduce(-float(stored.min(initial=0.0)), "max")
     if lowest >= 0 and sp.issparse(features):
         weights = _word_weights(features, probabilities, peers)
     else:
@@ -31,17 +31,17 @@ def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALO
 
 
 def _word_weights(features: sp.csr_matrix, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
-    prior = peers.total(probabilities.sum(0)) / peers.total_number(len(probabilities))
-    mass = peers.total(np.asarray(features.T @ probabilities))  # word x class
+    prior = peers.all_reduce(probabilities.sum(0)) / peers.all_reduce(float(len(probabilities)))
+    mass = peers.all_reduce(np.asarray(features.T @ probabilities))  # word x class
     given = (mass + prior) / (mass.sum(1, keepdims=True) + 1.0)
     return np.asarray((given * np.log(given / prior)).sum(1))
 
 
 def _variance_weights(features: np.ndarray, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
-    size = peers.total(probabilities.sum(0))
-    means = peers.total(probabilities.T @ features) / np.maximum(size, 1e-12)[:, None]
-    centre = peers.total(features.sum(0)) / peers.total_number(len(features))
+    size = peers.all_reduce(probabilities.sum(0))
+    means = peers.all_reduce(probabilities.T @ features) / np.maximum(size, 1e-12)[:, None]
+    centre = peers.all_reduce(features.sum(0)) / peers.all_reduce(float(len(features)))
     between = (size[:, None] * (means - centre) ** 2).sum(0)
-    total = peers.total(((features - centre) ** 2).sum(0))
+    total = peers.all_reduce(((features - centre) ** 2).sum(0))
     share: np.ndarray = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
     return share

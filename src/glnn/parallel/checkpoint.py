@@ -123,7 +123,7 @@ def _everyones(rounds: RowsRounds, digest: bytes) -> list[str]:
     """Return the digests of all processes."""
     digests = np.zeros((rounds.peers.size, len(digest)), dtype=np.int64)
     digests[rounds.peers.rank] = np.frombuffer(digest, dtype=np.uint8)
-    return [bytes(row.astype(np.uint8)).hex() for row in rounds.peers.total(digests)]
+    return [bytes(row.astype(np.uint8)).hex() for row in rounds.peers.all_reduce(digests)]
 
 
 def _fingerprint(rounds: RowsRounds) -> bytes:

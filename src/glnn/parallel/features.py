@@ -41,7 +41,9 @@ class FeatureRows(Features):
     def of_rows(cls, scaled: Any, partition: Partition, device: str) -> "FeatureRows":
         """Take the scaled features of the rows that are here; columns are exchanged."""
         shape, peers = (partition.n_nodes, scaled.shape[1]), partition.peers
-        if sp.issparse(scaled) and not is_cheaper_sparse(peers.total_number(scaled.nnz), shape):
+        if sp.issparse(scaled) and not is_cheaper_sparse(
+            peers.all_reduce(float(scaled.nnz)), shape
+        ):
             scaled = scaled.toarray()
         sums = Sums(partition)
         rows = Features.of(scaled, device=device, stays_sparse=sp.issparse(scaled))
@@ -161,7 +163,7 @@ class SparseColumns(ColumnPart):
             rows = part.row.astype(np.int64) + partition.start
             places = numbered[:, shares[rank]].tocoo().data
             parts.append((rows, part.col.astype(np.int64), part.data, places))
-        came = [np.concatenate(peers.swapped([part[k] for part in parts])) for k in range(4)]
+        came = [np.concatenate(peers.all_to_all([part[k] for part in parts])) for k in range(4)]
         rows, columns, values, places = (torch.from_numpy(array).to(device) for array in came)
         share = shares[peers.rank]
         order = torch.arange(len(values), device=device)

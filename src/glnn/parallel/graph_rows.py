@@ -42,8 +42,8 @@ class GraphRows(GraphOperator):
             places = touched[ends[source] : ends[source + 1]] - partition.bounds[source]
             wanted.append(places.astype(np.int64))
         self._ends: list[int] = ends.tolist()
-        self._widening = max(1.0, self._peers.largest(len(touched) / self.n_nodes))
-        asked = self._peers.swapped(wanted)
+        self._widening = max(1.0, self._peers.all_reduce(len(touched) / self.n_nodes, "max"))
+        asked = self._peers.all_to_all(wanted)
         self._asked = [torch.from_numpy(places).to(self._device) for places in asked]
 
     def _filled(self, part: sp.csr_matrix) -> CsrMatrix:
@@ -92,7 +92,7 @@ class GraphRows(GraphOperator):
         for shift in range(1, size):
             to, source = (rank + shift) % size, (rank - shift) % size
             place = arrived[self._ends[source] : self._ends[source + 1]]
-            self._peers.rotated(x[self._asked[to]], place, shift)
+            self._peers.ring_shift(x[self._asked[to]], place, shift)
         return arrived
 
 

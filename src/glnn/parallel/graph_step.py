@@ -96,7 +96,7 @@ def learn_rows(partition: Partition, inputs: GraphInputs, settings: GraphSetting
         signal=signals,
         metric=np.array(weights.smoothness),
         row_sums=partition.everyone(np.asarray(adjacency.sum(1)).ravel()),
-        trace=partition.peers.total_number(adjacency.diagonal(partition.start).sum()),
+        trace=partition.peers.all_reduce(float(adjacency.diagonal(partition.start).sum())),
         weights=weights,
         has_loops=True,
         n_candidates=min(settings.n_candidates, partition.n_nodes - 1),
@@ -174,17 +174,17 @@ def certified(problem: Problem, pairs: Pairs, values: np.ndarray) -> Certificate
     dual = {p.name: 2 * p.weight * misfits[p.name] for p in problem.penalties}
     implied = np.maximum(problem.numerator(dual).on_pairs(pairs), 0.0) / (2 * problem.curvature)
     residual = float(np.abs(values - implied).max(initial=0.0))
-    violation = peers.largest(max(residual, -float(values.min(initial=0.0))))
+    violation = peers.all_reduce(max(residual, -float(values.min(initial=0.0))), "max")
     gains = problem.linear.on_pairs(pairs)
     own = (pairs.counts * values * (problem.curvature * values - gains)).sum()
-    primal = peers.total_number(float(own))
+    primal = peers.all_reduce(float(own))
     primal += sum(p.weight * float(misfits[p.name] @ misfits[p.name]) for p in problem.penalties)
-    squares = peers.total_number(float((pairs.counts * implied) @ implied))
+    squares = peers.all_reduce(float((pairs.counts * implied) @ implied))
     return judged(
         problem,
         violation=violation,
         primal=primal,
         bound=problem.dual_value(dual, squares),
-        n_checked=int(peers.total_number(len(pairs))),
-        largest=max(1.0, peers.largest(float(values.max(initial=0.0)))),
+        n_checked=int(peers.all_reduce(float(len(pairs)))),
+        largest=max(1.0, peers.all_reduce(float(values.max(initial=0.0)), "max")),
     )

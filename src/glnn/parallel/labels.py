@@ -42,7 +42,7 @@ class ValidationRows(Validation):
         """Return loss and accuracy over the validation nodes of all processes."""
         picked = scores.new_zeros(len(self.whole.nodes), scores.shape[1])
         picked[self.places] = scores[self.nodes]
-        picked = self.partition.peers.total_(picked)  # each row is zero but in one process
+        picked = self.partition.peers.all_reduce_(picked)  # each row is zero but in one process
         every = torch.arange(len(picked), device=picked.device)
         return Validation(every, self.whole.labels.to(picked.device)).evaluate(picked)
 

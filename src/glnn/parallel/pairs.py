@@ -65,7 +65,7 @@ def own_pairs(partition: Partition, parts: list[Ends]) -> Pairs:
     second = np.concatenate([np.asarray(part[1], dtype=np.int64) for part in parts])
     keys = np.unique(pair_keys(n_nodes, first, second))
     owner = partition.pair_owner(*np.divmod(keys, n_nodes))
-    received = partition.peers.swapped([keys[owner == rank] for rank in range(size)])
+    received = partition.peers.all_to_all([keys[owner == rank] for rank in range(size)])
     return Pairs.from_keys(n_nodes, np.unique(np.concatenate(received)))
 
 
@@ -78,7 +78,7 @@ def rows_of(partition: Partition, pairs: Pairs, values: np.ndarray) -> sp.csr_ma
     for rank in range(partition.peers.size):
         wanted = (ends[0] == rank) | (ends[1] == rank)
         lists.append((i[wanted], j[wanted], weights[wanted]))
-    columns = [partition.peers.swapped([part[k] for part in lists]) for k in range(3)]
+    columns = [partition.peers.all_to_all([part[k] for part in lists]) for k in range(3)]
     i, j, weights = (np.concatenate(column) for column in columns)
     off = i != j
     rows = np.concatenate([i, j[off]]) - partition.start

@@ -27,7 +27,7 @@ class Shared(Penalty):
 
     def of_matrix(self, adjacency: sp.csr_matrix) -> np.ndarray:
         """Return the sum over processes, each giving its pairs as a symmetric matrix."""
-        return self.peers.total(self.penalty.of_matrix(adjacency))
+        return self.peers.all_reduce(self.penalty.of_matrix(adjacency))
 
     def adjoint(self, y: np.ndarray) -> Implicit:
         """Return the penalty's own."""
@@ -48,13 +48,13 @@ class _SharedOnPairs(OnPairs):
         self.peers, self.own = penalty.peers, own
 
     def apply(self, values: np.ndarray) -> np.ndarray:
-        return self.peers.total(_real(self.own.apply(values)))
+        return self.peers.all_reduce(_real(self.own.apply(values)))
 
     def adjoint(self, y: np.ndarray) -> np.ndarray:
         return self.own.adjoint(y)
 
     def squares(self) -> np.ndarray:
-        return self.peers.total(_real(self.own.squares()))
+        return self.peers.all_reduce(_real(self.own.squares()))
 
 
 def _real(part: np.ndarray) -> np.ndarray:

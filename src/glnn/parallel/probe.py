@@ -30,5 +30,5 @@ def spread_features(
         marks[some[here] - partition.start, np.flatnonzero(here)] = 1.0
         weights = adj_hat.sum_of_powers(marks, n_steps).numpy() / (n_steps + 1)
         own = features.T @ weights if sp.issparse(features) else np.asarray(features).T @ weights
-        parts.append(partition.peers.total(np.ascontiguousarray(own.T, dtype=np.float64)))
+        parts.append(partition.peers.all_reduce(np.ascontiguousarray(own.T, dtype=np.float64)))
     return np.concatenate(parts)

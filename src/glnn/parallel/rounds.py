@@ -120,7 +120,7 @@ class RowsRounds(Rounds):
             return learn_rows(self.partition, inputs, graph)
 
     def _probe(self) -> float:
-        problem, rank0 = self.problem, self.peers.same
+        problem, rank0 = self.problem, self.peers.broadcast
         assert isinstance(problem.labels, LabelRows)
         validation = problem.validation
         assert validation is None or isinstance(validation, ValidationRows)

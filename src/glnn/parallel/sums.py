@@ -60,7 +60,7 @@ class Sums:
         for shift in range(1, size):
             to, source = (rank + shift) % size, (rank - shift) % size
             place = result[bounds[source] : bounds[source + 1]]
-            self._peers.rotated(parts[to].contiguous(), place, shift)
+            self._peers.ring_shift(parts[to].contiguous(), place, shift)
         return result
 
     def product(self, x: Tensor, g: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class Sums:
 
     def everyones(self, parts: Tensor) -> Tensor:
         """Return a tensor of which each process has filled its part, zeros elsewhere."""
-        return self._peers.total_(parts)
+        return self._peers.all_reduce_(parts)
 
     def over_rows(self, g: Tensor) -> Tensor:
         """Return the sum of a gradient over everything but its columns, the last dimension.

@@ -90,7 +90,7 @@ class _Total(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, part: Tensor, peers: Peers) -> Tensor:
-        return peers.total_(part.clone())
+        return peers.all_reduce_(part.clone())
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:

@@ -1,56 +1,58 @@
 """The contract of processes that compute together, and the one process that computes alone."""
 
+from typing import Literal, TypeVar
+
 import numpy as np
 from torch import Tensor
 
+Reduction = Literal["sum", "max"]
+T = TypeVar("T", float, np.ndarray, Tensor)
+
 
 class Peers:
-    """A process alone: every sum over all processes is its own part.
+    """A process alone: whatever is reduced, gathered or exchanged is its own part.
 
-    Code that asks its peers for totals therefore runs in one process as if they were not there.
-    Every method is called by all processes, in the same order.
+    Code that speaks to its peers therefore runs in one process as if they were not there. The
+    words are those of ``torch.distributed``. Every method is called by all processes, in the same
+    order; numbers, NumPy arrays and tensors may travel, and none is changed in place but by
+    :meth:`all_reduce_`.
 
     Examples
     --------
-    >>> ALONE.total(np.array([1.0, 2.0]))
+    >>> ALONE.all_reduce(np.array([1.0, 2.0]))
     array([1., 2.])
     """
 
     rank: int = 0
     size: int = 1
 
-    def total(self, part: np.ndarray) -> np.ndarray:
-        """Return the sum of everyone's arrays, which have one shape."""
+    def all_reduce(self, part: T, op: Reduction = "sum") -> T:
+        """Return the sum (or maximum) of everyone's parts, which have one shape."""
         return part
 
-    def total_number(self, part: float | int) -> float:
-        """Return the sum of everyone's numbers."""
-        return float(part)
-
-    def largest(self, part: float) -> float:
-        """Return the largest of everyone's numbers."""
-        return part
-
-    def same(self, number: float) -> float:
-        """Return process 0's number, where rounding may differ and a choice depends on it."""
-        return number
-
-    def total_(self, part: Tensor) -> Tensor:
+    def all_reduce_(self, part: Tensor) -> Tensor:
         """Put the sum of everyone's tensors into this one, and return it."""
         return part
 
-    def told(self, array: np.ndarray | None, speaker: int) -> np.ndarray:
-        """Return the speaker's array; what the others give is not looked at."""
-        assert array is not None  # alone, the speaker is oneself
-        return array
+    def broadcast(self, part: T | None, source: int = 0) -> T:
+        """Return the part of ``source``; what the others give is not looked at.
 
-    def swapped(self, parts: list[np.ndarray]) -> list[np.ndarray]:
+        Also where rounding may differ between processes and a choice depends on it.
+        """
+        assert part is not None  # alone, the source is oneself
+        return part
+
+    def all_gather(self, part: T) -> list[T]:
+        """Return everyone's parts in the order of processes; lengths may differ."""
+        return [part]
+
+    def all_to_all(self, parts: list[T]) -> list[T]:
         """Give part ``q`` to process ``q``; return what each process gave to this one."""
         return parts
 
-    def rotated(self, sent: Tensor, received: Tensor, shift: int) -> Tensor:
+    def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:
         """Give a tensor to the process ``shift`` further on; fill one from ``shift`` before."""
-        raise AssertionError("there is nobody to rotate with")
+        raise AssertionError("there is nobody to shift to")
 
 
 ALONE = Peers()

@@ -14,13 +14,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from glnn.exceptions import GlnnError, InputError, PeerError, SaidByPeerError
-from glnn.peers.base import ALONE, Peers
+from glnn.peers.base import ALONE, Peers, Reduction, T
 
 PATIENCE = datetime.timedelta(minutes=30)
 """How long a process waits for a silent one. One that died is noticed at once."""
 
 _HEADER = 8  # numbers that describe an array: its type, its dimensions, its shape
-_TYPES = [np.dtype(name) for name in ("f4", "f8", "i4", "i8", "u1", "?")]
+_TYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool]
 
 
 def is_started_by_torchrun() -> bool:
@@ -54,62 +54,62 @@ def joined_peers(device: str = "cpu") -> Iterator[Peers]:
 class Group(Peers):
     """One of several processes; see :class:`Peers` for what each method does.
 
-    Numpy arrays travel over gloo, tensors over the backend of their device.
+    Numbers and NumPy arrays travel over gloo, tensors over the backend of their device.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
-    def total(self, part: np.ndarray) -> np.ndarray:  # noqa: D102
-        summed = torch.from_numpy(np.array(part, copy=True))
-        return self.total_(summed).numpy()
-
-    def total_number(self, part: float | int) -> float:  # noqa: D102
-        return float(self.total_(torch.tensor(part, dtype=torch.float64)))
-
-    def largest(self, part: float) -> float:  # noqa: D102
-        number = torch.tensor(part, dtype=torch.float64)
+    def all_reduce(self, part: T, op: Reduction = "sum") -> T:  # noqa: D102
+        tensor = _tensor(part).clone()
         with _clearly():
-            dist.all_reduce(number, dist.ReduceOp.MAX)
-        return float(number)
+            dist.all_reduce(tensor, dist.ReduceOp.MAX if op == "max" else dist.ReduceOp.SUM)
+        return _like(part, tensor)
 
-    def same(self, number: float) -> float:  # noqa: D102
-        shared = torch.tensor(number, dtype=torch.float64)
-        with _clearly():
-            dist.broadcast(shared, 0)
-        return float(shared)
-
-    def total_(self, part: Tensor) -> Tensor:  # noqa: D102
+    def all_reduce_(self, part: Tensor) -> Tensor:  # noqa: D102
         with _clearly():
             dist.all_reduce(part)
         return part
 
-    def told(self, array: np.ndarray | None, speaker: int) -> np.ndarray:  # noqa: D102
-        header = torch.zeros(_HEADER, dtype=torch.int64)
-        if self.rank == speaker:
-            assert array is not None
-            header = _header(array)
-        with _clearly():
-            dist.broadcast(header, speaker)
-        if self.rank != speaker:
-            array = _empty_like(header)
-        assert array is not None
-        if array.size:
+    def broadcast(self, part: T | None, source: int = 0) -> T:  # noqa: D102
+        if isinstance(part, float | int):
+            shared = _tensor(part).clone()
             with _clearly():
-                dist.broadcast(_as_bytes(array), speaker)
-        return array
+                dist.broadcast(shared, source)
+            return _like(part, shared)
+        header = torch.zeros(_HEADER, dtype=torch.int64)
+        if self.rank == source:
+            assert part is not None
+            header = _header(part)
+        with _clearly():
+            dist.broadcast(header, source)
+        result: Any = part if self.rank == source else _empty(header, part)
+        memory = _memory(result)
+        if memory.numel():
+            with _clearly():
+                dist.broadcast(memory, source)
+        return result  # type: ignore[no-any-return]
 
-    def swapped(self, parts: list[np.ndarray]) -> list[np.ndarray]:  # noqa: D102
-        received = list(parts)
+    def all_gather(self, part: T) -> list[T]:  # noqa: D102
+        return self.all_to_all([part] * self.size)
+
+    def all_to_all(self, parts: list[T]) -> list[T]:  # noqa: D102
+        received: list[Any] = list(parts)
         for shift in range(1, self.size):
             to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
+            if isinstance(parts[to], float | int):
+                number = torch.empty((), dtype=torch.float64)
+                self.ring_shift(_tensor(parts[to]), number, shift)
+                received[source] = _like(parts[to], number)
+                continue
             header = torch.zeros(_HEADER, dtype=torch.int64)
-            self.rotated(_header(parts[to]), header, shift)
-            received[source] = _empty_like(header)
-            self.rotated(_as_bytes(parts[to]), _as_bytes(received[source]), shift)
+            self.ring_shift(_header(parts[to]), header, shift)
+            arrived = _empty(header, parts[to])
+            self.ring_shift(_memory(parts[to]), _memory(arrived), shift)
+            received[source] = arrived
         return received
 
-    def rotated(self, sent: Tensor, received: Tensor, shift: int) -> Tensor:  # noqa: D102
+    def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:  # noqa: D102
         to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
         steps = []
         if sent.numel():
@@ -131,7 +131,7 @@ def agreed(peers: Peers, prepare: Callable[[], object]) -> None:
         problem = error
     failed = np.zeros(peers.size, dtype=np.int64)
     failed[peers.rank] = problem is not None
-    failed = peers.total(failed)
+    failed = peers.all_reduce(failed)
     if not failed.any():
         return
     first = int(np.flatnonzero(failed)[0])
@@ -171,19 +171,38 @@ def _on_end(handler: Any) -> Any:
     return signal.SIG_DFL
 
 
-def _header(array: np.ndarray) -> Tensor:
-    if array.dtype not in _TYPES or array.ndim > _HEADER - 2:
-        raise InputError(f"arrays of type {array.dtype} cannot travel between processes.")
-    numbers = [_TYPES.index(array.dtype), array.ndim, *array.shape]
+def _tensor(part: float | np.ndarray | Tensor) -> Tensor:
+    if isinstance(part, Tensor):
+        return part
+    if isinstance(part, np.ndarray):
+        return torch.from_numpy(np.require(part, requirements=["C", "W"]))
+    return torch.tensor(part, dtype=torch.float64)
+
+
+def _like(part: T, tensor: Tensor) -> T:
+    """Return the tensor in the form that ``part`` has."""
+    if isinstance(part, Tensor):
+        return tensor
+    return tensor.numpy() if isinstance(part, np.ndarray) else float(tensor)
+
+
+def _header(part: Any) -> Tensor:
+    tensor = _tensor(part)
+    if tensor.dtype not in _TYPES or tensor.ndim > _HEADER - 2:
+        raise InputError(f"arrays of type {part.dtype} cannot travel between processes.")
+    numbers = [_TYPES.index(tensor.dtype), tensor.ndim, *tensor.shape]
     return torch.tensor(numbers + [0] * (_HEADER - len(numbers)), dtype=torch.int64)
 
 
-def _empty_like(header: Tensor) -> np.ndarray:
+def _empty(header: Tensor, like: Any) -> Any:
+    """Return room for what a header describes: a tensor beside a tensor, else an array."""
     kind, n_dimensions, *shape = header.tolist()
-    return np.empty(shape[:n_dimensions], dtype=_TYPES[kind])
+    device = like.device if isinstance(like, Tensor) else "cpu"
+    tensor = torch.empty(shape[:n_dimensions], dtype=_TYPES[kind], device=device)
+    return tensor if isinstance(like, Tensor) else tensor.numpy()
 
 
-def _as_bytes(array: np.ndarray) -> Tensor:
-    """Return the array's memory; a copy where it is not contiguous or must not be written."""
-    whole = np.require(array, requirements=["C", "W"])
-    return torch.from_numpy(whole.reshape(-1).view(np.uint8))
+def _memory(part: Any) -> Tensor:
+    """Return the bytes of an array; a copy where it is not contiguous or must not be written."""
+    flat = _tensor(part).contiguous().view(-1)
+    return flat.view(torch.uint8) if flat.numel() else flat

@@ -100,21 +100,21 @@ class Partition:
         """Return everyone's counts."""
         counts = np.zeros(self.peers.size, dtype=np.int64)
         counts[self.peers.rank] = count
-        return self.peers.total(counts)
+        return self.peers.all_reduce(counts)
 
     def everyone(self, rows: np.ndarray) -> np.ndarray:
         """Return a vector over all nodes of which each process gives its rows."""
         whole = np.zeros((self.n_nodes, *rows.shape[1:]), dtype=rows.dtype)
         whole[self.rows] = rows
-        return self.peers.total(whole)
+        return self.peers.all_reduce(whole)
 
     def block_of(self, matrix: Any, speaker: int) -> Any:
         """Return the speaker's rows of a matrix, dense or CSR, of which each has its own."""
         mine = self.peers.rank == speaker
         if not sp.issparse(matrix):
-            return self.peers.told(np.ascontiguousarray(matrix) if mine else None, speaker)
+            return self.peers.broadcast(np.ascontiguousarray(matrix) if mine else None, speaker)
         names = ("data", "indices", "indptr")
-        parts = [self.peers.told(getattr(matrix, n) if mine else None, speaker) for n in names]
+        parts = [self.peers.broadcast(getattr(matrix, n) if mine else None, speaker) for n in names]
         height = int(self.bounds[speaker + 1] - self.bounds[speaker])
         return sp.csr_matrix(tuple(parts), shape=(height, matrix.shape[1]))
 

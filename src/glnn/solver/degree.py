@@ -59,7 +59,7 @@ def solve_for_degree(
         solved = solve_problem(problem.shifted(-found.sparsity), pairs, settings, found.dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
         own_degree = added_degree(solved.pairs, solved.solution.values, goal.prior)
-        degree = problem.peers.total_number(own_degree)
+        degree = problem.peers.all_reduce(own_degree)
         reached = abs(degree - target) <= _ACCEPTED * target
         n_searches += 1
         if problem.support is not None or reached or n_searches == _MAX_SEARCHES:
@@ -176,7 +176,7 @@ class _HostSearch(DegreeSearch):
         self.dual = solution.dual
         added = solution.values[self.addable]
         self.largest = 2 * self.working.curvature * self.working.largest(added)
-        n_added = self.working.peers.total_number(int(np.count_nonzero(added)))
+        n_added = self.working.peers.all_reduce(float(np.count_nonzero(added)))
         return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
 
 

@@ -50,11 +50,11 @@ class WorkingProblem:
 
     def dot(self, first: np.ndarray, second: np.ndarray) -> float:
         """Return the inner product of two dual vectors, the same bits in every process."""
-        return self.peers.same(float(first @ second))
+        return self.peers.broadcast(float(first @ second))
 
     def largest(self, values: np.ndarray) -> float:
         """Return the largest value on the pairs of all processes, at least 0."""
-        return self.peers.largest(float(values.max(initial=0.0)))
+        return self.peers.all_reduce(float(values.max(initial=0.0)), "max")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class _Dual(ConcaveDual):
         """Return the graph ``a(y)`` and the value ``-D(y)``."""
         values = np.maximum(self.numerator(y), 0.0) / (2 * self.working.curvature)
         own_squares = float((self.working.pairs.counts * values * values).sum())
-        squares = self.working.peers.total_number(own_squares)
+        squares = self.working.peers.all_reduce(own_squares)
         fixed = self.working.dot(y, self.inverse * y / 2 + self.target)
         return values, self.working.curvature * squares + fixed
 
@@ -107,7 +107,7 @@ class _Dual(ConcaveDual):
         total = 0.0
         for part, penalty in zip(self.slices, self.penalties):
             total += penalty.largest_adjoint(2 * penalty.weight * gradient[part])
-        return self.working.peers.same(total / (2 * self.working.curvature))
+        return self.working.peers.broadcast(total / (2 * self.working.curvature))
 
     def newton_step(self, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Solve the Newton system by conjugate gradients."""

@@ -95,21 +95,21 @@ def _idf(features: Matrix, peers: Peers) -> np.ndarray:
         present = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
     else:
         present = np.count_nonzero(features, axis=0)
-    n_rows, present = peers.total_number(features.shape[0]), peers.total(present)
+    n_rows, present = peers.all_reduce(float(features.shape[0])), peers.all_reduce(present)
     return np.asarray(np.log((1.0 + n_rows) / (1.0 + present)) + 1.0)
 
 
 def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | None]:
     """Return one over the deviation of each column, and the means where they are subtracted."""
-    n_rows = peers.total_number(features.shape[0])
+    n_rows = peers.all_reduce(float(features.shape[0]))
     if sp.issparse(features):
         wide = features.astype(np.float64)
-        mean = peers.total(np.asarray(wide.sum(0)).ravel()) / n_rows
-        square = peers.total(np.asarray(wide.multiply(wide).sum(0)).ravel()) / n_rows
+        mean = peers.all_reduce(np.asarray(wide.sum(0)).ravel()) / n_rows
+        square = peers.all_reduce(np.asarray(wide.multiply(wide).sum(0)).ravel()) / n_rows
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     else:
-        mean = peers.total(features.sum(0, dtype=np.float64)) / n_rows
-        deviation = np.sqrt(peers.total(((features - mean) ** 2).sum(0)) / n_rows)
+        mean = peers.all_reduce(features.sum(0, dtype=np.float64)) / n_rows
+        deviation = np.sqrt(peers.all_reduce(((features - mean) ** 2).sum(0)) / n_rows)
     flat = deviation <= 1e-12 * np.abs(mean)
     scale = 1.0 / np.where(flat | (deviation == 0), 1.0, deviation)
     return scale, None if sp.issparse(features) else mean
