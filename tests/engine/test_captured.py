@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from glnn.engine.callbacks import EarlyStopping, ProgressLog
 from glnn.engine.captured import CapturedEpochs, CaptureError
 from glnn.engine.classifier import ClassifierTask
-from glnn.engine.epochs import Schedule, TaskEpochs
+from glnn.engine.epochs import Epochs, Schedule
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import RampedTask
@@ -74,7 +74,7 @@ def class_0(device="cpu"):
 
 def replayed(task, validation, trainer, read_every=4, records=False):
     """What the trainer does with recorded epochs, here without the recording."""
-    epochs = next(trainer._epochs(task, validation))
+    epochs = trainer._epochs(task, validation)
     return trainer._replay(CapturedEpochs(epochs, read_every, records=records), "classifier")
 
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_recorded_leaves_the_task_as_it_was(make, problem):
     task, untouched = make(HEADS["propagation"]), make(HEADS["propagation"])
     schedule = Schedule(0.1, (math.inf,) * 20)
     with pytest.raises(CaptureError):  # the host is no CUDA device
-        CapturedEpochs(TaskEpochs(task, schedule, problem.validation.measure))
+        CapturedEpochs(Epochs(task, schedule, problem.validation.measure))
     assert torch.equal(task.scores(), untouched.scores())
     assert task.losses(3).keys() == untouched.losses(3).keys()
     assert torch.equal(*(t.generators()[0].get_state() for t in (task, untouched)))

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from glnn.engine.epochs import Schedule, TaskEpochs
+from glnn.engine.epochs import Epochs, Schedule
 from glnn.engine.task import RampedTask
 
 
@@ -39,7 +39,7 @@ def measure(scores):
 
 
 def epochs_of(task, deadlines=(math.inf,) * 6, judge=measure):
-    return TaskEpochs(task, Schedule(0.1, deadlines), judge)
+    return Epochs(task, Schedule(0.1, deadlines), judge)
 
 
 def test_three_parts_are_a_step_of_adam_with_its_losses_written_down():

@@ -1,6 +1,5 @@
 """The work of an epoch on a device, in parts that ask the host nothing: so it can be recorded."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,48 +30,12 @@ class Schedule:
     deadlines: tuple[float | int, ...]
 
 
-class Epochs(ABC):
-    """A training whose state lies on a device, the number of the epoch included.
+class Epochs:
+    """Epochs of a task whose losses are a function of tensors alone, its state on a device.
 
     ``losses`` and ``measured`` have a row an epoch: the sum of the terms and the terms as in
     ``names``, and loss and accuracy on the validation nodes. Judging an epoch after its deadline
     changes nothing, so the parameters kept are those that looking after each epoch would keep.
-    """
-
-    device: torch.device
-    n_epochs: int
-    judges: bool
-    names: list[str]
-    losses: Tensor
-    measured: Tensor
-
-    @abstractmethod
-    def train(self) -> None:
-        """Compute the losses of this epoch and their gradients; parameters are only read."""
-
-    @abstractmethod
-    def judge(self) -> None:
-        """Measure the parameters of the epoch before; keep them if they are the best in time."""
-
-    @abstractmethod
-    def step(self) -> None:
-        """Change the parameters and count the epoch."""
-
-    @abstractmethod
-    def generators(self) -> list[torch.Generator]:
-        """Return the generators that an epoch draws from."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Give the task the best parameters, or the last ones if nothing was judged."""
-
-    @abstractmethod
-    def undo(self) -> None:
-        """Leave the task as it was before the first epoch."""
-
-
-class TaskEpochs(Epochs):
-    """Epochs of any task whose losses are a function of tensors alone.
 
     Parameters
     ----------
@@ -87,6 +50,7 @@ class TaskEpochs(Epochs):
     def __init__(self, task: RampedTask, schedule: Schedule, measure: Measure | None) -> None:
         self._task, self._measure = task, measure
         self.judges, self.n_epochs = measure is not None, len(schedule.deadlines)
+        self.names: list[str] = []
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
         self.device = device = self._parameters[0].device
@@ -96,7 +60,7 @@ class TaskEpochs(Epochs):
         table = [(task.ramp(e), schedule.deadlines[e]) for e in range(self.n_epochs)]
         self._table = torch.tensor(table, dtype=torch.float32, device=device)
         self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
-        self.names, self.losses = [], torch.empty(0, device=device)
+        self.losses = torch.empty(0, device=device)
         self.measured = torch.full((self.n_epochs, 2), torch.nan, device=device)
         self._best_loss = torch.full((), torch.inf, device=device)
         self._deadline = torch.full((), torch.inf, device=device)
@@ -104,7 +68,8 @@ class TaskEpochs(Epochs):
         self._first, self._best = ([t.clone() for t in self._live] for _ in range(2))
         self._states = [generator.get_state() for generator in task.generators()]
 
-    def generators(self) -> list[torch.Generator]:  # noqa: D102
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that an epoch draws from."""
         return self._task.generators()
 
     def train(self) -> None:
@@ -123,7 +88,8 @@ class TaskEpochs(Epochs):
         self.losses.index_copy_(0, self._epoch, row[None])
 
     @torch.no_grad()
-    def judge(self) -> None:  # noqa: D102
+    def judge(self) -> None:
+        """Measure the parameters of the epoch before; keep them if they are the best in time."""
         assert self._measure is not None  # the callers have looked
         loss, accuracy = self._measure(self._task.scores())
         before = self._epoch - 1
@@ -134,16 +100,19 @@ class TaskEpochs(Epochs):
         for old, new in zip(kept, [loss, extended, *self._live]):
             torch.where(is_better, new, old, out=old)
 
-    def step(self) -> None:  # noqa: D102
+    def step(self) -> None:
+        """Change the parameters and count the epoch."""
         self._optimizer.step()
         self._epoch.add_(1)
 
-    def finish(self) -> None:  # noqa: D102
+    def finish(self) -> None:
+        """Give the task the best parameters, or the last ones if nothing was judged."""
         if self.judges:
             self._give(self._best)
         self._forget()
 
-    def undo(self) -> None:  # noqa: D102
+    def undo(self) -> None:
+        """Leave the task as it was before the first epoch."""
         for generator, state in zip(self._task.generators(), self._states):
             generator.set_state(state)
         self._give(self._first)

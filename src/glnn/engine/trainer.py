@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,8 +13,7 @@ from torch.nn import functional
 from glnn._validation import check_integer, check_number
 from glnn.engine.callbacks import Callback, stop_requested
 from glnn.engine.captured import FEWEST_EPOCHS, CapturedEpochs, CaptureError
-from glnn.engine.epochs import READ_EVERY, Epochs, Schedule, TaskEpochs
-from glnn.engine.fused import fused_epochs
+from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
 from glnn.engine.history import History, Record
 from glnn.engine.task import RampedTask, Task
 from glnn.exceptions import GlnnError, SlowPathWarning
@@ -124,27 +123,22 @@ class Trainer:
         if device.type != "cuda" or self.n_epochs < FEWEST_EPOCHS:
             return None
         is_read = self.callbacks or self.patience is not None
-        for epochs in self._epochs(task, validation):
-            try:
-                return CapturedEpochs(epochs, READ_EVERY if is_read else self.n_epochs)
-            except CaptureError as error:
-                reason = str(error)
-        warnings.warn(
-            f"epochs are run one by one, as none could be recorded: {reason}",
-            SlowPathWarning,
-            stacklevel=3,
-        )
+        try:
+            epochs = self._epochs(task, validation)
+            return CapturedEpochs(epochs, READ_EVERY if is_read else self.n_epochs)
+        except CaptureError as error:
+            warnings.warn(
+                f"epochs are run one by one, as none could be recorded: {error}",
+                SlowPathWarning,
+                stacklevel=3,
+            )
         return None
 
-    def _epochs(self, task: RampedTask, validation: Validation | None) -> Iterator[Epochs]:
-        """Yield the work of an epoch: by fused kernels for tasks that have them, then by any."""
+    def _epochs(self, task: RampedTask, validation: Validation | None) -> Epochs:
+        """Return the work of an epoch in parts that can be recorded."""
         deadlines = tuple(self._deadline(epoch) for epoch in range(self.n_epochs))
         schedule = Schedule(self.learning_rate, deadlines)
-        nodes = None if validation is None else (validation.nodes, validation.labels)
-        fused = fused_epochs(task, schedule, nodes)
-        if fused is not None:
-            yield fused
-        yield TaskEpochs(task, schedule, validation.measure if validation else None)
+        return Epochs(task, schedule, None if validation is None else validation.measure)
 
     def _replay(self, recorded: CapturedEpochs, stage: str) -> History:
         history = History()

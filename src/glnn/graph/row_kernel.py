@@ -22,6 +22,9 @@ try:
 except ImportError:  # PyTorch for the host alone brings no Triton
     triton = None
 
+ENABLED = True
+"""Whether the kernel is used where it runs; ``False`` leaves all products to the library."""
+
 LONGEST = 4096
 """Entries of a row from which on a library that splits rows is faster."""
 
@@ -38,14 +41,14 @@ def kernel(function: Callable[..., Any]) -> Any:
         return function
     function = inspect.unwrap(function)  # checks of types at run time are not for the device
     counts = [name for name in inspect.signature(function).parameters if name.startswith("n_")]
-    widths = ("n_hidden", "n_columns")  # rows of 16 numbers are read faster if that is known
-    return triton.jit(function, do_not_specialize=[n for n in counts if n not in widths])
+    counts.remove("n_columns")  # rows of 16 numbers are read faster if that is known
+    return triton.jit(function, do_not_specialize=counts)
 
 
 def is_kernel_ready(x: Tensor) -> bool:
     """Say whether products with this matrix can be taken by the kernel."""
-    is_narrow_float = triton is not None and x.is_cuda and x.dtype == torch.float32
-    return is_narrow_float and _runs(x.device)
+    is_single = ENABLED and triton is not None and x.is_cuda and x.dtype == torch.float32
+    return is_single and _runs(x.device)
 
 
 @functools.cache
