@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES, NodeProblem
 from glnn.data import load_dataset
 
 GRIDS = {
@@ -51,15 +51,15 @@ def main() -> None:
         print(f"{name}: chosen {best}, mean validation accuracy {accuracy:.1f}")
 
 
-def visible_problem(name: str) -> Problem:
+def visible_problem(name: str) -> NodeProblem:
     """Return the public split of a data set, without the labels of its test nodes."""
     data = load_dataset(name)
     train, validation = data.splits["train"], data.splits["val"]
-    return Problem(data.features, data.graph, data.labels, train, validation, data.n_classes)
+    return NodeProblem(data.features, data.graph, data.labels, train, validation, data.n_classes)
 
 
 def validation_scores(
-    name: str, changes: dict[str, float | str], problem: Problem, n_seeds: int
+    name: str, changes: dict[str, float | str], problem: NodeProblem, n_seeds: int
 ) -> tuple[float, float]:
     """Return accuracy in % and mean loss on the validation nodes, mean over the seeds."""
     method = BASELINES[name]

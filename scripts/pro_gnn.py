@@ -17,12 +17,13 @@ import warnings
 import numpy as np
 import torch
 
-from glnn.baselines.inputs import isolated_rng, row_normalized
+from glnn.baselines.inputs import isolated_rng
 from glnn.data import NodeData, Split
 from glnn.experiments.cells import Cell
 from glnn.experiments.datasets import open_cell, standard_split
 from glnn.experiments.machine import PeakMemory, one_thread
 from glnn.experiments.methods import visible_labels
+from glnn.quality.plain.scaling import row_normalized
 
 SETTINGS = {
     "lr": 0.01,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier, load_dataset
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES, NodeProblem
 from glnn.data import make_split
 
 SEEDS = range(10)
@@ -48,7 +48,7 @@ def test_digits_with_five_labels_a_class_beat_what_users_would_try_first():
         y[split.train] = data.labels[split.train]
         clf = GLNNClassifier(random_state=seed).fit(data.features, y)
         found["glnn"].append((clf.transduction_ == data.labels)[rest].mean())
-        problem = Problem(data.features, None, y, split.train, n_classes=10)
+        problem = NodeProblem(data.features, None, y, split.train, n_classes=10)
         for name in list(found)[1:]:
             classes = BASELINES[name].fit_predict(problem, seed).classes
             found[name].append((classes == data.labels)[rest].mean())

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES, NodeProblem
 from glnn.data.scale import attributed_graph, sized
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -25,7 +25,7 @@ def small_problem(labels):
     features = rng.normal(size=(60, 5)) + np.arange(60)[:, None] % 3
     links = np.triu(rng.random((60, 60)) < 0.1, 1)
     graph = (links | links.T).astype(float)
-    return Problem(features, graph, labels, np.arange(15), np.arange(15, 30), 3)
+    return NodeProblem(features, graph, labels, np.arange(15), np.arange(15, 30), 3)
 
 
 def test_test_labels_change_nothing():

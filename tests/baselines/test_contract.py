@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.baselines import BASELINES, Problem, get_baseline
+from glnn.baselines import BASELINES, NodeProblem, get_baseline
 from glnn.exceptions import InputError, MissingDependencyError
 
 METHODS = list(BASELINES.values())
@@ -189,7 +189,7 @@ def test_identity_features_stand_for_no_features(blocks, shortened):
 def test_a_weighted_graph_is_taken(blocks, shortened):
     problem, _, _ = blocks
     weighted = dataclasses.replace(problem, graph=problem.graph * 0.5)
-    assert isinstance(weighted, Problem)
+    assert isinstance(weighted, NodeProblem)
     for name in ("gcn", "planetoid", "gwnn", "dgi"):
         prediction = shortened(BASELINES[name], n_epochs=3).fit_predict(weighted, seed=0)
         check_probabilities(prediction, weighted)

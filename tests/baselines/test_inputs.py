@@ -1,29 +1,10 @@
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
 from glnn.baselines import inputs
 from glnn.nn.features import Features
-
-
-@pytest.mark.parametrize("scale", [inputs.row_normalized, inputs.max_abs_scaled])
-def test_sparse_and_dense_features_are_scaled_alike(scale):
-    x = np.random.default_rng(0).integers(0, 4, (6, 5)).astype(float)
-    np.testing.assert_allclose(scale(sp.csr_matrix(x)).toarray(), scale(x))
-
-
-def test_negative_features_are_standardised_instead_of_divided_by_their_sum():
-    x = np.array([[-1.0, 2.0], [1.0, 4.0]])
-    np.testing.assert_allclose(inputs.row_normalized(x), inputs.standardized(x))
-
-
-def test_sparse_columns_are_scaled_to_variance_one_but_not_shifted():
-    x = sp.random(50, 4, density=0.4, random_state=0, format="csr")
-    scaled = inputs.standardized(x)
-    np.testing.assert_allclose(scaled.toarray().std(0), 1)
-    assert scaled.nnz == x.nnz
 
 
 def test_edges_hold_both_directions_and_the_weights():

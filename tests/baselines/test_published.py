@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES, NodeProblem
 from glnn.data import load_dataset
 
 PUBLISHED = {
@@ -29,7 +29,7 @@ PUBLISHED = {
 def test_three_seeds_come_within_a_point_and_a_half(name, dataset):
     data = load_dataset(dataset)
     train, validation, test = (data.splits[key] for key in ("train", "val", "test"))
-    problem = Problem(data.features, data.graph, data.labels, train, validation, data.n_classes)
+    problem = NodeProblem(data.features, data.graph, data.labels, train, validation, data.n_classes)
     accuracy = [
         100 * (BASELINES[name].fit_predict(problem, seed).classes[test] == data.labels[test]).mean()
         for seed in range(3)

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES, NodeProblem
 
 METHOD = BASELINES["random_forest"]
 
@@ -22,7 +22,7 @@ def test_it_finds_what_no_line_can_divide():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (200, 2))
     truth = (x[:, 0] * x[:, 1] > 0).astype(int)
-    problem = Problem(x, None, truth, np.arange(80))
+    problem = NodeProblem(x, None, truth, np.arange(80))
     forest, line = (
         (BASELINES[name].fit_predict(problem, 0).classes == truth)[80:].mean()
         for name in ("random_forest", "logistic_regression")

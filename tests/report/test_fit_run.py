@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from glnn.data import NodeData, Split
-from glnn.exceptions import InputError, MissingDependencyError
-from glnn.report import fit_run
+from glnn.exceptions import InputError
 from glnn.report.fit_run import FitOptions, class_numbers, run_fit, threads_for, visible_labels
 from glnn.report.sources import choose_split
 
@@ -83,16 +82,3 @@ def test_expected_epochs_follow_rounds():
     expected = FitOptions(n_epochs=7).expected_epochs(has_graph=False)
     assert expected == 7 * settings.no_graph.n_rounds
     assert FitOptions("literal", n_epochs=7).expected_epochs(has_graph=True) == 7
-
-
-def test_a_method_without_its_package_is_noted(opened_blobs, monkeypatch):
-    class Lacking:
-        title = "lacking"
-
-        def fit_predict(self, problem, seed):
-            raise MissingDependencyError("needs more")
-
-    monkeypatch.setattr(fit_run, "get_baseline", lambda name: Lacking())
-    split = choose_split(opened_blobs.data, 3, 0)
-    score = fit_run.compared_score("x", opened_blobs.data, split, 0, None)
-    assert (score.accuracy, score.note) == (None, "needs more")

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
+from glnn.baselines.embedding import embedding_logits
 from glnn.baselines.inputs import draw_seed, isolated_rng
-from glnn.baselines.logistic_regression import embedding_logits
-from glnn.baselines.supervised import INIT, SAMPLES
 from glnn.baselines.walks import RandomWalks, skip_gram, walk_contexts
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
+from glnn.quality.plain.base import INIT, SAMPLES, Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class DeepWalkTask(Task):
 
     module: nn.ParameterDict
 
-    def __init__(self, problem: Problem, settings: DeepWalkSettings, seed: int) -> None:
+    def __init__(self, problem: NodeProblem, settings: DeepWalkSettings, seed: int) -> None:
         self.settings, self._problem = settings, problem
         self._walks = RandomWalks(problem.graph)
         self._samples = generator_for(seed, SAMPLES)
@@ -79,6 +79,6 @@ class DeepWalk(Baseline):
     chooses_epoch: ClassVar[bool] = False
     settings: DeepWalkSettings = DeepWalkSettings()
 
-    def task(self, problem: Problem, seed: int) -> DeepWalkTask:
+    def task(self, problem: NodeProblem, seed: int) -> DeepWalkTask:
         """Make the embeddings of the nodes of the graph."""
         return DeepWalkTask(problem, self.settings, seed)

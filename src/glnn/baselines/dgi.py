@@ -7,11 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, row_normalized
-from glnn.baselines.logistic_regression import embedding_logits
+from glnn.baselines.embedding import embedding_logits
+from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng
 from glnn.baselines.pyg import layers
-from glnn.baselines.supervised import INIT, NOISE
 from glnn.engine.callbacks import Callback, EarlyStopping
 from glnn.engine.history import Record
 from glnn.engine.seeding import generator_for
@@ -20,6 +18,9 @@ from glnn.engine.trainer import Trainer
 from glnn.graph.prior import renormalized
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
+from glnn.quality.plain.base import INIT, NOISE, Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class InfomaxTask(Task):
     :math:`X W` is the same. Labels are used at the end alone, by :meth:`scores`.
     """
 
-    def __init__(self, problem: Problem, settings: DGISettings, seed: int) -> None:
+    def __init__(self, problem: NodeProblem, settings: DGISettings, seed: int) -> None:
         infomax = layers().DeepGraphInfomax
         self.features = Features.of(row_normalized(problem.features))
         self.settings, self._problem = settings, problem
@@ -133,11 +134,11 @@ class DGI(Baseline):
     paper: ClassVar[str] = "Veličković et al., Deep graph infomax, ICLR 2019"
     settings: DGISettings = DGISettings()
 
-    def task(self, problem: Problem, seed: int) -> InfomaxTask:
+    def task(self, problem: NodeProblem, seed: int) -> InfomaxTask:
         """Make encoder and discriminator on row-normalised features."""
         return InfomaxTask(problem, self.settings, seed)
 
-    def train(self, task: Task, problem: Problem) -> int:
+    def train(self, task: Task, problem: NodeProblem) -> int:
         """Stop when the infomax loss has not fallen for ``patience`` epochs."""
         callbacks: list[Callback] = [KeepLowest(task.module)]
         if self.settings.patience is not None:

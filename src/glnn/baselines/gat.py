@@ -8,12 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import Edges, InputMap, row_normalized
+from glnn.baselines.inputs import Edges, InputMap
 from glnn.baselines.pyg import layers
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class GAT(Baseline):
     paper: ClassVar[str] = "Veličković et al., Graph attention networks, ICLR 2018"
     settings: GATSettings = GATSettings()
 
-    def task(self, problem: Problem, seed: int) -> SupervisedTask:
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
         """Make the network on row-normalised features."""
         x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)

@@ -7,12 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import Edges, InputMap, row_normalized
+from glnn.baselines.inputs import Edges, InputMap
 from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ class GCN(Baseline):
     )
     settings: GCNSettings = GCNSettings()
 
-    def task(self, problem: Problem, seed: int) -> SupervisedTask:
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
         """Make the network on row-normalised features."""
         x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)

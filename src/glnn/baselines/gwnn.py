@@ -8,12 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn._validation import check_choice, check_integer, check_number
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import InputMap, row_normalized
+from glnn.baselines.inputs import InputMap
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.baselines.wavelets import INVERSES, GraphKey, Wavelets, wavelet_pair
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ class GWNN(Baseline):
     paper: ClassVar[str] = "Xu et al., Graph wavelet neural network, ICLR 2019"
     settings: GWNNSettings = GWNNSettings()
 
-    def task(self, problem: Problem, seed: int) -> SupervisedTask:
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
         """Make the network on row-normalised features and the wavelets of the graph."""
         s = self.settings
         key = GraphKey(problem.graph)

@@ -1,97 +1,16 @@
-"""What the networks are fed: scaled features, edges for PyTorch Geometric, isolated randomness."""
+"""What the networks are fed: edges for PyTorch Geometric, a sparse first map, randomness."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
-from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from glnn.nn.features import Features
-
-
-def row_normalized(features: Any) -> Any:
-    r"""Return :math:`X_{id} / \sum_e X_{ie}`, the bag-of-words scaling of Kipf and Welling.
-
-    Rows of zeros stay zero. Where a feature is negative row sums mean nothing: then each column
-    is shifted and scaled to mean 0 and variance 1 instead (scaled alone, if sparse).
-
-    Examples
-    --------
-    >>> row_normalized(np.array([[1.0, 3.0], [0.0, 0.0]]))
-    array([[0.25, 0.75],
-           [0.  , 0.  ]])
-    """
-    stored = features.data if sp.issparse(features) else features
-    if stored.size and stored.min() < 0:
-        return standardized(features)
-    sums = np.asarray(features.sum(1), dtype=np.float64).ravel()
-    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-    if sp.issparse(features):
-        return sp.csr_matrix(sp.diags(scale) @ features)
-    return features * scale[:, None]
-
-
-def standardized(features: Any) -> Any:
-    """Return columns of mean 0 and variance 1; sparse columns are scaled but not shifted.
-
-    Examples
-    --------
-    >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    array([[-1.,  0.],
-           [ 1.,  0.]])
-    """
-    if sp.issparse(features):
-        mean = np.asarray(features.mean(0), dtype=np.float64).ravel()
-        square = np.asarray(features.multiply(features).mean(0), dtype=np.float64).ravel()
-        deviation = np.sqrt(np.maximum(square - mean**2, 0))
-        return sp.csr_matrix(features @ sp.diags(_inverse(deviation)))
-    array = np.asarray(features, dtype=np.float64)
-    return (array - array.mean(0)) * _inverse(array.std(0))
-
-
-def unit_rows(features: Any) -> Any:
-    r"""Return :math:`X_i / \|X_i\|_2`; rows of zeros stay zero.
-
-    Examples
-    --------
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
-    return normalize(features)
-
-
-def scaled(features: Any) -> Any:
-    """Return dense features standardised, and sparse ones with rows of length one."""
-    return unit_rows(features) if sp.issparse(features) else standardized(features)
-
-
-def max_abs_scaled(features: Any) -> Any:
-    """Divide each column by its largest absolute value, so that words are 0 or 1.
-
-    Examples
-    --------
-    >>> max_abs_scaled(np.array([[2.0, 0.0], [-4.0, 0.0]]))
-    array([[ 0.5,  0. ],
-           [-1. ,  0. ]])
-    """
-    if sp.issparse(features):
-        largest = np.asarray(abs(features).max(0).todense(), dtype=np.float64).ravel()
-        return sp.csr_matrix(features @ sp.diags(_inverse(largest)))
-    return features * _inverse(np.abs(np.asarray(features, dtype=np.float64)).max(0))
-
-
-def _inverse(deviation: np.ndarray) -> np.ndarray:
-    """One over the deviation; constant columns become 0."""
-    inverse = np.zeros_like(deviation)
-    np.divide(1.0, deviation, out=inverse, where=deviation > 1e-12)
-    return inverse
 
 
 @dataclass(frozen=True)

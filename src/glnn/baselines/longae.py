@@ -7,16 +7,17 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
+from sklearn.preprocessing import maxabs_scale
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import draw_seed, isolated_rng, max_abs_scaled
-from glnn.baselines.supervised import INIT, NOISE, SAMPLES
+from glnn.baselines.inputs import draw_seed, isolated_rng
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +90,9 @@ class LoNGAETask(Task):
 
     module: LoNGAENetwork
 
-    def __init__(self, problem: Problem, settings: LoNGAESettings, seed: int) -> None:
+    def __init__(self, problem: NodeProblem, settings: LoNGAESettings, seed: int) -> None:
         self.settings = settings
-        x = sp.csr_matrix(abs(max_abs_scaled(problem.features)), dtype=np.float32)
+        x = sp.csr_matrix(abs(maxabs_scale(problem.features)), dtype=np.float32)
         links = (problem.graph > 0).astype(np.float32) + sp.eye(problem.n_nodes, dtype=np.float32)
         self._matrix = sp.csr_matrix(sp.hstack([links, x]))
         self._words = x
@@ -154,6 +155,6 @@ class LoNGAE(Baseline):
     chooses_epoch: ClassVar[bool] = False
     settings: LoNGAESettings = LoNGAESettings()
 
-    def task(self, problem: Problem, seed: int) -> LoNGAETask:
+    def task(self, problem: NodeProblem, seed: int) -> LoNGAETask:
         """Make the autoencoder of adjacency rows and scaled features."""
         return LoNGAETask(problem, self.settings, seed)

@@ -7,11 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import InputMap, row_normalized
+from glnn.baselines.inputs import InputMap
 from glnn.baselines.supervised import Network, SupervisedTask, rate
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class MLP(Baseline):
     needs_graph: ClassVar[bool] = False
     settings: MLPSettings = MLPSettings()
 
-    def task(self, problem: Problem, seed: int) -> SupervisedTask:
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
         """Make the perceptron on row-normalised features."""
         x = Features.of(row_normalized(problem.features))
         return SupervisedTask(

@@ -8,14 +8,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng, scaled
-from glnn.baselines.supervised import INIT, NOISE, SAMPLES
+from glnn.baselines.inputs import InputMap, draw_seed, isolated_rng
 from glnn.baselines.walks import LabelContexts, RandomWalks, skip_gram, walk_contexts
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
+from glnn.quality.plain.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ class PlanetoidTask(Task):
 
     module: PlanetoidNetwork
 
-    def __init__(self, problem: Problem, settings: PlanetoidSettings, seed: int) -> None:
+    def __init__(self, problem: NodeProblem, settings: PlanetoidSettings, seed: int) -> None:
         self.settings = settings
         self.features = Features.of(scaled(problem.features))
         self.nodes = torch.from_numpy(problem.train)
@@ -141,6 +142,6 @@ class Planetoid(Baseline):
     )
     settings: PlanetoidSettings = PlanetoidSettings()
 
-    def task(self, problem: Problem, seed: int) -> PlanetoidTask:
+    def task(self, problem: NodeProblem, seed: int) -> PlanetoidTask:
         """Make embeddings and classifier on features of length one."""
         return PlanetoidTask(problem, self.settings, seed)

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from glnn.baselines.base import ClosedForm, Problem, in_columns
+from glnn.quality.plain.base import ClosedForm, in_columns
+from glnn.quality.plain.problem import NodeProblem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class RandomForest(ClosedForm):
     needs_graph: ClassVar[bool] = False
     settings: RandomForestSettings = RandomForestSettings()
 
-    def predict(self, problem: Problem, seed: int) -> np.ndarray:
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
         """Fit on the labelled nodes, predict all."""
         model = RandomForestClassifier(self.settings.n_trees, random_state=seed)
         model.fit(problem.features[problem.train], problem.labels[problem.train])

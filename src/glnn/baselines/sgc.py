@@ -7,11 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import Edges, InputMap, row_normalized
+from glnn.baselines.inputs import Edges, InputMap
 from glnn.baselines.pyg import fused, layers
 from glnn.baselines.supervised import Network, SupervisedTask
 from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class SGC(Baseline):
     paper: ClassVar[str] = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
     settings: SGCSettings = SGCSettings()
 
-    def task(self, problem: Problem, seed: int) -> SupervisedTask:
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
         """Make the network on row-normalised features."""
         x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)

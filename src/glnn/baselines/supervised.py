@@ -9,13 +9,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.baselines.base import Problem
 from glnn.baselines.inputs import draw_seed, isolated_rng
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
 from glnn.nn.features import Features
-
-INIT, NOISE, SAMPLES = 0, 1, 2  # numbered streams of one seed
+from glnn.quality.plain.base import INIT, NOISE
+from glnn.quality.plain.problem import NodeProblem
 
 
 class Network(nn.Module):
@@ -48,7 +47,7 @@ class SupervisedTask(Task):
 
     def __init__(
         self,
-        problem: Problem,
+        problem: NodeProblem,
         features: Features,
         make: Callable[[], Network],
         seed: int,

@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice, did_you_mean
-from glnn.baselines import BASELINES, Problem
+from glnn.baselines import BASELINES
 from glnn.data import NodeData, Split
 from glnn.engine.presets import PRESETS
-from glnn.engine.scaling import Scaling
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.experiments.cells import Scalar
+from glnn.quality.plain import NodeProblem, comparable_features
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +90,11 @@ def _baseline(name: str) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]
             graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
         labels = visible_labels(data, split)
         features = comparable_features(data.features)
-        problem = Problem(features, graph, labels, split.train, split.val, data.n_classes)
+        problem = NodeProblem(features, graph, labels, split.train, split.val, data.n_classes)
         prediction = method.fit_predict(problem, seed)
         return Outcome(prediction.classes, prediction.n_epochs)
 
     return run
-
-
-def comparable_features(features: Any) -> Any:
-    """Return what the methods to compare with see of a table, by glnn's own rule for scaling.
-
-    Columns of different units get mean 0 and variance 1; without that the largest unit would
-    drown the others. Bags of words and pixels stay as they are: each method has its way with them.
-
-    Examples
-    --------
-    >>> comparable_features(np.array([[1.0, 5.0, 2000.0], [3.0, 7.0, 4000.0]])).tolist()
-    [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]
-    """
-    scaling = Scaling.fit(features)
-    return scaling.apply(features) if scaling.kind == "columns" else features
 
 
 def _with_settings(name: str, settings: Mapping[str, Scalar]) -> Any:
@@ -210,7 +195,6 @@ __all__ = [
     "METHODS",
     "Method",
     "Outcome",
-    "comparable_features",
     "get_method",
     "visible_labels",
 ]

@@ -12,19 +12,18 @@ import numpy as np
 import torch
 
 from glnn._validation import check_integer
-from glnn.baselines import Problem, get_baseline
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Progress, ProgressLog
 from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
-from glnn.exceptions import InputError, MissingDependencyError
-from glnn.experiments.methods import comparable_features
+from glnn.exceptions import InputError
+from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.sources import OpenedSource
 
-COMPARED = ("logistic_regression", "label_spreading", "knn_gcn")
+COMPARED = tuple(PLAIN_METHODS)
 _SMALL = 10_000
 
 Watch = Callable[[Progress], None]
@@ -117,9 +116,9 @@ def run_fit(
     options
         How to fit.
     compared
-        Names of baselines that get the same labels.
+        Names of plain methods that get the same labels.
     watch
-        Told how far the work is; a baseline is a stage of no epochs.
+        Told how far the work is; a plain method is a stage of no epochs.
     """
     options.check()
     data = opened.data
@@ -213,15 +212,12 @@ def _whole(name: str) -> int | None:
 def compared_score(
     name: str, data: NodeData, split: Split, seed: int, watch: Watch | None
 ) -> Score:
-    """Run one baseline; a package it lacks is noted, not fatal."""
-    method = get_baseline(name)
+    """Run one plain method on the same labels."""
+    method = get_plain(name)
     if watch is not None:
         watch(Progress(method.title, 0, 0))
     features = comparable_features(data.features)
-    problem = Problem(features, data.graph, data.labels, split.train, split.val, data.n_classes)
-    try:
-        predicted = method.fit_predict(problem, seed)
-    except MissingDependencyError as error:
-        return Score(method.title, None, 0.0, str(error))
+    problem = NodeProblem(features, data.graph, data.labels, split.train, split.val, data.n_classes)
+    predicted = method.fit_predict(problem, seed)
     right = accuracy(predicted.classes, data.labels, split.test)
     return Score(method.title, right, predicted.seconds)

@@ -1,11 +1,9 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.baselines.base import Prediction, Problem, TrainSettings, in_columns
 from glnn.exceptions import GraphWarning, InputError
+from glnn.quality.plain.problem import NodeProblem
 
 
 def tiny(**changes):
@@ -17,7 +15,7 @@ def tiny(**changes):
         "validation": np.array([3]),
         "n_classes": 3,
     }
-    return Problem(**(given | changes))
+    return NodeProblem(**(given | changes))
 
 
 def test_labels_outside_training_and_validation_are_hidden():
@@ -52,19 +50,3 @@ def test_a_one_way_graph_is_made_symmetric_and_said():
 def test_without_validation_there_is_no_validation_set():
     assert tiny(validation=np.empty(0, dtype=int)).validation_set() is None
     assert tiny().validation_set().labels.tolist() == [1]
-
-
-def test_the_predicted_class_is_the_most_probable():
-    prediction = Prediction(np.array([[0.2, 0.8], [0.9, 0.1]]))
-    assert prediction.classes.tolist() == [1, 0]
-
-
-def test_settings_are_checked():
-    with pytest.raises(InputError, match="n_epochs"):
-        TrainSettings(n_epochs=0)
-    with pytest.raises(InputError, match="patience"):
-        dataclasses.replace(TrainSettings(), patience=0)
-
-
-def test_unseen_classes_get_probability_zero():
-    assert in_columns(np.array([[1.0]]), np.array([1]), 2).tolist() == [[0.0, 1.0]]

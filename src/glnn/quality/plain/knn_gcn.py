@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import scipy.sparse as sp
 
-from glnn.baselines.base import Baseline, Problem, TrainSettings
-from glnn.baselines.inputs import row_normalized
-from glnn.baselines.neighbors import cosine_graph
-from glnn.baselines.supervised import INIT, NOISE
 from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.nn.features import Features
+from glnn.quality.plain.base import INIT, NOISE, Baseline, TrainSettings
+from glnn.quality.plain.neighbors import cosine_graph
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class KnnGCN(Baseline):
     needs_graph: ClassVar[bool] = False
     settings: KnnGCNSettings = KnnGCNSettings()
 
-    def task(self, problem: Problem, seed: int) -> ClassifierTask:
+    def task(self, problem: NodeProblem, seed: int) -> ClassifierTask:
         """Make the two-layer network on the nearest-neighbour graph with loops."""
         s = self.settings
         graph = cosine_graph(problem.features, s.n_neighbors)

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.baselines.neighbors import cosine_graph
+from glnn.quality.plain.neighbors import cosine_graph
 
 
 def test_links_go_to_the_highest_cosines():

@@ -1,0 +1,1 @@
+"""Whether an answer is any good, and how it compares with plain methods."""
