@@ -2,36 +2,41 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+DEMO   := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
+LAB    := $(wildcard lab/pyproject.toml)
+PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-all test-gpu lint types contract unit format bench results clean
 
-demo: $(STAMP)
+demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
 
 test: lint types contract unit
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)
+types: $(DEV)
 	$(BIN)/mypy
+	$(if $(LAB),$(BIN)/mypy --package glnn_lab)
 
-contract: $(STAMP)
+contract: $(DEV)
 	$(BIN)/lint-imports
+	$(if $(LAB),$(BIN)/lint-imports --config $(LAB))
 
-unit: $(STAMP)
+unit: $(DEV)
 	$(BIN)/pytest -q -n 2 --dist loadfile
 
-test-all: lint types contract $(STAMP)
+test-all: lint types contract $(DEV)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not gpu"
 
 # On a machine with a CUDA device.
-test-gpu: $(STAMP)
+test-gpu: $(DEV)
 	$(BIN)/pytest -q -m gpu
 
-format: $(STAMP)
+format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -39,24 +44,30 @@ format: $(STAMP)
 # goes on where it was; `glnn reproduce all --dry-run --out docs/results` says how long it takes.
 JOBS ?= 2
 SEEDS ?= 10
-results: $(STAMP)
+results: $(DEV)
 	$(BIN)/glnn reproduce all --jobs $(JOBS) --seeds $(SEEDS) --out docs/results
-	$(BIN)/python scripts/readme_headline.py
+	$(BIN)/python lab/scripts/readme_headline.py
 
 # Time and memory beside peers, and growth; alone on the machine, or the figures mean little.
 BENCH ?= docs/results/bench
-bench: $(STAMP)
+bench: $(DEV)
 	$(BIN)/glnn bench --datasets cora,citeseer,pubmed --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench floor --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)
 
-$(STAMP): pyproject.toml constraints.txt
+# The library with its pictures, for the demo.
+$(DEMO): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "glnn needs Python 3.11 or newer; name one with make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) torch
+	$(PIP) --editable '.[report]'
+	@touch $@
+
+# Library and laboratory with all that their tests need.
+$(DEV): $(DEMO) $(LAB)
+	$(PIP) --editable '.[dev]' $(if $(LAB),--editable ./lab)
 	@touch $@
 
 clean:

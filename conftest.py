@@ -1,7 +1,13 @@
+import tarfile
+import zipfile
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+
+torch.set_num_threads(1)  # the tests' tensors are tiny, and two test processes share two cores
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +21,11 @@ def _names_of_docstring_examples(doctest_namespace):
         DenseAdjacency=DenseAdjacency,
         SparseAdjacency=SparseAdjacency,
     )
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def block_problem(n_nodes=90, n_classes=3, *, seed=0, n_isolated=0, inside=0.25, across=0.02):
@@ -48,3 +59,69 @@ def make_blocks():
 @pytest.fixture
 def blocks():
     return block_problem()
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def is_bad_input(self, *words):
+        """One line on the error stream, exit code 2, and the words that help."""
+        assert self.code == 2, self
+        assert self.err.startswith("glnn: error: ")
+        assert self.err.count("\n") == 1
+        for word in words:
+            assert word in self.err
+        return True
+
+
+@pytest.fixture
+def glnn(capsys):
+    from glnn.cli.main import main
+
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+def untested_modules(package, tests):
+    """The modules of a package without a test file: a/b.py has tests/a/test_b.py."""
+    modules = [p for p in sorted(package.rglob("*.py")) if not p.name.startswith("__")]
+    assert modules
+    wanted = {
+        module: tests / module.relative_to(package).with_name(f"test_{module.stem.lstrip('_')}.py")
+        for module in modules
+    }
+    return [
+        str(module.relative_to(package))
+        for module, path in wanted.items()
+        if not path.is_file() or "def test_" not in path.read_text(encoding="utf-8")
+    ]
+
+
+@pytest.fixture
+def untested():
+    return untested_modules
+
+
+def built_files(project, kind, folder):
+    """Build a distribution as pip would; return its archive and the paths of its files in it."""
+    from hatchling.builders.sdist import SdistBuilder
+    from hatchling.builders.wheel import WheelBuilder
+
+    builder = {"sdist": SdistBuilder, "wheel": WheelBuilder}[kind](str(project))
+    (archive,) = builder.build(directory=str(folder), versions=["standard"])
+    if kind == "wheel":
+        with zipfile.ZipFile(archive) as file:
+            return archive, file.namelist()
+    with tarfile.open(archive) as file:
+        return archive, [name.partition("/")[2] for name in file.getnames()]
+
+
+@pytest.fixture
+def built(tmp_path):
+    return lambda project, kind: built_files(project, kind, tmp_path)

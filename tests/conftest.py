@@ -7,13 +7,6 @@ import torch
 
 from glnn.peers import Peers
 
-torch.set_num_threads(1)  # the tests' tensors are tiny, and two test processes share two cores
-
-
-@pytest.fixture
-def rng() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
 
 class ThreadPeers(Peers):
     """Several ranks as threads of one process: what they exchange is checked, not how fast."""

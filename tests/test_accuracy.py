@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier, load_dataset
-from glnn.baselines import BASELINES, NodeProblem
 from glnn.data import make_split
+from glnn.quality.plain import PLAIN_METHODS, NodeProblem
 
 SEEDS = range(10)
 FLOORS = {  # preset and head -> mean accuracy in % that must be reached
@@ -50,7 +50,7 @@ def test_digits_with_five_labels_a_class_beat_what_users_would_try_first():
         found["glnn"].append((clf.transduction_ == data.labels)[rest].mean())
         problem = NodeProblem(data.features, None, y, split.train, n_classes=10)
         for name in list(found)[1:]:
-            classes = BASELINES[name].fit_predict(problem, seed).classes
+            classes = PLAIN_METHODS[name].fit_predict(problem, seed).classes
             found[name].append((classes == data.labels)[rest].mean())
     mean = {name: 100 * np.mean(values) for name, values in found.items()}
     assert mean["glnn"] > max(mean["logistic_regression"], mean["knn_gcn"]), mean

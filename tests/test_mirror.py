@@ -2,28 +2,24 @@
 
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "src" / "glnn"
 
 
-def expected_test(module):
-    folder = TESTS / module.relative_to(PACKAGE).parent
-    return folder / f"test_{module.stem.lstrip('_')}.py"
+def test_every_module_has_its_tests(untested):
+    assert untested(PACKAGE, TESTS) == []
 
 
-MODULES = sorted(
-    path for path in PACKAGE.rglob("*.py") if path.name not in ("__init__.py", "__main__.py")
-)
-
-
-def test_the_package_has_modules():
-    assert PACKAGE / "graph" / "sparse.py" in MODULES
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_module_has_its_tests(module):
-    wanted = expected_test(module)
-    assert wanted.is_file(), f"{module.relative_to(PACKAGE)} lacks {wanted.relative_to(TESTS)}"
-    assert "def test_" in wanted.read_text(encoding="utf-8")
+def test_a_module_without_tests_is_named(untested, tmp_path):
+    package, tests = tmp_path / "package", tmp_path / "tests"
+    for folder, name, text in (
+        (package, "_a.py", ""),
+        (package, "b.py", ""),
+        (package / "c", "__init__.py", ""),
+        (package / "c", "d.py", ""),
+        (tests, "test_a.py", "def test_it(): ..."),
+        (tests / "c", "test_d.py", "nothing here"),
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert untested(package, tests) == ["b.py", "c/d.py"]

@@ -1,7 +1,6 @@
 """What the front page shows is run, line by line, in a folder with the files it speaks of."""
 
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from glnn.cli.main import main
 
 ROOT = Path(__file__).parents[1]
-with_headline = runpy.run_path(str(ROOT / "scripts" / "readme_headline.py"))["with_headline"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 SHELL = [
@@ -56,25 +54,6 @@ def test_commands_of_the_readme_run(folder, capsys):
         assert main([*args, *quick]) == 0, capsys.readouterr().err
     assert "n0,cook" in capsys.readouterr().out
     assert (folder / "runs" / "digits" / "report.html").is_file()
-
-
-def test_the_headline_is_that_of_the_committed_results():
-    table = ROOT / "docs" / "results" / "headline.md"
-    if not table.is_file():
-        pytest.skip("docs/results is not there yet; make results writes it and this table")
-    assert with_headline(README, table.read_text(encoding="utf-8")) == README
-
-
-def test_the_headline_is_put_between_its_marks_and_nowhere_else():
-    changed = with_headline(README, "| a |\n|---|\n| 1 |\n")
-    before, rest = README.split("<!-- headline -->\n")
-    assert changed == (
-        before
-        + "<!-- headline -->\n| a |\n|---|\n| 1 |\n<!-- end of headline -->"
-        + rest.split("<!-- end of headline -->")[1]
-    )
-    with pytest.raises(SystemExit, match="marks"):
-        with_headline("no marks", "| a |")
 
 
 def test_links_of_the_readme_lead_somewhere():

@@ -1,35 +1,9 @@
 import csv
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from glnn.cli.main import main
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def is_bad_input(self, *words):
-        """One line on the error stream, exit code 2, and the words that help."""
-        assert self.code == 2, self
-        assert self.err.startswith("glnn: error: ")
-        assert self.err.count("\n") == 1
-        for word in words:
-            assert word in self.err
-        return True
-
-
-@pytest.fixture
-def glnn(capsys):
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return run
 
 
 def write_csv(path, header, rows):

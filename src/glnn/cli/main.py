@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glnn.cli import bench, data, doctor, fit, predict, reproduce
+from glnn.cli import data, doctor, fit, laboratory, predict
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer brings Click along or has its own copy
@@ -27,10 +27,9 @@ app = typer.Typer(
 )
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
-app.add_typer(bench.app, name="bench")
 app.command()(doctor.doctor)
+laboratory.add_commands(app)
 
 
 def _show_version(wanted: bool) -> bool:

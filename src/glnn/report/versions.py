@@ -8,7 +8,7 @@ EXTRAS = {
     "matplotlib": "report",
     "networkx": "networkx",
     "pyarrow": "tables",
-    "torch_geometric": "baselines",
+    "torch_geometric": "pyg",
     "faiss-cpu": "ann",
 }
 """Optional packages, and the extra of glnn that brings each."""

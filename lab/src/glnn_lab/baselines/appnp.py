@@ -1,0 +1,82 @@
+"""APPNP of Gasteiger et al.: a perceptron whose predictions are spread by PageRank."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glnn.nn.dropout import dropped
+from glnn.nn.features import Features
+from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
+from glnn_lab.baselines.inputs import Edges, InputMap
+from glnn_lab.baselines.pyg import fused, layers
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class APPNPSettings(TrainSettings):
+    """Published: 64 units, 10 steps, teleport 0.1, strong decay on the first layer."""
+
+    n_epochs: int = 1000
+    weight_decay: float = 5e-3
+    patience: int | None = 100
+    n_hidden: int = 64
+    dropout: float = 0.5
+    n_steps: int = 10
+    teleport: float = 0.1
+
+
+class APPNPNetwork(Network):
+    r"""Predict, then spread: :math:`Z_{k+1} = (1 - \gamma) \hat A Z_k + \gamma Z_0`.
+
+    :math:`Z_0 = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`.
+
+    Notes
+    -----
+    Differs from the paper: no dropout on edges, which the layer of PyTorch Geometric compounds
+    from step to step, so that after ten steps hardly an edge is left.
+    """
+
+    def __init__(self, edges: Edges, n_in: int, n_out: int, settings: APPNPSettings) -> None:
+        super().__init__()
+        self.edges, self.dropout = edges, settings.dropout
+        self.first_map = InputMap(n_in, settings.n_hidden)
+        self.bias = nn.Parameter(torch.zeros(settings.n_hidden))
+        self.second = nn.Linear(settings.n_hidden, n_out)
+        spread = layers().APPNP
+        self.spread = fused(spread(settings.n_steps, settings.teleport, cached=True))
+
+    def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
+        """Return class logits."""
+        drop = rate(self, self.dropout)
+        hidden = torch.relu(self.first_map(x.dropped(drop, noise)) + self.bias)
+        predicted = self.second(dropped(hidden, drop, noise))
+        logits: Tensor = self.spread(predicted, self.edges.index, self.edges.weight)
+        return logits
+
+
+@dataclass(frozen=True)
+class APPNP(Baseline):
+    """APPNP as published."""
+
+    name: ClassVar[str] = "appnp"
+    title: ClassVar[str] = "APPNP"
+    paper: ClassVar[str] = "Gasteiger, Bojchevski and Günnemann, Predict then propagate, ICLR 2019"
+    settings: APPNPSettings = APPNPSettings()
+
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
+        edges = Edges.of(problem.graph)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+            decayed="first",
+        )

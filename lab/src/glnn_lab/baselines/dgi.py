@@ -1,0 +1,151 @@
+"""Deep Graph Infomax of Veličković et al., with logistic regression on the embedding."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glnn.engine.callbacks import Callback, EarlyStopping
+from glnn.engine.history import Record
+from glnn.engine.seeding import generator_for
+from glnn.engine.task import Task
+from glnn.engine.trainer import Trainer
+from glnn.graph.prior import renormalized
+from glnn.graph.sparse import SparseAdjacency
+from glnn.nn.features import Features
+from glnn.quality.plain.base import INIT, NOISE, Baseline, TrainSettings
+from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
+from glnn_lab.baselines.embedding import embedding_logits
+from glnn_lab.baselines.inputs import InputMap, draw_seed, isolated_rng
+from glnn_lab.baselines.pyg import layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGISettings(TrainSettings):
+    """Published for Cora and Citeseer; ``patience`` counts epochs of the infomax loss.
+
+    ``inverse_penalty`` of the head: ``None`` lets :func:`~glnn_lab.baselines.logistic_regression.
+    chosen_penalty` choose it among the labels that are visible.
+    """
+
+    n_epochs: int = 2000
+    learning_rate: float = 0.001
+    weight_decay: float = 0.0
+    patience: int | None = 20
+    n_hidden: int = 512
+    inverse_penalty: float | None = None
+
+
+class InfomaxEncoder(nn.Module):
+    r"""One graph convolution, :math:`H = \mathrm{PReLU}(\hat A\,(X W) + b)`."""
+
+    def __init__(self, adj_hat: SparseAdjacency, n_hidden: int) -> None:
+        super().__init__()
+        self.adj_hat = adj_hat
+        self.bias = nn.Parameter(torch.zeros(n_hidden))
+        self.slope = nn.Parameter(torch.tensor(0.25))  # of PReLU, where its input is negative
+
+    def forward(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
+        """Return the embedding of features that were mapped already."""
+        z = self.adj_hat @ mapped + self.bias
+        hidden: Tensor = torch.lerp(torch.relu(z), z, self.slope)
+        return hidden
+
+
+class InfomaxTask(Task):
+    r"""Tell the nodes of the graph from those of a shuffled one by the graph's summary.
+
+    .. math:: -\frac1N \sum_i \bigl[\ln \sigma(h_i^\top M s) + \ln(1 - \sigma(
+              \tilde h_i^\top M s))\bigr], \quad s = \sigma\bigl(\tfrac1N \textstyle\sum_i h_i\bigr)
+
+    :math:`\tilde h` embeds the same graph with the rows of the features permuted; permuting
+    :math:`X W` is the same. Labels are used at the end alone, by :meth:`scores`.
+    """
+
+    def __init__(self, problem: NodeProblem, settings: DGISettings, seed: int) -> None:
+        infomax = layers().DeepGraphInfomax
+        self.features = Features.of(row_normalized(problem.features))
+        self.settings, self._problem = settings, problem
+        self._noise = generator_for(seed, NOISE)
+        graph = renormalized(problem.graph)
+        adj_hat = SparseAdjacency.from_scipy(graph, dtype=torch.float32)
+        n_hidden = settings.n_hidden
+        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+            encoder = InfomaxEncoder(adj_hat, n_hidden)
+            self._model = infomax(n_hidden, encoder, _summary, self._shuffled)
+            self._map = InputMap(self.features.shape[1], n_hidden)
+        self.module = nn.ModuleDict({"map": self._map, "infomax": self._model})
+
+    def _shuffled(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
+        return mapped.index_select(0, torch.randperm(len(mapped), generator=self._noise))
+
+    def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
+        """Return the infomax loss."""
+        return {"infomax": self._model.loss(*self._model(self._map(self.features)))}
+
+    def embedding(self) -> Float[Tensor, "n h"]:
+        """Return the embedding of every node."""
+        hidden: Tensor = self._model.encoder(self._map(self.features))
+        return hidden
+
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Fit logistic regression on the labelled nodes' embedding; return log-probabilities."""
+        z = self.embedding().detach().double().numpy()
+        return embedding_logits(z, self._problem, self.settings.inverse_penalty)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Put weight decay on all parameters."""
+        decay = self.settings.weight_decay
+        return [{"params": list(self.module.parameters()), "weight_decay": decay}]
+
+
+def _summary(z: Float[Tensor, "n h"], *args: object) -> Float[Tensor, "h"]:
+    return torch.sigmoid(z.mean(0))
+
+
+class KeepLowest(Callback):
+    """Remember the parameters of the epoch with the lowest training loss; put them back."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module, self._lowest = module, float("inf")
+        self._state: dict[str, Tensor] = {}
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Compare the loss with the lowest so far."""
+        if float(record["loss"]) < self._lowest:
+            self._lowest = float(record["loss"])
+            self._state = {k: v.clone() for k, v in self._module.state_dict().items()}
+        return False
+
+    def on_stage_end(self, stage: str) -> None:
+        """Put the best parameters back."""
+        self._module.load_state_dict(self._state)
+
+
+@dataclass(frozen=True)
+class DGI(Baseline):
+    """DGI as published: the embedding never sees a label, so the training loss ends it."""
+
+    name: ClassVar[str] = "dgi"
+    title: ClassVar[str] = "DGI"
+    paper: ClassVar[str] = "Veličković et al., Deep graph infomax, ICLR 2019"
+    settings: DGISettings = DGISettings()
+
+    def task(self, problem: NodeProblem, seed: int) -> InfomaxTask:
+        """Make encoder and discriminator on row-normalised features."""
+        return InfomaxTask(problem, self.settings, seed)
+
+    def train(self, task: Task, problem: NodeProblem) -> int:
+        """Stop when the infomax loss has not fallen for ``patience`` epochs."""
+        callbacks: list[Callback] = [KeepLowest(task.module)]
+        if self.settings.patience is not None:
+            callbacks.append(EarlyStopping(self.settings.patience, monitor="loss"))
+        trainer = Trainer(
+            n_epochs=self.settings.n_epochs,
+            learning_rate=self.settings.learning_rate,
+            callbacks=callbacks,
+        )
+        return len(trainer.fit(task, stage=self.name))

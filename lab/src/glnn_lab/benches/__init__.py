@@ -1,0 +1,1 @@
+"""Time, memory and growth, beside what people use instead."""

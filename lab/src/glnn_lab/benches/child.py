@@ -1,0 +1,114 @@
+"""A measurement in a process of its own: time, and memory above the libraries it loads."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from glnn.exceptions import GlnnError, InputError
+from glnn_lab.experiments.machine import PeakMemory
+
+_MARK = "glnn-bench-result "
+
+
+@contextlib.contextmanager
+def n_threads(count: int) -> Iterator[None]:
+    """Compute on so many threads inside the block, whoever computes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Wall-clock and processor seconds of a call."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, Measured]:
+    """Return what the call returns, and how long it took."""
+    began, cpu_began = time.perf_counter(), time.process_time()
+    result = call()
+    return result, Measured(time.perf_counter() - began, time.process_time() - cpu_began)
+
+
+class MemoryAbove:
+    """Peak memory above what the process held when the object was made, in MB."""
+
+    def __init__(self) -> None:
+        self._peak = PeakMemory()
+        self._base = self._peak.megabytes()
+
+    def megabytes(self) -> float:
+        """Return the peak so far."""
+        return round(self._peak.megabytes() - self._base, 1)
+
+    def restart(self) -> float:
+        """Forget the peak so far and return what is held now; the base stays."""
+        self._peak = PeakMemory()
+        return self.megabytes()
+
+
+def in_fresh_process(job: str, threads: int, **arguments: Any) -> dict[str, Any]:
+    """Run a job of :func:`run_job` in a fresh interpreter; a failure is ``{"error": ...}``."""
+    text = json.dumps({"job": job, "threads": threads, "arguments": arguments})
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        [sys.executable, "-m", "glnn_lab.benches.child"],
+        input=text,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith(_MARK):
+            result: dict[str, Any] = json.loads(line.removeprefix(_MARK))
+            return result
+    if done.returncode < 0:
+        return {"error": f"ended by signal {-done.returncode}, perhaps out of memory"}
+    said = [line for line in done.stderr.splitlines() if line.strip()] or ["no answer"]
+    return {"error": said[-1][:300]}
+
+
+def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Do one measurement in this process."""
+    from glnn_lab.benches import compare, growth, scale
+
+    jobs: dict[str, Callable[..., dict[str, Any]]] = {
+        "contender": compare.measure_memory,
+        "growth": growth.measure_task,
+        "scale": scale.measure_fit,
+    }
+    if job not in jobs:
+        raise InputError(f"the job must be one of {', '.join(jobs)}, got {job!r}.")
+    with n_threads(threads):
+        return jobs[job](**arguments)
+
+
+def main() -> int:
+    """Read a job from standard input and print its result."""
+    request = json.load(sys.stdin)
+    try:
+        result = run_job(request["job"], request["threads"], request["arguments"])
+    except (GlnnError, MemoryError) as error:
+        result = {"error": str(error) or "out of memory"}
+    print(_MARK + json.dumps(result), flush=True)  # noqa: T201 - the answer to the parent
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Commands of the laboratory; each adds itself to those of ``glnn``."""

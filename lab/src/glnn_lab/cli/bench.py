@@ -1,0 +1,206 @@
+"""``glnn bench``: time, memory and growth, beside what people use instead."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from glnn_lab.cli.names import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = """[bold]Examples[/bold]
+
+glnn bench --datasets cora,citeseer,pubmed --threads 2
+
+glnn bench growth --sizes 10000,20000,50000,100000,200000
+
+glnn bench scale --size arxiv
+
+glnn bench floor --dataset cora"""
+
+
+class _CompareByDefault(TyperGroup):
+    """Without the name of a command, ``compare`` is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] != "--help"):
+            args = ["compare", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_CompareByDefault,
+    help="Measure time, memory and growth, beside what people use instead.",
+    epilog=EXAMPLES,
+    rich_markup_mode="rich",
+)
+
+
+def register(commands: typer.Typer) -> None:
+    """Add this command to those of ``glnn``."""
+    commands.add_typer(app, name="bench")
+
+
+_Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads; else all cores.")]
+_Out = Annotated[Path, typer.Option(help="Folder for JSON and Markdown.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+_DEFAULT_OUT = Path("runs/bench")
+
+
+@app.command()
+def compare(
+    datasets: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between; else cora, or 'generated' without it."),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names with commas between; else all of them.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats.")] = 7,
+    threads: _Threads = None,
+    memory: Annotated[
+        bool, typer.Option("--memory/--no-memory", help="Also measure peak memory.")
+    ] = True,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Time the presets and their peers in turn (the default); memory in their own processes."""
+    from glnn_lab.benches.compare import BenchPlan, default_datasets, run_bench
+    from glnn_lab.benches.contenders import CONTENDERS
+
+    plan = BenchPlan(
+        tuple(names_of(datasets) or default_datasets()),
+        tuple(names_of(methods) or CONTENDERS),
+        repeats,
+        threads or _cores(),
+        memory,
+    )
+    with _shown(out, "compare", quiet) as (watch, keep):
+        run_bench(plan, watch, keep)
+
+
+@app.command()
+def growth(
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of nodes with commas between.")
+    ] = "10000,20000,50000,100000,200000",
+    tasks: Annotated[
+        str | None, typer.Option(help="Names with commas between; else all of them.")
+    ] = None,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Epochs of each classifier step of the whole fit.")
+    ] = 10,
+    exact_up_to: Annotated[
+        int, typer.Option(help="Leave larger sizes out of the exact search.")
+    ] = 100_000,
+    threads: _Threads = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Measure how time and memory grow with the nodes, at fixed mean degree and features."""
+    from glnn_lab.benches.growth import TASKS, run_growth
+
+    with _shown(out, "growth", quiet) as (watch, keep):
+        run_growth(
+            _whole_numbers(sizes),
+            tasks=names_of(tasks) or tuple(TASKS),
+            threads=threads or _cores(),
+            n_epochs=epochs,
+            exact_up_to=exact_up_to,
+            watch=watch,
+            keep=keep,
+        )
+
+
+@app.command()
+def scale(
+    size: Annotated[str, typer.Option(help="arxiv or products.")] = "arxiv",
+    nodes: Annotated[int | None, typer.Option(help="Fewer nodes, at the same mean degree.")] = None,
+    replaced: Annotated[float, typer.Option(help="Share of edges replaced by random ones.")] = 0.3,
+    methods: Annotated[
+        str | None, typer.Option(help="glnn-default, glnn-gcn, own-gcn, linear; else all.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs of each classifier step; else their own.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the graph and of the fits.")] = 0,
+    threads: _Threads = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Fit a made-up graph of a published size, and a plain GCN beside it."""
+    from glnn_lab.benches.scale import METHODS, run_scale
+
+    with _shown(out, "scale", quiet) as (watch, keep):
+        run_scale(
+            size if size.endswith("-size") else f"{size}-size",
+            n_nodes=nodes,
+            replaced=replaced,
+            methods=names_of(methods) or tuple(METHODS),
+            n_epochs=epochs,
+            threads=threads or _cores(),
+            seed=seed,
+            watch=watch,
+            keep=keep,
+        )
+
+
+@app.command()
+def floor(
+    dataset: Annotated[str, typer.Option(help="A data set with a graph.")] = "cora",
+    threads: _Threads = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Count the bytes and operations of an epoch's sparse products, and time an epoch."""
+    from glnn_lab.benches.floor import run_floor
+
+    with _shown(out, "floor", quiet) as (watch, keep):
+        keep(run_floor(dataset, threads=threads or _cores(), watch=watch))
+
+
+@contextmanager
+def _shown(
+    out: Path, name: str, quiet: bool
+) -> "Iterator[tuple[Callable[[str], None], Callable[[dict[str, Any]], None]]]":
+    """Show what runs now; write what is known after each part; print the page at the end."""
+    from glnn_lab.pages.bench_pages import write_bench
+
+    command, pages = f"glnn {shlex.join(sys.argv[1:])}", list[Path]()
+    console = Console(stderr=True, quiet=quiet)
+    with console.status("") as status:
+
+        def watch(text: str) -> None:
+            status.update(text)
+            if not console.is_terminal:
+                console.print(text, markup=False, highlight=False)
+
+        yield watch, lambda result: pages.append(write_bench(result, out, name, command))
+    if pages and not quiet:
+        typer.echo(pages[-1].read_text(encoding="utf-8"))
+        typer.echo(f"page: {pages[-1]}")
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
+def _whole_numbers(text: str) -> list[int]:
+    from glnn.exceptions import InputError
+
+    try:
+        return [int(word) for word in names_of(text) or ()]
+    except ValueError:
+        raise InputError(
+            f"--sizes must be whole numbers with commas between, got {text!r}."
+        ) from None

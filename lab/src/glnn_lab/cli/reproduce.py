@@ -1,0 +1,170 @@
+"""``glnn reproduce``: run a table or figure, our numbers beside the published ones."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from glnn_lab.cli.names import names_of
+
+EXAMPLES = """[bold]Examples[/bold]
+
+glnn reproduce table1 --datasets cora --methods glnn,gcn --seeds 2
+
+glnn reproduce robustness --jobs 8  [dim]# killed? the same line goes on where it stopped[/dim]
+
+glnn reproduce all --jobs -1 --out results"""
+
+_Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="table1 (methods by data sets), table2 (weight of the GLR), robustness (few labels, "
+        "damaged graphs), adjacency (pictures of learned graphs), accuracy (against published "
+        "graph learners, and what each part is worth), or all of them.",
+        show_default=False,
+    ),
+]
+_Seeds = Annotated[
+    int | None, typer.Option(min=1, help="Runs of each number; else 10. Slow ones have fewer.")
+]
+_Datasets = Annotated[
+    str | None, typer.Option(help="Names with commas between; else those of the target.")
+]
+_Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Names with commas between; glnn means its presets default, paper and literal "
+        "(glnn-default alone), all means all."
+    ),
+]
+_Jobs = Annotated[int, typer.Option(help="Processes at once; -1 takes all cores.")]
+_Resume = Annotated[
+    bool, typer.Option("--resume/--no-resume", help="Keep finished cells, or run all again.")
+]
+_Out = Annotated[Path, typer.Option(help="Folder; targets in one folder share their runs.")]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count cells and expected time, and run nothing.")
+]
+_Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+
+
+def register(commands: typer.Typer) -> None:
+    """Add this command to those of ``glnn``."""
+    commands.command(epilog=EXAMPLES)(reproduce)
+
+
+def reproduce(
+    target: _Target,
+    seeds: _Seeds = None,
+    datasets: _Datasets = None,
+    methods: _Methods = None,
+    jobs: _Jobs = 2,
+    resume: _Resume = True,
+    out: _Out = Path("runs/reproduce"),
+    dry_run: _DryRun = False,
+    quiet: _Quiet = False,
+) -> None:
+    """Run a table or figure and show our numbers beside the published ones."""
+    from glnn_lab.pages import reproduction
+
+    wanted = reproduction.Wanted(seeds, names_of(datasets), names_of(methods), jobs)
+    targets = reproduction.targets_for(target)
+    for one in targets:  # a wrong name must not wait for the targets before it
+        wanted.chosen(one)
+    console, done = Console(quiet=quiet), []
+    if dry_run:
+        _print_plan(console, targets, wanted, out)
+        return
+    if not resume:
+        reproduction.forget(targets, out, wanted)
+    for one in targets:
+        with GridBar(console, one.name) as bar:
+            done.append(reproduction.reproduce(one, out, wanted, bar.show))
+        _print(console, done[-1])
+    if target == "all":
+        reproduction.write_index(done, out)
+    if any(one.n_failed for one in done):
+        raise typer.Exit(1)
+
+
+class GridBar:
+    """A bar with the time left on a terminal; elsewhere a line for every tenth of the cells."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        self._console, self._name, self._tenth = console, name, -1
+        self._began, self._n_before = time.monotonic(), 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("cells"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=console.quiet or not console.is_terminal,
+        )
+        self._task = self._bar.add_task(name, total=None)
+
+    def __enter__(self) -> "GridBar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, event: Any) -> None:
+        """Take note of a finished cell."""
+        if event.record is None:  # cells of an earlier run say nothing about the speed
+            self._began, self._n_before = time.monotonic(), event.n_done
+            self._bar.reset(self._task, total=event.n_cells, completed=event.n_done)
+        else:
+            last = f"{self._name}: {event.record['method']}, {event.record['dataset']}"
+            self._bar.update(self._task, completed=event.n_done, description=last)
+        tenth = 10 * event.n_done // event.n_cells
+        if not self._console.is_terminal and tenth != self._tenth:
+            text = f"{self._name}: {event.n_done} of {event.n_cells} cells{self._left(event)}"
+            self._console.print(text, markup=False, highlight=False)
+        self._tenth = tenth
+
+    def _left(self, event: Any) -> str:
+        n_new = event.n_done - self._n_before
+        if n_new == 0 or event.n_done == event.n_cells:
+            return ""
+        seconds = (time.monotonic() - self._began) / n_new * (event.n_cells - event.n_done)
+        return f", about {seconds / 60:.1f} min left"
+
+
+def _print(console: Console, done: Any) -> None:
+    from glnn_lab.pages.goal_tables import ablation_table, goals_table
+    from glnn_lab.pages.paper_tables import block_tables, notes
+
+    for block in done.blocks:
+        for table in block_tables(block)[:2]:
+            console.print(table.rich())
+        for line in notes(block):
+            console.print(line, markup=False, highlight=False)
+    for summary in (ablation_table(done.blocks), goals_table(done.blocks)):
+        if summary is not None:
+            console.print(summary.rich())
+    console.print(f"page: {done.page_path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_plan(console: Console, targets: Any, wanted: Any, out: Path) -> None:
+    from glnn_lab.pages.plan_table import plan_of, plan_table, plan_words
+
+    plan = plan_of(targets, wanted, out)
+    console.print(plan_table(plan).rich())
+    console.print(plan_words(plan), markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Tables, figures and pages of the paper and of the benches."""

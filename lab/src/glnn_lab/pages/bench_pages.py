@@ -1,0 +1,180 @@
+"""What a bench found, as Markdown pages and JSON files."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from glnn.data.files import atomic_write, shown_path
+from glnn.exceptions import InputError
+from glnn.report.tables import markdown_table
+from glnn_lab.benches.contenders import CONTENDERS
+from glnn_lab.benches.growth import TASKS
+
+_GROWTH = {
+    "seconds": "Seconds",
+    "cpu_seconds": "Processor seconds",
+    "peak_memory_mb": "Peak MB, data included",
+}
+
+
+def write_bench(result: Mapping[str, Any], folder: Path, name: str, command: str) -> Path:
+    """Write ``NAME.json`` and ``NAME.md``, each whole or not at all; return the page."""
+    page = _PAGES[name]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        shown = shown_path(folder)
+        raise InputError(
+            f"--out must be a folder to write in: {shown}: {error.strerror}."
+        ) from None
+    with atomic_write(folder / f"{name}.json") as file:
+        file.write(json.dumps({"command": command, **result}, indent=1, allow_nan=False) + "\n")
+    target = folder / f"{name}.md"
+    with atomic_write(target) as file:
+        file.write(f"{page(result)}\n{_facts(result, command)}\n")
+    return target
+
+
+def compare_page(result: Mapping[str, Any]) -> str:
+    """Return times, memory and ratios of all contenders, data set by data set."""
+    lines = [
+        "# Time and memory side by side\n",
+        f"Medians of {result['repeats']} interleaved repeats (least to most), "
+        f"{result['threads']} thread(s). Memory: peak of a fresh process above its libraries, data "
+        "included. Ratios are medians of the ratios within each repeat; the processor's ratio "
+        "compares processor seconds, which other work on the machine disturbs less.",
+    ]
+    for name, part in result["datasets"].items():
+        sizes = f"{part['n_nodes']:,} nodes, {part['n_edges']:,} edges"
+        header = ("method", "seconds", "processor s", "peak MB", "epochs", "accuracy", "note")
+        lines += [f"\n## {name} ({sizes}, {part['n_features']:,} features)\n"]
+        lines += [markdown_table(header, [_contender_cells(row) for row in part["rows"]]), ""]
+        ratios = ("ratio of times", "median", "least to most", "processor")
+        lines += [markdown_table(ratios, [_ratio_cells(ratio) for ratio in part["ratios"]])]
+    return "\n".join(lines)
+
+
+def _contender_cells(row: Mapping[str, Any]) -> list[str]:
+    if not row["seconds"]:
+        return [row["title"], "", "", "", "", "", row["note"]]
+    accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+    spread = f"{_short(row['median'])} ({_short(row['least'])} to {_short(row['most'])})"
+    cpu = sorted(row["cpu_seconds"])[len(row["cpu_seconds"]) // 2]
+    epochs = f"{row['n_epochs']:,}" if row["n_epochs"] else ""
+    return [
+        row["title"],
+        spread,
+        _short(cpu),
+        _megabytes(row["peak_memory_mb"]),
+        epochs,
+        accuracy,
+        row["note"],
+    ]
+
+
+def _ratio_cells(ratio: Mapping[str, Any]) -> list[str]:
+    titles = [CONTENDERS[ratio[key]].title for key in ("of", "to")]
+    spread = f"{_short(ratio['least'])} to {_short(ratio['most'])}"
+    cpu = _short(ratio["cpu_median"])
+    return [f"{titles[0]} / {titles[1]}", _short(ratio["median"]), spread, cpu]
+
+
+def growth_page(result: Mapping[str, Any]) -> str:
+    """Return time and memory by size, and the exponents."""
+    rows = result["rows"]
+    sizes = sorted({row["n_nodes"] for row in rows})
+    lines = [
+        "# Growth with the number of nodes\n",
+        f"Made-up graphs, mean degree {result['degree']}, {result['n_features']} features, "
+        f"{result['threads']} thread(s), a process each; the whole fit has {result['n_epochs']} "
+        "epochs in each classifier step. The exponent is the slope of a straight line through "
+        "all sizes in logarithms.",
+    ]
+    for key, title in _GROWTH.items():
+        header = ("task", *(f"{size:,}" for size in sizes), "exponent")
+        found = {(row["task"], row["n_nodes"]): row for row in rows}
+        cells = []
+        for task, (words, _) in TASKS.items():
+            mine = [found.get((task, size), {}) for size in sizes]
+            if any(mine):
+                slope = result.get("exponents", {}).get(task, {}).get(key)
+                ends = "" if slope is None else f"{slope:.2f}"
+                cells.append([words, *(_number(row, key) for row in mine), ends])
+        lines += [f"\n## {title}\n", markdown_table(header, cells)]
+    return "\n".join(lines)
+
+
+def scale_page(result: Mapping[str, Any]) -> str:
+    """Return time, memory and accuracy of each method on one large graph."""
+    lines = [
+        f"# {result['size']}\n",
+        f"A made-up graph, seed {result['seed']}, {result['replaced']:.0%} of its edges replaced "
+        f"by random ones; {result['threads']} thread(s), a process each. Memory counts the data.\n",
+    ]
+    header = ("method", "nodes", "edges", "epochs", "seconds", "processor s", "peak MB", "accuracy")
+    keys = ("n_nodes", "n_edges", "n_epochs", "seconds", "cpu_seconds", "peak_memory_mb")
+    cells = []
+    for row in result["rows"]:
+        last = row.get("error") or f"{row['accuracy']:.4f}"
+        cells.append([row["title"], *(_number(row, key) for key in keys), last])
+    return "\n".join([*lines, markdown_table(header, cells)])
+
+
+def floor_page(result: Mapping[str, Any]) -> str:
+    """Return what an epoch must move and compute, and how long it takes."""
+    header = ("product, each pass", "stored values", "width", "operations", "bytes")
+    keys = ("stored", "width", "operations", "bytes")
+    cells = [[p["product"], *(f"{p[key]:,}" for key in keys)] for p in result["products"]]
+    micro = 1e6
+    return "\n".join(
+        [
+            f"# The floor of an epoch: {result['dataset']}\n",
+            f"A plain two-layer GCN in our engine, {result['threads']} thread(s); passes: "
+            f"{', '.join(result['passes'])}. Sparse products alone are counted, each dense matrix "
+            "read once.\n",
+            markdown_table(header, cells),
+            f"\nAll passes: {result['operations']:,} operations and {result['bytes']:,} bytes. A "
+            f"copy moves {result['bandwidth'] / 1e9:.1f} GB/s here, so the floor is "
+            f"{result['floor_seconds'] * micro:,.0f} µs an epoch; measured: "
+            f"{result['epoch_seconds'] * micro:,.0f} µs, "
+            f"{result['epoch_seconds'] / result['floor_seconds']:.1f} times the floor.",
+        ]
+    )
+
+
+_PAGES = {
+    "compare": compare_page,
+    "growth": growth_page,
+    "scale": scale_page,
+    "floor": floor_page,
+}
+
+
+def _facts(result: Mapping[str, Any], command: str) -> str:
+    facts = {**result["machine"], **result["versions"]}
+    rows = [(key, str(value)) for key, value in facts.items()]
+    return f"\n## Made by\n\n    {command}\n\n{markdown_table(('machine', ''), rows)}"
+
+
+def _number(row: Mapping[str, Any], key: str) -> str:
+    if key not in row:
+        return "failed" if "error" in row else ""
+    return f"{row[key]:,}" if isinstance(row[key], int) else _short(row[key])
+
+
+def _megabytes(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _short(value: float) -> str:
+    """Return three digits that count.
+
+    Examples
+    --------
+    >>> _short(0.12345), _short(12.345), _short(12345.6)
+    ('0.123', '12.3', '12,346')
+    """
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

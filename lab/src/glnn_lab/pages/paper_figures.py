@@ -1,0 +1,146 @@
+"""Figures of reproduced numbers as SVG that is the same, byte for byte, for the same numbers."""
+
+import io
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from glnn.report.palette import COLOURS, INK, PALE
+from glnn.report.plots import blank_figure
+from glnn_lab.experiments.datasets import title_of
+from glnn_lab.experiments.methods import METHODS
+from glnn_lab.experiments.results import REFERENCE, BlockResults
+
+_SETTINGS = {"svg.hashsalt": "glnn", "svg.fonttype": "none", "font.size": 9}
+
+
+def block_figure(results: BlockResults) -> str | None:
+    """Return the figure of a block as SVG, or ``None`` if there is nothing to draw."""
+    draw = {"axis": axis_figure, "graphs": graphs_figure, "methods": methods_figure}
+    if results.block.is_ablation or not results.all_records():
+        return None
+    with import_module("matplotlib").rc_context(_SETTINGS):
+        figure = draw[results.block.view](results)
+        return None if figure is None else _svg(figure)
+
+
+def methods_figure(results: BlockResults) -> Any:
+    """Draw each method's mean and deviation, the paper's number as a hollow mark."""
+    methods, datasets = results.methods, results.datasets
+    figure = blank_figure(2.4 + 2.0 * len(datasets), 1.2 + 0.26 * len(methods))
+    axes = figure.subplots(1, len(datasets), sharey=True, squeeze=False)[0]
+    for axis, dataset in zip(axes, datasets):
+        for k, method in enumerate(methods):
+            _draw_mean(axis, results, method, dataset, k)
+        axis.set_title(title_of(dataset), fontsize=10, color=INK)
+        axis.set_xlabel("accuracy in %", color=INK)
+        axis.grid(axis="x", color=PALE, linewidth=0.5)
+        _plain(axis)
+    axes[0].set_yticks(range(len(methods)), [METHODS[m].title for m in methods])
+    axes[0].invert_yaxis()
+    return figure
+
+
+def axis_figure(results: BlockResults) -> Any:
+    """Draw a curve a method over the axis, with the 95 % interval of its mean as a band."""
+    axis_of, datasets = results.block.axis, results.datasets
+    assert axis_of is not None
+    figure = blank_figure(1.4 + 2.9 * len(datasets), 3.4)
+    axes = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for axis, dataset in zip(axes, datasets):
+        for method in results.methods:
+            _draw_curve(axis, results, method, dataset)
+        axis.set_title(title_of(dataset), fontsize=10, color=INK)
+        axis.set_xticks(
+            range(len(results.values)), [f"{v:g}" for v in results.values if v is not None]
+        )
+        axis.set_xlabel(axis_of.label, color=INK)
+        axis.grid(axis="y", color=PALE, linewidth=0.5)
+        _plain(axis)
+    axes[0].set_ylabel("accuracy in %", color=INK)
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    return figure
+
+
+def graphs_figure(results: BlockResults) -> Any:
+    """Draw the weights between 30 nodes of the given graph and of each learned one."""
+    rows = [
+        (
+            dataset,
+            next((r["snapshots"] for r in results.records(m, dataset) if r["seed"] == 0), None),
+        )
+        for dataset in results.datasets
+        for m in results.methods
+    ]
+    drawn = [(dataset, steps) for dataset, steps in rows if steps and "picture" in steps[0]]
+    if not drawn:
+        return None
+    width = max(len(steps) for _, steps in drawn)
+    figure = blank_figure(2.1 * width, 2.7 * len(drawn))
+    axes = figure.subplots(len(drawn), width, squeeze=False)
+    for line, (dataset, steps) in zip(axes, drawn):
+        for axis in line[len(steps) :]:
+            axis.set_visible(False)
+        for axis, step in zip(line, steps):
+            _draw_matrix(axis, step, given=steps[0], title=title_of(dataset))
+    return figure
+
+
+def _draw_mean(axis: Any, results: BlockResults, method: str, dataset: str, at: int) -> None:
+    summary, paper = results.summary(method, dataset), results.published(method, dataset)
+    colour = COLOURS[1] if METHODS[method].name.startswith(REFERENCE) else COLOURS[0]
+    if summary is not None:
+        error = None if np.isnan(summary.sd) else summary.sd
+        axis.errorbar(summary.mean, at, xerr=error, fmt="o", color=colour, markersize=4, capsize=2)
+    if paper is not None:
+        axis.plot(paper, at, marker="D", markersize=5, color=colour, fillstyle="none")
+
+
+def _draw_curve(axis: Any, results: BlockResults, method: str, dataset: str) -> None:
+    number = results.methods.index(method)
+    colour = COLOURS[(number + 1) % len(COLOURS)]
+    found = [(k, results.summary(method, dataset, v)) for k, v in enumerate(results.values)]
+    known = [(k, summary) for k, summary in found if summary is not None]
+    if not known:
+        return
+    places, means = [k for k, _ in known], [s.mean for _, s in known]
+    axis.plot(places, means, marker="o", markersize=3.5, color=colour, label=METHODS[method].title)
+    low, high = ([getattr(s, side) for _, s in known] for side in ("low", "high"))
+    if not np.isnan(low).any():
+        axis.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
+    papers = [(k, results.published(method, dataset, v)) for k, v in enumerate(results.values)]
+    for place, paper in papers:
+        if paper is not None:
+            axis.plot(place, paper, marker="D", color=colour, fillstyle="none", linestyle="none")
+
+
+def _draw_matrix(
+    axis: Any, step: Mapping[str, Any], *, given: Mapping[str, Any], title: str
+) -> None:
+    picture, old = np.array(step["picture"]), np.array(given["picture"])
+    pairs = ~np.eye(len(picture), dtype=bool)  # loops would outshine the edges
+    top = max(float(picture[pairs].max()), 1e-9)
+    axis.imshow(picture, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
+    rows, columns = np.nonzero((picture > 0.01) & (old == 0))
+    if 0 < rows.size < picture.size // 4:  # a few new edges can be pointed at
+        axis.plot(columns, rows, ".", color=COLOURS[1], markersize=2.5)
+    name = "given" if step["step"] == "given" else f"{step['step']} {step['number']}"
+    axis.set_title(f"{title}: {name}", fontsize=9, color=INK)
+    words = f"distance {step['distance']:.3f}\nsparsity {step['sparsity']:.4f}"
+    axis.set_xlabel(words, fontsize=8, color=INK)
+    axis.set_xticks([])
+    axis.set_yticks([])
+
+
+def _plain(axis: Any) -> None:
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+
+
+def _svg(figure: Any) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "glnn"})
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -1,0 +1,214 @@
+"""Tables of reproduced numbers, ours beside the paper's, for the screen and as Markdown."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+from glnn.report.tables import markdown_table
+from glnn_lab.experiments.aggregate import Paired, Summary
+from glnn_lab.experiments.datasets import title_of
+from glnn_lab.experiments.methods import METHODS
+from glnn_lab.experiments.results import REFERENCE, BlockResults, Value
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table in words: the first line is its header."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self, *, with_title: bool = True) -> str:
+        """Return the table, under its title, as Markdown."""
+        table = markdown_table(self.header, self.rows)
+        return f"**{self.title}**\n\n{table}" if with_title else table
+
+    def rich(self) -> Table:
+        """Return the table for a terminal."""
+        table = Table(title=self.title, title_justify="left")
+        for k, name in enumerate(self.header):
+            table.add_column(name, justify="left" if k == 0 else "right", no_wrap=k == 0)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+def block_tables(results: BlockResults) -> list[PlainTable]:
+    """Return all tables of a block; the first holds its numbers."""
+    if results.block.view == "graphs":
+        return [graph_table(results)]
+    by_axis = results.block.view == "axis"
+    tables = [axis_table(results) if by_axis else method_table(results)]
+    if results.block.is_ablation:  # the differences have a table of their own
+        return tables
+    if results.block.goals or not by_axis:
+        tables.append(cost_table(results))
+    others = [name for name in results.methods if name != REFERENCE]
+    if REFERENCE in results.methods and others:
+        tables.insert(1, paired_table(results, others))
+    return tables
+
+
+def method_table(results: BlockResults) -> PlainTable:
+    """Tabulate methods by data sets: mean ± deviation, the paper's number in brackets."""
+    rows = [
+        [METHODS[m].title, *(_number(results, m, d, None) for d in results.datasets)]
+        for m in results.methods
+    ]
+    header = ["method", *(title_of(d) for d in results.datasets)]
+    return PlainTable(results.block.title, header, rows)
+
+
+def axis_table(results: BlockResults) -> PlainTable:
+    """Tabulate data sets and methods along the axis."""
+    axis = results.block.axis
+    assert axis is not None
+    rows = [
+        [title_of(d), METHODS[m].title, *(_number(results, m, d, v) for v in results.values)]
+        for d in results.datasets
+        for m in results.methods
+    ]
+    header = [
+        "data set",
+        "method",
+        *(f"{axis.label} {v:g}" for v in results.values if v is not None),
+    ]
+    return PlainTable(results.block.title, header, rows)
+
+
+def paired_table(results: BlockResults, others: Sequence[str]) -> PlainTable:
+    """Tabulate the differences of the default to each method on the same seeds, with two tests."""
+    axis = results.block.axis
+    rows = [
+        [
+            title_of(d),
+            METHODS[m].title,
+            *([] if v is None else [f"{v:g}"]),
+            *difference_words(found),
+        ]
+        for d in results.datasets
+        for m in others
+        for v in results.values
+        if (found := results.against(m, d, v)) is not None
+    ]
+    at = [] if axis is None else [axis.label]
+    header = ["data set", "against", *at, "difference", "95 % interval", "better / worse"]
+    title = f"{METHODS[REFERENCE].title} minus each method, in points, on the same seeds"
+    return PlainTable(title, [*header, "p (t)", "p (Wilcoxon)"], rows)
+
+
+def cost_table(results: BlockResults) -> PlainTable:
+    """Tabulate seconds and peak memory of one fit on one thread, and the number of runs."""
+    by_axis = results.block.axis is not None
+    rows = [
+        [
+            METHODS[m].title,
+            *(_cost(results, m, d, v) for d in results.datasets for v in results.values),
+        ]
+        for m in results.methods
+    ]
+    names = [
+        title_of(d) + (f", {v:g}" if by_axis else "")
+        for d in results.datasets
+        for v in results.values
+    ]
+    title = "Mean time of a fit on one thread, peak memory of its process, number of runs"
+    return PlainTable(title, ["method", *names], rows)
+
+
+def graph_table(results: BlockResults) -> PlainTable:
+    """Tabulate what can be counted in the learned graphs, as means over the seeds."""
+    rows = []
+    for d in results.datasets:
+        for m in results.methods:
+            runs = [record["snapshots"] for record in results.records(m, d)]
+            rows += [[title_of(d), *_graph_row(step)] for step in zip(*runs)]
+    header = ["data set", "graph", "distance", "sparsity", "edges", "new", "lost"]
+    title = f"{results.block.title}: means over the seeds"
+    return PlainTable(title, [*header, "new that join equal classes"], rows)
+
+
+def number_words(summary: Summary | None, paper: float | None = None) -> str:
+    """Return a mean with its deviation, the paper's number in brackets.
+
+    Examples
+    --------
+    >>> number_words(Summary.of([80.0, 82.0]), 81.5)
+    '81.0 ± 1.4 (81.5)'
+    """
+    if summary is None:
+        return NOTHING if paper is None else f"{NOTHING} ({paper:.1f})"
+    deviation = "" if math.isnan(summary.sd) else f" ± {summary.sd:.1f}"
+    return f"{summary.mean:.1f}{deviation}" + ("" if paper is None else f" ({paper:.1f})")
+
+
+def difference_words(found: Paired) -> list[str]:
+    """Return difference, interval, wins and losses, and both p-values in words."""
+    mean = found.difference
+    return [
+        f"{mean.mean:+.2f}",
+        f"[{mean.low:+.2f}, {mean.high:+.2f}]",
+        f"{found.n_better} / {found.n_worse}",
+        _p_words(found.p_t),
+        _p_words(found.p_wilcoxon),
+    ]
+
+
+def notes(results: BlockResults) -> list[str]:
+    """Return what a reader must know of a block, a line each."""
+    block, lines = results.block, []
+    if block.note:
+        lines.append(block.note)
+    for rule in (*block.adjust, *block.skip):
+        is_skip = rule in block.skip
+        sets = [title_of(d) for d in rule["datasets"] if d in results.datasets]
+        names = [METHODS[m].title for m in rule["methods"] if is_skip or m in results.methods]
+        if sets and names:
+            kind = "not run, " if is_skip else ""
+            lines.append(f"{'; '.join(names)} on {', '.join(sets)}: {kind}{rule['why']}.")
+    return [*lines, *(f"Failed: {line}" for line in results.errors())]
+
+
+def _number(results: BlockResults, method: str, dataset: str, value: Value) -> str:
+    paper = results.published(method, dataset, value)
+    return number_words(results.summary(method, dataset, value), paper)
+
+
+def _cost(results: BlockResults, method: str, dataset: str, value: Value) -> str:
+    seconds, memory = (
+        results.summary(method, dataset, value, key=key) for key in ("seconds", "peak_memory_mb")
+    )
+    if seconds is None or memory is None:
+        return NOTHING
+    return f"{seconds.mean:.1f} s, {memory.mean:.0f} MB, {seconds.n}"
+
+
+def _p_words(p: float) -> str:
+    if math.isnan(p):
+        return NOTHING
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def _graph_row(step: Sequence[dict[str, Any]]) -> list[str]:
+    first = step[0]
+    name = "given" if first["step"] == "given" else f"{first['step']} {first['number']}"
+    mean = {
+        key: Summary.of([s[key] for s in step]).mean
+        for key in ("distance", "sparsity", "n_edges", "n_new", "n_lost", "equal_new")
+    }
+    known = sum(s["n_new_labelled"] for s in step)
+    share = f" ({100 * sum(s['equal_new'] for s in step) / known:.0f} %)" if known else ""
+    counts = [f"{mean[key]:,.0f}" for key in ("n_edges", "n_new", "n_lost", "equal_new")]
+    return [
+        name,
+        f"{mean['distance']:.3f}",
+        f"{mean['sparsity']:.4f}",
+        *counts[:3],
+        counts[3] + share,
+    ]

@@ -1,0 +1,166 @@
+"""Run targets into one folder: their records, a Markdown page each, a figure for each block."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from glnn.data.files import atomic_write
+from glnn.exceptions import MissingDependencyError
+from glnn.report.tables import markdown_table
+from glnn_lab.experiments.aggregate import busy_seconds
+from glnn_lab.experiments.blocks import Block, Entry
+from glnn_lab.experiments.machine import machine_facts
+from glnn_lab.experiments.results import BlockResults, block_results
+from glnn_lab.experiments.runner import Watch, run_grid
+from glnn_lab.experiments.store import ResultStore
+from glnn_lab.experiments.targets import ALL, Target, cells_of, get_target, target_names
+from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_words
+from glnn_lab.pages.paper_figures import block_figure
+from glnn_lab.pages.paper_tables import block_tables, notes
+
+HEADLINE = "headline.md"
+"""The table of the front page, with its caption."""
+_GAP = "In brackets: points above the highest of the things to reach."
+_WORTH = "In brackets: 95 % interval of the mean difference on the same seeds, by Student's t."
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asked for; ``None`` leaves it to the target."""
+
+    seeds: int | None = None
+    datasets: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    jobs: int = 1
+
+    def chosen(self, target: Target) -> list[tuple[Block, list[Entry]]]:
+        """Return the blocks and entries of a target that were asked for."""
+        return target.choose(self.seeds, self.datasets, self.methods)
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """A target that has run: its blocks with their results, and the folder of all targets."""
+
+    target: Target
+    folder: Path
+    blocks: Sequence[BlockResults]
+
+    @property
+    def page_path(self) -> Path:
+        """Where its page is; its figures lie in the folder of the same name."""
+        return self.folder / f"{self.target.name}.md"
+
+    @property
+    def n_failed(self) -> int:
+        """How many kinds of cells failed."""
+        return sum(len(block.errors()) for block in self.blocks)
+
+
+def targets_for(name: str) -> list[Target]:
+    """Return the target of a name; ``all`` names every one, the paper's first."""
+    return [get_target(n) for n in (target_names() if name == ALL else (name,))]
+
+
+def forget(targets: Sequence[Target], folder: Path, wanted: Wanted) -> None:
+    """Drop the records of what was asked for, so that every cell runs once more and only once."""
+    store = ResultStore(folder)
+    with store.only_writer():
+        old = {cell.id for target in targets for cell in cells_of(wanted.chosen(target))}
+        store.rewrite(record for i, record in store.read().items() if i not in old)
+
+
+def reproduce(
+    target: Target, folder: Path, wanted: Wanted, progress: Watch | None = None
+) -> Reproduction:
+    """Run what is missing of a target and write its page and figures.
+
+    Records of all targets lie in one file of the folder: a cell of two targets runs once.
+    """
+    chosen = wanted.chosen(target)
+    records = run_grid(cells_of(chosen), folder, jobs=wanted.jobs, progress=progress)
+    done = Reproduction(target, folder, block_results(chosen, records))
+    write_pages(done)
+    return done
+
+
+def write_pages(done: Reproduction) -> None:
+    """Write the Markdown page and the figures of a target that has run."""
+    pictures = {}
+    for block in done.blocks:
+        try:
+            picture = block_figure(block)
+        except MissingDependencyError:
+            picture = None  # the numbers stand without it
+        if picture is not None:
+            pictures[block.block.name] = picture
+            _write(done.folder / done.target.name / f"{block.block.name}.svg", picture)
+    _write(done.page_path, page(done, pictures))
+    headline = headline_words(done.blocks)
+    if headline is not None:
+        _write(done.folder / HEADLINE, headline)
+
+
+def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
+    """Return the Markdown page of a target."""
+    parts = [f"# {done.target.title}", done.target.about.strip()]
+    for summary in (goals_table(done.blocks), ablation_table(done.blocks)):
+        if summary is not None:
+            parts += [f"## {summary.title}", summary.markdown(with_title=False)]
+            parts += [_GAP] if summary.header[-1] == "met?" else [_WORTH]
+    for block in done.blocks:
+        name = block.block.name
+        parts.append(f"## {block.block.title}")
+        parts += [f"- {line}" for line in notes(block)]
+        first, *rest = block_tables(block)
+        parts += [first.markdown(with_title=False), *(table.markdown() for table in rest)]
+        if name in pictures:
+            parts.append(f"![{block.block.title}]({done.target.name}/{name}.svg)")
+    parts += ["## How these numbers were made", facts_table([done])]
+    return "\n\n".join(parts) + "\n"
+
+
+def index_page(done: Sequence[Reproduction]) -> str:
+    """Return the page that leads to all targets of a run."""
+    links = [
+        f"- [{d.target.title}]({d.page_path.name}): `glnn reproduce {d.target.name}`" for d in done
+    ]
+    command = (
+        "Made by `make results`. Every run is a line of [results.jsonl](results.jsonl), and any "
+        "single one can be run again: see [how](../reproduce.md)."
+    )
+    return "\n".join(["# Results", "", command, "", *links, "", facts_table(done), ""])
+
+
+def facts_table(done: Sequence[Reproduction]) -> str:
+    """Return machine, versions, commit, seeds and times as a Markdown table."""
+    by_id = {r["id"]: r for d in done for block in d.blocks for r in block.all_records()}
+    records = list(by_id.values())
+    rows = list(machine_facts().items())
+    for package in records[0]["versions"] if records else ():
+        found = sorted({str(r["versions"].get(package)) for r in records})
+        rows.append((package, ", ".join(found)))
+    seeds = sorted({int(r["seed"]) for r in records})
+    rows.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if seeds else "none"))
+    rows.append(("cells", str(len(records))))
+    rows.append(("time of all cells together", _hours(sum(r["seconds"] for r in records))))
+    rows.append(("time during which cells ran", _hours(busy_seconds(records))))
+    rows.append(("threads a cell", "1"))
+    return markdown_table(["", ""], rows)
+
+
+def write_index(done: Sequence[Reproduction], folder: Path) -> None:
+    """Write the page that leads to all targets."""
+    _write(folder / "README.md", index_page(done))
+
+
+def _hours(seconds: float | int) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min {rest:02d} s"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(text)

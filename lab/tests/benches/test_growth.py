@@ -1,0 +1,47 @@
+import pytest
+
+from glnn.exceptions import InputError
+from glnn_lab.benches import growth
+from glnn_lab.benches.growth import TASKS, exponents, measure_task, run_growth
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_runs_and_is_measured(task):
+    if task == "search-faiss":
+        pytest.importorskip("faiss")
+    found = measure_task(task, 300, 1)
+    assert found["seconds"] > 0
+    assert found["peak_memory_mb"] >= 0
+
+
+def test_exponents_are_slopes_in_logarithms():
+    rows = [
+        {"task": "fit", "n_nodes": n, "seconds": 3e-4 * n**1.25, "peak_memory_mb": 0.1 * n}
+        for n in (1000, 2000, 8000)
+    ]
+    found = exponents(rows)["fit"]
+    assert found["seconds"] == pytest.approx(1.25)
+    assert found["peak_memory_mb"] == pytest.approx(1.0)
+
+
+def test_one_size_has_no_exponent():
+    assert exponents([{"task": "fit", "n_nodes": 10, "seconds": 1.0}]) == {}
+
+
+def test_each_size_and_task_has_its_row_and_large_exact_searches_are_left_out(monkeypatch):
+    monkeypatch.setattr(
+        growth, "in_fresh_process", lambda job, threads, **a: {"seconds": a["n_nodes"] / 1e3}
+    )
+    kept = []
+    result = run_growth(
+        [2000, 1000], tasks=["fit", "search-exact"], threads=1, exact_up_to=1000, keep=kept.append
+    )
+    done = [(row["task"], row["n_nodes"]) for row in result["rows"]]
+    assert done == [("fit", 1000), ("search-exact", 1000), ("fit", 2000)]
+    assert result["exponents"]["fit"]["seconds"] == pytest.approx(1.0)
+    assert len(kept) == 3
+
+
+def test_a_single_size_is_refused():
+    with pytest.raises(InputError, match="at least two sizes"):
+        run_growth([1000], threads=1)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from glnn.data.embedded import EMBEDDED
+from glnn.exceptions import InputError
+from glnn_lab.experiments.cells import Cell
+from glnn_lab.experiments.datasets import NAMES, open_cell, standard_split, title_of
+
+
+def opened(**fields):
+    name = fields.pop("dataset", "block_model")
+    split, options = standard_split(name)
+    return open_cell(Cell("gcn", name, fields.pop("seed", 0), split, options, **fields))
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_data_that_come_with_glnn_need_no_file(name):
+    data, split = opened(dataset=name)
+    assert split.train.size == 5 * data.n_classes
+
+
+def test_the_seed_draws_the_split():
+    first, again, other = (opened(seed=seed)[1] for seed in (0, 0, 1))
+    assert first == again
+    assert not np.array_equal(first.train, other.train)
+
+
+@pytest.mark.parametrize(("kind", "factor"), [("delete", 0.5), ("add", 1.5), ("rewire", 1.0)])
+def test_edges_are_damaged_and_labels_are_not(kind, factor):
+    whole, split = opened()
+    data, same = opened(perturbation=kind, share=0.5)
+    assert data.n_edges == pytest.approx(factor * whole.n_edges, abs=1)
+    assert np.array_equal(data.labels, whole.labels)
+    assert same == split
+    assert (data.graph != whole.graph).nnz > 0
+
+
+def test_a_graph_can_be_taken_away():
+    data, _ = opened(perturbation="no-graph")
+    assert data.graph is None
+
+
+def test_an_unknown_name_gets_a_hint():
+    with pytest.raises(InputError, match="Did you mean 'cora'"):
+        standard_split("coraa")
+
+
+def test_every_name_has_a_split_and_a_title():
+    assert all(standard_split(name)[0] and title_of(name) for name in NAMES)
+    assert title_of("pubmed-star") == "Pubmed*"
+    assert title_of("wine") == "wine"
+
+
+@pytest.mark.dataset
+def test_pubmed_star_is_a_sample_of_the_papers_size(published_data):
+    cell = Cell("gcn", "pubmed-star", 1, *standard_split("pubmed-star"))
+    data, split = open_cell(cell)
+    assert (data.n_nodes, split.train.size, split.test.size) == (3000, 60, 1000)

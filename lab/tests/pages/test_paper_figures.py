@@ -1,0 +1,59 @@
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from glnn_lab.experiments.results import block_results
+from glnn_lab.experiments.targets import cells_of, get_target
+from glnn_lab.pages.paper_figures import block_figure
+
+
+def fake(cell):
+    record = {"id": cell.id, **cell.to_dict(), "accuracy": 0.5 + 0.01 * cell.seed}
+    if cell.probe == "adjacency":
+        step = {"step": "given", "number": 0, "distance": 0.0, "sparsity": 0.5}
+        step["picture"] = [[0.0, 1.0], [1.0, 0.0]]
+        learned = {**step, "step": "round", "number": 1, "picture": [[0.0, 1.0], [1.0, 0.2]]}
+        record["snapshots"] = [step, learned] if cell.dataset == "cora" else [step]
+    return record
+
+
+def figures(target, *choice):
+    chosen = get_target(target).choose(*choice)
+    return [block_figure(b) for b in block_results(chosen, [fake(c) for c in cells_of(chosen)])]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("table1", ("Cora", "GLNN, default", "accuracy in %")),
+        ("table2", ("Cora", "λ0")),
+        ("robustness", ("Cora", "share of labelled nodes", "GCN")),
+        ("adjacency", ("Cora: given", "distance 0.000")),
+        ("accuracy", ("Cora", "kNN-GCN")),
+    ],
+)
+def test_every_target_is_drawn_as_whole_svg_the_same_each_time(target, words):
+    choice = (2, ["cora", "terrorattack"], None if target != "table1" else ["glnn", "gcn"])
+    first, again = figures(target, *choice)[0], figures(target, *choice)[0]
+    assert first == again
+    assert ElementTree.fromstring(first).tag.endswith("svg")
+    for word in words:
+        assert word in first
+
+
+def test_one_seed_has_no_band_and_no_error():
+    assert "<svg" in figures("robustness", 1, ["cora"], ["gcn"])[0]
+
+
+def test_nothing_finished_is_nothing_drawn():
+    chosen = get_target("table1").choose(1, ["cora"], ["gcn"])
+    assert block_figure(block_results(chosen, [])[0]) is None
+
+
+def test_graphs_without_a_picture_are_not_drawn():
+    chosen = get_target("adjacency").choose(1, ["cora"], ["glnn-default"])
+    records = [fake(c) for c in cells_of(chosen)]
+    for record in records:
+        for step in record["snapshots"]:
+            del step["picture"]
+    assert block_figure(block_results(chosen, records)[0]) is None
