@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glnn.data import NodeData
 from glnn.exceptions import GlnnError
 
-N_MUTATIONS = 2000
+N_MUTATIONS = 500
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
 TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]
 
@@ -55,7 +55,7 @@ def mutation():
 
 @pytest.fixture(scope="session")
 def survives_mutation():
-    """Read 2,000 injured copies: each gives a record or one clear line, never another error."""
+    """Read 500 injured copies: each gives a record or one clear line, never another error."""
 
     def check(read, paths, count=N_MUTATIONS, mutate=mutated):
         rng = random.Random(0)
@@ -90,7 +90,8 @@ def node_records(draw, *, text=ORDINARY, sorted_classes=True, max_nodes=8):
     width = 32 if draw(st.booleans()) else 16
     value = st.just(0.0) | st.floats(width=width, allow_nan=False, allow_infinity=False)
     values = draw(st.lists(value, min_size=n_nodes * n_features, max_size=n_nodes * n_features))
-    names = draw(st.lists(text.filter(str.strip), unique=True, max_size=3))
+    name = text.map(str.strip).filter(bool)  # readers strip the blanks around labels
+    names = draw(st.lists(name, unique=True, max_size=3))
     labels = [draw(st.integers(-1, len(names) - 1)) for _ in range(n_nodes)]
     if sorted_classes:
         names, labels = used_in_order(names, labels)
