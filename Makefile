@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-all test-gpu lint types contract unit format bench results clean
+.PHONY: browser demo test test-all test-gpu lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -26,10 +26,14 @@ contract: $(DEV)
 	$(BIN)/lint-imports
 	$(if $(LAB),$(BIN)/lint-imports --config $(LAB))
 
-unit: $(DEV)
+unit: $(DEV) browser
 	$(BIN)/pytest -q -n 2 --dist loadfile
 
-test-all: lint types contract $(DEV)
+# Chromium and axe-core for the tests of the report page, where they can be had.
+browser: $(DEV)
+	@sh scripts/get_browser.sh $(VENV)
+
+test-all: lint types contract $(DEV) browser
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not gpu"
 
 # On a machine with a CUDA device.

@@ -5,25 +5,30 @@ from glnn_lab.experiments.goals import verdicts
 from glnn_lab.experiments.results import block_results
 from glnn_lab.experiments.targets import cells_of, parse_target
 
+BLOCK = """
+title = "t"
+about = "a"
+seeds = 2
 
-@pytest.fixture
-def judged(small_target):
-    """Return a function that holds a goal against accuracies in percent."""
-    page = small_target("glnn", "gcn", "gat")
+[[block]]
+name = "b"
+title = "t"
+methods = ["glnn", "gcn", "gat"]
+datasets = ["cora"]
+"""
 
-    def judge(goal, percent=None):
-        numbers = {"glnn": 85.5, "gcn": 80.0, "gat": 82.0} | (percent or {})
-        chosen = parse_target("t", page + f"goals = [{goal}]").choose()
-        cells = cells_of(chosen)
-        records = [
-            {"id": c.id, "seed": c.seed, "accuracy": numbers[c.method] / 100}
-            for c in cells
-            if numbers[c.method] is not None
-        ]
-        (results,) = block_results(chosen, records)
-        return verdicts(results)
 
-    return judge
+def judged(goal, percent=None):
+    numbers = {"glnn": 85.5, "gcn": 80.0, "gat": 82.0} | (percent or {})
+    chosen = parse_target("t", BLOCK + f"goals = [{goal}]").choose()
+    cells = cells_of(chosen)
+    records = [
+        {"id": c.id, "seed": c.seed, "accuracy": numbers[c.method] / 100}
+        for c in cells
+        if numbers[c.method] is not None
+    ]
+    (results,) = block_results(chosen, records)
+    return verdicts(results)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +44,13 @@ def judged(small_target):
         ('above = ["gat"], margins = { gcn = 6.0 }', False, -0.5),
     ],
 )
-def test_every_bar_must_be_passed_and_the_gap_is_to_the_highest(judged, words, is_met, gap):
+def test_every_bar_must_be_passed_and_the_gap_is_to_the_highest(words, is_met, gap):
     (verdict,) = judged(f'{{ setting = "s", dataset = "cora", {words} }}')
     assert verdict.is_met is is_met
     assert verdict.gap == pytest.approx(gap, abs=1e-9)
 
 
-def test_without_runs_there_is_no_verdict(judged):
+def test_without_runs_there_is_no_verdict():
     goal = '{ setting = "s", dataset = "cora", above = ["gat"], goal = 80.0 }'
     (verdict,) = judged(goal, {"gat": None})
     assert verdict.is_met is None
@@ -53,6 +58,6 @@ def test_without_runs_there_is_no_verdict(judged):
     assert (verdict.is_met, verdict.gap) == (None, None)
 
 
-def test_a_goal_for_a_set_that_was_not_asked_for_is_left_out(judged):
+def test_a_goal_for_a_set_that_was_not_asked_for_is_left_out():
     assert judged('{ setting = "s", dataset = "citeseer", goal = 80.0 }') == []
     assert Goal("s", "cora").above == ()

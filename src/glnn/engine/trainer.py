@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from glnn._validation import check_integer, check_number
-from glnn.engine.adam import Adam
 from glnn.engine.callbacks import Callback, stop_requested
 from glnn.engine.captured import FEWEST_EPOCHS, CapturedEpochs, CaptureError
 from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
@@ -94,7 +93,7 @@ class Trainer:
         return history
 
     def _step_by_step(self, task: Task, validation: Validation | None, stage: str) -> History:
-        optimizer = Adam(task.parameter_groups(), self.learning_rate)
+        optimizer = torch.optim.Adam(task.parameter_groups(), lr=self.learning_rate, fused=True)
         history, best = History(), _BestState(task)
         for epoch in range(self.n_epochs):
             record = self._step(task, optimizer, epoch, stage)
@@ -157,8 +156,8 @@ class Trainer:
         recorded.restore()
         return history
 
-    def _step(self, task: Task, optimizer: Adam, epoch: int, stage: str) -> Record:
-        optimizer.zero_grad()
+    def _step(self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str) -> Record:
+        optimizer.zero_grad(set_to_none=True)
         terms = task.losses(epoch)
         total = torch.stack(list(terms.values())).sum()
         if not torch.isfinite(total):

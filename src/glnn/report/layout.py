@@ -7,19 +7,21 @@ one, and :math:`q_{ij} = (1 + |y_i - y_j|^2)^{-1}`, the places follow the gradie
           Z = \sum_{k \ne l} q_{kl},
 
 of van der Maaten's t-SNE with the graph in the place of its neighbourhoods. The repulsion and
-:math:`Z` are estimated from random others, so that a step is linear in nodes and edges.
+:math:`Z` are convolutions on a grid, so that a step is linear in nodes and edges.
 """
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy import fft
 
 from glnn.graph.prior import normalized
 
 _N_POWERS = 40
-_N_STEPS = 350
-_N_EARLY = 120  # steps with stronger attraction, in which groups find together
-_N_OTHERS = 16  # random others that repel each node in one step
+_N_STEPS = 250
+_N_EARLY = 90  # steps with stronger attraction, in which groups find together
+_STEP = 0.6  # between points of the grid, where the reach of a node is about one
+_MOST_POINTS = 180  # of a side of the grid
 _GRAVITY = 2e-3  # keeps small separate parts from drifting away
 
 
@@ -35,7 +37,7 @@ def plane_layout(
     groups
         Numbers by which nodes without an edge are sorted on the ring around the others.
     seed
-        Of the jitter and of the sampled repulsion.
+        Of the jitter.
     """
     rng = np.random.default_rng(seed)
     graph = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
@@ -45,7 +47,7 @@ def plane_layout(
     places = np.zeros((graph.shape[0], 2))
     if linked.size:
         inner = graph[linked][:, linked]
-        found = _spread(_affinities(inner), spectral_places(inner, rng), rng)
+        found = _spread(_affinities(inner), spectral_places(inner, rng))
         places[linked] = _in_disc(found)
     alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
     order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
@@ -93,7 +95,7 @@ def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def _spread(
-    affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"], rng: np.random.Generator
+    affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"]
 ) -> Float[np.ndarray, "n 2"]:
     """Follow the gradient with momentum."""
     n_nodes = len(places)
@@ -102,7 +104,7 @@ def _spread(
     for step in range(_N_STEPS):
         early = step < _N_EARLY
         pull = _attraction(affinities, rows, places) * (8.0 if early else 1.0)
-        gradient = pull - _repulsion(places, rng) + _GRAVITY * places / n_nodes
+        gradient = pull - _repulsion(places) + _GRAVITY * places / n_nodes
         speed = (0.5 if early else 0.8) * speed - rate * gradient
         length = np.linalg.norm(speed, axis=1, keepdims=True)
         places = places + speed * np.minimum(1.0, 5.0 / np.maximum(length, 1e-12))
@@ -120,14 +122,53 @@ def _attraction(
     return np.asarray(np.asarray(pull.sum(1)).reshape(-1, 1) * places - pull @ places)
 
 
-def _repulsion(
-    places: Float[np.ndarray, "n 2"], rng: np.random.Generator
-) -> Float[np.ndarray, "n 2"]:
-    r"""Return an estimate of :math:`\sum_j q_{ij}^2 (y_i - y_j) / Z` from random others."""
-    force, near = np.zeros_like(places), 0.0
-    for _ in range(_N_OTHERS):
-        apart = places - places[rng.permutation(len(places))]
-        kernel = 1 / (1 + np.square(apart).sum(1, keepdims=True))
-        force += kernel**2 * apart
-        near += float(kernel.sum())
-    return force / max(near, 1e-12)
+def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
+    r"""Return :math:`\sum_j q_{ij}^2 (y_i - y_j) / Z`, the sums by convolution on a grid.
+
+    Each node is spread over the four grid points around it; with :math:`S_0 = \sum_j q_{ij}^2` and
+    :math:`S_1 = \sum_j q_{ij}^2 y_j` the force is :math:`(y_i S_0 - S_1) / Z`, in which a node's
+    own share cancels.
+    """
+    corner, step, side = _grid_of(places)
+    points, shares = _spread_over(places, corner, step, side)
+    charges = np.stack([np.ones(len(places)), *places.T])
+    fields = np.stack([_deposit(points, shares * c, side) for c in charges])
+    far = np.minimum(np.arange(2 * side), 2 * side - np.arange(2 * side)) * step
+    near = 1 / (1 + far[:, None] ** 2 + far**2)
+    size = (2 * side, 2 * side)
+    waves = fft.rfft2(fields, size)
+    sums = fft.irfft2(waves * fft.rfft2(near**2), size)[:, :side, :side]
+    reached = fft.irfft2(waves[0] * fft.rfft2(near), size)[:side, :side]
+    total = float((fields[0] * reached).sum() - len(places))  # Z: pairs of different nodes
+    s0, *s1 = ((part.ravel()[points] * shares).sum(0) for part in sums)
+    return np.asarray((places * s0[:, None] - np.stack(s1, 1)) / max(total, 1e-12))
+
+
+def _grid_of(places: Float[np.ndarray, "n 2"]) -> tuple[np.ndarray, float, int]:
+    """Return the lower corner, the step and the side of a square grid around all places."""
+    low, high = places.min(0), places.max(0)
+    width = max(float((high - low).max()), 1.0)
+    side = int(np.clip(np.ceil(width / _STEP), 16, _MOST_POINTS - 2)) + 2
+    side = int(fft.next_fast_len(side, real=True))
+    return low, width / (side - 2), side
+
+
+def _spread_over(
+    places: Float[np.ndarray, "n 2"], corner: np.ndarray, step: float, side: int
+) -> tuple[Int[np.ndarray, "4 n"], Float[np.ndarray, "4 n"]]:
+    """Return the four grid points around each place, and the share of each."""
+    at = (places - corner) / step
+    whole = at.astype(np.int64)
+    right, up = (at - whole).T
+    points = np.stack([(whole[:, 0] + a) * side + whole[:, 1] + b for a in (0, 1) for b in (0, 1)])
+    shares = np.stack(
+        [(right if a else 1 - right) * (up if b else 1 - up) for a in (0, 1) for b in (0, 1)]
+    )
+    return points, shares
+
+
+def _deposit(
+    points: Int[np.ndarray, "4 n"], amounts: Float[np.ndarray, "4 n"], side: int
+) -> Float[np.ndarray, "g g"]:
+    sums = np.bincount(points.ravel(), amounts.ravel(), minlength=side * side)
+    return np.asarray(sums.reshape(side, side))

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +60,23 @@ class APPNPNetwork(Network):
 
 
 @dataclass(frozen=True)
-class APPNP(NetworkBaseline):
+class APPNP(Baseline):
     """APPNP as published."""
 
     name: ClassVar[str] = "appnp"
     title: ClassVar[str] = "APPNP"
     paper: ClassVar[str] = "Gasteiger, Bojchevski and Günnemann, Predict then propagate, ICLR 2019"
-    decayed: ClassVar[str] = "first"
     settings: APPNPSettings = APPNPSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> APPNPNetwork:
-        """Make the network on the given graph."""
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)
-        return APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+            decayed="first",
+        )

@@ -10,11 +10,12 @@ from torch.nn import functional
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class GATNetwork(Network):
 
 
 @dataclass(frozen=True)
-class GAT(NetworkBaseline):
+class GAT(Baseline):
     """GAT with the settings published for Cora and Citeseer."""
 
     name: ClassVar[str] = "gat"
@@ -68,7 +69,14 @@ class GAT(NetworkBaseline):
     paper: ClassVar[str] = "Veličković et al., Graph attention networks, ICLR 2018"
     settings: GATSettings = GATSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> GATNetwork:
-        """Make the network on the given graph."""
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)
-        return GATNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: GATNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+        )

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class GCNNetwork(Network):
 
 
 @dataclass(frozen=True)
-class GCN(NetworkBaseline):
+class GCN(Baseline):
     """GCN as published, on the given graph."""
 
     name: ClassVar[str] = "gcn"
@@ -57,10 +58,17 @@ class GCN(NetworkBaseline):
         "Kipf and Welling, Semi-supervised classification with graph convolutional networks, "
         "ICLR 2017"
     )
-    decayed: ClassVar[str] = "first"
     settings: GCNSettings = GCNSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> GCNNetwork:
-        """Make the network on the given graph."""
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)
-        return GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+            decayed="first",
+        )

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import InputMap
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +44,23 @@ class MLPNetwork(Network):
 
 
 @dataclass(frozen=True)
-class MLP(NetworkBaseline):
+class MLP(Baseline):
     """A two-layer perceptron; a given graph is not looked at."""
 
     name: ClassVar[str] = "mlp"
     title: ClassVar[str] = "MLP"
     paper: ClassVar[str] = "Kipf and Welling, ICLR 2017, as their control"
     needs_graph: ClassVar[bool] = False
-    decayed: ClassVar[str] = "first"
     settings: MLPSettings = MLPSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> MLPNetwork:
-        """Make the perceptron."""
-        return MLPNetwork(x.shape[1], problem.n_classes, self.settings)
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the perceptron on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: MLPNetwork(x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+            decayed="first",
+        )

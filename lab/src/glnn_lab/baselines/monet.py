@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ def looped(edges: Edges) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class MoNet(NetworkBaseline):
+class MoNet(Baseline):
     """MoNet on the degree coordinates that its authors used for citation networks."""
 
     name: ClassVar[str] = "monet"
@@ -87,7 +88,14 @@ class MoNet(NetworkBaseline):
     )
     settings: MoNetSettings = MoNetSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> MoNetwork:
-        """Make the network on the given graph."""
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)
-        return MoNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: MoNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+        )

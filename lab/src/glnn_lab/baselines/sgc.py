@@ -8,11 +8,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
+from glnn.quality.plain.base import Baseline, TrainSettings
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline
+from glnn_lab.baselines.supervised import Network, SupervisedTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class SGCNetwork(Network):
 
 
 @dataclass(frozen=True)
-class SGC(NetworkBaseline):
+class SGC(Baseline):
     """SGC as published, with one decay for all data."""
 
     name: ClassVar[str] = "sgc"
@@ -51,7 +52,14 @@ class SGC(NetworkBaseline):
     paper: ClassVar[str] = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
     settings: SGCSettings = SGCSettings()
 
-    def network(self, problem: NodeProblem, x: Features) -> SGCNetwork:
-        """Make the network on the given graph."""
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Make the network on row-normalised features."""
+        x = Features.of(row_normalized(problem.features))
         edges = Edges.of(problem.graph)
-        return SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings),
+            seed,
+            weight_decay=self.settings.weight_decay,
+        )

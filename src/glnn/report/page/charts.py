@@ -1,0 +1,200 @@
+"""The page's charts as Bokeh figures; colours of text and lines follow the reader's theme later."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from glnn.report.page.data import Curve
+
+BLUE, ORANGE, GREY = "#4477AA", "#E8601C", "#8A909C"
+SERIES = (BLUE, ORANGE, "#44AA99", "#AA4499", "#DDAA33", "#882255", "#999999", "#117733")
+_HEIGHT = 290
+
+
+def has_bokeh() -> bool:
+    """Tell whether Bokeh is installed; without it the page shows the charts' numbers alone."""
+    return find_spec("bokeh") is not None
+
+
+def chart_text(figure: Any, target: str) -> dict[str, Any]:
+    """Return a figure as plain values that Bokeh's script shows in the element ``target``."""
+    return dict(_bokeh("bokeh.embed").json_item(figure, target))
+
+
+def bokeh_script() -> str:
+    """Return Bokeh's own script, from the installed package."""
+    script = files("bokeh") / "server" / "static" / "js" / "bokeh.min.js"
+    return script.read_text(encoding="utf-8")
+
+
+def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
+    """Draw the share that is right against the confidence, beside the diagonal."""
+    confidence, right, counts = (np.array(part, dtype=float) for part in zip(*bins))
+    figure = _figure("confidence of the prediction", "share that is right", percent="both")
+    figure.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfect")
+    columns = {"confidence": confidence, "right": right, "count": counts}
+    source = _source(columns | {"size": 6 + 16 * np.sqrt(counts / max(counts.max(), 1))})
+    figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
+    figure.scatter("confidence", "right", size="size", source=source, color=BLUE, name="hover")
+    _hover(
+        figure, {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "nodes": "@count{0,0}"}
+    )
+    figure.x_range.start, figure.x_range.end = 0, 1.02
+    figure.y_range.start, figure.y_range.end = 0, 1.05
+    _legend_above(figure)
+    return figure
+
+
+def balance_chart(names: Sequence[str], given: Sequence[float], predicted: Sequence[float]) -> Any:
+    """Draw each class's share of the given labels beside its share of all predictions."""
+    return _pairs(names, {"given labels": given, "predictions": predicted}, "share of nodes", True)
+
+
+def edges_chart(names: Sequence[str], added: Sequence[int], removed: Sequence[int]) -> Any:
+    """Draw how many links each round added and removed."""
+    return _pairs(names, {"added": added, "removed": removed}, "links", False)
+
+
+def terms_chart(names: Sequence[str], rounds: Mapping[str, Sequence[float | int]]) -> Any:
+    """Draw each term of the objective, one bar a round."""
+    return _pairs(names, rounds, "value", False)
+
+
+def metric_chart(columns: Sequence[tuple[str, float]]) -> Any:
+    """Draw the weights of the columns that count most, the heaviest on top."""
+    names = unique([name for name, _ in columns])
+    weights = [weight for _, weight in columns]
+    figure = _figure("weight in the learned metric", "", bars=names)
+    source = _source({"name": names, "weight": weights})
+    figure.hbar("name", right="weight", height=0.7, source=source, color=BLUE, name="hover")
+    _hover(figure, {"column": "@name", "weight": "@weight{0.000}"})
+    figure.x_range.start = 0
+    return figure
+
+
+def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, log: bool) -> Any:
+    """Draw columns of the training history, stage after stage, an undone stage said to be so."""
+    models = _bokeh("bokeh.models")
+    figure = _figure("epoch", label, log=log)
+    start = 0
+    for curve in curves:
+        n_epochs = max((len(curve.columns.get(name, ())) for name in columns), default=0)
+        if not n_epochs:
+            continue
+        for name, colour in zip(columns, SERIES):
+            _draw_stage(figure, curve, name, start, colour, log)
+        line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
+        figure.add_layout(line)
+        words = f"{curve.name}{' (undone)' if curve.undone else ''}"
+        style = {"angle": np.pi / 2, "text_font_size": "11px", "x_offset": 14}
+        figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=words, **style))
+        start += n_epochs
+    if figure.legend:
+        _legend_above(figure)
+    return figure
+
+
+def _draw_stage(figure: Any, curve: Curve, name: str, start: int, colour: str, log: bool) -> None:
+    values = np.array([np.nan if v is None else v for v in curve.columns.get(name, ())], float)
+    if log:
+        values = np.where(values > 0, values, np.nan)
+    if not np.isfinite(values).any():
+        return
+    words = name.replace("_", " ")
+    source = _source({"epoch": start + np.arange(len(values)), "value": values})
+    style = {"color": colour, "width": 1.6, "alpha": 0.4 if curve.undone else 1.0}
+    drawn = figure.line("epoch", "value", source=source, legend_label=words, **style)
+    tips = [("stage", curve.name), ("epoch", "@epoch"), (words, "@value{0.0000}")]
+    figure.add_tools(_bokeh("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips))
+
+
+def _pairs(
+    names: Sequence[str], series: Mapping[str, Sequence[float | int]], label: str, percent: bool
+) -> Any:
+    """Draw horizontal bars, one a series, side by side for each name."""
+    transform = _bokeh("bokeh.transform")
+    names = unique(names)
+    figure = _figure(label, "", percent="x" if percent else "", bars=names, n_each=len(series))
+    keys = [f"s{k}" for k in range(len(series))]
+    source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
+    height = 0.8 / len(series)
+    for k, (key, words) in enumerate(zip(keys, series)):
+        at = transform.dodge("name", 0.4 - height * (k + 0.5), range=figure.y_range)
+        style = {"height": 0.9 * height, "color": SERIES[k % len(SERIES)], "legend_label": words}
+        drawn = figure.hbar(at, right=key, source=source, **style)
+        number = "{0.0 %}" if percent else "{0,0.[000]}"
+        tips = [("", "@name"), (words, f"@{key}{number}")]
+        figure.add_tools(_bokeh("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips))
+    _legend_above(figure)
+    return figure
+
+
+def _legend_above(figure: Any) -> None:
+    legend = figure.legend[0]
+    legend.orientation, legend.ncols = "horizontal", 3
+    figure.add_layout(legend, "above")
+
+
+def unique(names: Sequence[str], limit: int = 22) -> list[str]:
+    """Return names short enough for an axis, each once.
+
+    Examples
+    --------
+    >>> unique(["a", "a", "b" * 30])
+    ['a', 'a (2)', 'bbbbbbbbbbbbbbbbbbbbb…']
+    """
+    found: list[str] = []
+    for name in names:
+        short = name if len(name) <= limit else name[: limit - 1] + "…"
+        n_before = sum(other == short or other.startswith(f"{short} (") for other in found)
+        found.append(f"{short} ({n_before + 1})" if n_before else short)
+    return found
+
+
+def _figure(
+    x: str,
+    y: str,
+    *,
+    percent: str = "",
+    log: bool = False,
+    bars: Sequence[str] = (),
+    n_each: int = 1,
+) -> Any:
+    models = _bokeh("bokeh.models")
+    figure = _bokeh("bokeh.plotting").figure(
+        sizing_mode="stretch_width",
+        height=max(140, 90 + 20 * len(bars) * n_each) if bars else _HEIGHT,
+        y_range=models.FactorRange(factors=list(bars[::-1])) if bars else models.DataRange1d(),
+        min_width=220,
+        x_axis_label=x,
+        y_axis_label=y,
+        y_axis_type="log" if log else "auto",
+        toolbar_location=None,
+        tools="",
+        background_fill_alpha=0.0,
+        border_fill_alpha=0.0,
+        outline_line_color=None,
+    )
+    for axis, name in ((figure.xaxis, "x"), (figure.yaxis, "y")):
+        axis.minor_tick_line_color = None
+        axis.axis_label_text_font_style = "normal"
+        if percent in (name, "both"):
+            axis.formatter = models.NumeralTickFormatter(format="0 %")
+    return figure
+
+
+def _hover(figure: Any, tips: Mapping[str, str]) -> None:
+    figure.add_tools(_bokeh("bokeh.models").HoverTool(tooltips=list(tips.items()), name="hover"))
+
+
+def _source(columns: Mapping[str, Any]) -> Any:
+    return _bokeh("bokeh.models").ColumnDataSource(dict(columns))
+
+
+def _bokeh(module: str) -> Any:
+    """Import a module of Bokeh only where something is drawn: it takes a moment."""
+    return import_module(module)

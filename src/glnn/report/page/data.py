@@ -1,0 +1,233 @@
+"""What the report page shows, as plain values: nothing here knows how a fit works."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Bool, Float, Int
+
+from glnn.exceptions import InputError
+
+Tone = Literal["good", "caution", "bad"]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """One entry a node.
+
+    Parameters
+    ----------
+    ids
+        The nodes' names.
+    predicted
+        Class numbers of the fit's answer.
+    probabilities
+        Class probabilities, nodes x classes.
+    truth
+        The known class, -1 where it is unknown.
+    seen
+        Whether the fit was given that label.
+    judged
+        The class predicted without the node's own label: the fold's answer where the label was
+        given, the fit's answer where it was hidden; -1 where nothing may be judged.
+    suspect
+        Whether the given label is doubted.
+    """
+
+    ids: Sequence[str]
+    predicted: Int[np.ndarray, "n"]
+    probabilities: Float[np.ndarray, "n c"]
+    truth: Int[np.ndarray, "n"]
+    seen: Bool[np.ndarray, "n"]
+    judged: Int[np.ndarray, "n"]
+    suspect: Bool[np.ndarray, "n"]
+
+    def __post_init__(self) -> None:
+        if len(set(map(len, vars(self).values()))) != 1:
+            sizes = {name: len(part) for name, part in vars(self).items()}
+            raise InputError(f"every field of Nodes must have one entry a node, got {sizes}.")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkTerms:
+    """Which terms of the objective made each link; shares of a link sum to its weight.
+
+    Parameters
+    ----------
+    names
+        The terms, in words.
+    shares
+        Links x terms.
+    columns, column_shares
+        For each link the feature columns (numbers into ``column_names``) that say most for it,
+        and how much of its similarity each explains.
+    """
+
+    names: tuple[str, ...]
+    shares: Float[np.ndarray, "e t"]
+    column_names: tuple[str, ...] = ()
+    columns: Int[np.ndarray, "e k"] | None = None
+    column_shares: Float[np.ndarray, "e k"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """The learned graph, the given one, and what made each learned link.
+
+    ``terms`` follows the links of ``learned`` above its diagonal, row by row.
+    """
+
+    learned: sp.csr_matrix
+    given: sp.csr_matrix | None = None
+    terms: LinkTerms | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number with its interval, where one is known."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's accuracy on the same labels, and how far ours is ahead of it."""
+
+    name: str
+    accuracy: Measure
+    lead: Measure | None = None
+    is_own: bool = False
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """One class: how many of its nodes are found, and how many found ones are right."""
+
+    name: str
+    n_judged: int
+    precision: Measure
+    recall: Measure
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Quality on labels that the fit had not seen.
+
+    Parameters
+    ----------
+    verdict, tone
+        One sentence, and how it is meant.
+    basis
+        What it was measured on, in words.
+    methods
+        This fit first, the plain methods after it.
+    measures
+        Further numbers.
+    classes, confusion
+        Quality by class; counts of true (rows) against predicted (columns) class.
+    reliability
+        Bins of confidence: mean confidence, share that is right, count.
+    calibration_error
+        Mean distance of the two.
+    warnings
+        What a reader must know, weak classes among it.
+    """
+
+    verdict: str
+    tone: Tone
+    basis: str
+    methods: tuple[Method, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    classes: tuple[ClassQuality, ...] = ()
+    confusion: Int[np.ndarray, "c c"] | None = None
+    reliability: tuple[tuple[float, float, int], ...] = ()
+    calibration_error: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One turn of graph step and classifier step.
+
+    Parameters
+    ----------
+    name
+        Such as ``round 1``.
+    graph
+        The graph after it.
+    terms
+        The objective term by term.
+    undone
+        Whether the fit went back to the state before.
+    """
+
+    name: str
+    graph: sp.csr_matrix | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
+    undone: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One stage of training: columns of numbers, one an epoch."""
+
+    name: str
+    columns: Mapping[str, Sequence[float | None]]
+    undone: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """How the graph was learned.
+
+    ``metric`` has the columns that count most, with their weights; ``certificate`` what is proven,
+    in sentences; ``choices`` what the fit decided by itself, in words.
+    """
+
+    rounds: tuple[Round, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    metric: tuple[tuple[str, float], ...] = ()
+    certificate: tuple[str, ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """What someone needs to get the same again; ``changed`` differs from the preset."""
+
+    command: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    changed: tuple[tuple[str, str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PageData:
+    """All a report page shows; only nodes, graphs and class names are required.
+
+    Parameters
+    ----------
+    title, subtitle
+        The data's name, and what labels were used for.
+    class_names
+        One name a class.
+    """
+
+    title: str
+    class_names: tuple[str, ...]
+    nodes: Nodes
+    graphs: Graphs
+    subtitle: str = ""
+    evaluation: Evaluation | None = None
+    learning: Learning = field(default_factory=Learning)
+    reproduce: Reproduce = field(default_factory=Reproduce)
+    notes: tuple[str, ...] = ()

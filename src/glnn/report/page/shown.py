@@ -1,0 +1,134 @@
+"""What of a large graph the page carries, and the arrays in which it does."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from glnn.report.layout import plane_layout
+from glnn.report.page.data import LinkTerms, PageData
+from glnn.report.page.links import DROPPED, Links, links_of
+from glnn.report.page.pack import scaled_to
+
+MOST_NODES = 20_000
+MOST_LINKS = 150_000
+N_COLUMNS = 2
+"""Columns named for each link."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The nodes and links that the page draws, and a sentence on what it leaves out."""
+
+    chosen: Int[np.ndarray, "m"]
+    links: Links
+    places: Float[np.ndarray, "m 2"]
+    left_out: str
+
+
+def shown_part(page: PageData, most_nodes: int = MOST_NODES, most_links: int = MOST_LINKS) -> Shown:
+    """Choose nodes and links, and lay them out.
+
+    Labelled and suspect nodes come first, others are drawn without a pattern. Of too many links
+    the heaviest learned ones stay.
+    """
+    n_nodes, graphs = len(page.nodes), page.graphs
+    chosen = _chosen_nodes(page, most_nodes)
+    learned = graphs.learned[chosen][:, chosen]
+    given = None if graphs.given is None else graphs.given[chosen][:, chosen]
+    links = links_of(learned, given)
+    if len(chosen) < n_nodes:  # places follow the links of the whole graph
+        whole = links_of(graphs.learned, None)
+        inside = np.isin(whole.source, chosen) & np.isin(whole.target, chosen)
+        place = links.place.copy()
+        place[links.fate != DROPPED] = np.flatnonzero(inside)
+        links = Links(links.source, links.target, links.weight, links.fate, place)
+    n_all = len(links)
+    if n_all > most_links:
+        heaviest = np.argsort(-links.weight, kind="stable")[:most_links]
+        links = links.pick(np.sort(heaviest))
+    places = plane_layout(learned, page.nodes.predicted[chosen])
+    return Shown(chosen, links, places, _left_out(n_nodes, len(chosen), n_all, len(links)))
+
+
+def _chosen_nodes(page: PageData, most: int) -> np.ndarray:
+    n_nodes = len(page.nodes)
+    if n_nodes <= most:
+        return np.arange(n_nodes)
+    rank = np.random.default_rng(0).random(n_nodes)
+    rank[page.nodes.seen] -= 1.0
+    rank[page.nodes.suspect] -= 2.0
+    return np.sort(np.argpartition(rank, most - 1)[:most])
+
+
+def _left_out(n_nodes: int, n_chosen: int, n_links: int, n_kept: int) -> str:
+    said = []
+    if n_chosen < n_nodes:
+        said.append(
+            f"Map and table carry {n_chosen:,} of {n_nodes:,} nodes: all labelled ones first, the "
+            "others drawn at random, with the links among them. Every number elsewhere on this "
+            "page counts all nodes."
+        )
+    if n_kept < n_links:
+        said.append(f"Of {n_links:,} links the {n_kept:,} heaviest are drawn.")
+    return " ".join(said)
+
+
+def page_arrays(page: PageData, shown: Shown) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the words and arrays that the page's script works on."""
+    nodes, chosen, links = page.nodes, shown.chosen, shown.links
+    top = float(links.weight.max(initial=0.0)) or 1.0
+    words = {
+        "ids": [nodes.ids[k] for k in chosen],
+        "classes": list(page.class_names),
+        "topWeight": top,
+        "hasGiven": page.graphs.given is not None,
+    }
+    low, high = shown.places.min(0), shown.places.max(0)
+    index = np.uint16 if len(chosen) <= np.iinfo(np.uint16).max else np.uint32
+    arrays = {
+        "places": scaled_to(shown.places - low, np.uint16, float((high - low).max())),
+        "predicted": _classes(nodes.predicted[chosen]),
+        "truth": _classes(nodes.truth[chosen]),
+        "judged": _classes(nodes.judged[chosen]),
+        "flags": (nodes.seen[chosen] + 2 * nodes.suspect[chosen]).astype(np.uint8),
+        "probabilities": scaled_to(nodes.probabilities[chosen], np.uint16, 1.0),
+        "source": links.source.astype(index),
+        "target": links.target.astype(index),
+        "weight": scaled_to(links.weight, np.uint16, top),
+        "fate": links.fate,
+    }
+    if page.graphs.terms is not None:
+        more_words, more_arrays = _term_arrays(page.graphs.terms, links)
+        return words | more_words, arrays | more_arrays
+    return words, arrays
+
+
+def _classes(numbers: np.ndarray) -> np.ndarray:
+    """Return class numbers shifted by one, so that 0 means unknown."""
+    return (numbers + 1).astype(np.uint16)
+
+
+def _term_arrays(terms: LinkTerms, links: Links) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return each learned link's shares, a dropped one's as zeros; float32 since signs differ."""
+    shares = np.zeros((len(links), len(terms.names)), np.float32)
+    learned = links.fate != DROPPED
+    shares[learned] = terms.shares[links.place[learned]]
+    words: dict[str, Any] = {"terms": list(terms.names)}
+    arrays = {"shares": _short(shares)}
+    if terms.columns is not None and terms.column_shares is not None:
+        n_named = min(N_COLUMNS, terms.columns.shape[1])
+        named = np.zeros((len(links), n_named), np.uint16)
+        counts = np.zeros((len(links), n_named))
+        named[learned] = terms.columns[links.place[learned], :n_named]
+        counts[learned] = terms.column_shares[links.place[learned], :n_named]
+        words["columnNames"] = list(terms.column_names)
+        arrays |= {"columns": named, "columnShares": scaled_to(counts, np.uint8, 1.0)}
+    return words, arrays
+
+
+def _short(shares: np.ndarray) -> np.ndarray:
+    """Keep eight bits of each number's mantissa: enough to read, and gzip packs the rest away."""
+    bits = np.ascontiguousarray(shares, np.float32).view(np.uint32)
+    return (bits & np.uint32(0xFFFF8000)).view(np.float32)

@@ -1,0 +1,26 @@
+// Put the page together once its data are unpacked.
+async function main() {
+  const data = await unpackData(document.getElementById("data"));
+  const model = makeModel(data);
+  const state = makeState({
+    mode: "predicted", minWeight: 0, fates: [true, true, false], sideBySide: false, cell: null,
+    hovered: -1, selected: -1, paint: 0,
+    tableKind: "all", tableClass: 0, tableText: "", sort: "confidence", down: false,
+  });
+  const map = makeMap(model, state);
+  makeControls(model, state, map);
+  makeSearch(model, state, map);
+  makePanel(model, state, map);
+  makeConfusion(model, state);
+  makeTable(model, state, map);
+  makeMatrix(model, state);
+  const changed = () => state.set({ paint: state.get().paint + 1 });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+  matchMedia("print").addEventListener("change", changed);
+  document.documentElement.dataset.ready = "map";
+  document.documentElement.dataset.readyMs = Math.round(performance.now());
+  await makeCharts(state);
+  document.documentElement.dataset.ready = "all";
+}
+
+main();

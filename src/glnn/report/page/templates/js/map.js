@@ -1,0 +1,92 @@
+// The map: one or two panes over the same view, a tip that follows the pointer, a legend.
+const REACH_PX = 12;
+
+function makeMap(model, state) {
+  const view = makeView();
+  const nearest = makeGrid(model);
+  const learned = document.getElementById("map-learned");
+  const given = document.getElementById("map-given");
+  const onlyGiven = (look) => [look.fates[0], false, look.fates[2]];
+  const notDropped = (look) => [look.fates[0], look.fates[1], look.sideBySide ? false : look.fates[2]];
+  const panes = [makePane(learned, model, view, notDropped)];
+  if (given) panes.push(makePane(given, model, view, onlyGiven));
+  const request = () => panes.forEach((pane) => pane.request());
+
+  function at(pane, px, py, reach = REACH_PX) {
+    const { width, height } = pane.size();
+    const frame = view.frame(width, height);
+    return nearest((px - frame.left) / frame.scale, (py - frame.top) / frame.scale, reach / frame.scale);
+  }
+
+  for (const pane of panes) {
+    listenToPointer(pane, view, request, at, {
+      hover: (node, place) => { showTip(model, pane.canvas, node, place); state.set({ hovered: node }); },
+      select: (node) => state.set({ selected: node }),
+    });
+    new ResizeObserver(request).observe(pane.canvas);
+  }
+
+  function show(now) {
+    const theme = readTheme();
+    const nodes = Array.from({ length: model.n }, (_, node) => nodeLook(model, theme, now.mode, node));
+    const keep = Uint8Array.from({ length: model.n }, (_, node) => inCell(model, now.cell, node));
+    const look = { theme, nodes, keep, ...now };
+    panes.forEach((pane) => pane.show({ ...look }));
+    showLegend(model, theme, now.mode);
+  }
+
+  state.listen(["mode", "minWeight", "fates", "cell", "sideBySide", "paint"], show);
+  state.listen(["hovered", "selected"], (now) => {
+    panes.forEach((pane) => pane.mark({ hovered: now.hovered, selected: now.selected }));
+  });
+  show(state.get());
+
+  const middle = (factor) => {
+    const { width, height } = panes[0].size();
+    view.zoomAt(factor, width / 2, height / 2, width, height);
+    request();
+  };
+  return {
+    zoomIn: () => middle(1.5),
+    zoomOut: () => middle(1 / 1.5),
+    reset() { view.reset(); request(); },
+    goTo(node) {
+      view.centre(model.x[node], model.y[node], Math.max(3, Math.sqrt(model.n) / 12));
+      request();
+    },
+  };
+}
+
+function showLegend(model, theme, mode) {
+  const list = document.getElementById("legend");
+  list.replaceChildren(...legendEntries(model, theme, mode).map((entry) => {
+    const item = document.createElement("li");
+    const mark = document.createElement("i");
+    mark.className = `mark shape-${entry.shape}`;
+    mark.style.background = entry.colour;
+    item.append(mark, `${entry.name} (${entry.count.toLocaleString("en")})`);
+    return item;
+  }));
+}
+
+function showTip(model, canvas, node, place) {
+  const tip = document.getElementById("tip");
+  tip.hidden = node < 0;
+  if (node < 0) return;
+  const lines = [
+    ["strong", model.ids[node]],
+    ["span", `known label: ${model.className(model.truth[node])}${model.seen(node) ? " (given)" : ""}`],
+    ["span", `prediction: ${model.className(model.predicted[node])}`],
+    ...model.ranked(node).slice(0, 3).map(([c, p]) => ["span", `${model.classes[c]}: ${percent(p, 1)}`]),
+  ];
+  tip.replaceChildren(...lines.map(([kind, text]) => {
+    const line = document.createElement(kind);
+    line.textContent = text;
+    return line;
+  }));
+  const box = canvas.getBoundingClientRect();
+  const frame = tip.offsetParent.getBoundingClientRect();
+  const left = box.left - frame.left + place[0] + 14;
+  tip.style.left = `${Math.max(4, Math.min(left, frame.width - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${box.top - frame.top + place[1] + 14}px`;
+}

@@ -1,0 +1,84 @@
+// Draw nodes: a few as shapes, many as ready-made masks put straight into pixels.
+function radiusFor(n, zoom, smaller) {
+  const base = Math.min(6, Math.max(1.4, (0.36 * smaller) / Math.sqrt(n) / 2));
+  return Math.round(4 * Math.min(11, base * Math.max(1, zoom ** 0.45))) / 4;
+}
+
+// Call `draw(node, x, y)` for the nodes in sight, those that are faded by a filter first.
+function eachNode(model, keep, frame, reach, width, height, draw) {
+  for (const wanted of [0, 1]) {
+    for (let node = 0; node < model.n; node += 1) {
+      if (keep[node] !== wanted) continue;
+      const px = frame.left + model.x[node] * frame.scale;
+      const py = frame.top + model.y[node] * frame.scale;
+      if (px < -reach || py < -reach || px > width + reach || py > height + reach) continue;
+      draw(node, px, py);
+    }
+  }
+}
+
+const FADED = 0.13;
+
+function shapeNodes(context, model, look, frame, radius, width, height) {
+  context.strokeStyle = look.theme.ground;
+  context.lineWidth = Math.min(0.8, radius / 4);
+  eachNode(model, look.keep, frame, radius, width, height, (node, px, py) => {
+    context.globalAlpha = look.keep[node] ? 1 : FADED;
+    context.fillStyle = look.nodes[node].colour;
+    context.setTransform(look.ratio, 0, 0, look.ratio, px * look.ratio, py * look.ratio);
+    tracePath(context, look.nodes[node].shape, radius);
+    context.fill();
+    context.stroke();
+  });
+  context.setTransform(look.ratio, 0, 0, look.ratio, 0, 0);
+  context.globalAlpha = 1;
+}
+
+function tracePath(context, shape, radius) {
+  context.beginPath();
+  if (shape === 1) context.rect(-0.85 * radius, -0.85 * radius, 1.7 * radius, 1.7 * radius);
+  else if (shape === 2) {
+    context.moveTo(0, -radius);
+    context.lineTo(0.95 * radius, 0.8 * radius);
+    context.lineTo(-0.95 * radius, 0.8 * radius);
+    context.closePath();
+  } else context.arc(0, 0, radius, 0, 2 * Math.PI);
+}
+
+// How much of each pixel a shape of this radius covers, with a rim in the ground's colour.
+function shapeMask(shape, radius) {
+  const side = 2 * Math.ceil(radius + 1) + 1;
+  const canvas = new OffscreenCanvas(side, side);
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.translate(side / 2, side / 2);
+  tracePath(context, shape, radius);
+  context.fill();
+  const { data } = context.getImageData(0, 0, side, side);
+  return { side, cover: Float32Array.from({ length: side * side }, (_, p) => data[4 * p + 3] / 255) };
+}
+
+function maskNodes(pixels, model, look, frame, radius, width, height) {
+  const masks = [0, 1, 2].map((shape) => [shapeMask(shape, radius + 0.6), shapeMask(shape, radius)]);
+  const ground = rgbOf(look.theme.ground);
+  const colours = new Map();
+  eachNode(model, look.keep, frame, radius, width, height, (node, px, py) => {
+    const { colour, shape } = look.nodes[node];
+    if (!colours.has(colour)) colours.set(colour, rgbOf(colour));
+    const strength = look.keep[node] ? 1 : FADED;
+    putMask(pixels, width, height, masks[shape][0], ground, 0.7 * strength, px, py);
+    putMask(pixels, width, height, masks[shape][1], colours.get(colour), strength, px, py);
+  });
+}
+
+function putMask(pixels, width, height, mask, colour, strength, px, py) {
+  const left = Math.floor(px) - (mask.side >> 1);
+  const top = Math.floor(py) - (mask.side >> 1);
+  for (let row = Math.max(0, -top); row < mask.side && top + row < height; row += 1) {
+    for (let column = Math.max(0, -left); column < mask.side && left + column < width; column += 1) {
+      const cover = strength * mask.cover[row * mask.side + column];
+      if (!cover) continue;
+      const at = 4 * ((top + row) * width + left + column);
+      for (let c = 0; c < 3; c += 1) pixels[at + c] += cover * (colour[c] - pixels[at + c]);
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// The panel beside the map: what is known about the selected node, and why it has its links.
+const N_LISTED = 12;
+
+function makePanel(model, state, map) {
+  const panel = document.getElementById("panel");
+  const empty = [...panel.childNodes];
+  state.listen(["selected"], ({ selected }) => {
+    if (selected < 0) {
+      panel.replaceChildren(...empty);
+      return;
+    }
+    panel.replaceChildren(...nodeCard(model, selected), linkList(model, selected, (node) => {
+      state.set({ selected: node });
+      map.goTo(node);
+    }));
+    announce(`Selected ${model.ids[selected]}: predicted ${model.className(model.predicted[selected])}.`);
+  });
+}
+
+function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+function element(kind, text, className) {
+  const made = document.createElement(kind);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function nodeCard(model, node) {
+  const facts = element("dl");
+  const known = `${model.className(model.truth[node])}${model.truth[node] ? (model.seen(node) ? ", given to the fit" : ", hidden from the fit") : ""}`;
+  const rows = [["known label", known], ["prediction", model.className(model.predicted[node])]];
+  if (model.isJudged(node) && model.judged[node] !== model.predicted[node]) {
+    rows.push(["without its own label", model.className(model.judged[node])]);
+  }
+  if (model.isWrong(node)) rows.push(["judged", "wrong"]);
+  if (model.suspect(node)) rows.push(["label", "suspect: what is around it says otherwise"]);
+  for (const [name, value] of rows) facts.append(element("dt", name), element("dd", value));
+  const bars = element("ul", undefined, "bars");
+  for (const [c, p] of model.ranked(node).slice(0, 5)) {
+    const item = element("li");
+    const meter = element("meter");
+    meter.value = p;
+    meter.setAttribute("aria-label", `probability of ${model.classes[c]}`);
+    item.append(element("span", model.classes[c]), meter, element("b", percent(p, 1)));
+    bars.append(item);
+  }
+  return [element("h3", model.ids[node]), facts, bars];
+}
+
+function linkList(model, node, go) {
+  const links = [...model.links(node)].sort((a, b) => model.weight[b] - model.weight[a]);
+  const box = element("div");
+  const dropped = links.filter((link) => model.fate[link] === 2).length;
+  box.append(element("h4", `Links: ${links.length - dropped} learned${dropped ? `, ${dropped} given ones dropped` : ""}`));
+  const list = element("ol", undefined, "links");
+  for (const link of links.slice(0, N_LISTED)) list.append(linkItem(model, node, link, go));
+  box.append(list);
+  if (links.length > N_LISTED) box.append(element("p", `and ${links.length - N_LISTED} more`, "soft"));
+  return box;
+}
+
+function linkItem(model, node, link, go) {
+  const other = model.other(link, node);
+  const item = element("li");
+  const button = element("button", model.ids[other], "plain");
+  button.type = "button";
+  button.addEventListener("click", () => go(other));
+  const weight = model.fate[link] === 2 ? "dropped" : model.linkWeight(link).toFixed(3);
+  item.append(button, element("b", weight), element("span", reasons(model, node, other, link), "soft"));
+  return item;
+}
+
+// Why there is a link, in words: given or not, terms, columns, predictions.
+function reasons(model, node, other, link) {
+  const said = [];
+  if (model.hasGiven) said.push(["given and kept", "not given, added", "given, but dropped"][model.fate[link]]);
+  if (model.terms && model.fate[link] !== 2) {
+    const parts = model.terms.map((name, k) => [name, model.shares[link * model.terms.length + k]])
+      .filter(([, share]) => Math.abs(share) >= 0.005)
+      .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    said.push(parts.map(([name, share]) => `${name} ${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(2)}`).join(", "));
+  }
+  const columns = namedColumns(model, link);
+  if (columns) said.push(`similar in ${columns}`);
+  const same = model.predicted[node] === model.predicted[other];
+  said.push(`${same ? "same prediction" : "other prediction"}, ${model.className(model.predicted[other])}`);
+  return said.filter(Boolean).join("; ");
+}
+
+function namedColumns(model, link) {
+  if (!model.columns || !model.columnShares || model.fate[link] === 2) return "";
+  const k = model.columnShares.length / model.nLinks;
+  const words = [];
+  for (let c = 0; c < k; c += 1) {
+    const share = model.columnShares[link * k + c] / 255;
+    if (share >= 0.02) words.push(`${model.columnNames[model.columns[link * k + c]]} (${percent(share)})`);
+  }
+  return words.join(", ");
+}

@@ -1,0 +1,321 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright.
+
+`make test` installs both where it can (scripts/get_browser.sh); elsewhere these tests are skipped.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from glnn.report.page import render
+from glnn.report.page.pack import unpacked
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
+api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+READY = "html[data-ready=all]"
+LARGE = 19_717  # as many nodes as Pubmed
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Pages by number of nodes, each written once."""
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture
+def open_page(browser, files, make_page):
+    """Return a function that opens a page and checks at the end that nothing went wrong in it."""
+    tabs, wrong = [], []
+
+    def opened(n_nodes=120, *, width=1280, dark=False):
+        path = files / f"{n_nodes}.html"
+        if not path.exists():
+            path.write_text(render(make_page(n_nodes)), encoding="utf-8")
+        scheme = "dark" if dark else "light"
+        size = {"width": width, "height": 900}
+        tab = browser.new_page(viewport=size, color_scheme=scheme)
+        tabs.append(tab)
+        tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("request", lambda asked: asked.url == path.as_uri() or wrong.append(asked.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector(READY, timeout=30_000)
+        tab.block = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8")).group(1)
+        return tab
+
+    opened.wrong = wrong
+    yield opened
+    for tab in tabs:
+        tab.close()
+    assert wrong == []
+
+
+def place_of(tab, node, canvas="#map-learned"):
+    """Where a node lies on the screen while the whole map is seen."""
+    _, arrays = unpacked(tab.block)
+    tab.locator(canvas).scroll_into_view_if_needed()
+    box = tab.locator(canvas).bounding_box()
+    x, y = arrays["places"][node] / 65535
+    scale = 0.94 * min(box["width"], box["height"])
+    return (
+        box["x"] + box["width"] / 2 + (x - 0.5) * scale,
+        box["y"] + box["height"] / 2 + (y - 0.5) * scale,
+    )
+
+
+def pixels(tab, canvas="#map-learned"):
+    """How many pixels of a canvas are drawn on, and a sum that changes with any of them."""
+    tab.wait_for_timeout(300)
+    return tab.evaluate(
+        """(name) => {
+          const canvas = document.querySelector(name);
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let [count, sum] = [0, 0];
+          for (let p = 0; p < data.length; p += 4) {
+            if (data[p + 3]) count += 1;
+            sum = (sum * 31 + data[p] + 3 * data[p + 1] + 7 * data[p + 2] + 11 * data[p + 3]) % 1e9;
+          }
+          return [count, sum];
+        }""",
+        canvas,
+    )
+
+
+def test_the_page_opens_with_a_drawn_map_and_all_charts(open_page):
+    tab = open_page()
+    assert pixels(tab)[0] > 1000
+    assert tab.locator(".plot canvas").count() >= 7
+    assert tab.locator("#node-rows tr").count() == 20
+
+
+def test_a_script_that_is_not_the_pages_own_does_not_run(open_page):
+    tab = open_page()
+    refused = tab.evaluate(
+        """() => new Promise((done) => {
+          document.addEventListener("securitypolicyviolation", () => done(true));
+          const script = document.createElement("script");
+          script.textContent = "window.ran = true";
+          try { document.body.append(script); } catch { done(true); }
+          setTimeout(() => done(!window.ran), 300);
+        })"""
+    )
+    assert refused
+    assert tab.evaluate("window.ran") is None
+    assert "Content Security Policy" in open_page.wrong.pop()
+
+
+def test_pointing_at_a_node_names_it_with_label_prediction_and_probabilities(open_page):
+    tab = open_page()
+    tab.mouse.move(*place_of(tab, 7))
+    tip = tab.locator("#tip")
+    words, arrays = unpacked(tab.block)
+    assert tip.is_visible()
+    told = tip.inner_text()
+    named = next(k for k, name in enumerate(words["ids"]) if told.splitlines()[0] == name)
+    assert f"prediction: {words['classes'][arrays['predicted'][named] - 1]}" in told
+    assert "known label:" in told
+    assert told.count(" %") == 3
+
+
+def test_pressing_a_node_explains_it_and_its_links(open_page):
+    tab = open_page()
+    before = pixels(tab)
+    tab.mouse.click(*place_of(tab, 7))
+    panel = tab.locator("#panel")
+    assert panel.locator("h3").inner_text().startswith("node-")
+    first = panel.locator(".links li").first
+    assert re.search(r"given|added", first.inner_text())
+    assert "similar in column" in first.inner_text()
+    assert "prediction" in first.inner_text()
+    assert pixels(tab) != before
+    other = first.locator("button").inner_text()
+    first.locator("button").click()
+    assert panel.locator("h3").inner_text() == other
+
+
+def test_searching_an_id_selects_that_node(open_page):
+    tab = open_page()
+    tab.locator("#search").fill("node-42")
+    assert tab.locator("#found li").first.inner_text() == "node-42"
+    tab.keyboard.press("Enter")
+    assert tab.locator("#panel h3").inner_text() == "node-42"
+    tab.locator("#search").fill("no such node")
+    tab.keyboard.press("Enter")
+    assert "No node" in tab.locator("#status").inner_text()
+
+
+def test_every_colouring_counts_every_node_in_its_legend(open_page):
+    tab = open_page()
+    pictures = {tuple(pixels(tab))}
+    for mode in ("truth", "confidence", "error", "suspect"):
+        tab.locator("#mode").select_option(mode)
+        counts = re.findall(r"\((\d+)\)$", tab.locator("#legend").inner_text(), flags=re.M)
+        assert sum(map(int, counts)) == 120
+        pictures.add(tuple(pixels(tab)))
+    assert len(pictures) == 5
+
+
+def test_the_slider_and_the_switches_take_links_away(open_page):
+    tab = open_page()
+    every = pixels(tab)[0]
+    tab.locator("#weight").fill("80")
+    heavy = pixels(tab)[0]
+    assert tab.locator("#weight-value").inner_text() != "0"
+    tab.locator("#fate-added").uncheck()
+    fewer = pixels(tab)[0]
+    tab.locator("#fate-kept").uncheck()
+    none = pixels(tab)[0]
+    assert every > heavy > fewer > none > 0
+
+
+def test_given_and_learned_graph_stand_side_by_side(open_page):
+    tab = open_page()
+    assert not tab.locator("#map-given").is_visible()
+    tab.locator("#side-by-side").check()
+    left, right = (tab.locator(name).bounding_box() for name in ("#map-given", "#map-learned"))
+    assert left["x"] + left["width"] <= right["x"]
+    assert pixels(tab, "#map-given")[0] > 500
+
+
+def test_a_cell_of_the_confusion_matrix_filters_map_and_table(open_page):
+    tab = open_page()
+    before = pixels(tab)
+    cell = tab.locator("#confusion button").nth(1)
+    count = int(cell.inner_text())
+    cell.click()
+    assert cell.get_attribute("aria-pressed") == "true"
+    assert f"of {count} nodes" in tab.locator("#table-count").inner_text()
+    assert pixels(tab) != before
+    tab.locator("#clear-cell").click()
+    assert "of 120 nodes" in tab.locator("#table-count").inner_text()
+
+
+def test_the_table_sorts_filters_and_pages(open_page):
+    tab = open_page()
+    column = "#node-rows tr td:nth-child(4)"
+    shown = [float(text.split()[0]) for text in tab.locator(column).all_inner_texts()]
+    assert shown == sorted(shown)
+    tab.locator("th[data-column=confidence] button").click()
+    turned = [float(text.split()[0]) for text in tab.locator(column).all_inner_texts()]
+    assert turned == sorted(turned, reverse=True)
+    tab.locator("#table-on").click()
+    assert "21 to 40" in tab.locator("#table-count").inner_text()
+    tab.locator("#table-kind").select_option("next")
+    known = tab.locator("#node-rows tr td:nth-child(2)").all_inner_texts()
+    assert set(known) == {""}
+    tab.locator("#table-kind").select_option("all")
+    tab.locator("#table-text").fill("node-11")
+    assert tab.locator("#node-rows tr").count() == 11  # 11 and 110 to 119
+
+
+def test_the_table_is_saved_as_csv_with_a_line_a_node(open_page):
+    tab = open_page()
+    with tab.expect_download() as waiting:
+        tab.locator("#table-csv").click()
+    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 121
+    assert lines[0].startswith("id,known_label,label_given,predicted,probability")
+
+
+def test_the_slider_over_rounds_changes_the_matrix(open_page):
+    tab = open_page()
+    last = pixels(tab, "#matrix")
+    tab.locator("#round").fill("0")
+    assert tab.locator("#round-name").inner_text() == "given graph"
+    assert pixels(tab, "#matrix") != last
+
+
+def test_the_map_is_moved_and_read_by_keys_alone(open_page):
+    tab = open_page()
+    before = pixels(tab)
+    tab.locator("#map-learned").focus()
+    for key in ("+", "ArrowLeft", "Enter"):
+        tab.keyboard.press(key)
+    assert pixels(tab) != before
+    assert "Selected node-" in tab.locator("#status").inner_text()
+
+
+def test_dark_follows_the_reader_even_while_the_page_is_open(open_page):
+    tab = open_page()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+    before = pixels(tab)
+    tab.emulate_media(color_scheme="dark")
+    assert tab.evaluate(ground) == "rgb(20, 22, 26)"
+    assert pixels(tab) != before
+
+
+def test_no_width_scrolls_sideways(open_page):
+    tab = open_page(width=360)
+    tab.mouse.click(*place_of(tab, 3))
+    for width in (360, 768, 1280, 2560):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_printed_it_is_light_and_has_no_controls(open_page):
+    tab = open_page(dark=True)
+    tab.emulate_media(media="print", color_scheme="dark")
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not tab.locator("#search").is_visible()
+    assert len(tab.pdf(prefer_css_page_size=True)) > 50_000
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed; make browser")
+def test_axe_finds_nothing_serious(open_page):
+    tab = open_page()
+    tab.mouse.click(*place_of(tab, 3))
+    for summary in tab.locator("summary").all():
+        if summary.is_visible():
+            summary.click()
+    tab.evaluate(AXE.read_text(encoding="utf-8"))
+    for scheme, width in (("light", 1280), ("dark", 1280), ("dark", 360)):
+        tab.emulate_media(color_scheme=scheme)
+        tab.set_viewport_size({"width": width, "height": 900})
+        found = tab.evaluate("axe.run().then((r) => r.violations.map((v) => [v.id, v.impact]))")
+        assert [name for name, impact in found if impact in ("serious", "critical")] == []
+
+
+def test_a_page_of_pubmeds_size_is_small_soon_there_and_fluent(open_page, files):
+    tab = open_page(LARGE)
+    assert (files / f"{LARGE}.html").stat().st_size < 6_000_000
+    assert float(tab.locator("html").get_attribute("data-ready-ms")) < 5000
+    tab.locator("#map-learned").scroll_into_view_if_needed()
+    tab.evaluate(
+        """() => {
+          window.frames_ms = [];
+          let last = performance.now();
+          const next = (now) => {
+            window.frames_ms.push(now - last);
+            last = now;
+            requestAnimationFrame(next);
+          };
+          requestAnimationFrame(next);
+        }"""
+    )
+    box = tab.locator("#map-learned").bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.mouse.down()
+    for step in range(30):
+        tab.mouse.move(box["x"] + box["width"] / 2 + 3 * step, box["y"] + box["height"] / 2)
+    tab.mouse.up()
+    times = sorted(tab.evaluate("window.frames_ms"))
+    assert times[len(times) // 2] < 50
+    tab.locator("#search").fill("node-19716")
+    tab.keyboard.press("Enter")
+    assert tab.locator("#panel h3").inner_text() == "node-19716"
