@@ -16,12 +16,14 @@ from glnn.objective import terms
 ROOT = Path(__file__).parents[1]
 PUBLIC = [
     "Certificate",
+    "Evaluation",
     "GLNNClassifier",
     "GlnnError",
     "LearnedGraph",
     "NodeData",
     "Weights",
     "__version__",
+    "evaluate",
     "learn_graph",
     "load_dataset",
 ]

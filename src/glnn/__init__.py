@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glnn.data import NodeData, load_dataset
     from glnn.estimator import GLNNClassifier
+    from glnn.evaluation import evaluate
     from glnn.exceptions import GlnnError
     from glnn.objective import Weights
+    from glnn.quality import Evaluation
     from glnn.solver import Certificate, LearnedGraph, learn_graph
 
 try:
@@ -18,23 +20,27 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 _HOMES = {
     "Certificate": "glnn.solver",
+    "Evaluation": "glnn.quality",
     "GLNNClassifier": "glnn.estimator",
     "GlnnError": "glnn.exceptions",
     "LearnedGraph": "glnn.solver",
     "NodeData": "glnn.data",
     "Weights": "glnn.objective",
+    "evaluate": "glnn.evaluation",
     "learn_graph": "glnn.solver",
     "load_dataset": "glnn.data",
 }
 
 __all__ = [
     "Certificate",
+    "Evaluation",
     "GLNNClassifier",
     "GlnnError",
     "LearnedGraph",
     "NodeData",
     "Weights",
     "__version__",
+    "evaluate",
     "learn_graph",
     "load_dataset",
 ]

@@ -1,0 +1,129 @@
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from scipy.special import softmax
+
+from glnn.quality.calibration import (
+    Calibration,
+    _Likelihood,
+    _logs,
+    class_shares,
+    fit_calibration,
+)
+from glnn.quality.metrics import Judged, measured
+
+
+def overconfident(judged, factor):
+    return softmax(factor * np.log(judged.probabilities), 1)
+
+
+def loss(probabilities, classes):
+    return measured(Judged(classes, probabilities))["log_loss"][0]
+
+
+def test_the_temperature_that_spoiled_true_probabilities_is_found(drawn):
+    judged = drawn(900)
+    found = fit_calibration(overconfident(judged, 5.0), judged.classes)
+    assert found.exponent == pytest.approx(1 / 5, rel=0.15)
+    assert found.mixture < 0.05
+
+
+def test_predictions_that_are_spoiled_by_any_temperature_end_the_same(drawn):
+    judged = drawn()
+    soft, hard = (
+        fit_calibration(p, judged.classes).apply(p)
+        for p in (overconfident(judged, 2.0), overconfident(judged, 8.0))
+    )
+    np.testing.assert_allclose(soft, hard, atol=1e-2)
+
+
+def test_noise_gets_the_shares_of_the_classes(rng):
+    certain = softmax(20 * rng.normal(size=(200, 4)), 1)
+    classes = np.arange(200) % 4
+    calibrated = fit_calibration(certain, classes).apply(certain)
+    assert calibrated.max() < 0.45
+
+
+def test_uneven_noise_gets_uneven_shares(rng):
+    certain = softmax(20 * rng.normal(size=(400, 2)), 1)
+    classes = (rng.random(400) < 0.2).astype(int)
+    calibrated = fit_calibration(certain, classes).apply(certain)
+    assert calibrated[:, 0].mean() == pytest.approx((classes == 0).mean(), abs=0.05)
+
+
+def test_calibration_lowers_the_loss_on_other_nodes(drawn):
+    judged = drawn(800)
+    raw = overconfident(judged, 6.0)
+    found = fit_calibration(raw[:400], judged.classes[:400])
+    after = loss(found.apply(raw[400:]), judged.classes[400:])
+    assert after < loss(raw[400:], judged.classes[400:])
+    assert after == pytest.approx(loss(judged.probabilities[400:], judged.classes[400:]), rel=0.05)
+
+
+def test_the_most_probable_class_stays_where_classes_are_even(rng):
+    raw = softmax(8 * rng.normal(size=(90, 3)), 1)
+    classes = np.where(rng.random(90) < 0.7, raw.argmax(1), np.arange(90) % 3)
+    found = fit_calibration(raw, classes)
+    assert not found.shifts.any()
+    np.testing.assert_array_equal(found.apply(raw).argmax(1), raw.argmax(1))
+
+
+@pytest.mark.parametrize("has_shifts", [False, True])
+def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(has_shifts, rng, drawn):
+    judged = drawn(50)
+    prior = np.array([0.5, 0.3, 0.2])
+    weights = rng.random(50)
+    likelihood = _Likelihood(
+        _logs(judged.probabilities), judged.classes, weights, prior, has_shifts
+    )
+    at = np.array([-0.3, -0.7, 0.2, -0.1, 0.05])
+    error = check_grad(lambda p: likelihood(p)[0], lambda p: likelihood(p)[1], at)
+    assert error < 1e-4
+
+
+def test_a_label_that_counts_twice_is_two_labels(drawn):
+    judged = drawn(60)
+    raw, classes = overconfident(judged, 4.0), judged.classes
+    twice = np.concatenate([np.arange(60), np.arange(30)])
+    weights = np.where(np.arange(60) < 30, 2.0, 1.0)
+    weighted, repeated = (
+        fit_calibration(raw, classes, weights),
+        fit_calibration(raw[twice], classes[twice]),
+    )
+    np.testing.assert_allclose(weighted.apply(raw), repeated.apply(raw), atol=0.03)
+
+
+def test_many_labels_bend_the_curve_of_each_class(drawn):
+    judged = drawn(1500)
+    found = fit_calibration(np.square(judged.probabilities) + 1e-3, judged.classes)
+    assert len(found.curves) == 3
+    rising = [(np.diff(curve[1]) >= 0).all() for curve in found.curves]
+    assert all(rising)
+    calibrated = found.apply(judged.probabilities)
+    np.testing.assert_allclose(calibrated.sum(1), 1)
+
+
+def test_no_labels_leave_every_bit(drawn):
+    raw = drawn().probabilities
+    found = fit_calibration(raw[:0], np.empty(0, np.int64))
+    assert found.is_identity
+    assert found.apply(raw) is raw
+
+
+def test_a_written_calibration_maps_the_same(drawn):
+    judged = drawn(1200)
+    found = fit_calibration(judged.probabilities, judged.classes)
+    read = Calibration.from_dict(json.loads(json.dumps(found.to_dict())))
+    np.testing.assert_array_equal(
+        read.apply(judged.probabilities), found.apply(judged.probabilities)
+    )
+
+
+def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():
+    shares, is_uneven = class_shares(np.array([800, 200, 0]))
+    assert is_uneven
+    np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=5e-3)
+    assert shares.min() > 0
+    assert shares.sum() == pytest.approx(1)

@@ -1,0 +1,57 @@
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.semi_supervised import LabelSpreading
+
+from glnn.evaluation import evaluate, named_labels
+
+
+class Recorder(BaseEstimator):
+    """Answers with the training labels, and keeps what it was shown."""
+
+    shown: ClassVar[list] = []
+
+    def fit(self, X, y, graph=None, validation=None):
+        Recorder.shown.append(np.array(y))
+        self.classes_ = np.unique(y[y != -1])
+        self.label_distributions_ = np.full((len(y), len(self.classes_)), 1 / len(self.classes_))
+        return self
+
+
+@pytest.fixture
+def blobs():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    return rng.normal(size=(80, 2)) + 6 * y[:, None], np.where(np.arange(80) < 50, y, -1)
+
+
+def test_hidden_labels_are_shown_to_no_fit_of_their_fold(blobs):
+    X, y = blobs
+    Recorder.shown = []
+    judged = evaluate(X, y, estimator=Recorder(), folds=4, compared=())
+    for shown, hidden in zip(Recorder.shown, judged.folds.hidden):
+        assert (shown[hidden] == -1).all()
+        assert (shown != -1).sum() == 50 - len(hidden)
+
+
+def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):
+    X, y = blobs
+    Recorder.shown = []
+    judged = evaluate(X, y, estimator=Recorder(), folds=2, compared=(), validation=[0, 1])
+    assert all(shown[0] != -1 for shown in Recorder.shown)
+    assert 0 not in judged.held_out.judged
+
+
+def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
+    X, y = blobs
+    y = np.where(y == -1, -1, y + 3)
+    found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, compared=("majority",))
+    assert found.classes.tolist() == [3, 4]
+    assert found.metrics["accuracy"].value == 1
+
+
+def test_labels_of_any_type_can_be_hidden():
+    assert named_labels(np.array([False, True]), np.array([1, -1])).tolist() == [True, None]
+    assert named_labels(np.array([3, 8]), np.array([1, -1])).tolist() == [8, -1]
