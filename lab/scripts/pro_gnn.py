@@ -22,7 +22,7 @@ from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import isolated_rng
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.datasets import open_cell, standard_split
-from glnn_lab.experiments.machine import PeakMemory, one_thread
+from glnn_lab.experiments.machine import PeakMemory, n_threads
 from glnn_lab.experiments.methods import visible_labels
 
 SETTINGS = {
@@ -55,7 +55,7 @@ def main() -> None:
     if split.val.size == 0:
         sys.exit(f"Pro-GNN chooses its graph on validation nodes; {options.dataset} has none.")
     memory, started = PeakMemory(), time.perf_counter()
-    with one_thread(), contextlib.redirect_stdout(sys.stderr):
+    with n_threads(1), contextlib.redirect_stdout(sys.stderr):
         classes = predicted_classes(data, split, options.seed, options.epochs)
     record = {
         "method": "pro-gnn",

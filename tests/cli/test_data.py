@@ -34,7 +34,7 @@ def test_info_describes_a_set_or_a_file(record, tmp_path):
     assert "nodes" in run("info", tmp_path / "r.npz").stdout
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml"])
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml", ".gexf"])
 def test_convert_goes_there_and_back(record, tmp_path, suffix):
     write_data(record, tmp_path / "r.npz")
     assert run("convert", tmp_path / "r.npz", tmp_path / f"out{suffix}").exit_code == 0

@@ -139,8 +139,8 @@ def test_bad_options_are_one_line(glnn, tmp_path, args, words):
     [
         ("id,x,label\na,1,u\nb,nan,v\n", ("'x'", "row 2")),
         ("id,x,label\na,1,u\nb,,v\n", ("'x'", "empty cell")),
-        ("id,x,label\na,1,u\nb,red,v\n", ("'x'", "'red'", "--encode onehot")),
-        ("id,x,label\na,1,u\nb,2\n", ("3 cells", "line 3")),
+        ("id,x,label\na,1,u\nb,red,v\n", ("'x'", "'red'", "--encode auto")),
+        ("id,x,label\na,1,u\nb,2,v,w\n", ("3 fields", "line 3")),
         ("id,x,label\na,1,\nb,2,\n", ("no label at all", "--label")),
         ("id,x,label\na,1,u\nb,2,u\n", ("one class only",)),
         ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),

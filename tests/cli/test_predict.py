@@ -50,7 +50,7 @@ def test_known_labels_of_new_rows_give_an_accuracy(glnn, run, people):
     [
         ("id,height\nn0,1\n", ("columns of the training data", "'age'")),
         ("id,height,age\nn0,1,nan\n", ("'age'", "row 1")),
-        ("id,height,age\nn0,1\n", ("3 cells", "line 2")),
+        ("id,height,age\nn0,1\n", ("'age'", "row 1")),
         ("id,height,age\n", ("at least one row",)),
     ],
 )

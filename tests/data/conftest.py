@@ -90,7 +90,8 @@ def node_records(draw, *, text=ORDINARY, sorted_classes=True, max_nodes=8):
     width = 32 if draw(st.booleans()) else 16
     value = st.just(0.0) | st.floats(width=width, allow_nan=False, allow_infinity=False)
     values = draw(st.lists(value, min_size=n_nodes * n_features, max_size=n_nodes * n_features))
-    names = draw(st.lists(text.filter(str.strip), unique=True, max_size=3))
+    name = text.map(str.strip).filter(bool)  # readers strip the blanks around labels
+    names = draw(st.lists(name, unique=True, max_size=3))
     labels = [draw(st.integers(-1, len(names) - 1)) for _ in range(n_nodes)]
     if sorted_classes:
         names, labels = used_in_order(names, labels)

@@ -24,7 +24,7 @@ def test_every_format_holds_a_record_without_graph_labels_and_names(small, tmp_p
 
 def test_an_unknown_suffix_is_answered_with_those_there_are(small, tmp_path):
     with pytest.raises(InputError, match=r"must be one of .*\.graphml"):
-        read_data(tmp_path / "x.xlsx")
+        read_data(tmp_path / "x.docx")
     with pytest.raises(InputError, match=r"Did you mean '\.parquet'"):
         write_data(small, tmp_path / "x.parq")
 

@@ -1,9 +1,10 @@
 import csv
 
+import pandas as pd
 import pytest
 
 from glnn.data import read_data
-from glnn.data.table_out import edges_beside, write_node_table, write_rows
+from glnn.data.table_out import edges_beside, write_frames, write_node_table
 from glnn.exceptions import InputError
 
 
@@ -39,5 +40,13 @@ def test_features_with_a_special_name_are_refused(small, tmp_path, name):
 
 
 def test_a_carriage_return_in_a_cell_is_quoted(tmp_path):
-    write_rows(tmp_path / "t.csv", [["a\rb", "c"]])
-    assert (tmp_path / "t.csv").read_bytes() == b'"a\rb",c\r\n'
+    write_frames(tmp_path / "t.csv", [pd.DataFrame({"x": ["a\rb"], "y": ["c"]})])
+    assert (tmp_path / "t.csv").read_bytes() == b'x,y\r\n"a\rb",c\r\n'
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_batches_of_rows_make_one_file(small, tmp_path, monkeypatch, suffix):
+    write_node_table(small, tmp_path / f"whole{suffix}")
+    monkeypatch.setattr("glnn.data.table_out._BATCH_CELLS", 4)
+    write_node_table(small, tmp_path / f"parts{suffix}")
+    assert read_data(tmp_path / f"parts{suffix}").equals(read_data(tmp_path / f"whole{suffix}"))

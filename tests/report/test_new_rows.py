@@ -1,62 +1,86 @@
-from pathlib import Path
+import json
 
 import numpy as np
 import pytest
 
 from glnn import GLNNClassifier
-from glnn.data import NodeData, write_data
+from glnn.data import TableOptions, read_tables, write_data
 from glnn.exceptions import CheckpointError, InputError
 from glnn.report.fit_run import FitOptions, run_fit
-from glnn.report.new_rows import align_columns, predict_rows
-from glnn.report.run_folder import write_run
-from glnn.report.sources import Source, choose_split
-
-TABLE = Path("new.csv")
+from glnn.report.new_rows import predict_rows, read_new
+from glnn.report.run_folder import data_page, write_run
+from glnn.report.sources import OpenedSource, Source, choose_split
 
 
-def page(*names, encoded=()):
-    return {"feature_names": list(names) or None, "encoded_columns": list(encoded)}
+def page(table, **options):
+    """What a run folder says of a training table."""
+    data, report = read_tables(table, options=TableOptions(**options))
+    opened = OpenedSource(Source(str(table), options=TableOptions(**options)), data, (), report)
+    return json.loads(json.dumps(data_page(opened)))
 
 
-def record(**columns):
-    features = np.array(list(columns.values()), dtype=float).T
-    names = tuple(name.replace("__", "=") for name in columns)
-    return NodeData.from_arrays(features, [-1] * len(features), feature_names=names)
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_text("name,a,c,label\nann,1,red,u\nbob,,green,v\ncy,3,red,\n")
+    return path
 
 
-def test_columns_are_found_by_name_in_any_order():
-    features, notes = align_columns(record(b=[1, 2], a=[3, 4]), page("a", "b"), TABLE)
-    np.testing.assert_array_equal(features.toarray(), [[3, 1], [4, 2]])
-    assert notes == ()
+OPTIONS = {"id_column": "name", "encode": "onehot", "missing": "median"}
 
 
-def test_further_columns_are_left_out_and_said():
-    new = record(a=[1], x=[2], y=[3], z=[4], w=[5])
-    features, notes = align_columns(new, page("a"), TABLE)
-    assert features.shape == (1, 1)
-    assert notes == ("features: left out 'x', 'y', 'z' and 1 more",)
+def put(tmp_path, content):
+    (tmp_path / "new.csv").write_text(content)
+    return tmp_path / "new.csv"
 
 
-def test_missing_columns_are_named():
-    with pytest.raises(InputError, match=r"new.csv .* none named 'b', 'c'\."):
-        align_columns(record(a=[1]), page("a", "b", "c"), TABLE)
+def test_columns_are_found_by_name_and_read_like_those_of_training(old, tmp_path):
+    new = read_new(put(tmp_path, "c,name,a\nred,x,5\n,y,\n"), page(old, **OPTIONS))
+    np.testing.assert_array_equal(new.features.toarray(), [[5, 0, 1], [2, 0, 0]])
+    assert new.ids.tolist() == ["x", "y"]
+    assert new.notes == ()
 
 
-def test_a_value_that_no_new_row_has_is_zero_and_a_new_value_is_left_out():
-    new = record(c__red=[1, 0], c__blue=[0, 1])
-    features, notes = align_columns(new, page("c=green", "c=red", encoded=["c"]), TABLE)
-    np.testing.assert_array_equal(features.toarray(), [[0, 1], [0, 0]])
-    assert notes == ("features: left out 'c=blue'",)
+def test_further_columns_and_values_are_left_out_and_said(old, tmp_path):
+    new = read_new(put(tmp_path, "name,a,c,shoe,hat\nx,5,blue,tall,1\n"), page(old, **OPTIONS))
+    np.testing.assert_array_equal(new.features.toarray(), [[5, 0, 0]])
+    assert new.notes == (
+        "left out columns 'shoe', 'hat'",
+        "features: no column for new values of 'c': 'blue'",
+    )
 
 
-def test_a_column_that_was_text_must_be_there_as_text():
-    with pytest.raises(InputError, match="'c=red'"):
-        align_columns(record(c=[1]), page("c=red", encoded=["c"]), TABLE)
+def test_known_labels_are_kept_and_never_features(old, tmp_path):
+    new = read_new(put(tmp_path, "name,a,c,label\nx,5,red, u \ny,5,red,\n"), page(old, **OPTIONS))
+    assert new.labels == ["u", ""]
 
 
-def test_without_names_columns_are_taken_as_they_are():
-    features, _ = align_columns(record(q=[5]), page(), TABLE)
-    assert features[0, 0] == 5
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name,c\nx,red\n", r"none named 'a'\."),
+        ("a,c\n1,red\n", "id column 'name'"),
+        ("name,a,c\nx,1,red\nx,1,red\n", "'x' twice"),
+        ("name,a,c\nx,one,red\n", "column 'a' .* 'one' in row 1"),
+    ],
+)
+def test_tables_that_cannot_be_read_like_training_are_refused(old, tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        read_new(put(tmp_path, content), page(old, **OPTIONS))
+
+
+def test_without_a_table_in_training_columns_of_numbers_are_found_by_name(tmp_path):
+    bare = {
+        "encoder": None,
+        "feature_names": ["q"],
+        "options": {},
+        "id_column": None,
+        "label_column": None,
+    }
+    new = read_new(put(tmp_path, "p,q\n4,5\n"), bare)
+    assert new.features.toarray().tolist() == [[5]]
+    with pytest.raises(InputError, match="named columns"):
+        read_new(put(tmp_path, "p,q\n4,5\n"), bare | {"feature_names": None})
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ def test_metrics_hold_what_was_measured_and_are_json(results):
 def test_the_data_page_says_how_rows_are_read(opened_blobs):
     page = data_page(opened_blobs)
     assert page["name"] == "blobs"
-    assert page["encode"] == "error"
+    assert page["options"]["encode"] == "error"
     assert page["id_column"] is None
 
 

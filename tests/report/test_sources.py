@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glnn.data import load_dataset
+from glnn.data import TableOptions, load_dataset
 from glnn.exceptions import InputError
 from glnn.report.sources import Source, choose_split
 
@@ -20,7 +20,9 @@ def test_a_name_opens_the_data_set(opened_blobs):
 def test_a_table_opens_with_its_choices(tmp_path):
     path = people(tmp_path)
     (tmp_path / "e.csv").write_text("source,target\nr0,r1\nr0,r0\nr1,r9\n")
-    opened = Source(str(path), graph=tmp_path / "e.csv", on_unknown="drop").open()
+    opened = Source(
+        str(path), graph=tmp_path / "e.csv", options=TableOptions(on_unknown="drop")
+    ).open()
     assert opened.data.n_edges == 1
     assert any("unknown" in note for note in opened.notes)
     assert any("self loop" in note for note in opened.notes)
@@ -40,7 +42,7 @@ def test_table_options_need_a_table(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.npz").touch()
     with pytest.raises(InputError, match="--id must come with a table"):
-        Source(name, id_column="name").open()
+        Source(name, options=TableOptions(id_column="name")).open()
 
 
 def test_what_is_neither_name_nor_file_is_refused():

@@ -175,7 +175,7 @@ def test_importing_the_registry_does_not_import_pytorch_geometric():
 
 def test_without_pytorch_geometric_the_extra_is_named(blocks, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
-    with pytest.raises(MissingDependencyError, match=r"glnn\[baselines\]"):
+    with pytest.raises(MissingDependencyError, match=r"glnn\[pyg\]"):
         BASELINES["gcn"].build(blocks[0], seed=0)
 
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-import torch
 
 from glnn.exceptions import InputError
-from glnn_lab.benches.child import MemoryAbove, in_fresh_process, n_threads, run_job, timed
+from glnn_lab.benches.child import MemoryAbove, in_fresh_process, run_job, timed
 
 
 def test_a_job_runs_in_a_process_of_its_own():
@@ -29,13 +28,6 @@ def test_memory_counts_from_the_base_and_can_forget_a_peak():
     assert memory.megabytes() > 50
     del block
     assert memory.restart() < 50
-
-
-def test_threads_are_set_inside_the_block_alone():
-    before = torch.get_num_threads()
-    with n_threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
 
 
 def test_timing_returns_what_the_call_returns():

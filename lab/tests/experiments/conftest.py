@@ -24,3 +24,23 @@ def small_cell():
         return Cell(method, dataset, seed, split, **given)
 
     return make
+
+
+@pytest.fixture
+def small_target():
+    """Return a function that makes the text of a target of one block on Cora."""
+
+    def make(*methods):
+        return f"""
+title = "t"
+about = "a"
+seeds = 2
+
+[[block]]
+name = "b"
+title = "t"
+methods = {list(methods)}
+datasets = ["cora"]
+"""
+
+    return make

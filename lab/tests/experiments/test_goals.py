@@ -5,30 +5,25 @@ from glnn_lab.experiments.goals import verdicts
 from glnn_lab.experiments.results import block_results
 from glnn_lab.experiments.targets import cells_of, parse_target
 
-BLOCK = """
-title = "t"
-about = "a"
-seeds = 2
 
-[[block]]
-name = "b"
-title = "t"
-methods = ["glnn", "gcn", "gat"]
-datasets = ["cora"]
-"""
+@pytest.fixture
+def judged(small_target):
+    """Return a function that holds a goal against accuracies in percent."""
+    page = small_target("glnn", "gcn", "gat")
 
+    def judge(goal, percent=None):
+        numbers = {"glnn": 85.5, "gcn": 80.0, "gat": 82.0} | (percent or {})
+        chosen = parse_target("t", page + f"goals = [{goal}]").choose()
+        cells = cells_of(chosen)
+        records = [
+            {"id": c.id, "seed": c.seed, "accuracy": numbers[c.method] / 100}
+            for c in cells
+            if numbers[c.method] is not None
+        ]
+        (results,) = block_results(chosen, records)
+        return verdicts(results)
 
-def judged(goal, percent=None):
-    numbers = {"glnn": 85.5, "gcn": 80.0, "gat": 82.0} | (percent or {})
-    chosen = parse_target("t", BLOCK + f"goals = [{goal}]").choose()
-    cells = cells_of(chosen)
-    records = [
-        {"id": c.id, "seed": c.seed, "accuracy": numbers[c.method] / 100}
-        for c in cells
-        if numbers[c.method] is not None
-    ]
-    (results,) = block_results(chosen, records)
-    return verdicts(results)
+    return judge
 
 
 @pytest.mark.parametrize(
@@ -44,13 +39,13 @@ def judged(goal, percent=None):
         ('above = ["gat"], margins = { gcn = 6.0 }', False, -0.5),
     ],
 )
-def test_every_bar_must_be_passed_and_the_gap_is_to_the_highest(words, is_met, gap):
+def test_every_bar_must_be_passed_and_the_gap_is_to_the_highest(judged, words, is_met, gap):
     (verdict,) = judged(f'{{ setting = "s", dataset = "cora", {words} }}')
     assert verdict.is_met is is_met
     assert verdict.gap == pytest.approx(gap, abs=1e-9)
 
 
-def test_without_runs_there_is_no_verdict():
+def test_without_runs_there_is_no_verdict(judged):
     goal = '{ setting = "s", dataset = "cora", above = ["gat"], goal = 80.0 }'
     (verdict,) = judged(goal, {"gat": None})
     assert verdict.is_met is None
@@ -58,6 +53,6 @@ def test_without_runs_there_is_no_verdict():
     assert (verdict.is_met, verdict.gap) == (None, None)
 
 
-def test_a_goal_for_a_set_that_was_not_asked_for_is_left_out():
+def test_a_goal_for_a_set_that_was_not_asked_for_is_left_out(judged):
     assert judged('{ setting = "s", dataset = "citeseer", goal = 80.0 }') == []
     assert Goal("s", "cora").above == ()

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from glnn_lab.experiments import machine
-from glnn_lab.experiments.machine import PeakMemory, commit, machine_facts, one_thread, versions
+from glnn_lab.experiments.machine import PeakMemory, commit, machine_facts, n_threads, versions
 
 
-def test_one_thread_inside_and_as_before_outside():
+def test_threads_are_so_many_inside_and_as_before_outside():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with one_thread():
+        with n_threads(1):
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:

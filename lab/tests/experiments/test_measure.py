@@ -67,7 +67,7 @@ def recorded_numbers(methods):
     at_hand = NAMES if os.environ.get("GLNN_DATA") else EMBEDDED
     numbers = {}
     for record in ResultStore(RESULTS).read().values():
-        cheap = record["seconds"] < 2 and "snapshots" not in record
+        cheap = record["seconds"] < 1 and "snapshots" not in record
         if cheap and record["method"] in methods and record["dataset"] in at_hand:
             cell = Cell.from_dict(record)
             numbers.setdefault(dataclasses.replace(cell, seed=0), []).append(record)

@@ -11,18 +11,6 @@ from glnn_lab.experiments.targets import (
     target_names,
 )
 
-SMALL = """
-title = "t"
-about = "a"
-seeds = 2
-
-[[block]]
-name = "b"
-title = "t"
-methods = ["glnn", "gcn"]
-datasets = ["cora"]
-"""
-
 
 @pytest.mark.parametrize("name", target_names())
 def test_every_target_can_be_read_and_has_ten_seeds(name):
@@ -145,18 +133,19 @@ def test_an_unknown_target_gets_a_hint():
         get_target("tabel1")
 
 
-def test_a_target_is_a_file_and_its_mistakes_are_named():
-    target = parse_target("small", SMALL)
+def test_a_target_is_a_file_and_its_mistakes_are_named(small_target):
+    page = small_target("glnn", "gcn")
+    target = parse_target("small", page)
     assert len(cells_of(target.choose())) == 4
     with pytest.raises(InputError, match="Did you mean 'datasets'"):
-        parse_target("small", SMALL + 'dataset = ["cora"]')
+        parse_target("small", page + 'dataset = ["cora"]')
     with pytest.raises(InputError, match="Did you mean 'setting'"):
-        parse_target("small", SMALL + 'goals = [{ seting = "x", dataset = "cora" }]')
+        parse_target("small", page + 'goals = [{ seting = "x", dataset = "cora" }]')
     with pytest.raises(InputError, match="Did you mean 'gcn'"):
-        parse_target("small", SMALL.replace('"gcn"', '"gcnn"'))
+        parse_target("small", small_target("glnn", "gcnn"))
 
 
-def test_settings_of_one_method_on_some_sets():
+def test_settings_of_one_method_on_some_sets(small_target):
     rule = '[[block.adjust]]\nmethods = ["gcn"]\ndatasets = ["cora"]\nsettings = {n_epochs = 3}\n'
-    cells = cells_of(parse_target("small", SMALL + rule).choose(1))
+    cells = cells_of(parse_target("small", small_target("glnn", "gcn") + rule).choose(1))
     assert {c.method: dict(c.settings) for c in cells} == {"glnn": {}, "gcn": {"n_epochs": 3}}

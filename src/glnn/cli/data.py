@@ -1,11 +1,18 @@
 """``glnn data``: list, describe, fetch, convert and generate data sets."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from glnn.cli import options as given
+
+_WRITTEN = ".npz .csv .tsv .parquet .graphml .gexf"
+Variant = Annotated[
+    str, typer.Option(help="Which graph of a published set that has several: loc_org.")
+]
 
 app = typer.Typer(
     help="List, describe, fetch, convert and generate data sets.", no_args_is_help=True
@@ -28,15 +35,21 @@ def list_sets() -> None:
 
 
 @app.command()
+@given.with_table_options
 def info(
     name: Annotated[str, typer.Argument(help="a data set's name, or a file or folder of data")],
-    graph: Annotated[str, typer.Option(help="which graph, where there are several")] = "default",
+    columns: Any,
+    labels: given.LabelFile = None,
+    graph: given.GraphFile = None,
+    variant: Variant = "default",
 ) -> None:
     """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
-    from glnn.data.summary import open_named, summary_rows
+    from glnn.data.summary import summary_rows
+    from glnn.report.sources import Source
 
+    opened = Source(name, labels, graph, columns, variant).open()
     table = Table(show_header=False, box=None, pad_edge=False)
-    for key, value in summary_rows(open_named(name, graph=graph)):
+    for key, value in summary_rows(opened.data):
         table.add_row(f"{key}:", value)
     Console(markup=False, emoji=False).print(table)
 
@@ -65,21 +78,26 @@ def fetch(
 
 
 @app.command()
+@given.with_table_options
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="file, folder or data set's name")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help=".npz .csv .tsv .parquet .graphml")],
-    name: Annotated[str | None, typer.Option(help="which set of a Planetoid folder")] = None,
-    graph: Annotated[str, typer.Option(help="which graph, where there are several")] = "default",
-    on_unknown: Annotated[str, typer.Option(help="unknown ids: error or drop")] = "error",
-    encode: Annotated[str, typer.Option(help="text columns: error or onehot")] = "error",
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=_WRITTEN)],
+    columns: Any,
+    labels: given.LabelFile = None,
+    graph: given.GraphFile = None,
+    variant: Variant = "default",
+    name: Annotated[str | None, typer.Option(help="Which set of a Planetoid folder.")] = None,
     overwrite: Annotated[bool, typer.Option(help="replace OUT if it is there")] = False,
 ) -> None:
     """Read data in one format and write it in another, by the suffixes."""
     from glnn.data import write_data
-    from glnn.data.summary import open_named
+    from glnn.report.sources import Source
 
     _check_free(target, overwrite)
-    data = open_named(source, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
+    opened = Source(source, labels, graph, columns, variant, name).open()
+    for note in opened.notes:
+        typer.echo(note)
+    data = opened.data
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
 
@@ -89,7 +107,7 @@ def generate(
     name: Annotated[
         str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes")
     ],
-    out: Annotated[Path, typer.Option(help=".npz .csv .tsv .parquet .graphml")],
+    out: Annotated[Path, typer.Option(help=_WRITTEN)],
     nodes: Annotated[int | None, typer.Option(help="number of nodes")] = None,
     edges: Annotated[int | None, typer.Option(help="number of edges; else 5 a node")] = None,
     features: Annotated[int | None, typer.Option(help="number of features; else 128")] = None,

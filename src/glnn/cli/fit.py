@@ -22,14 +22,12 @@ glnn fit people.csv --id name --label job  [dim]# your own table[/dim]
 glnn fit people.csv --labels jobs.csv --graph friends.csv --on-unknown drop"""
 
 
+@given.with_table_options
 def fit(
     name: given.Name,
+    columns: Any,
     labels: given.LabelFile = None,
     graph: given.GraphFile = None,
-    id_column: given.IdColumn = None,
-    label_column: given.LabelColumn = None,
-    on_unknown: given.OnUnknown = "error",
-    encode: given.Encode = "error",
     labels_per_class: given.LabelsPerClass = None,
     no_graph: given.NoGraph = False,
     preset: given.Preset = "default",
@@ -51,7 +49,7 @@ def fit(
     from glnn.report.sources import Reading, Source
 
     options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads)
-    source = Source(name, labels, graph, id_column, label_column, on_unknown, encode)
+    source = Source(name, labels, graph, columns.changed(drop_constant=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
     shown = {"compare": compare, "quiet": quiet}
     if checkpoint is not None or is_started_by_torchrun():

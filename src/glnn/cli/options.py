@@ -1,7 +1,10 @@
-"""The options of ``glnn fit``, each with the words of its help."""
+"""The options of ``glnn fit`` and ``glnn data``, each with the words of its help."""
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +15,8 @@ Name = Annotated[
     typer.Argument(
         metavar="NAME|FILE",
         help="A data set (digits, wine, breast_cancer, blobs, block_model; cora, citeseer, pubmed, "
-        "terrorattack, terroristsrel) or a file (.csv, .tsv, .parquet, .npz, .graphml).",
+        "terrorattack, terroristsrel) or a file (.csv, .tsv, .xlsx, .parquet, .npz, .graphml, "
+        ".gexf).",
         show_default=False,
     ),
 ]
@@ -47,7 +51,47 @@ OnUnknown = Annotated[
     ),
 ]
 Encode = Annotated[
-    str, typer.Option(help="Columns of text: error or onehot.", rich_help_panel=_TABLE)
+    str,
+    typer.Option(
+        help="Columns of text: error, onehot, or auto (one-hot where values are few, else how "
+        "often a value occurs; dates become numbers).",
+        rich_help_panel=_TABLE,
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Gaps among numbers: error, median, or indicator (median and a column that marks "
+        "the gaps).",
+        rich_help_panel=_TABLE,
+    ),
+]
+Dates = Annotated[
+    bool,
+    typer.Option("--dates", help="Turn columns of dates into numbers.", rich_help_panel=_TABLE),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns to use: names or patterns such as 'x*', with commas or given repeatedly.",
+        rich_help_panel=_TABLE,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns to leave out, in the same way.", rich_help_panel=_TABLE),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="Between cells; else found out (, ; tab |).", rich_help_panel=_TABLE),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal mark: . or , ; else found out.", rich_help_panel=_TABLE),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Of the text, such as cp1252; else UTF-8.", rich_help_panel=_TABLE),
 ]
 LabelsPerClass = Annotated[
     int | None,
@@ -111,3 +155,62 @@ Checkpoint = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
 ]
+
+_TABLE_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "id_column": (IdColumn, None),
+    "label_column": (LabelColumn, None),
+    "on_unknown": (OnUnknown, "error"),
+    "encode": (Encode, "error"),
+    "missing": (Missing, "error"),
+    "dates": (Dates, False),
+    "features": (Features, None),
+    "drop": (Drop, None),
+    "delimiter": (Delimiter, None),
+    "decimal": (Decimal, None),
+    "encoding": (Encoding, None),
+}
+
+
+def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options of a table; it gets them as its argument ``columns``.
+
+    Parameters
+    ----------
+    command
+        A function with a parameter ``columns`` of type :class:`glnn.data.TableOptions`.
+    """
+    own = inspect.signature(command).parameters
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(name, kind, annotation=hint, default=default)
+        for name, (hint, default) in _TABLE_OPTIONS.items()
+    ]
+    parameters = []
+    for parameter in own.values():
+        if parameter.name == "columns":
+            parameters += added
+        else:
+            parameters.append(parameter.replace(kind=kind))
+
+    def wrapped(**given: Any) -> None:
+        from glnn.data import TableOptions
+
+        table = {name: given.pop(name) for name in _TABLE_OPTIONS}
+        names = {name: patterns(table[name]) for name in ("features", "drop")}
+        command(**given, columns=TableOptions(**{**table, **names}))
+
+    functools.update_wrapper(wrapped, command)
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+def patterns(given: list[str] | None) -> tuple[str, ...]:
+    """Return the names and patterns of an option, split at commas.
+
+    Examples
+    --------
+    >>> patterns(["age, x*", "height"])
+    ('age', 'x*', 'height')
+    """
+    return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())

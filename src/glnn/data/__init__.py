@@ -3,6 +3,7 @@
 from glnn.data.export import write_graph, write_predictions
 from glnn.data.formats import read_data, write_data
 from glnn.data.node_data import NodeData
+from glnn.data.options import TableOptions
 from glnn.data.paper import induced, pubmed_star
 from glnn.data.registry import DATASETS, DatasetInfo, fetch_dataset, load_dataset
 from glnn.data.splits import Split, make_split
@@ -13,6 +14,7 @@ __all__ = [
     "DatasetInfo",
     "NodeData",
     "Split",
+    "TableOptions",
     "TableReport",
     "fetch_dataset",
     "induced",

@@ -1,111 +1,162 @@
-"""Feature columns of a table: numbers as they are, text refused or one-hot encoded."""
+"""Which column of a table is what: ids, labels, split, features."""
 
-from collections.abc import Sequence
-from pathlib import Path
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 
-from glnn.data.arrays import to_float32
-from glnn.data.files import shown, shown_path
-from glnn.data.rows import Column, TextTable, as_numbers, as_text
-from glnn.exceptions import DataFormatError
+from glnn._validation import did_you_mean
+from glnn.data.cells import as_numbers, stripped
+from glnn.data.files import shown
+from glnn.data.node_data import SPLIT_KEYS
+from glnn.data.options import TableOptions
+from glnn.exceptions import DataFormatError, InputError
 
-MAX_CATEGORIES = 100
-"""A text column with more different values than this is not a category."""
+_LIKE_AN_ID = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
+_LIKE_A_LABEL = re.compile(
+    r"(class|target|outcome|status|group|category|species|diagnosis|churn(ed)?|y|type|kind)"
+    r"|.*[\s_.-](class|label|target|status|category|group|type)"
+)
+_MAX_CLASSES = 30
+
+Column = Callable[[str], pd.Series]
 
 
-class FeatureColumns:
-    """How the feature columns of one table become columns of numbers.
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What each column of a table is for.
+
+    ``id``, ``label`` and ``split`` are ``None`` where there is no such column; ``notes`` tells
+    what was decided without being asked.
+    """
+
+    id: str | None
+    label: str | None
+    split: str | None
+    features: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> tuple[str | None, ...]:
+        """The columns that are no features and need no word."""
+        return (self.id, self.label, self.split)
+
+
+def text_columns(names: Sequence[str], options: TableOptions) -> set[str]:
+    """Return the columns that are read as text whatever they hold."""
+    wanted = {options.id_column, options.label_column, "label", "split"}
+    return {name for name in names if name in wanted or _LIKE_AN_ID.fullmatch(name)}
+
+
+def plan_columns(
+    where: str, names: Sequence[str], column: Column, options: TableOptions, *, own_labels: bool
+) -> ColumnPlan:
+    """Say what each column is for.
 
     Parameters
     ----------
-    path
-        The file, for messages.
+    where
+        The table, for messages.
     names
-        All column names.
-    places
-        Which of them are features.
-    encode
-        ``"error"`` refuses a column with text, ``"onehot"`` gives each of its values a column
-        of 0 and 1 named ``column=value``; an empty cell of such a column is 0 everywhere.
+        Its columns.
+    column
+        Returns the column of a name.
+    options
+        What the user asked for.
+    own_labels
+        Whether the labels stand in this table; ``False`` if they come from another file.
     """
+    like_ids = [n for n in names if _LIKE_AN_ID.fullmatch(n) and _all_different(column(n))]
+    id_column = find_column(where, names, options.id_column, "id", "the id column")
+    notes = []
+    if id_column is None and like_ids and options.label_column != like_ids[0]:
+        id_column = like_ids[0]
+        notes.append(f"ids: taken from the column {shown(id_column)}")
+    wanted = options.label_column if own_labels else None
+    label = find_column(where, names, wanted, "label", "the label column")
+    if not own_labels and (label is not None or options.label_column in names):
+        raise InputError(
+            f"labels must come from one file, got a label column in {where} and a labels file. "
+            "Remove one of them."
+        )
+    if id_column is not None and id_column == label:
+        raise InputError(f"ids and labels must be two columns, got {shown(id_column)} twice.")
+    split = "split" if "split" in names and _is_split(column("split")) else None
+    rest = [name for name in names if name not in (id_column, label, split)]
+    features = _chosen(where, rest, options)
+    if not options.features:
+        left = [name for name in features if name in like_ids]
+        features = tuple(name for name in features if name not in left)
+        notes += [f"features: left out {shown(name)}, another id in every row" for name in left]
+    if not features:
+        raise DataFormatError(f"{where} must have at least one feature column, got none.")
+    return ColumnPlan(id_column, label, split, features, tuple(notes))
 
-    def __init__(self, path: Path, names: Sequence[str], places: Sequence[int], encode: str):
-        self.path, self.names, self.places, self.encode = path, names, places, encode
-        self.categories: dict[int, dict[str, int]] = {}
 
-    def learn_categories(self, table: TextTable) -> None:
-        """Find the text columns and their values, in one pass over the file."""
-        if self.encode == "error":
-            return
-        values: dict[int, set[str]] = {place: set() for place in self.places}
-        text: set[int] = set()
-        for batch in table.batches():
-            for place in self.places:
-                if place not in text and as_numbers(batch[place]) is None:
-                    text.add(place)
-        for batch in table.batches() if text else ():
-            for place in text:
-                values[place].update(as_text(batch[place]))
-                self._check_count(place, values[place])
-        for place in text:
-            found = sorted(value for value in values[place] if value)
-            self.categories[place] = {value: k for k, value in enumerate(found)}
+def find_column(
+    where: str, names: Sequence[str], wanted: str | None, usual: str, what: str
+) -> str | None:
+    """Return the wanted column, or the usual one if none was asked for and it is there."""
+    if wanted is None:
+        return usual if usual in names else None
+    if wanted not in names:
+        raise InputError(
+            f"{what} must be a column of {where}, got {shown(wanted)}.{_listed(names)}"
+            f"{did_you_mean(wanted, names)}"
+        )
+    return wanted
 
-    def _check_count(self, place: int, values: set[str]) -> None:
-        if len(values - {""}) > MAX_CATEGORIES:
-            raise DataFormatError(
-                f"column {shown(self.names[place])} of {shown_path(self.path)} must have at most "
-                f"{MAX_CATEGORIES} different values to be encoded, got more. Name it as the id "
-                "column, or remove it."
+
+def likely_label(names: Sequence[str], column: Column) -> str | None:
+    """Return the column that looks most like labels, or nothing if none does.
+
+    It has between 2 and 30 different values; a telling name, text and gaps speak for it.
+    """
+    best: tuple[int, str] | None = None
+    for place, name in enumerate(names):
+        cells = [cell for cell in stripped(column(name)) if cell]
+        n_values = len(set(cells))
+        if _LIKE_AN_ID.fullmatch(name) or not 2 <= n_values <= min(_MAX_CLASSES, len(cells) // 2):
+            continue
+        is_named = _LIKE_A_LABEL.fullmatch(name.lower()) is not None
+        is_text = as_numbers(column(name)) is None
+        has_gaps = len(cells) < len(column(name))
+        score = 4 * is_named + 2 * is_text + has_gaps + (place == len(names) - 1)
+        if score >= 2 and (best is None or score > best[0]):
+            best = (score, name)
+    return None if best is None else best[1]
+
+
+def _chosen(where: str, names: Sequence[str], options: TableOptions) -> tuple[str, ...]:
+    """Return the columns that the patterns choose, in the order of the table."""
+    kept = _matching(where, names, options.features, "features") if options.features else set(names)
+    kept -= _matching(where, names, options.drop, "drop")
+    return tuple(name for name in names if name in kept)
+
+
+def _matching(where: str, names: Sequence[str], patterns: Sequence[str], option: str) -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        hits = {n for n in names if n == pattern or fnmatchcase(n, pattern)}
+        if not hits:
+            raise InputError(
+                f"{option} must name columns of {where}, got {shown(pattern)}, which fits none."
+                f"{_listed(names)}{did_you_mean(pattern, names)}"
             )
+        found |= hits
+    return found
 
-    def feature_names(self) -> tuple[str, ...]:
-        """Return the names of the encoded columns, in the order of the table's."""
-        names: list[str] = []
-        for place in self.places:
-            if place in self.categories:
-                names += [f"{self.names[place]}={value}" for value in self.categories[place]]
-            else:
-                names.append(self.names[place])
-        return tuple(names)
 
-    def encode_batch(self, batch: Sequence[Column], first_row: int) -> sp.csr_matrix:
-        """Return the features of some rows; ``first_row`` is their place, for messages."""
-        blocks = [self._encode(place, batch[place], first_row) for place in self.places]
-        return sp.csr_matrix(np.concatenate(blocks, axis=1))
+def _listed(names: Sequence[str]) -> str:
+    more = ", ..." if len(names) > 8 else ""
+    return f" Its columns are {', '.join(map(shown, names[:8]))}{more}."
 
-    def _encode(self, place: int, column: Column, first_row: int) -> np.ndarray:
-        if place in self.categories:
-            known = self.categories[place]
-            block = np.zeros((len(column), len(known)), dtype=np.float32)
-            for row, value in enumerate(as_text(column)):
-                if value:
-                    block[row, known[value]] = 1
-            return block
-        numbers = as_numbers(column)
-        if numbers is None:
-            raise self._not_a_number(place, as_text(column), first_row)
-        narrow = to_float32(numbers)
-        bad = np.flatnonzero(~np.isfinite(narrow))
-        if bad.size:
-            raise self._bad_cell(place, first_row + int(bad[0]), str(numbers[bad[0]]))
-        return narrow[:, None]
 
-    def _not_a_number(self, place: int, cells: list[str], first_row: int) -> DataFormatError:
-        row = next(k for k, cell in enumerate(cells) if as_numbers([cell]) is None)
-        return self._bad_cell(place, first_row + row, cells[row])
+def _all_different(column: pd.Series) -> bool:
+    return bool(column.is_unique and not column.isna().any() and not (column == "").any())
 
-    def _bad_cell(self, place: int, row: int, cell: str) -> DataFormatError:
-        blank = not cell.strip() or cell == "nan"
-        advice = (
-            "Fill in or remove the missing values."
-            if blank
-            else "Encode it with encode='onehot' (--encode onehot), name it as the id or label "
-            "column, or remove it."
-        )
-        return DataFormatError(
-            f"column {shown(self.names[place])} of {shown_path(self.path)} must hold finite "
-            f"numbers, got {'an empty cell' if blank else shown(cell)} in row {row + 1}. {advice}"
-        )
+
+def _is_split(column: pd.Series) -> bool:
+    return {"", *SPLIT_KEYS}.issuperset(stripped(column))

@@ -1,20 +1,25 @@
 """Edge lists with the nodes' own ids, from tables or plain text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from glnn.data.arrays import symmetric_from_pairs
+from glnn.data.cells import as_numbers, as_text
 from glnn.data.files import check_file, parsing, read_text, shown, shown_path
-from glnn.data.rows import TABLE_SUFFIXES, Column, as_numbers, as_text, open_table
+from glnn.data.table_file import AS_FOUND, TABLE_SUFFIXES, TableFormat, first_row, read_frame
 from glnn.exceptions import DataFormatError, InputError
 
 SOURCE_NAMES = ("source", "from", "src", "node1", "id1", "u", "i", "head")
 TARGET_NAMES = ("target", "to", "dst", "node2", "id2", "v", "j", "tail")
 WEIGHT_NAMES = ("weight", "w", "value")
+
+EdgeColumns = tuple[list[str], list[str], np.ndarray | None]
+"""Sources, targets and, where there are any, weights."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +63,25 @@ def refuse_unknown(unknown: UnknownIds, path: Path) -> InputError:
 
 
 def read_edges(
-    path: str | Path, index: Mapping[str, int], *, on_unknown: str = "error"
+    path: str | Path,
+    index: Mapping[str, int],
+    *,
+    on_unknown: str = "error",
+    form: TableFormat = AS_FOUND,
 ) -> tuple[sp.csr_matrix, EdgeReport]:
     """Read an edge list between known nodes.
 
     Parameters
     ----------
     path
-        CSV, TSV or Parquet with source, target and perhaps weight; any other suffix is read as
-        text with two or three words a line.
+        CSV, TSV, Excel or Parquet with source, target and perhaps weight; any other suffix is
+        read as text with two or three words a line.
     index
         From the text of an id to the node's number.
     on_unknown
         ``"error"`` or ``"drop"``, for edges that name an id which is not in ``index``.
+    form
+        How the text of a table is written.
 
     Returns
     -------
@@ -78,7 +89,7 @@ def read_edges(
         The symmetric graph, and what was dropped or merged.
     """
     path = Path(path)
-    source, target, weight = _read_columns(path, index)
+    source, target, weight = _read_columns(path, index, form)
     unknown = {text: None for pair in zip(source, target) for text in pair if text not in index}
     if unknown and on_unknown == "error":
         raise refuse_unknown(UnknownIds.of(unknown), path)
@@ -108,7 +119,7 @@ def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
         The symmetric graph and the ids of its nodes.
     """
     path = Path(path)
-    source, target, weight = _read_columns(path, {})
+    source, target, weight = _read_columns(path, {}, AS_FOUND)
     index: dict[str, int] = {}
     for pair in zip(source, target):
         for text in pair:
@@ -131,24 +142,23 @@ def _checked_weights(path: Path, weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _read_columns(
-    path: Path, index: Mapping[str, int]
-) -> tuple[list[str], list[str], np.ndarray | None]:
+def _read_columns(path: Path, index: Mapping[str, int], form: TableFormat) -> EdgeColumns:
     if path.suffix.lower() in TABLE_SUFFIXES:
-        return _from_table(path, index)
-    return _from_text(path, index)
+        return _from_table(path, index, form)
+    return _from_text(path)
 
 
-def _from_table(
-    path: Path, index: Mapping[str, int]
-) -> tuple[list[str], list[str], np.ndarray | None]:
-    table = open_table(path)
-    names = [name.strip().lower() for name in table.first_row]
-    if len(names) < 2:
-        raise DataFormatError(f"{shown_path(path)} must have two columns of ids, got {len(names)}.")
-    has_names = path.suffix.lower() == ".parquet" or _is_header(table.first_row, index)
+def _from_table(path: Path, index: Mapping[str, int], form: TableFormat) -> EdgeColumns:
+    first = first_row(path, form)
+    if len(first) < 2:
+        raise DataFormatError(f"{shown_path(path)} must have two columns of ids, got {len(first)}.")
+    names = [name.strip().lower() for name in first]
+    has_names = path.suffix.lower() == ".parquet" or _is_header(first, index)
     i, j, w = _places(names) if has_names else (0, 1, 2 if len(names) > 2 else None)
-    return _collect(path, table.batches(skip_first=has_names), i, j, w)
+    frame = read_frame(
+        path, form, as_text=lambda columns: {columns[i], columns[j]}, header=has_names
+    )
+    return _columns(path, frame, i, j, w)
 
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
@@ -169,30 +179,19 @@ def _places(names: Sequence[str]) -> tuple[int, int, int | None]:
     return i, j, next((names.index(name) for name in WEIGHT_NAMES if name in names), None)
 
 
-def _collect(
-    path: Path, batches: Iterator[list[Column]], i: int, j: int, w: int | None
-) -> tuple[list[str], list[str], np.ndarray | None]:
-    source: list[str] = []
-    target: list[str] = []
-    weights: list[np.ndarray] = []
-    for batch in batches:
-        source += as_text(batch[i])
-        target += as_text(batch[j])
-        if w is not None:
-            numbers = as_numbers(batch[w])
-            if numbers is None:
-                raise DataFormatError(
-                    f"the weight column of {shown_path(path)} must hold numbers, got text."
-                )
-            weights.append(numbers)
+def _columns(path: Path, frame: pd.DataFrame, i: int, j: int, w: int | None) -> EdgeColumns:
+    source, target = as_text(frame.iloc[:, i]), as_text(frame.iloc[:, j])
     if w is None:
         return source, target, None
-    return source, target, np.concatenate([np.empty(0), *weights])
+    weights = as_numbers(frame.iloc[:, w])
+    if weights is None:
+        raise DataFormatError(
+            f"the weight column of {shown_path(path)} must hold numbers, got text."
+        )
+    return source, target, weights
 
 
-def _from_text(
-    path: Path, index: Mapping[str, int]
-) -> tuple[list[str], list[str], np.ndarray | None]:
+def _from_text(path: Path) -> EdgeColumns:
     """Words of each line, split at tabs if there are any, else at blanks; # starts a comment."""
     check_file(path)
     with parsing(path, "edge list"):
@@ -207,5 +206,4 @@ def _from_text(
         )
     if not rows:
         return [], [], None
-    columns: list[Column] = list(zip(*rows))
-    return _collect(path, iter([columns]), 0, 1, 2 if widths == {3} else None)
+    return _columns(path, pd.DataFrame(rows, dtype=object), 0, 1, 2 if widths == {3} else None)

@@ -1,22 +1,22 @@
 """What leaves glnn: a learned graph in the format of its file name, and predictions as CSV."""
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from glnn._validation import check_choice
 from glnn.data.arrays import canonical_ids
 from glnn.data.files import shown
 from glnn.data.graph_npz import write_graph_npz
-from glnn.data.table_out import write_edge_table, write_rows
-from glnn.data.xml_out import write_gexf, write_graphml
+from glnn.data.network_files import NETWORK_SUFFIXES, write_network_graph
+from glnn.data.table_out import write_edge_table, write_frames
 from glnn.exceptions import InputError
 
-GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", ".graphml", ".gexf")
+GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", *NETWORK_SUFFIXES)
 
 
 def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
@@ -38,10 +38,8 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
     names = np.arange(graph.shape[0]) if ids is None else canonical_ids(ids, graph.shape[0])
     if suffix == ".npz":
         write_graph_npz(path, graph, None if ids is None else names)
-    elif suffix == ".graphml":
-        write_graphml(path, graph, names)
-    elif suffix == ".gexf":
-        write_gexf(path, graph, names)
+    elif suffix in NETWORK_SUFFIXES:
+        write_network_graph(path, graph, names)
     else:
         write_edge_table(path, graph, names)
 
@@ -96,9 +94,11 @@ def write_predictions(
     strange = next((label for label in chosen if label not in place), None)
     if strange is not None:
         raise InputError(f"labels must be among classes, got {shown(strange)}.")
-    header = ["id", "label", "probability", *(f"p({name})" for name in names)]
-    lines = (
-        [str(node), label, f"{row[place[label]]:.6g}", *(f"{p:.6g}" for p in row)]
-        for node, label, row in zip(nodes.tolist(), chosen, table)
-    )
-    write_rows(Path(path), itertools.chain([header], lines))
+    columns: dict[str, Any] = {"id": nodes, "label": chosen}
+    columns["probability"] = table[np.arange(len(chosen)), [place[label] for label in chosen]]
+    columns |= {f"p({name})": table[:, column] for name, column in place.items()}
+    write_frames(Path(path), [pd.DataFrame(columns).map(_short)])
+
+
+def _short(cell: Any) -> Any:
+    return f"{cell:.6g}" if isinstance(cell, float) else cell

@@ -1,6 +1,7 @@
 """One door for every format: ``read_data`` and ``write_data`` go by the name of the file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,33 +11,33 @@ from glnn.data.arrays import ids_from_text, symmetric_from_pairs
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import shown_path
 from glnn.data.graph_npz import read_graph_npz
-from glnn.data.graphml import read_graphml
 from glnn.data.linqs import (
     read_linqs,
     read_linqs_nodes,
     read_terror_attack,
     read_terrorists_rel,
 )
+from glnn.data.network_files import NETWORK_SUFFIXES, read_network, write_network
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
 from glnn.data.npz import NpzFile
+from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.planetoid import read_planetoid
-from glnn.data.rows import TABLE_SUFFIXES, open_table
+from glnn.data.table_file import AS_FOUND, TABLE_SUFFIXES, TableFormat, first_row
 from glnn.data.table_out import edges_beside, write_node_table
 from glnn.data.tables import read_table_data
-from glnn.data.xml_out import write_node_graphml
 from glnn.exceptions import InputError
 
 EDGE_LIST_SUFFIXES = (".edges", ".edgelist", ".txt", ".cites")
 READ_SUFFIXES = (
     ".npz",
     *TABLE_SUFFIXES,
-    ".graphml",
+    *NETWORK_SUFFIXES,
     ".content",
     ".nodes",
     *EDGE_LIST_SUFFIXES,
 )
-WRITE_SUFFIXES = (".npz", *TABLE_SUFFIXES, ".graphml")
+WRITE_SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", *NETWORK_SUFFIXES)
 
 
 def read_data(
@@ -44,30 +45,31 @@ def read_data(
     *,
     name: str | None = None,
     graph: str = DEFAULT_GRAPH,
-    on_unknown: str = "error",
-    encode: str = "error",
+    options: TableOptions = DEFAULT,
+    **changes: Any,
 ) -> NodeData:
     """Read a record from a file or folder of any format that glnn knows.
 
     Parameters
     ----------
     path
-        An ``.npz``, ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.content`` or ``.nodes``
-        file, an edge list (``.edges``, ``.edgelist``, ``.txt``, ``.cites``, or a table that
-        begins with source and target), or a folder with the Planetoid or terror files.
+        An ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.graphml``, ``.gexf``,
+        ``.content`` or ``.nodes`` file, an edge list (``.edges``, ``.edgelist``, ``.txt``,
+        ``.cites``, or a table that begins with source and target), or a folder with the
+        Planetoid or terror files.
     name
         Which data set of a Planetoid folder to read.
     graph
         Which graph to take where there are several: ``"loc_org"`` for Terror Attack.
-    on_unknown, encode
-        See :func:`glnn.data.tables.read_tables`.
+    options, **changes
+        How to use the columns of a table; see :func:`glnn.data.tables.read_tables`.
 
     Returns
     -------
     NodeData
         A graph without features gets the identity matrix as features.
     """
-    path = Path(path)
+    path, options = Path(path), options.changed(**changes)
     if path.is_dir():
         return _read_folder(path, name, graph)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
@@ -75,18 +77,18 @@ def read_data(
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), READ_SUFFIXES)
     if suffix == ".npz":
         return _read_npz(path, graph)
-    if suffix == ".graphml":
-        return read_graphml(path, encode=encode)
+    if suffix in NETWORK_SUFFIXES:
+        return read_network(path, options)
     if suffix == ".content":
         return read_linqs(path)
     if suffix == ".nodes":
         return _read_nodes(path)
-    if suffix in EDGE_LIST_SUFFIXES or _is_edge_table(path):
+    if suffix in EDGE_LIST_SUFFIXES or is_edge_table(path, options.form):
         matrix, ids = read_edge_list(path)
         return _graph_only(path, matrix, ids_from_text(ids))
     beside = edges_beside(path)
     edges = beside if beside.is_file() else None
-    return read_table_data(path, graph_path=edges, on_unknown=on_unknown, encode=encode)
+    return read_table_data(path, None, edges, options)
 
 
 def _read_folder(folder: Path, name: str | None, graph: str) -> NodeData:
@@ -114,8 +116,9 @@ def _read_nodes(path: Path) -> NodeData:
     )
 
 
-def _is_edge_table(path: Path) -> bool:
-    first = [cell.strip().lower() for cell in open_table(path).first_row[:2]]
+def is_edge_table(path: Path, form: TableFormat = AS_FOUND) -> bool:
+    """Whether a table begins with columns named source and target, or the like."""
+    first = [cell.strip().lower() for cell in first_row(path, form)[:2]]
     return len(first) == 2 and first[0] in SOURCE_NAMES and first[1] in TARGET_NAMES
 
 
@@ -143,15 +146,15 @@ def write_data(data: NodeData, path: str | Path) -> None:
         The record.
     path
         ``.npz`` holds everything; ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes, with the
-        edges in a second file beside (``people.csv``, ``people.edges.csv``); ``.graphml`` holds
-        both. All but npz name classes and do not number them, so that the order of the classes
-        is lost, and with it classes without a member.
+        edges in a second file beside (``people.csv``, ``people.edges.csv``); ``.graphml`` and
+        ``.gexf`` hold both. All but npz name classes and do not number them, so that the order of
+        the classes is lost, and with it classes without a member.
     """
     path = Path(path)
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), WRITE_SUFFIXES)
     if suffix == ".npz":
         write_node_npz(data, path)
-    elif suffix == ".graphml":
-        write_node_graphml(data, path)
+    elif suffix in NETWORK_SUFFIXES:
+        write_network(data, path)
     else:
         write_node_table(data, path)

@@ -1,5 +1,6 @@
 """Records from and to SciPy, networkx and PyTorch Geometric; each is imported only when used."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from glnn.data.arrays import symmetric_from_pairs, upper_pairs
 from glnn.data.node_data import SPLIT_KEYS, NodeData
 from glnn.data.optional import need
-from glnn.data.tables import encode_labels
+from glnn.data.tables import encode_labels, splits_from
 from glnn.exceptions import InputError
 
 
@@ -49,7 +50,10 @@ def to_scipy(data: NodeData) -> sp.csr_matrix:
 
 
 def _checked_weights(weights: Any) -> np.ndarray:
-    array = np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights of edges must be numbers, got others.") from None
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("weights of edges must be finite and at least 0, got others.")
     return array
@@ -81,10 +85,27 @@ def to_networkx(data: NodeData, *, graph: Any = None) -> Any:
         if row in split:
             attributes["split"] = split[row]
         network.add_node(node, **attributes)
-    rows, columns, weights = upper_pairs(_chosen_graph(data, graph))
-    ends = zip(rows.tolist(), columns.tolist(), weights.tolist())
-    network.add_weighted_edges_from((ids[i], ids[j], w) for i, j, w in ends)
+    add_weighted_edges(network, _chosen_graph(data, graph), ids)
     return network
+
+
+def add_weighted_edges(network: Any, graph: sp.csr_matrix, names: Sequence[Any]) -> None:
+    """Add the edges of a symmetric matrix to a network whose nodes have these names."""
+    rows, columns, weights = upper_pairs(graph)
+    ends = zip(rows.tolist(), columns.tolist(), weights.tolist())
+    network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
+
+
+def pairs_of_network(network: Any, nodes: Sequence[Any]) -> sp.csr_matrix:
+    """Return the undirected graph of a network, its nodes in the given order."""
+    index = {node: row for row, node in enumerate(nodes)}
+    edges = list(network.edges(data="weight", default=1.0))
+    return symmetric_from_pairs(
+        np.array([index[i] for i, _, _ in edges], dtype=np.int64),
+        np.array([index[j] for _, j, _ in edges], dtype=np.int64),
+        len(index),
+        _checked_weights([1.0 if weight is None else weight for _, _, weight in edges]),
+    )
 
 
 def _chosen_graph(data: NodeData, graph: Any) -> sp.csr_matrix:
@@ -111,22 +132,13 @@ def from_networkx(network: Any, *, label: str = "label", name: str = "networkx")
     nodes = list(network.nodes(data=True))
     if not nodes:
         raise InputError("network must have at least one node, got none.")
-    index = {node: row for row, (node, _) in enumerate(nodes)}
-    edges = list(network.edges(data="weight", default=1.0))
     labels, class_names = encode_labels([str(values.get(label, "")) for _, values in nodes])
-    splits = np.array([str(values.get("split", "")) for _, values in nodes])
-    weights = _checked_weights([weight for _, _, weight in edges])
     return NodeData(
         features=_attribute_features([values for _, values in nodes]),
         labels=labels,
-        graph=symmetric_from_pairs(
-            np.array([index[i] for i, _, _ in edges], dtype=np.int64),
-            np.array([index[j] for _, j, _ in edges], dtype=np.int64),
-            len(nodes),
-            weights,
-        ),
+        graph=pairs_of_network(network, [node for node, _ in nodes]),
         class_names=class_names,
-        splits={key: np.flatnonzero(splits == key) for key in SPLIT_KEYS if key in splits},
+        splits=splits_from([str(values.get("split", "")) for _, values in nodes]),
         ids=np.array([str(node) for node, _ in nodes]),
         name=name,
     )

@@ -35,19 +35,19 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
     """
     path = Path(path)
     with NpzFile(path) as file, parsing(path, "npz"):
-        shape = _declared_shape(file)
+        shape = declared_shape(file)
         features = checked_csr(
             file.read("features_data", kinds="fiub", ndim=1),
             file.read("features_indices", kinds="iu", ndim=1),
             file.read("features_indptr", kinds="iu", ndim=1),
             shape,
         )
-        labels = _labels(file, shape[0])
+        labels = labels_of(file, shape[0])
         return NodeData(
             features=features,
             labels=labels,
             graph=_graph(file, graph, shape[0]),
-            class_names=_class_names(file, labels),
+            class_names=class_names_of(file, labels),
             splits={
                 key: file.read(f"{key}_idx", kinds="iu", ndim=1)
                 for key in SPLIT_KEYS
@@ -60,7 +60,7 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
         )
 
 
-def _declared_shape(file: NpzFile) -> tuple[int, int]:
+def declared_shape(file: NpzFile) -> tuple[int, int]:
     """Return the numbers of nodes and features, if what every array declares agrees with them."""
     if "features_shape" not in file:
         held = ", ".join(list(file.headers)[:6]) or "nothing"
@@ -85,7 +85,8 @@ def _declared_shape(file: NpzFile) -> tuple[int, int]:
     return n_nodes, n_features
 
 
-def _labels(file: NpzFile, n_nodes: int) -> np.ndarray:
+def labels_of(file: NpzFile, n_nodes: int) -> np.ndarray:
+    """Return the class numbers, -1 for unlabelled nodes."""
     if "labels" not in file:
         return np.full(n_nodes, -1, dtype=np.int64)
     labels = file.read("labels", kinds="iu", ndim=1).astype(np.int64)
@@ -97,7 +98,8 @@ def _labels(file: NpzFile, n_nodes: int) -> np.ndarray:
     return labels
 
 
-def _class_names(file: NpzFile, labels: np.ndarray) -> tuple[str, ...]:
+def class_names_of(file: NpzFile, labels: np.ndarray) -> tuple[str, ...]:
+    """Return the class names, or numbers where the file has none."""
     if "class_names" in file:
         return _names(file, "class_names")
     return tuple(str(c) for c in range(min(int(labels.max(initial=-1)) + 1, labels.size)))
@@ -108,11 +110,21 @@ def _names(file: NpzFile, name: str) -> tuple[str, ...]:
 
 
 def _graph(file: NpzFile, graph: str, n_nodes: int) -> sp.csr_matrix | None:
+    pairs, weights = weighted_pairs(file, graph)
+    if pairs is None:
+        return None
+    return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, weights)
+
+
+def weighted_pairs(
+    file: NpzFile, graph: str = DEFAULT_GRAPH
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the pairs of a graph (2 x E) and their weights, ``None`` where there are none."""
     found = [name.removeprefix("edge_index_") for name in file.headers if "edge_index_" in name]
     check_choice("graph", graph, [DEFAULT_GRAPH, *sorted(found)])
     key = "edge_index" if graph == DEFAULT_GRAPH else f"edge_index_{graph}"
     if key not in file:
-        return None
+        return None, None
     pairs = file.read(key, kinds="iu", ndim=2)
     if pairs.shape[0] != 2:
         raise DataFormatError(f"{key} must have two rows, got {pairs.shape[0]}.")
@@ -121,7 +133,7 @@ def _graph(file: NpzFile, graph: str, n_nodes: int) -> sp.csr_matrix | None:
         weight = file.read("edge_weight", kinds="f", ndim=1)
         if weight.size != pairs.shape[1] or not np.isfinite(weight).all():
             raise DataFormatError("edge_weight must hold one finite number for each edge.")
-    return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, weight)
+    return pairs, weight
 
 
 def _provenance(file: NpzFile) -> dict[str, str]:

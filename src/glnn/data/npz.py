@@ -1,7 +1,9 @@
 """Reading npz archives without pickle, and without trusting the sizes they declare."""
 
 import ast
+import hashlib
 import re
+import struct
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,8 +22,12 @@ SMALL_BYTES = 2**28
 MAX_EXPANSION = 250
 """An archive that unpacks to more than 256 MiB may grow at most this much."""
 
+STORED_BYTES = 2**26
+"""Arrays from this size on (64 MiB) are written without compression, to be read in parts."""
+
 MAX_MEMBERS = 256
 MAX_HEADER = 4096
+_LOCAL_HEADER = struct.Struct("<26sHH")
 _PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSUO][0-9]{0,9}")
 
 
@@ -76,6 +82,49 @@ class NpzFile:
         _check_code_points(name, header.dtype, raw)
         flat = np.frombuffer(raw, dtype=header.dtype)
         return flat.reshape(header.shape, order="F" if header.fortran else "C").copy()
+
+    def can_read_slices(self, name: str) -> bool:
+        """Whether an array is there without compression, so that parts of it can be read."""
+        if name not in self.headers:
+            return False
+        member = self._zip.getinfo(name + ".npy")
+        return (
+            member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
+        )
+
+    def read_slice(self, name: str, start: int, stop: int, *, kinds: str) -> np.ndarray:
+        """Return some entries of an array of one dimension; no others are read.
+
+        Parameters
+        ----------
+        name
+            The array; :meth:`can_read_slices` holds.
+        start, stop
+            The first entry, and the one after the last.
+        kinds
+            The kinds of dtype it may have.
+        """
+        header, member = self.headers[name], self._zip.getinfo(name + ".npy")
+        if header.dtype.kind not in kinds or len(header.shape) != 1:
+            raise DataFormatError(
+                f"{name!r} in {self.path.name} must have one dimension and dtype kind "
+                f"{'/'.join(kinds)}, got shape {header.shape} and dtype {header.dtype}."
+            )
+        size = header.dtype.itemsize
+        with parsing(self.path, "npz"), self.path.open("rb") as file:
+            file.seek(member.header_offset)
+            local = file.read(_LOCAL_HEADER.size)
+            _, n_name, n_extra = _LOCAL_HEADER.unpack(local)
+            begin = member.header_offset + _LOCAL_HEADER.size + n_name + n_extra + header.offset
+            file.seek(begin + start * size)
+            raw = file.read((stop - start) * size)
+        return np.frombuffer(raw, dtype=header.dtype).copy()
+
+    @property
+    def digest(self) -> str:
+        """A text that changes with the arrays: their names, sizes and checksums, hashed."""
+        parts = ((m.filename, m.file_size, m.CRC) for m in self._zip.infolist())
+        return hashlib.sha256(repr(list(parts)).encode()).hexdigest()
 
     def _read_headers(self) -> dict[str, ArrayHeader]:
         members = self._zip.infolist()
@@ -156,11 +205,12 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write compressed arrays, whole or not at all; equal arrays give equal bytes."""
+    """Write arrays, small ones compressed, whole or not at all; equal arrays give equal bytes."""
     with atomic_write(path, "wb") as target, zipfile.ZipFile(target, "w") as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(name + ".npy", date_time=(1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed = np.asarray(array).nbytes < STORED_BYTES
+            entry.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
             with archive.open(entry, "w", force_zip64=True) as file:
                 npy.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
 

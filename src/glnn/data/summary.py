@@ -10,6 +10,7 @@ from glnn.data.files import one_line, shown
 from glnn.data.formats import read_data
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import DEFAULT_GRAPH
+from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.registry import DATASETS, load_dataset
 from glnn.exceptions import InputError
 
@@ -19,8 +20,7 @@ def open_named(
     *,
     name: str | None = None,
     graph: str = DEFAULT_GRAPH,
-    on_unknown: str = "error",
-    encode: str = "error",
+    options: TableOptions = DEFAULT,
 ) -> NodeData:
     """Return the data set of that name, or the data in the file or folder of that path.
 
@@ -28,14 +28,14 @@ def open_named(
     ----------
     source
         A name of :data:`glnn.data.registry.DATASETS`, or a path.
-    name, graph, on_unknown, encode
+    name, graph, options
         See :func:`glnn.data.formats.read_data`.
     """
     if source in DATASETS:
         return load_dataset(source, graph=graph)
     path = Path(source)
     if path.exists():
-        return read_data(path, name=name, graph=graph, on_unknown=on_unknown, encode=encode)
+        return read_data(path, name=name, graph=graph, options=options)
     raise InputError(
         f"{shown(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
         f"got neither.{did_you_mean(source, DATASETS)}"

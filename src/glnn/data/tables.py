@@ -1,86 +1,71 @@
 """A person's own table: features, labels and edges from files with ids."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 
-from glnn._validation import check_choice
 from glnn.data.arrays import ids_from_text, sorted_class_names
-from glnn.data.columns import FeatureColumns
+from glnn.data.cells import as_text, stripped
+from glnn.data.columns import ColumnPlan, find_column, likely_label, plan_columns, text_columns
 from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges, refuse_unknown
+from glnn.data.encoder import TableEncoder
 from glnn.data.files import parsing, shown, shown_path
 from glnn.data.node_data import SPLIT_KEYS, NodeData
-from glnn.data.rows import TextTable, as_text, column_names, find_column, open_table
+from glnn.data.options import DEFAULT, TableOptions
+from glnn.data.table_file import names_of, read_frame
 from glnn.exceptions import DataFormatError, InputError
-
-ON_UNKNOWN = ("error", "drop")
-ENCODE = ("error", "onehot")
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What was left out, merged or encoded while reading; ``lines`` puts it in words."""
+    """What was left out, merged or encoded while reading; ``lines`` puts it in words.
 
+    ``encoder`` turns new rows into the same features.
+    """
+
+    encoder: TableEncoder
+    columns: ColumnPlan
     unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
-    encoded_columns: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         """Return one sentence for each thing the user should know."""
-        said = []
+        return (*self.columns.notes, *self._left_out(), *self.encoder.notes())
+
+    def _left_out(self) -> Iterator[str]:
         if self.unknown_label_ids.count:
-            said.append(f"labels: left out {self.unknown_label_ids}")
+            yield f"labels: left out {self.unknown_label_ids}"
         if self.edges is not None and self.edges.unknown.count:
-            said.append(f"graph: left out {self.edges.unknown}, {self.edges.n_dropped} edges")
+            yield f"graph: left out {self.edges.unknown}, {self.edges.n_dropped} edges"
         if self.edges is not None and self.edges.n_self_loops:
-            said.append(f"graph: left out {self.edges.n_self_loops} self loops")
+            yield f"graph: left out {self.edges.n_self_loops} self loops"
         if self.edges is not None and self.edges.n_repeated:
-            said.append(f"graph: merged {self.edges.n_repeated} repeated edges")
-        if self.encoded_columns:
-            said.append(f"features: one-hot encoded {', '.join(map(shown, self.encoded_columns))}")
-        return tuple(said)
-
-
-@dataclass(frozen=True)
-class _FeatureTable:
-    """What one pass over the features file gives."""
-
-    features: sp.csr_matrix
-    feature_names: tuple[str, ...]
-    encoded: tuple[str, ...]
-    ids: list[str] | None
-    labels: list[str] | None
-    splits: list[str] | None
+            yield f"graph: merged {self.edges.n_repeated} repeated edges"
 
 
 def read_table_data(
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    on_unknown: str = "error",
-    encode: str = "error",
+    options: TableOptions = DEFAULT,
+    **changes: Any,
 ) -> NodeData:
     """Read features, and perhaps labels and edges, from tables; see :func:`read_tables`."""
-    data, _ = read_tables(
-        features_path, labels_path, graph_path, id_column, label_column, on_unknown, encode
-    )
-    return data
+    return read_tables(features_path, labels_path, graph_path, options, **changes)[0]
 
 
 def read_tables(
     features_path: str | Path,
     labels_path: str | Path | None = None,
     graph_path: str | Path | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    on_unknown: str = "error",
-    encode: str = "error",
+    options: TableOptions = DEFAULT,
+    **changes: Any,
 ) -> tuple[NodeData, TableReport]:
-    """Read a data set from CSV, TSV or Parquet tables, and say what was left out.
+    """Read a data set from CSV, TSV, Excel or Parquet tables, and say what was left out.
 
     Parameters
     ----------
@@ -91,53 +76,77 @@ def read_tables(
         An empty label, or no row at all, leaves a node unlabelled.
     graph_path
         An edge list between ids; see :func:`glnn.data.edges.read_edges`.
-    id_column
-        The column of ids; by default ``id`` if there is one, else nodes are numbered from 0.
-    label_column
-        The column of labels; by default ``label`` if there is one.
-    on_unknown
-        What to do with labels and edges of ids that have no features: ``"error"`` or ``"drop"``.
-    encode
-        Text columns are refused by ``"error"``; ``"onehot"`` gives each value of a text column
-        (at most 100) a column of 0 and 1.
+    options
+        How to use the columns.
+    **changes
+        Fields of ``options`` by name: ``id_column="name"``.
 
     Returns
     -------
     tuple of NodeData and TableReport
         Classes are sorted by name, or by number where all names are whole numbers.
     """
-    check_choice("on_unknown", on_unknown, ON_UNKNOWN)
-    check_choice("encode", encode, ENCODE)
-    path = Path(features_path)
-    table = _read_features(path, id_column, label_column, encode, labels_path is not None)
-    n_nodes = table.features.shape[0]
-    ids = [str(k) for k in range(n_nodes)] if table.ids is None else table.ids
-    index = _index_of(ids, path)
-    unknown_labels, edge_report, graph = NO_UNKNOWN, None, None
-    label_texts = table.labels or [""] * n_nodes
+    options = options.changed(**changes)
+    path, where = Path(features_path), shown_path(Path(features_path))
+    frame = read_table(path, options)
+    plan = plan_columns(
+        where, names_of(frame), frame.__getitem__, options, own_labels=labels_path is None
+    )
+    with parsing(path, "table"):
+        encoder = fitted_encoder(where, frame, plan, options)
+        features = encoder.transform(frame, where)
+    ids = None if plan.id is None else as_text(frame[plan.id])
+    index = index_of(ids if ids is not None else [str(k) for k in range(len(frame))], where)
+    texts = [""] * len(frame) if plan.label is None else stripped(frame[plan.label])
+    unknown, edge_report, graph = NO_UNKNOWN, None, None
     if labels_path is not None:
-        label_texts, unknown_labels = _read_labels(
-            Path(labels_path), index, (id_column, label_column), on_unknown
-        )
+        texts, unknown = _read_labels(Path(labels_path), index, options)
     if graph_path is not None:
-        graph, edge_report = read_edges(graph_path, index, on_unknown=on_unknown)
-    report = TableReport(unknown_labels, edge_report, table.encoded)
-    labels, class_names = encode_labels(label_texts)
+        graph, edge_report = read_edges(
+            graph_path, index, on_unknown=options.on_unknown, form=options.form
+        )
+    report = TableReport(encoder, plan, unknown, edge_report)
+    labels, class_names = encode_labels(texts)
+    notes = {f"note {k}": line for k, line in enumerate(report.lines())}
     data = NodeData(
-        features=table.features,
+        features=features,
         labels=labels,
         graph=graph,
         class_names=class_names,
-        splits=_splits(table.splits),
-        ids=None if table.ids is None else ids_from_text(ids),
+        splits={} if plan.split is None else splits_from(stripped(frame[plan.split])),
+        ids=None if ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={
-            "features": path.name,
-            **{f"note {k}": s for k, s in enumerate(report.lines())},
-        },
-        feature_names=table.feature_names,
+        provenance={"features": path.name, **notes},
+        feature_names=encoder.feature_names,
     )
     return data, report
+
+
+def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
+    """Return the table of a features file, with ids and labels as text."""
+    frame = read_frame(
+        path, options.form, as_text=lambda names: text_columns(names, options), header=True
+    )
+    if not len(frame):
+        raise DataFormatError(f"{shown_path(path)} must have at least one row, got none.")
+    return frame
+
+
+def fitted_encoder(
+    where: str, frame: pd.DataFrame, plan: ColumnPlan, options: TableOptions
+) -> TableEncoder:
+    """Fit the encoder; where a column is refused and no label is named, offer it as the label."""
+    try:
+        return TableEncoder.fit(where, plan.features, frame.__getitem__, options)
+    except DataFormatError as error:
+        likely = None if plan.label else likely_label(plan.features, frame.__getitem__)
+        if likely is None or f"column {shown(likely)} " not in str(error):
+            raise
+        raise DataFormatError(
+            f"{where} has no column named 'label', and column {shown(likely)} does not hold "
+            f"numbers alone. Is it the label? Name it with --label {shown(likely)} "
+            f"(label_column={likely!r}). {error}"
+        ) from None
 
 
 def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -153,117 +162,51 @@ def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64), tuple(names)
 
 
-def _read_features(
-    path: Path, id_column: str | None, label_column: str | None, encode: str, separate_labels: bool
-) -> _FeatureTable:
-    table = open_table(path)
-    names = column_names(table)
-    id_place = find_column(path, names, id_column, "id", "the id column")
-    wanted_label = None if separate_labels else label_column
-    label_place = find_column(path, names, wanted_label, "label", "the label column")
-    if separate_labels and (label_place is not None or label_column in names):
-        raise InputError(
-            f"labels must come from one file, got a label column in {shown_path(path)} and a "
-            "labels file. Remove one of them."
-        )
-    if id_place is not None and id_place == label_place:
-        raise InputError(f"ids and labels must be two columns, got {shown(names[id_place])} twice.")
-    special = {"id": id_place, "label": label_place, "split": _split_place(table, names)}
-    taken = {place for place in special.values() if place is not None}
-    places = [place for place in range(len(names)) if place not in taken]
-    if not places:
-        raise DataFormatError(f"{shown_path(path)} must have at least one feature column.")
-    columns = FeatureColumns(path, names, places, encode)
-    columns.learn_categories(table)
-    features, texts = _read_batches(table, columns, special)
-    return _FeatureTable(
-        features=features,
-        feature_names=columns.feature_names(),
-        encoded=tuple(names[place] for place in sorted(columns.categories)),
-        ids=texts["id"] if id_place is not None else None,
-        labels=texts["label"] if label_place is not None else None,
-        splits=texts["split"] if special["split"] is not None else None,
-    )
+def splits_from(texts: list[str]) -> dict[str, np.ndarray]:
+    """Return the nodes of each part of a split that a column of its names gives."""
+    column = np.array(texts)
+    return {key: np.flatnonzero(column == key) for key in SPLIT_KEYS if key in column}
 
 
-def _split_place(table: TextTable, names: tuple[str, ...]) -> int | None:
-    """Find the column ``split``, if it holds nothing but train, val, test and empty cells."""
-    if "split" not in names:
-        return None
-    place = names.index("split")
-    allowed = {"", *SPLIT_KEYS}
-    fits = all(allowed.issuperset(as_text(batch[place])) for batch in table.batches())
-    return place if fits else None
-
-
-def _read_batches(
-    table: TextTable, columns: FeatureColumns, special: dict[str, int | None]
-) -> tuple[sp.csr_matrix, dict[str, list[str]]]:
-    blocks: list[sp.csr_matrix] = []
-    texts: dict[str, list[str]] = {key: [] for key in special}
-    n_rows = 0
-    for batch in table.batches():
-        blocks.append(columns.encode_batch(batch, n_rows))
-        n_rows += blocks[-1].shape[0]
-        for key, place in special.items():
-            if place is not None:
-                texts[key] += as_text(batch[place])
-    if not blocks:
-        raise DataFormatError(f"{shown_path(table.path)} must have at least one row, got none.")
-    with parsing(table.path, "table"):
-        return sp.vstack(blocks, format="csr"), texts
-
-
-def _index_of(ids: list[str], path: Path) -> dict[str, int]:
+def index_of(ids: list[str], where: str) -> dict[str, int]:
+    """Return the number of each id, if every row has one of its own."""
     index = {text: k for k, text in enumerate(ids)}
     if "" in index:
         raise DataFormatError(
-            f"{shown_path(path)} must give every row an id, got an empty one in row "
-            f"{index[''] + 1}."
+            f"{where} must give every row an id, got an empty one in row {index[''] + 1}."
         )
     if len(index) != len(ids):
         twice = next(text for k, text in enumerate(ids) if index[text] != k)
         raise DataFormatError(
-            f"{shown_path(path)} must give every row its own id, got {shown(twice)} twice. "
+            f"{where} must give every row its own id, got {shown(twice)} twice. "
             "Remove or merge the repeated rows."
         )
     return index
 
 
 def _read_labels(
-    path: Path, index: dict[str, int], wanted: tuple[str | None, str | None], on_unknown: str
+    path: Path, index: dict[str, int], options: TableOptions
 ) -> tuple[list[str], UnknownIds]:
     """Labels in the order of the features; ids without a row stay unlabelled."""
-    table = open_table(path)
-    names = column_names(table)
-    id_place = find_column(path, names, wanted[0], "id", "the id column") or 0
-    label_place = find_column(path, names, wanted[1], "label", "the label column")
-    if label_place is None and len(names) == 2:
-        label_place = 1 - id_place
-    if label_place is None or label_place == id_place:
+    frame = read_frame(path, options.form, as_text=lambda names: names)
+    names, where = names_of(frame), shown_path(path)
+    id_column = find_column(where, names, options.id_column, "id", "the id column") or names[0]
+    label = find_column(where, names, options.label_column, "label", "the label column")
+    if label is None and len(names) == 2:
+        label = names[1 - names.index(id_column)]
+    if label is None or label == id_column:
         raise InputError(
-            f"the label column of {shown_path(path)} must be named, got columns "
+            f"the label column of {where} must be named, got columns "
             f"{', '.join(map(shown, names[:8]))}. Give label_column (--label)."
         )
+    ids = pd.Series(as_text(frame[id_column]), dtype=object)
+    if ids.duplicated().any():
+        raise DataFormatError(f"{where} must label {shown(ids[ids.duplicated()].iloc[0])} once.")
     labels = [""] * len(index)
-    unknown: dict[str, None] = {}
-    seen: set[str] = set()
-    for batch in table.batches():
-        for text, label in zip(as_text(batch[id_place]), as_text(batch[label_place])):
-            if text in seen:
-                raise DataFormatError(f"{shown_path(path)} must label {shown(text)} once.")
-            seen.add(text)
-            if text in index:
-                labels[index[text]] = label
-            else:
-                unknown[text] = None
-    if unknown and on_unknown == "error":
-        raise refuse_unknown(UnknownIds.of(unknown), path)
-    return labels, UnknownIds.of(unknown)
-
-
-def _splits(texts: list[str] | None) -> dict[str, np.ndarray]:
-    if texts is None:
-        return {}
-    column = np.array(texts)
-    return {key: np.flatnonzero(column == key) for key in SPLIT_KEYS if key in column}
+    for text, cell in zip(ids, stripped(frame[label])):
+        if text in index:
+            labels[index[text]] = cell
+    unknown = UnknownIds.of({text: None for text in ids if text not in index})
+    if unknown.count and options.on_unknown == "error":
+        raise refuse_unknown(unknown, path)
+    return labels, unknown

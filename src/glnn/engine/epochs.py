@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glnn.engine.adam import Adam
 from glnn.engine.task import RampedTask
 
 READ_EVERY = 25
@@ -54,9 +55,7 @@ class Epochs:
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
         self.device = device = self._parameters[0].device
-        self._optimizer = torch.optim.Adam(
-            groups, lr=schedule.learning_rate, fused=True, capturable=device.type == "cuda"
-        )
+        self._optimizer = Adam(groups, schedule.learning_rate)
         table = [(task.ramp(e), schedule.deadlines[e]) for e in range(self.n_epochs)]
         self._table = torch.tensor(table, dtype=torch.float32, device=device)
         self._epoch = torch.zeros(1, dtype=torch.int64, device=device)

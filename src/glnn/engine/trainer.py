@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from glnn._validation import check_integer, check_number
+from glnn.engine.adam import Adam
 from glnn.engine.callbacks import Callback, stop_requested
 from glnn.engine.captured import FEWEST_EPOCHS, CapturedEpochs, CaptureError
 from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
@@ -93,7 +94,7 @@ class Trainer:
         return history
 
     def _step_by_step(self, task: Task, validation: Validation | None, stage: str) -> History:
-        optimizer = torch.optim.Adam(task.parameter_groups(), lr=self.learning_rate, fused=True)
+        optimizer = Adam(task.parameter_groups(), self.learning_rate)
         history, best = History(), _BestState(task)
         for epoch in range(self.n_epochs):
             record = self._step(task, optimizer, epoch, stage)
@@ -156,8 +157,8 @@ class Trainer:
         recorded.restore()
         return history
 
-    def _step(self, task: Task, optimizer: torch.optim.Optimizer, epoch: int, stage: str) -> Record:
-        optimizer.zero_grad(set_to_none=True)
+    def _step(self, task: Task, optimizer: Adam, epoch: int, stage: str) -> Record:
+        optimizer.zero_grad()
         terms = task.losses(epoch)
         total = torch.stack(list(terms.values())).sum()
         if not torch.isfinite(total):

@@ -1,11 +1,11 @@
 """One self-contained HTML page about a run: nothing is loaded from elsewhere."""
 
 import base64
-import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
-from string import Template
 from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
@@ -22,23 +22,38 @@ def html_report(results: FitResults, pictures: Mapping[str, bytes]) -> str:
     pictures
         PNG files by caption, in the order to show them; may be empty.
     """
-    folder = files("glnn.report") / "templates"
-    page = Template((folder / "report.html").read_text(encoding="utf-8"))
-    certificate = "".join(f"<p>{_text(s)}</p>" for s in certificate_sentences(results.certificate))
-    facts = fact_rows(results.facts, None)[:-1]  # the certificate has its own section
-    return page.substitute(
-        style=(folder / "report.css").read_text(encoding="utf-8"),
-        title=_text(f"glnn: {results.data.name}"),
-        name=_text(results.data.name),
-        labels=_text(label_sentence(results)),
-        tiles=_tiles(results),
-        scores=_scores(results),
-        facts=_rows(facts),
-        certificate=certificate,
-        pictures=_pictures(pictures),
-        settings=_rows(flat_settings(results.settings)),
-        origin=_rows(_origin(results)),
+    coded = {name: base64.b64encode(image).decode("ascii") for name, image in pictures.items()}
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            results=results,
+            labels=label_sentence(results),
+            tiles=_tiles(results),
+            facts=fact_rows(results.facts, None)[:-1],  # the certificate has its own section
+            certificate=certificate_sentences(results.certificate),
+            pictures=coded,
+            settings=flat_settings(results.settings),
+            origin=_origin(results),
+        )
     )
+
+
+def environment() -> Environment:
+    """Return jinja2 with our templates; what a user or a file may have put in is escaped."""
+
+    def load(name: str) -> str:
+        return (files("glnn.report") / "templates" / name).read_text(encoding="utf-8")
+
+    pages = Environment(
+        loader=FunctionLoader(load),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters["percent"] = percent
+    return pages
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -58,48 +73,19 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[s
     return rows
 
 
-def _tiles(results: FitResults) -> str:
+def _tiles(results: FitResults) -> list[tuple[str, str]]:
     tested = results.accuracy("test")
-    tiles = [
-        (percent(tested) if tested is not None else f"{results.data.n_classes}", "test accuracy"),
+    first = (
+        (percent(tested), "test accuracy")
+        if tested is not None
+        else (f"{results.data.n_classes:,}", "classes")
+    )
+    return [
+        first,
         (f"{results.facts.n_edges:,}", "edges"),
         (percent(results.facts.equal_labels), "edges between equal labels"),
         (f"{results.seconds.get('fit', 0.0):.1f} s", "to fit"),
     ]
-    if tested is None:
-        tiles[0] = (f"{results.data.n_classes:,}", "classes")
-    return "".join(
-        f'<div class="tile"><b>{_text(value)}</b><span>{_text(name)}</span></div>'
-        for value, name in tiles
-    )
-
-
-def _scores(results: FitResults) -> str:
-    """Return one row a method, with a bar as long as its accuracy."""
-    if results.accuracy("test") is None:
-        return "<p>Every known label trained, so there is none to measure accuracy on.</p>"
-    rows = []
-    for place, score in enumerate(results.scores):
-        width = 0.0 if score.accuracy is None else 100 * score.accuracy
-        kind = "own" if place == 0 else "other"
-        rows.append(
-            f"<tr><th>{_text(score.method)}</th>"
-            f'<td class="number">{_text(score.note or percent(score.accuracy))}</td>'
-            f'<td class="bar"><i class="{kind}" style="width:{width:.2f}%"></i></td>'
-            f'<td class="number">{score.seconds:.1f} s</td></tr>'
-        )
-    return f"<table>{''.join(rows)}</table>"
-
-
-def _pictures(pictures: Mapping[str, bytes]) -> str:
-    if not pictures:
-        return "<p>No pictures: they need matplotlib (pip install 'glnn[report]').</p>"
-    return "".join(
-        f'<figure><img alt="{_text(caption)}" src="data:image/png;base64,'
-        f'{base64.b64encode(image).decode("ascii")}"><figcaption>{_text(caption)}</figcaption>'
-        "</figure>"
-        for caption, image in pictures.items()
-    )
 
 
 def _origin(results: FitResults) -> list[tuple[str, str]]:
@@ -115,13 +101,3 @@ def _origin(results: FitResults) -> list[tuple[str, str]]:
         ("device", results.device),
         *versions().items(),
     ]
-
-
-def _rows(pairs: Iterable[tuple[str, str]]) -> str:
-    lines = (f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in pairs)
-    return f"<table>{''.join(lines)}</table>"
-
-
-def _text(value: object) -> str:
-    """Escape what a user or a file may have put in."""
-    return html.escape(str(value), quote=True)

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.data import NodeData, read_tables
+from glnn.data.arrays import ids_from_text
+from glnn.data.cells import as_text, stripped
+from glnn.data.column_code import ColumnCode
 from glnn.data.edges import read_edges
+from glnn.data.encoder import TableEncoder
 from glnn.data.files import shown, shown_path
 from glnn.data.graph_npz import read_graph_npz
-from glnn.data.rows import column_names, open_table
+from glnn.data.options import TableOptions
+from glnn.data.tables import index_of, read_table
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import CheckpointError, InputError
 
@@ -45,62 +49,84 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     run
         The folder that a fit left.
     table
-        CSV, TSV or Parquet with the columns of the training data, found by name.
+        CSV, TSV, Excel or Parquet with the columns of the training data, found by name.
     links
         An edge list between ids of new rows and ids of the training data.
     """
     page = _read_page(run)
     model = GLNNClassifier.load(run)
-    data = _read_new(table, page)
-    features, notes = align_columns(data, page, table)
-    joined, more = (None, ()) if links is None else _read_links(run, data, links)
-    probabilities = model.predict_proba(features, joined)
+    new = read_new(table, page)
+    joined, more = (None, ()) if links is None else _read_links(run, new, links)
+    probabilities = model.predict_proba(new.features, joined)
     classes = [str(name) for name in model.classes_]
     labels = np.array(classes)[probabilities.argmax(1)]
+    notes = (*new.notes, *more)
     return NewPredictions(
-        data.node_ids, labels, probabilities, classes, (*notes, *more), _accuracy(data, labels)
+        new.node_ids, labels, probabilities, classes, notes, _accuracy(new, labels)
     )
 
 
-def align_columns(
-    data: NodeData, page: dict[str, Any], table: Path
-) -> tuple[sp.csr_matrix, tuple[str, ...]]:
-    """Return the features in the order of the training columns, and what was left out.
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """The rows of a new table: features like those of training, ids and known labels."""
 
-    One-hot columns of values that the new rows lack are zero; values and columns that training
-    did not have are left out.
+    features: sp.csr_matrix
+    ids: np.ndarray | None
+    labels: list[str]
+    notes: tuple[str, ...]
+
+    @property
+    def node_ids(self) -> np.ndarray:
+        """The rows' ids, or their numbers where they have none."""
+        return np.arange(self.features.shape[0]) if self.ids is None else self.ids
+
+
+def read_new(table: Path, page: dict[str, Any]) -> NewRows:
+    """Read a new table with the columns, encodings and medians of the training data.
+
+    Parameters
+    ----------
+    table
+        The file. Columns that training did not have are left out; that of the labels may be
+        absent.
+    page
+        What ``data.json`` of the run folder holds.
     """
-    wanted, have = page["feature_names"], data.feature_names or ()
-    if wanted is None:
-        return data.features, ()  # no names: the model checks their number
-    encoded = tuple(f"{column}=" for column in page["encoded_columns"])
-    place = {name: number for number, name in enumerate(have)}
-    missing = [n for n in wanted if n not in place and not _encoded_elsewhere(n, encoded, have)]
-    if missing:
-        more = ", ..." if len(missing) > 3 else ""
+    options = TableOptions(**page["options"])
+    named = {"id_column": page["id_column"], "label_column": page["label_column"]}
+    frame = read_table(table, options.changed(**named))
+    encoder = _encoder(page)
+    id_column = page["id_column"] if page["id_column"] in frame else None
+    if id_column is None and options.id_column is not None:
         raise InputError(
-            f"{shown_path(table)} must have the columns of the training data, got none named "
-            f"{', '.join(map(shown, missing[:3]))}{more}."
+            f"{shown_path(table)} must have the id column {shown(options.id_column)}, got none."
         )
-    blank = sp.csr_matrix((data.n_nodes, 1), dtype=np.float32)
-    parts = [data.features[:, place[n]] if n in place else blank for n in wanted]
-    known = set(wanted)
-    extra = [name for name in have if name not in known]
-    more = f" and {len(extra) - 3} more" if len(extra) > 3 else ""
-    note = f"features: left out {', '.join(map(shown, extra[:3]))}{more}"
-    return sp.csr_matrix(sp.hstack(parts, format="csr")), (note,) if extra else ()
+    features = encoder.transform(frame, shown_path(table))
+    texts = None if id_column is None else as_text(frame[id_column])
+    if texts is not None:
+        index_of(texts, shown_path(table))
+    label = page["label_column"] or "label"
+    labels = stripped(frame[label]) if label in frame else [""] * len(frame)
+    notes = tuple(encoder.notes_on_new(frame, (id_column, label, "split")))
+    return NewRows(features, None if texts is None else ids_from_text(texts), labels, notes)
 
 
-def _encoded_elsewhere(name: str, encoded: tuple[str, ...], have: tuple[str, ...]) -> bool:
-    """Whether a one-hot column is absent only because no new row has its value."""
-    prefix = next((start for start in encoded if name.startswith(start)), None)
-    return prefix is not None and any(other.startswith(prefix) for other in have)
+def _encoder(page: dict[str, Any]) -> TableEncoder:
+    """Return the encoder of the run, or one that takes columns of numbers by their names."""
+    if page["encoder"] is not None:
+        return TableEncoder.from_dict(page["encoder"])
+    if page["feature_names"] is None:
+        raise InputError(
+            "the training data of this run must have named columns for new tables to be read, "
+            "got none. Use GLNNClassifier.load in Python."
+        )
+    return TableEncoder(tuple(ColumnCode(name) for name in page["feature_names"]))
 
 
 def _read_page(run: Path) -> dict[str, Any]:
     try:
         page = json.loads((run / "data.json").read_text(encoding="utf-8"))
-        whole = page["format"] == "glnn data" and page["version"] == 1
+        whole = page["format"] == "glnn data" and page["version"] == 2
     except FileNotFoundError:
         raise InputError(
             f"{shown_path(run)} must be a run folder of glnn fit, got none: data.json is missing."
@@ -112,22 +138,7 @@ def _read_page(run: Path) -> dict[str, Any]:
     return dict(page)
 
 
-def _read_new(table: Path, page: dict[str, Any]) -> NodeData:
-    """Read the new table like the old one; the label column may be absent."""
-    names = column_names(open_table(table))
-    label = page["label_column"] or "label"
-    data, _ = read_tables(
-        table,
-        None,
-        None,
-        page["id_column"],
-        label if label in names else None,
-        encode=page["encode"],
-    )
-    return data
-
-
-def _read_links(run: Path, data: NodeData, links: Path) -> tuple[sp.csr_matrix, tuple[str, ...]]:
+def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, tuple[str, ...]]:
     """Return new rows x training rows, and how many edges joined something else."""
     graph, ids = read_graph_npz(run / "graph.npz")
     n_old = graph.shape[0]
@@ -149,9 +160,7 @@ def _read_links(run: Path, data: NodeData, links: Path) -> tuple[sp.csr_matrix, 
     return sp.csr_matrix(across), notes if n_other else ()
 
 
-def _accuracy(data: NodeData, labels: np.ndarray) -> float | None:
-    known = data.labelled
-    if not known.size:
-        return None
-    truth = np.array(data.class_names)[data.labels[known]]
-    return float((truth == labels[known]).mean())
+def _accuracy(new: NewRows, labels: np.ndarray) -> float | None:
+    truth = np.array(new.labels)
+    known = truth != ""
+    return float((truth == labels)[known].mean()) if known.any() else None

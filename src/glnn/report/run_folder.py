@@ -129,16 +129,16 @@ def metrics(results: FitResults) -> dict[str, Any]:
 
 def data_page(opened: OpenedSource) -> dict[str, Any]:
     """Return how the features were read, so that new rows can be read the same way."""
-    source, names = opened.source, opened.data.feature_names
+    report, names, options = opened.report, opened.data.feature_names, opened.source.options
     return {
         "format": "glnn data",
-        "version": 1,
+        "version": 2,
         "name": opened.data.name,
         "feature_names": None if names is None else list(names),
-        "encoded_columns": list(opened.encoded_columns),
-        "encode": source.encode,
-        "id_column": source.id_column,
-        "label_column": source.label_column,
+        "options": options.to_dict(),
+        "encoder": None if report is None else report.encoder.to_dict(),
+        "id_column": None if report is None else report.columns.id,
+        "label_column": options.label_column or (report and report.columns.label),
     }
 
 

@@ -7,17 +7,19 @@ from pathlib import Path
 import numpy as np
 
 from glnn._validation import check_integer
-from glnn.data import DATASETS, NodeData, Split, make_split, read_tables
+from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_tables
 from glnn.data.embedded import EMBEDDED
 from glnn.data.files import shown
-from glnn.data.rows import TABLE_SUFFIXES
+from glnn.data.formats import is_edge_table
+from glnn.data.node_npz import DEFAULT_GRAPH
+from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.splits import PAPER_COUNTS, class_sizes
 from glnn.data.summary import open_named
+from glnn.data.table_file import TABLE_SUFFIXES
 from glnn.data.table_out import edges_beside
 from glnn.exceptions import InputError
 
 DEFAULT_PER_CLASS = 20
-_TABLE_FILES = ("labels", "graph", "id_column", "label_column")
 
 
 @dataclass(frozen=True)
@@ -30,50 +32,53 @@ class Source:
         A data set's name, or the path of a file or folder.
     labels, graph
         Further tables: labels by id, edges by ids.
-    id_column, label_column
-        Names of the columns; ``None`` takes ``id`` and ``label``.
-    on_unknown, encode
-        See :func:`glnn.data.read_tables`.
+    options
+        How to use the columns of a table.
+    variant
+        Which graph of a published set that has several.
+    set_name
+        Which set of a Planetoid folder.
     """
 
     name: str
     labels: Path | None = None
     graph: Path | None = None
-    id_column: str | None = None
-    label_column: str | None = None
-    on_unknown: str = "error"
-    encode: str = "error"
+    options: TableOptions = DEFAULT
+    variant: str = DEFAULT_GRAPH
+    set_name: str | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the name is that of a table, with a row for each node."""
+        path = Path(self.name)
+        if self.name in DATASETS or path.suffix.lower() not in TABLE_SUFFIXES:
+            return False
+        return path.exists() and not is_edge_table(path, self.options.form)
 
     def open(self) -> "OpenedSource":
         """Read the data; say what was left out or encoded."""
-        path = Path(self.name)
-        is_name = self.name in DATASETS
-        if is_name or path.suffix.lower() not in TABLE_SUFFIXES or not path.exists():
-            self._refuse_table_options()
-            choices = {"on_unknown": self.on_unknown, "encode": self.encode}
-            data = open_named(self.name, **choices)
-            return OpenedSource(self, data, (), ())
-        return self._open_table(path)
+        if self.is_table:
+            return self._open_table(Path(self.name))
+        self._refuse_table_options()
+        data = open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
+        return OpenedSource(self, data)
 
     def _open_table(self, path: Path) -> "OpenedSource":
         beside = edges_beside(path)
         graph = self.graph or (beside if beside.is_file() else None)
-        data, report = read_tables(
-            path,
-            self.labels,
-            graph,
-            self.id_column,
-            self.label_column,
-            self.on_unknown,
-            self.encode,
-        )
+        data, report = read_tables(path, self.labels, graph, self.options)
         found = () if graph == self.graph else (f"graph: taken from {beside.name}",)
-        return OpenedSource(self, data, found + report.lines(), report.encoded_columns)
+        return OpenedSource(self, data, found + report.lines(), report)
 
     def _refuse_table_options(self) -> None:
-        given = [field for field in _TABLE_FILES if getattr(self, field) is not None]
-        if given and (self.name in DATASETS or Path(self.name).exists()):
-            option = "--" + given[0].removesuffix("_column")
+        given = {
+            "--labels": self.labels,
+            "--graph": self.graph,
+            "--id": self.options.id_column,
+            "--label": self.options.label_column,
+        }
+        option = next((name for name, value in given.items() if value is not None), None)
+        if option is not None and (self.name in DATASETS or Path(self.name).exists()):
             raise InputError(
                 f"{option} must come with a table ({', '.join(TABLE_SUFFIXES)}), got it with "
                 f"{shown(self.name)}."
@@ -82,12 +87,15 @@ class Source:
 
 @dataclass(frozen=True)
 class OpenedSource:
-    """Data as they were read, with what a user should know about the reading."""
+    """Data as they were read, with what a user should know about the reading.
+
+    ``report`` tells how a table's columns became features; ``None`` for other formats.
+    """
 
     source: Source
     data: NodeData
-    notes: tuple[str, ...]
-    encoded_columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    report: TableReport | None = None
 
     def without_graph(self) -> "OpenedSource":
         """Return the same data with the given graph left out."""

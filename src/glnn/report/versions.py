@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn")
 EXTRAS = {
     "matplotlib": "report",
-    "networkx": "networkx",
     "pyarrow": "tables",
+    "openpyxl": "tables",
     "torch_geometric": "pyg",
     "faiss-cpu": "ann",
 }

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,23 +59,16 @@ class APPNPNetwork(Network):
 
 
 @dataclass(frozen=True)
-class APPNP(Baseline):
+class APPNP(NetworkBaseline):
     """APPNP as published."""
 
     name: ClassVar[str] = "appnp"
     title: ClassVar[str] = "APPNP"
     paper: ClassVar[str] = "Gasteiger, Bojchevski and Günnemann, Predict then propagate, ICLR 2019"
+    decayed: ClassVar[str] = "first"
     settings: APPNPSettings = APPNPSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> APPNPNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-            decayed="first",
-        )
+        return APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings)

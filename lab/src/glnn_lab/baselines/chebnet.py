@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +64,7 @@ class _Block(nn.Module):
 
 
 @dataclass(frozen=True)
-class ChebNet(Baseline):
+class ChebNet(NetworkBaseline):
     """ChebNet with the settings under which its citation numbers were published."""
 
     name: ClassVar[str] = "chebnet"
@@ -74,17 +73,10 @@ class ChebNet(Baseline):
         "Defferrard, Bresson and Vandergheynst, Convolutional neural networks on graphs with "
         "fast localized spectral filtering, NIPS 2016"
     )
+    decayed: ClassVar[str] = "first"
     settings: ChebNetSettings = ChebNetSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> ChebNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: ChebNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-            decayed="first",
-        )
+        return ChebNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -10,12 +10,11 @@ from torch.nn import functional
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +60,7 @@ class GATNetwork(Network):
 
 
 @dataclass(frozen=True)
-class GAT(Baseline):
+class GAT(NetworkBaseline):
     """GAT with the settings published for Cora and Citeseer."""
 
     name: ClassVar[str] = "gat"
@@ -69,14 +68,7 @@ class GAT(Baseline):
     paper: ClassVar[str] = "Veličković et al., Graph attention networks, ICLR 2018"
     settings: GATSettings = GATSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> GATNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: GATNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-        )
+        return GATNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class GCNNetwork(Network):
 
 
 @dataclass(frozen=True)
-class GCN(Baseline):
+class GCN(NetworkBaseline):
     """GCN as published, on the given graph."""
 
     name: ClassVar[str] = "gcn"
@@ -58,17 +57,10 @@ class GCN(Baseline):
         "Kipf and Welling, Semi-supervised classification with graph convolutional networks, "
         "ICLR 2017"
     )
+    decayed: ClassVar[str] = "first"
     settings: GCNSettings = GCNSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> GCNNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-            decayed="first",
-        )
+        return GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from glnn._validation import check_choice, check_integer, check_number
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import InputMap
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 from glnn_lab.baselines.wavelets import INVERSES, GraphKey, Wavelets, wavelet_pair
 
 
@@ -86,7 +85,7 @@ class GWNNetwork(Network):
 
 
 @dataclass(frozen=True)
-class GWNN(Baseline):
+class GWNN(NetworkBaseline):
     """GWNN; wavelets by eigendecomposition up to ``n_exact`` nodes, Chebyshev series beyond.
 
     Notes
@@ -99,19 +98,11 @@ class GWNN(Baseline):
     name: ClassVar[str] = "gwnn"
     title: ClassVar[str] = "GWNN"
     paper: ClassVar[str] = "Xu et al., Graph wavelet neural network, ICLR 2019"
+    decayed: ClassVar[str] = "first"
     settings: GWNNSettings = GWNNSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features and the wavelets of the graph."""
+    def network(self, problem: NodeProblem, x: Features) -> GWNNetwork:
+        """Make the network on the wavelets of the graph."""
         s = self.settings
-        key = GraphKey(problem.graph)
-        pair = wavelet_pair(key, s.scale, s.threshold, s.inverse, s.n_exact)
-        x = Features.of(row_normalized(problem.features))
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: GWNNetwork(pair, x, problem.n_classes, s),
-            seed,
-            weight_decay=s.weight_decay,
-            decayed="first",
-        )
+        pair = wavelet_pair(GraphKey(problem.graph), s.scale, s.threshold, s.inverse, s.n_exact)
+        return GWNNetwork(pair, x, problem.n_classes, s)

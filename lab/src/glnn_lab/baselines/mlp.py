@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import InputMap
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,23 +43,16 @@ class MLPNetwork(Network):
 
 
 @dataclass(frozen=True)
-class MLP(Baseline):
+class MLP(NetworkBaseline):
     """A two-layer perceptron; a given graph is not looked at."""
 
     name: ClassVar[str] = "mlp"
     title: ClassVar[str] = "MLP"
     paper: ClassVar[str] = "Kipf and Welling, ICLR 2017, as their control"
     needs_graph: ClassVar[bool] = False
+    decayed: ClassVar[str] = "first"
     settings: MLPSettings = MLPSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the perceptron on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: MLPNetwork(x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-            decayed="first",
-        )
+    def network(self, problem: NodeProblem, x: Features) -> MLPNetwork:
+        """Make the perceptron."""
+        return MLPNetwork(x.shape[1], problem.n_classes, self.settings)

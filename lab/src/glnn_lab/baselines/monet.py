@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask, rate
+from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,7 @@ def looped(edges: Edges) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class MoNet(Baseline):
+class MoNet(NetworkBaseline):
     """MoNet on the degree coordinates that its authors used for citation networks."""
 
     name: ClassVar[str] = "monet"
@@ -88,14 +87,7 @@ class MoNet(Baseline):
     )
     settings: MoNetSettings = MoNetSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> MoNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: MoNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-        )
+        return MoNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -8,12 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.nn.features import Features
-from glnn.quality.plain.base import Baseline, TrainSettings
+from glnn.quality.plain.base import TrainSettings
 from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import Edges, InputMap
 from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, SupervisedTask
+from glnn_lab.baselines.supervised import Network, NetworkBaseline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,7 @@ class SGCNetwork(Network):
 
 
 @dataclass(frozen=True)
-class SGC(Baseline):
+class SGC(NetworkBaseline):
     """SGC as published, with one decay for all data."""
 
     name: ClassVar[str] = "sgc"
@@ -52,14 +51,7 @@ class SGC(Baseline):
     paper: ClassVar[str] = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
     settings: SGCSettings = SGCSettings()
 
-    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Make the network on row-normalised features."""
-        x = Features.of(row_normalized(problem.features))
+    def network(self, problem: NodeProblem, x: Features) -> SGCNetwork:
+        """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
-        return SupervisedTask(
-            problem,
-            x,
-            lambda: SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings),
-            seed,
-            weight_decay=self.settings.weight_decay,
-        )
+        return SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings)

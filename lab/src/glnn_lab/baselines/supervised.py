@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -12,8 +12,9 @@ from torch.nn import functional
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
 from glnn.nn.features import Features
-from glnn.quality.plain.base import INIT, NOISE
+from glnn.quality.plain.base import INIT, NOISE, Baseline
 from glnn.quality.plain.problem import NodeProblem
+from glnn.quality.plain.scaling import row_normalized
 from glnn_lab.baselines.inputs import draw_seed, isolated_rng
 
 
@@ -85,6 +86,32 @@ class SupervisedTask(Task):
             {"params": rest},
         ]
         return [group for group in groups if group["params"]]
+
+
+class NetworkBaseline(Baseline):
+    """A method that is one network on row-normalised features and cross-entropy.
+
+    A subclass makes its network; ``decayed`` is the prefix of the names of the parameters with
+    weight decay, as in :class:`SupervisedTask`.
+    """
+
+    decayed: ClassVar[str] = ""
+
+    @abstractmethod
+    def network(self, problem: NodeProblem, x: Features) -> Network:
+        """Make the network, its first parameters drawn from torch's global generator."""
+
+    def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
+        """Put the network on row-normalised features before the labels."""
+        x = Features.of(row_normalized(problem.features))
+        return SupervisedTask(
+            problem,
+            x,
+            lambda: self.network(problem, x),
+            seed,
+            weight_decay=self.settings.weight_decay,
+            decayed=self.decayed,
+        )
 
 
 def rate(network: nn.Module, dropout: float) -> float:

@@ -1,34 +1,18 @@
 """A measurement in a process of its own: time, and memory above the libraries it loads."""
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from threadpoolctl import threadpool_limits
-
 from glnn.exceptions import GlnnError, InputError
-from glnn_lab.experiments.machine import PeakMemory
+from glnn_lab.experiments.machine import PeakMemory, n_threads
 
 _MARK = "glnn-bench-result "
-
-
-@contextlib.contextmanager
-def n_threads(count: int) -> Iterator[None]:
-    """Compute on so many threads inside the block, whoever computes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with threadpool_limits(count):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.registry import DATASETS, data_folders
 from glnn.data.scale import attributed_graph, sized
 from glnn.exceptions import InputError
-from glnn_lab.benches.child import MemoryAbove, in_fresh_process, n_threads, timed
+from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
 from glnn_lab.benches.contenders import CONTENDERS, PLAIN_GCN, Contender
-from glnn_lab.experiments.machine import machine_facts, versions
+from glnn_lab.experiments.machine import machine_facts, n_threads, versions
 
 GENERATED, TINY = "generated", "tiny"
 DEFAULT_REPEATS = 7

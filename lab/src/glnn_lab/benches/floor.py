@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from glnn_lab.benches.child import n_threads, timed
+from glnn_lab.benches.child import timed
 from glnn_lab.benches.compare import open_bench
 from glnn_lab.benches.contenders import engine_gcn
-from glnn_lab.experiments.machine import machine_facts, versions
+from glnn_lab.experiments.machine import machine_facts, n_threads, versions
 
 _HIDDEN = 16
 _VALUE, _INDEX = 4, 8  # bytes of a float32 and of an int64, as stored

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 from threadpoolctl import threadpool_limits
 
 import glnn
+from glnn.report.versions import version_of
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn", "torch_geometric")
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -25,12 +25,15 @@ _FOLDERS = (Path(glnn.__file__).parent, Path(__file__).parents[1])
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread inside the block: sums then add up in one order, whatever --jobs."""
+def n_threads(count: int) -> Iterator[None]:
+    """Compute on so many threads inside the block, whichever library computes.
+
+    On one thread sums add up in one order, whatever ``--jobs``.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(count):
             yield
     finally:
         torch.set_num_threads(before)
@@ -66,10 +69,7 @@ def versions() -> dict[str, str]:
     """Return the versions of Python and the packages, the commit of the code, the processor."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
+        found[package] = version_of(package) or "not installed"
     return found | {"commit": commit(), "processor": _processor()}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from glnn.data import NodeData, Split
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.datasets import open_cell
-from glnn_lab.experiments.machine import PeakMemory, one_thread, versions
+from glnn_lab.experiments.machine import PeakMemory, n_threads, versions
 from glnn_lab.experiments.methods import Outcome, get_method
 from glnn_lab.experiments.snapshots import watch_graph
 
@@ -28,7 +28,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         and ``cpu_seconds`` of the fit, ``peak_memory_mb`` of the process, ``finished`` as seconds
         since 1970. A cell that looks at the graph has ``snapshots`` as well.
     """
-    with one_thread():
+    with n_threads(1):
         data, split = open_cell(cell)
         memory = PeakMemory()
         started, cpu_started = time.perf_counter(), time.process_time()

@@ -1,0 +1,260 @@
+"""One column of a table as columns of numbers: as it is, one-hot, by frequency, or as days."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
+
+from glnn.data.arrays import to_float32
+from glnn.data.cells import (
+    GAPS,
+    ambiguous_dates,
+    as_numbers,
+    as_text,
+    date_format,
+    days_since_1970,
+    is_ambiguous,
+    stripped,
+)
+from glnn.data.files import shown
+from glnn.data.options import TableOptions
+from glnn.exceptions import DataFormatError
+
+MAX_CATEGORIES = 100
+"""``onehot`` refuses a column with more different values than this."""
+
+AUTO_CATEGORIES = 30
+"""``auto`` gives a column with more different values than this the shares of its values."""
+
+Kind = Literal["number", "category", "frequency", "date"]
+
+
+@dataclass(frozen=True)
+class ColumnCode:
+    """How one column becomes numbers.
+
+    Parameters
+    ----------
+    name
+        The column.
+    kind
+        ``number`` as it is; ``category`` a column of 0 and 1 for each of ``values``;
+        ``frequency`` the share of training rows with the same value; ``date`` days since
+        ``origin``.
+    values, shares
+        The values of a category; those that more than one row holds, and their shares of the
+        rows. Any other value has the share of a single row, ``rest``.
+    fill
+        What a gap becomes; ``None`` refuses gaps.
+    marks_gaps
+        Whether a second column marks the gaps.
+    n_gaps
+        How many gaps the training column had.
+    form, origin
+        How dates are written, and the first one in days since 1970.
+    """
+
+    name: str
+    kind: Kind = "number"
+    values: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+    rest: float = 0.0
+    fill: float | None = None
+    marks_gaps: bool = False
+    n_gaps: int = 0
+    form: str = ""
+    origin: float = 0.0
+
+    @classmethod
+    def from_dict(cls, page: Mapping[str, Any]) -> "ColumnCode":
+        """Return the code of plain values."""
+        lists = {"values": tuple(page["values"]), "shares": tuple(page["shares"])}
+        return cls(**{**page, **lists})
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns of numbers."""
+        if self.kind == "category":
+            return tuple(f"{self.name}={value}" for value in self.values)
+        return (self.name, f"{self.name} is missing") if self.marks_gaps else (self.name,)
+
+    def encode(self, column: pd.Series, where: str, first_row: int) -> np.ndarray:
+        """Return rows x columns of float32; a cell that does not fit is named with its row."""
+        if self.kind == "category":
+            coder = OneHotEncoder(
+                categories=[np.array(self.values, dtype=object)],
+                handle_unknown="ignore",
+                sparse_output=False,
+                dtype=np.float32,
+            )
+            coder.fit(np.array(self.values, dtype=object)[:, None])
+            return np.asarray(coder.transform(np.array(stripped(column), dtype=object)[:, None]))
+        if self.kind == "frequency":
+            share = dict(zip(self.values, self.shares)) | {"": 0.0}
+            return to_float32(
+                np.array([share.get(c, self.rest) for c in stripped(column)])[:, None]
+            )
+        return self._filled(self._numbers(column, where, first_row), where, first_row)
+
+    def _numbers(self, column: pd.Series, where: str, first_row: int) -> np.ndarray:
+        """Return one number a row, NaN in gaps; what single precision cannot hold is refused."""
+        if self.kind == "date":
+            days = days_since_1970(column, self.form)
+            if days is None:
+                raise bad_cell(where, self.name, first_row, "not written like its other dates")
+            return to_float32(days - self.origin)
+        numbers = as_numbers(column)
+        if numbers is None:
+            raise refused_text(where, column, self.name, first_row)
+        return _narrow(where, self.name, numbers, first_row)
+
+    def _filled(self, numbers: np.ndarray, where: str, first_row: int) -> np.ndarray:
+        gaps = np.isnan(numbers)
+        if self.fill is None:
+            if gaps.any():
+                raise _gap(where, self.name, first_row + int(np.flatnonzero(gaps)[0]))
+            return numbers[:, None]
+        imputer = SimpleImputer(strategy="median").fit(np.array([[self.fill]], dtype=np.float32))
+        whole = np.asarray(imputer.transform(numbers[:, None]))
+        if not self.marks_gaps:
+            return whole
+        return np.concatenate([whole, gaps[:, None].astype(np.float32)], axis=1)
+
+    def new_values(self, column: pd.Series) -> list[str]:
+        """Return the values of a category that training did not have."""
+        return sorted(set(stripped(column)) - {"", *self.values})
+
+
+def _narrow(where: str, name: str, numbers: np.ndarray, first_row: int) -> np.ndarray:
+    narrow = to_float32(numbers)
+    bad = np.flatnonzero(np.isinf(narrow))
+    if bad.size:
+        raise bad_cell(where, name, first_row + int(bad[0]), shown(numbers[bad[0]]))
+    return narrow
+
+
+def fit_column(
+    where: str, column: pd.Series, name: str, options: TableOptions
+) -> ColumnCode | None:
+    """Choose how a column becomes numbers; ``None`` for one that says nothing."""
+    numbers = as_numbers(column)
+    if numbers is not None:
+        return _number_code(ColumnCode(name), numbers, options, where)
+    _refuse_ambiguous(where, column, name)
+    form = date_format(column)
+    wants_dates = options.dates or options.encode == "auto"
+    if form is not None and wants_dates:
+        return _date_code(where, column, name, form, options)
+    if options.encode == "error":
+        raise refused_text(where, column, name, 0)
+    return _text_code(where, column, name, options)
+
+
+def _number_code(
+    code: ColumnCode, numbers: np.ndarray, options: TableOptions, where: str
+) -> ColumnCode | None:
+    gaps = np.isnan(_narrow(where, code.name, numbers, 0))
+    known = numbers[~gaps]
+    fields = {**vars(code), "n_gaps": int(gaps.sum())}
+    if options.missing == "error":
+        if gaps.any():
+            raise _gap(where, code.name, int(np.flatnonzero(gaps)[0]), int(gaps.sum()))
+        constant = known.size and (known == known[0]).all()
+        return None if options.drop_constant and constant else ColumnCode(**fields)
+    if not known.size:
+        return None
+    marks = options.missing == "indicator" and bool(gaps.any())
+    if options.drop_constant and (known == known[0]).all() and not marks:
+        return None
+    median = SimpleImputer(strategy="median").fit(known[:, None]).statistics_[0]
+    return ColumnCode(**{**fields, "fill": float(np.float32(median)), "marks_gaps": marks})
+
+
+def _date_code(
+    where: str, column: pd.Series, name: str, form: str, options: TableOptions
+) -> ColumnCode | None:
+    days = days_since_1970(column, form)
+    if days is None:  # pragma: no cover - the form was found on these cells
+        raise bad_cell(where, name, 0, "no date")
+    known = days[~np.isnan(days)]
+    origin = float(known.min()) if known.size else 0.0
+    code = ColumnCode(name, "date", form=form, origin=origin)
+    return _number_code(code, days - origin, options, where)
+
+
+def _text_code(
+    where: str, column: pd.Series, name: str, options: TableOptions
+) -> ColumnCode | None:
+    counts = Counter(stripped(column))
+    n_rows, n_gaps = counts.total(), counts.pop("", 0)
+    fields: dict[str, Any] = {"n_gaps": n_gaps}
+    if options.encode == "auto" and len(counts) > AUTO_CATEGORIES:
+        often = sorted(value for value, count in counts.items() if count > 1)
+        if not often:
+            return None  # every row has its own value: a name, not a property
+        shares = tuple(counts[value] / n_rows for value in often)
+        return ColumnCode(name, "frequency", tuple(often), shares, 1 / n_rows, **fields)
+    if len(counts) > MAX_CATEGORIES:
+        raise DataFormatError(
+            f"column {shown(name)} of {where} must have at most {MAX_CATEGORIES} different values "
+            f"to be one-hot encoded, got {len(counts):,}. Use encode='auto' (--encode auto), which "
+            f"counts how often a value occurs, or leave it out with drop (--drop {shown(name)})."
+        )
+    if options.drop_constant and len(counts) + bool(n_gaps) < 2:
+        return None
+    return ColumnCode(name, "category", tuple(sorted(counts)), **fields)
+
+
+def _refuse_ambiguous(where: str, column: pd.Series, name: str) -> None:
+    cell = is_ambiguous(column)
+    if cell is not None:
+        raise DataFormatError(
+            f"column {shown(name)} of {where} must hold numbers in one reading, got {shown(cell)}: "
+            "with decimal='.' (--decimal .) the comma parts thousands, with decimal=',' "
+            "(--decimal ,) it begins the fraction."
+        )
+    cell = ambiguous_dates(column)
+    if cell is not None:
+        raise DataFormatError(
+            f"column {shown(name)} of {where} must hold dates in one reading, got {cell}, where "
+            "day and month could change places. Write dates as YYYY-MM-DD."
+        )
+
+
+def _gap(where: str, name: str, row: int, count: int = 1) -> DataFormatError:
+    more = f" ({count:,} in all)" if count > 1 else ""
+    return DataFormatError(
+        f"column {shown(name)} of {where} must hold finite numbers, got an empty cell in row "
+        f"{row + 1}{more}. Fill gaps with missing='median' or 'indicator' (--missing median), or "
+        f"leave the column out with drop (--drop {shown(name)})."
+    )
+
+
+def bad_cell(where: str, name: str, row: int, what: str) -> DataFormatError:
+    """Return the error that names a cell by its column and row."""
+    return DataFormatError(
+        f"column {shown(name)} of {where} must hold finite numbers, got {what} in row {row + 1}. "
+        f"Correct it, or leave the column out with drop (--drop {shown(name)})."
+    )
+
+
+def refused_text(where: str, column: pd.Series, name: str, first_row: int) -> DataFormatError:
+    """Return the error for a column of text, which names its first cell that is no number."""
+    texts = as_text(column)
+    alone = pd.Series(texts, dtype=object)
+    known = (k for k, text in enumerate(texts) if text.strip() not in GAPS)
+    row = next((k for k in known if as_numbers(alone[[k]]) is None), 0)
+    if date_format(column) is not None:
+        advice = "It holds dates: turn them into numbers with dates=True (--dates), "
+    else:
+        advice = "It holds text: encode it with encode='auto' (--encode auto), "
+    return DataFormatError(
+        f"column {shown(name)} of {where} must hold finite numbers, got {shown(texts[row])} in "
+        f"row {first_row + row + 1}. {advice}name it with --id or --label if it is one, or leave "
+        f"it out with drop (--drop {shown(name)})."
+    )
