@@ -23,7 +23,7 @@ from glnn_lab.baselines.inputs import isolated_rng
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.datasets import open_cell, standard_split
 from glnn_lab.experiments.machine import PeakMemory, n_threads
-from glnn_lab.experiments.methods import visible_labels
+from glnn_lab.experiments.methods import masked_labels
 
 SETTINGS = {
     "lr": 0.01,
@@ -80,7 +80,7 @@ def predicted_classes(data: NodeData, split: Split, seed: int, n_epochs: int) ->
         scaled = row_normalized(data.features)
         features = torch.tensor(scaled.toarray() if hasattr(scaled, "toarray") else scaled).float()
         graph = torch.tensor(data.graph.toarray()).float()
-        labels = torch.from_numpy(visible_labels(data, split))
+        labels = torch.from_numpy(masked_labels(data, split))
         with isolated_rng(seed):
             net = GCN(features.shape[1], 16, data.n_classes, dropout=0.5, device="cpu")
             model = ProGNN(net, args, "cpu")

@@ -13,7 +13,7 @@ from glnn_lab.experiments.methods import (
     METHODS,
     comparable_features,
     get_method,
-    visible_labels,
+    masked_labels,
 )
 from glnn_lab.experiments.published import COLUMNS, TABLE1, published
 
@@ -60,7 +60,7 @@ def test_every_row_of_the_papers_table_has_a_method():
 
 def test_labels_of_test_nodes_are_out_of_sight(opened):
     data, split = opened
-    labels = visible_labels(data, split)
+    labels = masked_labels(data, split)
     seen = np.concatenate([split.train, split.val])
     assert np.array_equal(labels[seen], data.labels[seen])
     assert (np.delete(labels, seen) == -1).all()

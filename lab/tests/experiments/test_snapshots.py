@@ -6,7 +6,7 @@ from glnn import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn_lab.experiments.datasets import open_cell
 from glnn_lab.experiments.measure import run_cell
-from glnn_lab.experiments.methods import get_method, visible_labels
+from glnn_lab.experiments.methods import get_method, masked_labels
 from glnn_lab.experiments.snapshots import graph_facts, shown_nodes, watch_graph
 
 
@@ -49,7 +49,7 @@ def test_rounds_end_with_the_graph_of_the_fit(small_cell):
     data, split = open_cell(cell)
     outcome, steps = watch_graph(cell, data, split)
     model = GLNNClassifier(random_state=0, n_epochs=5)
-    model.fit(data.features, visible_labels(data, split), data.graph, split.val)
+    model.fit(data.features, masked_labels(data, split), data.graph, split.val)
     assert [(s["step"], s["number"]) for s in steps][:2] == [("given", 0), ("round", 1)]
     nodes = np.array(steps[0]["nodes"])
     expected = model.graph_.toarray()[np.ix_(nodes, nodes)]

@@ -1,4 +1,4 @@
-"""Peers as their users write them, for timing alone."""
+"""Programs that people use instead, written as their users write them, for timing alone."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ from glnn.engine.callbacks import Callback
 from glnn.engine.history import Record
 from glnn.estimator import GLNNClassifier
 from glnn_lab.baselines.pyg import layers
-from glnn_lab.experiments.methods import visible_labels
+from glnn_lab.experiments.methods import masked_labels
 
 EPOCHS = 200
 _DENSE_EPOCHS = 4
@@ -99,7 +99,7 @@ def dense_form(data: NodeData, split: Split, seed: int, n_epochs: int | None) ->
     measured = n_epochs or _DENSE_EPOCHS
     model = GLNNClassifier("literal", n_epochs=measured, random_state=seed, callbacks=[clock])
     validation = split.val if split.val.size else None
-    model.fit(data.features, visible_labels(data, split), data.graph, validation)
+    model.fit(data.features, masked_labels(data, split), data.graph, validation)
     epoch = float(np.median(np.diff([clock.began, *clock.times])))
     setup = clock.began - began
     return Ran(None, EPOCHS, setup + EPOCHS * epoch, f"{measured} epochs scaled to {EPOCHS}")

@@ -11,7 +11,7 @@ from glnn.estimator import GLNNClassifier
 from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
 from glnn_lab.benches.contenders import engine_gcn
 from glnn_lab.experiments.machine import machine_facts, versions
-from glnn_lab.experiments.methods import get_method, visible_labels
+from glnn_lab.experiments.methods import get_method, masked_labels
 
 METHODS = {
     "glnn-default": "GLNN, preset default",
@@ -72,7 +72,7 @@ def _run(
         return outcome.classes, outcome.n_epochs, {}
     head = "gcn" if method == "glnn-gcn" else None
     model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs)
-    model.fit(data.features, visible_labels(data, split), data.graph, split.val)
+    model.fit(data.features, masked_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)
 
 

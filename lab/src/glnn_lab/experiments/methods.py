@@ -46,7 +46,7 @@ class Method:
         return self.same_as or (self.name, perturbation)
 
 
-def visible_labels(data: NodeData, split: Split) -> np.ndarray:
+def masked_labels(data: NodeData, split: Split) -> np.ndarray:
     """Return the labels of training and validation nodes; -1 everywhere else."""
     labels = np.full(data.n_nodes, -1, dtype=np.int64)
     for nodes in (split.train, split.val):
@@ -76,7 +76,7 @@ def _estimator(
         model = GLNNClassifier(preset, head=head, random_state=seed).set_params(**params)
         validation = split.val if split.val.size else None
         graph = data.graph if uses_graph else None
-        model.fit(data.features, visible_labels(data, split), graph, validation)
+        model.fit(data.features, masked_labels(data, split), graph, validation)
         return Outcome(model.transduction_, model.n_iter_, dict(model.choices_), model)
 
     return run
@@ -88,7 +88,7 @@ def _baseline(name: str) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]
         graph = data.graph
         if graph is None and method.needs_graph:  # then every node stands alone
             graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
-        labels = visible_labels(data, split)
+        labels = masked_labels(data, split)
         features = comparable_features(data.features)
         problem = NodeProblem(features, graph, labels, split.train, split.val, data.n_classes)
         prediction = method.fit_predict(problem, seed)
@@ -196,5 +196,5 @@ __all__ = [
     "Method",
     "Outcome",
     "get_method",
-    "visible_labels",
+    "masked_labels",
 ]
