@@ -59,7 +59,3 @@ def test_commands_of_the_readme_run(folder, capsys):
 def test_links_of_the_readme_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
-
-
-def test_the_contributing_page_is_short():
-    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) < 60

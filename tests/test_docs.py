@@ -1,0 +1,51 @@
+"""The maps of the house are true: layers as the contract has them, files that are there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "src" / "glnn"
+
+
+def layers():
+    page = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = [c for c in page["tool"]["importlinter"]["contracts"] if c["type"] == "layers"]
+    return contract["layers"]
+
+
+@pytest.mark.parametrize("text", [ARCHITECTURE, CONTRIBUTING], ids=["architecture", "contributing"])
+def test_the_layers_are_those_of_the_import_contract(text):
+    blocks = re.findall(r"(?:^ {4}\S.*\n)+", text, flags=re.MULTILINE)
+    (block,) = [block for block in blocks if block.startswith("    cli")]
+    drawn = [re.split(r" {2,}", line.strip())[0] for line in block.splitlines()]
+    assert drawn == layers()
+
+
+def test_every_layer_of_the_table_is_there_with_its_files():
+    rows = re.findall(
+        r"^\| `([\w/.]+)`(?:, `\w+\.py`)? \|(.*)\|(.*)\|$", ARCHITECTURE, re.MULTILINE
+    )
+    named = {name.rstrip("/").removesuffix(".py") for name, _, _ in rows} | {"_validation"}
+    assert named == {part for layer in layers() for part in layer.split(" | ")}
+    for name, _, files in rows:
+        assert (PACKAGE / name).exists(), name
+        for file in re.findall(r"`([\w/]+\.py)`", files):
+            assert (PACKAGE / name / file).is_file(), f"{name}{file}"
+
+
+@pytest.mark.parametrize("text", [ARCHITECTURE, CONTRIBUTING], ids=["architecture", "contributing"])
+def test_every_path_in_the_words_leads_somewhere(text):
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    for path in re.findall(r"`([\w/]+/(?:\w+\.\w+)?)`", prose):
+        if path.startswith("lab/") and not (ROOT / "lab").exists():
+            continue  # a distribution of the library alone
+        assert (ROOT / path).exists() or (PACKAGE / path).exists(), path
+
+
+def test_the_contributing_page_is_short():
+    assert len(CONTRIBUTING.splitlines()) < 60
