@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.semi_supervised import LabelSpreading
 
-from glnn.evaluation import evaluate, named_labels
+from glnn.evaluation import evaluate
 
 
 class Recorder(BaseEstimator):
@@ -50,8 +50,3 @@ def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
     found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, compared=("majority",))
     assert found.classes.tolist() == [3, 4]
     assert found.metrics["accuracy"].value == 1
-
-
-def test_labels_of_any_type_can_be_hidden():
-    assert named_labels(np.array([False, True]), np.array([1, -1])).tolist() == [True, None]
-    assert named_labels(np.array([3, 8]), np.array([1, -1])).tolist() == [8, -1]

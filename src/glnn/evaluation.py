@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from glnn._validation import check_features, check_indices
 from glnn.engine.labels import UNLABELLED, encode_labels
 from glnn.estimator import GLNNClassifier
 from glnn.quality.comparison import COMPARED
+from glnn.quality.copies import unfitted
 from glnn.quality.estimate import estimate
 from glnn.quality.evaluation import Evaluation
+from glnn.quality.labels import without
 from glnn.quality.plain import NodeProblem
 
 
@@ -75,8 +76,7 @@ def evaluate(
     judged = GLNNClassifier(random_state=random_state) if estimator is None else estimator
 
     def refit(hidden: np.ndarray) -> np.ndarray:
-        seen = named_labels(classes, np.where(np.isin(np.arange(n_nodes), hidden), -1, encoded))
-        return raw_distributions(judged, X, seen, graph, validation)
+        return raw_distributions(judged, X, without(classes, encoded, hidden), graph, validation)
 
     return estimate(
         problem,
@@ -90,28 +90,10 @@ def evaluate(
     )
 
 
-def named_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
-    """Return labels by class number; unlabelled is -1 for numbers and ``None`` for the rest.
-
-    Examples
-    --------
-    >>> named_labels(np.array(["a", "b"]), np.array([1, -1]))
-    array(['b', None], dtype=object)
-    """
-    known = encoded >= 0
-    if classes.dtype.kind in "if":
-        return np.where(known, classes[encoded], UNLABELLED)
-    named = np.full(len(encoded), None, dtype=object)
-    named[known] = classes[encoded[known]]
-    return named
-
-
 def raw_distributions(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:
     """Fit a copy without calibration, and return its class probabilities of every row."""
-    model = clone(estimator)
-    if "calibrate" in model.get_params(deep=False):
-        model.set_params(calibrate=None)
+    model = unfitted(estimator, calibrate=None)
     more = {"graph": graph, "validation": validation}
     model.fit(X, y, **{name: value for name, value in more.items() if value is not None})
-    found = getattr(model, "label_distributions_", None)
+    found = getattr(model, "label_distributions_", None)  # raw ones: nothing is calibrated
     return np.asarray(model.predict_proba(X) if found is None else found)

@@ -40,7 +40,7 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
             f"y must have one label for each of the {n_nodes} rows of X, got shape {labels.shape}. "
             "Mark unlabelled rows with -1."
         )
-    known = ~_unlabelled(labels)
+    known = ~is_unlabelled(labels)
     if not known.any():
         raise InputError("y must label at least two classes, got no label at all.")
     try:
@@ -57,7 +57,8 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, encoded
 
 
-def _unlabelled(labels: np.ndarray) -> np.ndarray:
+def is_unlabelled(labels: np.ndarray) -> np.ndarray:
+    """Return which labels say that there is none, as a mask."""
     if labels.dtype.kind == "f":
         if np.isinf(labels).any():
             raise InputError("y must hold finite labels, got infinity.")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from glnn.objective import Weights
 from glnn.solver import FeatureSignal
 from glnn.solver.new_nodes import RowProblem
 from glnn.solver.prior_rows import PriorRows
+
+_MORE = "more."
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +112,12 @@ class Model:
         trained = TrainedNetwork(self.network, self.adjacency, self.features)
         return trained.predict(scaled, new.links, new.loops)
 
-    def save(self, folder: Path, page: dict[str, Any]) -> None:
-        """Write the model into a folder, with further facts for its page."""
+    def save(
+        self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Write the model into a folder, with further facts for its page and further arrays."""
         arrays: dict[str, np.ndarray] = {
+            **{f"{_MORE}{name}": array for name, array in (more or {}).items()},
             "distributions": self.distributions,
             "digests": self.digests,
             "scaling.center": self.scaling.center,
@@ -131,8 +137,13 @@ class Model:
 
     @classmethod
     def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
-        """Read a saved model and its page."""
+        """Read a saved model and its page, which has further arrays under ``more``."""
         arrays, page = read_archive(folder)
+        page["more"] = {
+            name.removeprefix(_MORE): array
+            for name, array in arrays.items()
+            if name.startswith(_MORE)
+        }
         try:
             return _unpack(arrays, page), page
         except (KeyError, TypeError, ValueError, RuntimeError) as error:

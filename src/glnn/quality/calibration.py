@@ -14,6 +14,7 @@ multiplied by :math:`(1 - 1/G)_+` with :math:`G` twice the gain in log-likelihoo
 :math:`\pi`, and the shares are drawn towards equal ones unless labels prove them uneven.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,7 @@ class Calibration:
         }
 
     @classmethod
-    def from_dict(cls, page: dict[str, Any]) -> "Calibration":
+    def from_dict(cls, page: Mapping[str, Any]) -> "Calibration":
         """Return what :meth:`to_dict` wrote."""
         return cls(
             float(page["exponent"]),

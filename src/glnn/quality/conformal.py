@@ -50,14 +50,25 @@ class ConformalSets:
         alpha
             Share of sets that may miss the true class, between 0 and 1.
         """
-        check_number("alpha", alpha, low=0, high=0.99, open_low=True)
-        fewest = int(np.ceil(2 / alpha)) - 1
+        fewest = fewest_labels(alpha)
         if len(self.scores) < fewest:
             raise InputError(
                 f"sets with alpha={alpha:g} need at least {fewest} labels to judge, got "
                 f"{len(self.scores)}. Label more rows, or ask for a larger alpha."
             )
         return np.asarray(self.p_values(probabilities) > alpha)
+
+
+def fewest_labels(alpha: float) -> int:
+    """Return how many judged labels sets with this ``alpha`` need.
+
+    Examples
+    --------
+    >>> fewest_labels(0.1)
+    19
+    """
+    check_number("alpha", alpha, low=0, high=0.99, open_low=True)
+    return int(np.ceil(2 / alpha)) - 1
 
 
 def strangeness(probabilities: np.ndarray) -> np.ndarray:

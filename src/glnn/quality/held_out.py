@@ -35,6 +35,11 @@ class HeldOut:
     fold: np.ndarray
 
     @property
+    def n_folds(self) -> int:
+        """Number of fits that the rows come from."""
+        return int(self.fold.max()) + 1
+
+    @property
     def judged(self) -> np.ndarray:
         """Numbers of the nodes whose hidden label is known."""
         return np.flatnonzero(self.classes >= 0)

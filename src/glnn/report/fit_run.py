@@ -69,14 +69,15 @@ class FitOptions:
         n_rounds = settings.graph_settings(has_graph).n_rounds
         return settings.head.n_epochs * (1 if settings.is_literal else n_rounds)
 
-    def estimator(self, watch: Watch | None = None) -> GLNNClassifier:
-        """Return the unfitted estimator."""
+    def estimator(self, watch: Watch | None = None, calibrate: str | None = None) -> GLNNClassifier:
+        """Return the unfitted estimator; the estimate's folds calibrate it later."""
         return GLNNClassifier(
             self.preset,
             head=self.head,
             random_state=self.seed,
             device=self.device,
             callbacks=None if watch is None else [ProgressLog(watch)],
+            calibrate=calibrate,
             **self._changes(),
         )
 
@@ -122,7 +123,7 @@ def run_fit(
     """
     options.check()
     data = opened.data
-    model = options.estimator(watch)
+    model = options.estimator(watch, "auto" if split.val.size else None)
     with threads_for(data.n_nodes, options.threads):
         started = time.perf_counter()
         model.fit(data.features, visible_labels(data, split), data.graph, split.val)

@@ -45,7 +45,7 @@ def _graph_step(data: NodeData, n_epochs: int) -> None:
 def _fit(data: NodeData, n_epochs: int) -> None:
     y = data.labels.copy()
     y[data.splits["test"]] = -1
-    model = GLNNClassifier(random_state=0, n_epochs=n_epochs)
+    model = GLNNClassifier(random_state=0, n_epochs=n_epochs, calibrate=None)
     model.fit(data.features.toarray(), y, data.graph, data.splits["val"])
 
 

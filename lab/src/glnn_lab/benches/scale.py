@@ -71,7 +71,7 @@ def _run(
         outcome = get_method("logistic_regression").run(data, split, seed, {})
         return outcome.classes, outcome.n_epochs, {}
     head = "gcn" if method == "glnn-gcn" else None
-    model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs)
+    model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs, calibrate=None)
     model.fit(data.features, masked_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)
 

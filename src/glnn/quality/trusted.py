@@ -1,0 +1,205 @@
+"""What a fitted classifier says about how far to trust it; a part of ``GLNNClassifier``."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glnn._validation import check_choice, check_indices
+from glnn.engine.labels import UNLABELLED, encode_labels
+from glnn.exceptions import InputError
+from glnn.quality.calibration import Calibration
+from glnn.quality.conformal import ConformalSets, fewest_labels
+from glnn.quality.copies import unfitted
+from glnn.quality.folds import Folds, one_group, stratified_folds
+from glnn.quality.held_out import HeldOut, hold_out, of_validation
+from glnn.quality.labels import without
+from glnn.quality.scorer import labelled_scorer
+from glnn.quality.suspects import suspect_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CALIBRATIONS = ("auto", "folds")
+_N_FOLDS = 5
+_HIDDEN_SHARE = 1 / 3
+"""Share of the labels that ``calibrate="auto"`` hides once, where validation nodes are none."""
+
+
+class TrustedMixin:
+    """Calibrated probabilities, sets with a promise, doubtful labels; scikit-learn's habits.
+
+    A class that mixes it in sets ``raw_distributions_``, ``classes_`` and ``seed_`` in ``fit`` and
+    then calls ``_calibrate``.
+    """
+
+    calibrate: Any
+    classes_: np.ndarray
+    seed_: int
+    raw_distributions_: np.ndarray
+
+    def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
+        """Fit, and return the label of every row; arguments as in ``fit``."""
+        self.fit(X, y, graph, validation)  # type: ignore[attr-defined]
+        return self.transduction_
+
+    def predict_log_proba(self, X: Any, links: Any = None) -> np.ndarray:
+        """Return the logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X, links)))  # type: ignore[attr-defined]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy on the rows that have a label; the others take no part.
+
+        So ``cross_val_score`` can be given unlabelled rows. For other metrics see
+        :func:`glnn.quality.scorer.labelled_scorer`.
+        """
+        return labelled_scorer("accuracy")(self, X, y)
+
+    def trust(self, held_out: HeldOut | None) -> Any:
+        """Take what fits said of hidden labels, and calibrate by it.
+
+        ``fit`` does so by itself, as ``calibrate`` says. An :class:`~glnn.Evaluation` of the same
+        data has ``held_out`` already; then no further fit is needed.
+        """
+        none = Calibration.identity(len(self.classes_))
+        return self._take(held_out, none if held_out is None else held_out.calibration())
+
+    def _take(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
+        self.held_out_, self.calibration_ = held_out, calibration
+        self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
+        self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
+        return self
+
+    def predict_set(
+        self, alpha: float = 0.1, X: Any = None, links: Any = None
+    ) -> list[tuple[Any, ...]]:
+        r"""Return sets of labels; a share :math:`1 - \alpha` of them has the true one.
+
+        That holds on average over nodes of the same kind as the labelled ones. An empty set says
+        that a node looks unlike those of every class. Where the fit has judged too few labels for
+        this, five more fits are made at the first call.
+
+        Parameters
+        ----------
+        alpha : number in (0, 1), default 0.1
+            Share of sets that may miss the true label.
+        X, links
+            New rows, as in ``predict_proba``; ``None``: the training rows.
+        """
+        held_out = self._judged(fewest_labels(alpha))
+        sets = ConformalSets.of(held_out)
+        raw = held_out.probabilities if X is None else self._raw_proba(X, links)  # type: ignore[attr-defined]
+        return [tuple(self.classes_[row].tolist()) for row in sets.contains(raw, alpha)]
+
+    def suspect_labels(self) -> "DataFrame":
+        """Return given labels that fits without them contradict with confidence.
+
+        One row for each possible mistake, the likeliest first: the row's number (``node``), the
+        label that was ``given``, the one ``predicted`` and its ``probability``. Unless the fit was
+        made with ``calibrate="folds"``, five more fits are made at the first call.
+        """
+        from pandas import DataFrame
+
+        held_out = self._judged(None)
+        found = suspect_labels(held_out, held_out.calibrated())
+        columns = {
+            "node": found.nodes,
+            "given": self.classes_[found.given],
+            "predicted": self.classes_[found.predicted],
+            "probability": found.probability,
+        }
+        return DataFrame(columns)
+
+    def _check_calibrate(self) -> None:
+        """Refuse a wrong choice before any work is done."""
+        if self.calibrate is not None:
+            check_choice("calibrate", self.calibrate, CALIBRATIONS)
+
+    def _calibrate(self, X: Any, y: Any, graph: Any, validation: Any) -> None:
+        """Calibrate as ``calibrate`` says, right after a fit to the same arguments."""
+        self._fitted_to = (X, y, graph, validation)
+        n_nodes = len(self.raw_distributions_)
+        nodes = _nodes(validation, n_nodes)
+        if self.calibrate is None:
+            self.trust(None)
+        elif self.calibrate == "auto" and nodes.size:
+            _, encoded = encode_labels(y, n_nodes)
+            self.trust(of_validation(self.raw_distributions_, encoded, nodes))
+        else:
+            self.trust(self._hold_out(is_quick=self.calibrate == "auto"))
+
+    def _hold_out(self, *, is_quick: bool) -> HeldOut | None:
+        """Fit without some labels, once or once for each fold; nothing if none can be hidden."""
+        X, y, graph, validation = self._fitted_to
+        classes, encoded = encode_labels(y, len(self.raw_distributions_))
+        trains = encoded.copy()
+        trains[_nodes(validation, len(encoded))] = UNLABELLED
+        if np.bincount(trains[trains >= 0]).max() < 2:
+            return None
+        folds: Folds = (
+            one_group(trains, _HIDDEN_SHARE, self.seed_)
+            if is_quick
+            else stratified_folds(trains, _N_FOLDS, self.seed_)
+        )
+
+        def refit(hidden: np.ndarray) -> np.ndarray:
+            model = unfitted(self, calibrate=None, random_state=self.seed_, callbacks=None)
+            model.fit(X, without(classes, encoded, hidden), graph, validation)
+            return np.asarray(model.raw_distributions_)
+
+        callbacks = self._callbacks()  # type: ignore[attr-defined]
+        for callback in callbacks:
+            callback.on_stage_begin("hidden labels", 0)
+        found = hold_out(refit, trains, folds)
+        for callback in callbacks:
+            callback.on_stage_end("hidden labels")
+        return found
+
+    def _judged(self, at_least: int | None) -> HeldOut:
+        """Return predictions of hidden labels: at least so many, or (``None``) of all that can be.
+
+        They are made now if the fit has not made them.
+        """
+        self._check_fitted()  # type: ignore[attr-defined]
+        found: HeldOut | None = self.held_out_
+        n_judged = 0 if found is None else len(found.judged)
+        is_complete = found is not None and found.n_folds > 1
+        if found is not None and (is_complete or (at_least is not None and n_judged >= at_least)):
+            return found
+        if not hasattr(self, "_fitted_to"):
+            raise InputError(
+                "a saved model must have judged its labels, got one that has not. "
+                "Fit with calibrate='folds' before saving."
+            )
+        judged = self._hold_out(is_quick=False)
+        if judged is None:
+            raise InputError(
+                "labels to judge need a class with at least two of them, got one a class. "
+                "Label more rows."
+            )
+        self.held_out_ = judged
+        return judged
+
+    def _held_out_arrays(self) -> dict[str, np.ndarray]:
+        """Return what a saved model keeps of the predictions of hidden labels."""
+        held_out = self.held_out_
+        return (
+            {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
+        )
+
+    def _restore_trust(
+        self, calibration: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]
+    ) -> None:
+        """Take what a saved model kept."""
+        none = Calibration.identity(len(self.classes_))
+        self._take(
+            HeldOut(**arrays) if arrays else None,
+            none if calibration is None else Calibration.from_dict(calibration),
+        )
+
+
+def _nodes(validation: Any, n_nodes: int) -> np.ndarray:
+    if validation is None:
+        return np.empty(0, dtype=np.int64)
+    return check_indices("validation", validation, n_nodes)

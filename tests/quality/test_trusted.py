@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from glnn import GLNNClassifier
+from glnn.exceptions import InputError
+
+QUICK = {"n_epochs": 15, "n_rounds": 1, "random_state": 0}
+
+
+@pytest.fixture
+def blobs(rng):
+    y = np.arange(120) % 3
+    X = 4 * np.eye(3)[y] + rng.normal(size=(120, 3))
+    return X, np.where(np.arange(120) < 60, y, -1), y
+
+
+def fitted(blobs, **params):
+    X, y, _ = blobs
+    return GLNNClassifier(**QUICK, **params).fit(X, y)
+
+
+def test_without_calibration_nothing_changes_to_the_bit(blobs):
+    raw, calibrated = fitted(blobs, calibrate=None), fitted(blobs)
+    assert raw.label_distributions_ is raw.raw_distributions_
+    np.testing.assert_array_equal(raw.raw_distributions_, calibrated.raw_distributions_)
+    assert raw.held_out_ is None
+
+
+def test_probabilities_of_training_and_new_rows_are_calibrated_alike(blobs):
+    X, _, _ = blobs
+    model = fitted(blobs)
+    expected = model.calibration_.apply(model.raw_distributions_)
+    np.testing.assert_array_equal(model.label_distributions_, expected)
+    np.testing.assert_allclose(model.predict_proba(X), expected)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected))
+    np.testing.assert_array_equal(model.transduction_, model.predict(X))
+
+
+def test_validation_nodes_calibrate_at_no_cost(blobs):
+    X, y, _ = blobs
+    chosen = np.arange(30)
+    model = GLNNClassifier(**QUICK).fit(X, y, validation=chosen)
+    np.testing.assert_array_equal(model.held_out_.judged, chosen)
+    assert model.held_out_.probabilities is model.raw_distributions_
+
+
+def test_auto_hides_a_third_of_the_labels_once_and_folds_hide_all(blobs):
+    assert len(fitted(blobs).held_out_.judged) == 20
+    folds = fitted(blobs, calibrate="folds").held_out_
+    assert len(folds.judged) == 60 and folds.n_folds == 5
+
+
+def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
+    X, y, _ = blobs
+    few = np.where(np.arange(120) < 3, y, -1)
+    model = GLNNClassifier(**QUICK).fit(X, few)
+    assert model.calibration_.is_identity
+    with pytest.raises(InputError, match="at least two of them"):
+        model.suspect_labels()
+
+
+def test_an_estimate_made_elsewhere_is_taken_without_a_fit(blobs):
+    held_out = fitted(blobs, calibrate="folds").held_out_
+    model = fitted(blobs, calibrate=None)
+    assert model.trust(held_out) is model
+    expected = held_out.calibration().apply(model.raw_distributions_)
+    np.testing.assert_array_equal(model.label_distributions_, expected)
+
+
+def test_planted_mistakes_are_suspect(blobs):
+    X, y, _ = blobs
+    wrong = np.array([0, 7, 20])
+    y = y.copy()
+    y[wrong] = (y[wrong] + 1) % 3
+    found = GLNNClassifier(**QUICK).fit(X, y).suspect_labels()
+    assert set(wrong) <= set(found["node"])
+    assert (found["given"] != found["predicted"]).all()
+    np.testing.assert_array_equal(found["given"], y[found["node"]])
+
+
+def test_sets_hold_most_true_classes_and_new_rows_get_sets_too(blobs):
+    X, _, truth = blobs
+    model = fitted(blobs, calibrate="folds")
+    sets = model.predict_set(0.1)
+    assert np.mean([label in chosen for label, chosen in zip(truth, sets)]) > 0.8
+    assert len(model.predict_set(0.1, X[:4] + 0.01)) == 4
+
+
+def test_few_labels_have_no_sets(blobs):
+    X, y, _ = blobs
+    few = np.where(np.arange(120) < 9, y, -1)
+    with pytest.raises(InputError, match="at least 19 labels to judge, got 9"):
+        GLNNClassifier(**QUICK).fit(X, few).predict_set(0.1)
+
+
+def test_a_saved_model_gives_the_same_probabilities_and_sets(blobs, tmp_path):
+    model = fitted(blobs, calibrate="folds")
+    model.save(tmp_path)
+    read = GLNNClassifier.load(tmp_path)
+    np.testing.assert_array_equal(read.label_distributions_, model.label_distributions_)
+    assert read.predict_set(0.1) == model.predict_set(0.1)
+    assert read.suspect_labels().equals(model.suspect_labels())
+
+
+def test_a_saved_model_that_judged_nothing_says_so(blobs, tmp_path):
+    fitted(blobs, calibrate=None).save(tmp_path)
+    with pytest.raises(InputError, match="before saving"):
+        GLNNClassifier.load(tmp_path).suspect_labels()
+
+
+def test_rows_without_a_label_are_left_out_of_scores(blobs):
+    X, y, _ = blobs
+    model = fitted(blobs, calibrate=None)
+    assert model.score(X, y) == model.score(X[:60], y[:60])
+    assert cross_val_score(GLNNClassifier(**QUICK, calibrate=None), X, y, cv=3).min() > 0.6
+
+
+def test_fit_predict_is_the_transductive_answer(blobs):
+    X, y, _ = blobs
+    model = GLNNClassifier(**QUICK, calibrate=None)
+    np.testing.assert_array_equal(model.fit_predict(X, y), model.transduction_)
+
+
+def test_an_unknown_calibration_is_refused_with_a_hint(blobs):
+    with pytest.raises(InputError, match="Did you mean 'folds'"):
+        fitted(blobs, calibrate="fold")
