@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from glnn._validation import check_features, check_indices, did_you_mean
+from glnn.data.arguments import as_fit_arguments, plain_features
 from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
@@ -193,23 +194,31 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         self.weight_decay = weight_decay
         self.n_epochs = n_epochs
 
-    def fit(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> "GLNNClassifier":
+    def fit(
+        self, X: Any, y: Any = None, graph: Any = None, validation: Any = None, *, ids: Any = None
+    ) -> "GLNNClassifier":
         """Learn graph and classifier together.
 
         Parameters
         ----------
         X
-            Features, nodes x columns, dense or sparse.
+            Features, nodes x columns, dense or sparse: arrays, tensors or a frame of numbers, whose
+            index names the rows. Or a whole ``NodeData`` or PyG ``Data``, which also brings labels
+            (those of its training and validation nodes), graph and validation nodes.
         y
-            One label a row, of any sortable type; ``-1`` (or ``None``, NaN, empty text) marks an
-            unlabelled row.
+            One label a row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty text)
+            marks an unlabelled row.
         graph
             ``None``, a scipy sparse or dense adjacency matrix, a ``2 x E`` array of node numbers,
-            or a networkx graph.
+            or PyG ``Data``; or a networkx graph or a frame of edges (source, target, perhaps
+            weight), whose names are matched with those of the rows.
         validation
             Numbers or mask of labelled rows used for choosing the epoch only.
+        ids
+            Names of the rows; by default the index of a frame ``X``, else they are numbered from 0.
         """
         self._check_calibrate()
+        X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         settings, seed = self._settings(), self._seed()
         device, callbacks = check_device(self.device), self._callbacks()
         problem = self._problem(X, y, graph, validation)
@@ -392,7 +401,7 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         try:
             X = validate_data(
                 self,
-                X,
+                plain_features(X),
                 accept_sparse="csr",
                 dtype=None,
                 ensure_all_finite=False,

@@ -102,3 +102,38 @@ def test_generate_without_a_size_says_which_there_are(tmp_path):
     result = run("generate", "arxiv", "--out", tmp_path / "made.npz")
     assert isinstance(result.exception, InputError)
     assert "arxiv-size, products-size" in str(result.exception)
+
+
+PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"
+AS_FIT = ("--id", "name", "--label", "job", "--encode", "onehot", "--missing", "median")
+
+
+def test_info_takes_the_options_of_fit(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    (tmp_path / "f.csv").write_text("source,target\nann,bob\n")
+    shown = run("info", tmp_path / "p.csv", *AS_FIT, "--graph", tmp_path / "f.csv")
+    assert shown.exit_code == 0, shown.exception
+    assert "cook (1), pilot (1)" in shown.stdout
+    assert "one-hot encoded 'city'" in shown.stdout
+    edges = next(line for line in shown.stdout.splitlines() if line.startswith("edges:"))
+    assert edges.split() == ["edges:", "1"]
+
+
+def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    (tmp_path / "f.csv").write_text("source,target\nann,bob\n")
+    words = ("--graph", tmp_path / "f.csv", "--drop", "a*")
+    done = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", *AS_FIT, *words)
+    assert done.exit_code == 0, done.exception
+    data = read_data(tmp_path / "p.npz")
+    assert (data.n_edges, data.class_names) == (1, ("cook", "pilot"))
+    assert data.feature_names == ("city=Bern", "city=Rome")
+
+
+def test_what_a_message_recommends_the_command_has(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name")
+    words = str(refused.exception)
+    options = run("convert", "--help").stdout
+    assert all(word.strip(".,()'") in options for word in words.split() if word.startswith("--"))
+    assert "--encode" in words

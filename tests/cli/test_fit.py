@@ -145,6 +145,11 @@ def test_bad_options_are_one_line(glnn, tmp_path, args, words):
         ("id,x,label\na,1,u\nb,2,u\n", ("one class only",)),
         ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),
         ("id,x,label\na,1,u\na,2,v\n", ("'a' twice",)),
+        (
+            "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n",
+            ("Is it 'status'?", "--label"),
+        ),
+        ("id,x\na,1.5\nb,2.5\n", ("must have labels", "--labels")),
         ("", ("column names",)),
     ],
 )

@@ -45,6 +45,13 @@ def test_known_labels_of_new_rows_give_an_accuracy(glnn, run, people):
     assert "accuracy on the rows with a label: 50.0 %" in glnn("predict", run, table).err
 
 
+def test_further_columns_of_any_kind_are_left_out_and_named(glnn, run, people):
+    (people / "more.csv").write_text("id,height,age,city\nn0,0.1,0.2,Rome\n")
+    outcome = glnn("predict", run, people / "more.csv")
+    assert outcome.code == 0
+    assert "left out columns 'city'" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

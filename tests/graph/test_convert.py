@@ -160,11 +160,9 @@ def test_networkx_nodes_with_numbers_are_taken_in_the_order_of_their_numbers():
     assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
 
 
-def test_networkx_nodes_with_other_names_are_taken_in_the_order_the_graph_lists_them():
-    graph = nx.Graph()
-    graph.add_nodes_from("zyx")
-    graph.add_weighted_edges_from([("y", "x", 2.0), ("z", "y", 1.0)])
-    assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
+def test_networkx_nodes_with_other_names_are_refused_as_rows_have_none():
+    names = nx.relabel_nodes(nx.from_numpy_array(PATH), {0: "a", 1: "b", 2: "c"})
+    fails(names, 3, "nodes 0 to 2, as its rows have no names; got 'a'")
 
 
 def test_a_directed_networkx_graph_warns_and_is_made_symmetric():

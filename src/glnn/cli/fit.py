@@ -49,7 +49,7 @@ def fit(
     from glnn.report.sources import Reading, Source
 
     options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads)
-    source = Source(name, labels, graph, columns.changed(drop_constant=True))
+    source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
     shown = {"compare": compare, "quiet": quiet}
     if checkpoint is not None or is_started_by_torchrun():

@@ -154,7 +154,7 @@ def _from_table(path: Path, index: Mapping[str, int], form: TableFormat) -> Edge
         raise DataFormatError(f"{shown_path(path)} must have two columns of ids, got {len(first)}.")
     names = [name.strip().lower() for name in first]
     has_names = path.suffix.lower() == ".parquet" or _is_header(first, index)
-    i, j, w = _places(names) if has_names else (0, 1, 2 if len(names) > 2 else None)
+    i, j, w = edge_places(names) if has_names else (0, 1, 2 if len(names) > 2 else None)
     frame = read_frame(
         path, form, as_text=lambda columns: {columns[i], columns[j]}, header=has_names
     )
@@ -170,7 +170,7 @@ def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
     return usual or bool(index)
 
 
-def _places(names: Sequence[str]) -> tuple[int, int, int | None]:
+def edge_places(names: Sequence[str]) -> tuple[int, int, int | None]:
     """Source, target and weight column: by their usual names, else the first three."""
     i = next((names.index(name) for name in SOURCE_NAMES if name in names), 0)
     j = next((names.index(name) for name in TARGET_NAMES if name in names), 1)

@@ -189,7 +189,7 @@ def to_pyg(data: NodeData, *, graph: Any = None) -> Any:
     return out
 
 
-def from_pyg(graph: Any, *, name: str = "pyg") -> NodeData:
+def from_pyg(graph: Any, *, x: Any = None, name: str = "pyg") -> NodeData:
     """Return the record of a ``torch_geometric.data.Data``.
 
     Parameters
@@ -197,10 +197,12 @@ def from_pyg(graph: Any, *, name: str = "pyg") -> NodeData:
     graph
         With ``x``; ``y``, ``edge_index``, ``edge_weight``, one-dimensional masks, ``class_names``
         and ``node_ids`` are used where they are there.
+    x
+        Other features to take.
     name
         Name of the record.
     """
-    features = _pyg_array(graph, "x")
+    features: Any = _pyg_array(graph, "x") if x is None else x
     if features is None:
         raise InputError("graph must have features x, got none. Use an identity matrix.")
     n_nodes = features.shape[0]
@@ -211,7 +213,7 @@ def from_pyg(graph: Any, *, name: str = "pyg") -> NodeData:
         fields["class_names"] = tuple(str(label) for label in graph.class_names)
     if getattr(graph, "node_ids", None) is not None:
         fields["ids"] = np.asarray(graph.node_ids)
-    return NodeData.from_arrays(features, labels, edges=_pyg_graph(graph, n_nodes), **fields)
+    return NodeData.from_arrays(features, labels, edges=pyg_graph(graph, n_nodes), **fields)
 
 
 def _pyg_array(graph: Any, key: str) -> Any:
@@ -222,7 +224,8 @@ def _pyg_array(graph: Any, key: str) -> Any:
     return dense.detach().cpu().numpy().copy()
 
 
-def _pyg_graph(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
+def pyg_graph(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
+    """Return the undirected graph of a ``torch_geometric.data.Data``, or nothing without edges."""
     pairs = _pyg_array(graph, "edge_index")
     if pairs is None:
         return None
@@ -232,5 +235,11 @@ def _pyg_graph(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
 
 
 def _pyg_splits(graph: Any) -> dict[str, np.ndarray]:
-    masks = {key: _pyg_array(graph, f"{key}_mask") for key in SPLIT_KEYS}
-    return {key: np.flatnonzero(m) for key, m in masks.items() if m is not None and m.ndim == 1}
+    found = {key: _pyg_array(graph, f"{key}_mask") for key in SPLIT_KEYS}
+    masks = {key: mask for key, mask in found.items() if mask is not None}
+    if any(mask.ndim != 1 for mask in masks.values()):
+        raise InputError(
+            "train_mask, val_mask and test_mask must have one dimension, got several splits. "
+            "Choose one: data.train_mask = data.train_mask[:, 0]."
+        )
+    return {key: np.flatnonzero(mask) for key, mask in masks.items()}

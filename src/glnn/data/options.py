@@ -41,6 +41,8 @@ class TableOptions:
         Names or patterns (``"x*"``) of the columns to use, and of those to leave out.
     drop_constant
         Leave out columns that hold one value only.
+    needs_label
+        Refuse a table without a label column, and offer the column that looks most like one.
     delimiter, decimal, encoding
         See :class:`glnn.data.table_file.TableFormat`.
     """
@@ -54,6 +56,7 @@ class TableOptions:
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
     drop_constant: bool = False
+    needs_label: bool = False
     delimiter: str | None = None
     decimal: Decimal | None = None
     encoding: str | None = None

@@ -92,8 +92,10 @@ def read_tables(
     plan = plan_columns(
         where, names_of(frame), frame.__getitem__, options, own_labels=labels_path is None
     )
+    if options.needs_label and plan.label is None and labels_path is None:
+        raise _no_label(where, frame, plan)
     with parsing(path, "table"):
-        encoder = fitted_encoder(where, frame, plan, options)
+        encoder = TableEncoder.fit(where, plan.features, frame.__getitem__, options)
         features = encoder.transform(frame, where)
     ids = None if plan.id is None else as_text(frame[plan.id])
     index = index_of(ids if ids is not None else [str(k) for k in range(len(frame))], where)
@@ -132,21 +134,15 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     return frame
 
 
-def fitted_encoder(
-    where: str, frame: pd.DataFrame, plan: ColumnPlan, options: TableOptions
-) -> TableEncoder:
-    """Fit the encoder; where a column is refused and no label is named, offer it as the label."""
-    try:
-        return TableEncoder.fit(where, plan.features, frame.__getitem__, options)
-    except DataFormatError as error:
-        likely = None if plan.label else likely_label(plan.features, frame.__getitem__)
-        if likely is None or f"column {shown(likely)} " not in str(error):
-            raise
-        raise DataFormatError(
-            f"{where} has no column named 'label', and column {shown(likely)} does not hold "
-            f"numbers alone. Is it the label? Name it with --label {shown(likely)} "
-            f"(label_column={likely!r}). {error}"
-        ) from None
+def _no_label(where: str, frame: pd.DataFrame, plan: ColumnPlan) -> InputError:
+    """Return the error for a table without labels, which offers the column most like one."""
+    likely = likely_label(plan.features, frame.__getitem__)
+    offer = (
+        f"Is it {shown(likely)}? Then add --label {shown(likely)} (label_column={likely!r})."
+        if likely is not None
+        else "Name the column with --label, or a file of ids and labels with --labels."
+    )
+    return InputError(f"{where} must have labels, got no column named 'label'. {offer}")
 
 
 def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -51,10 +51,20 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
             f"y must hold labels of one sortable type, got {', '.join(kinds)}."
         ) from None
     if len(classes) < 2:
-        raise InputError(f"y must label at least two classes, got one class only ({classes[0]!r}).")
+        hint = "" if known.all() else _minus_one_hint(labels[~known])
+        raise InputError(
+            f"y must label at least two classes, got one class only ({classes[0]!r}).{hint}"
+        )
     encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
     encoded[known] = numbers
     return classes, encoded
+
+
+def _minus_one_hint(unlabelled: np.ndarray) -> str:
+    """Return a word for those who use -1 as a class."""
+    if not np.isin(unlabelled.astype(np.str_), ["-1", "-1.0"]).any():
+        return ""
+    return " -1 marks unlabelled rows: if it is a class, rename it, as in np.where(y < 0, 0, 1)."
 
 
 def is_unlabelled(labels: np.ndarray) -> np.ndarray:

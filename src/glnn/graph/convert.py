@@ -18,7 +18,7 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
     graph
         A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` array of node numbers (undirected;
         either or both directions of an edge may be listed), or a networkx graph whose nodes are
-        ``0..n-1`` (or, with other names, taken in the order the graph lists them).
+        ``0..n-1``; names are matched by :func:`glnn.data.arguments.named_graph`.
     n_nodes
         Number of rows of the features.
 
@@ -138,11 +138,14 @@ def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
             f"graph must have one node for each of the {n_nodes} rows of the features, "
             f"got {graph.number_of_nodes()}."
         )
-    names = list(graph.nodes)
-    if set(names) == set(range(n_nodes)):
-        names = list(range(n_nodes))
+    if set(graph.nodes) != set(range(n_nodes)):
+        strange = next(node for node in graph.nodes if node not in range(n_nodes))
+        raise InputError(
+            f"graph must have the nodes 0 to {n_nodes - 1}, as its rows have no names; got "
+            f"{strange!r}. Fit a DataFrame whose index names the rows, or relabel the nodes."
+        )
     try:
-        matrix = nx.to_scipy_sparse_array(graph, nodelist=names)
+        matrix = nx.to_scipy_sparse_array(graph, nodelist=range(n_nodes))
     except (TypeError, ValueError):
         raise InputError("graph must have edge weights that are numbers.") from None
     return _from_matrix(sp.csr_matrix(matrix), n_nodes)

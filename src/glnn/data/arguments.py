@@ -1,0 +1,280 @@
+"""What users hand to ``fit``: frames, tensors, networkx graphs and PyG data become plain arrays."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from glnn.data.arrays import symmetric_from_pairs
+from glnn.data.cells import as_numbers
+from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, UnknownIds, edge_places
+from glnn.data.frames import numeric_frame
+from glnn.data.interop import from_pyg, pyg_graph
+from glnn.data.node_data import NodeData
+from glnn.exceptions import GraphWarning, InputError
+
+
+class FitArguments(NamedTuple):
+    """Features, labels, graph and validation rows as the checks of ``fit`` take them."""
+
+    x: Any
+    y: Any
+    graph: Any = None
+    validation: Any = None
+
+
+def as_fit_arguments(
+    x: Any,
+    y: Any = None,
+    graph: Any = None,
+    validation: Any = None,
+    ids: Any = None,
+) -> FitArguments:
+    """Return plain arguments of ``fit``.
+
+    Parameters
+    ----------
+    x
+        Features; or a whole :class:`NodeData` or PyG ``Data``, which brings what is not given:
+        labels (those outside its training and validation nodes count as unknown), graph,
+        validation nodes and ids. The index of a frame names the rows, unless it counts from 0.
+    y
+        Labels; missing values of pandas mean unlabelled. Tensors are detached.
+    graph
+        Also a networkx graph, a frame of edges (source, target, perhaps weight), a square frame
+        or PyG ``Data``; names are matched with those of the rows.
+    validation
+        Rows for choosing the epoch.
+    ids
+        Names of the rows; those of the index of ``x`` by default.
+    """
+    x, y, graph, validation, ids = _unpacked(x, y, graph, validation, ids)
+    if ids is None and isinstance(x, pd.DataFrame):
+        ids = _index_names(x)
+    if isinstance(y, pd.Series) and isinstance(x, pd.DataFrame):
+        _refuse_other_order(x, y)
+    features = plain_features(x)
+    n_nodes = features.shape[0] if hasattr(features, "shape") else len(features)
+    return FitArguments(
+        features, plain_labels(y), named_graph(graph, ids, n_nodes), _detached(validation)
+    )
+
+
+def plain_features(x: Any) -> Any:
+    """Return features that scikit-learn can check: tensors detached, frames all numbers."""
+    if isinstance(x, pd.DataFrame):
+        return numeric_frame(x)
+    return _detached(x)
+
+
+def plain_labels(y: Any) -> Any:
+    """Return labels as an array; what pandas calls missing becomes ``None``, or -1 among numbers.
+
+    Examples
+    --------
+    >>> plain_labels(pd.Series([1, None, 0], dtype="Int64"))
+    array([ 1, -1,  0])
+    """
+    y = _detached(y)
+    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
+        y = y.iloc[:, 0]
+    if not isinstance(y, pd.Series | pd.api.extensions.ExtensionArray | pd.Index):
+        is_list = isinstance(y, list | tuple)
+        if not is_list and not (isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1):
+            return y
+        if is_list and not any(label is pd.NA or label is pd.NaT for label in y):
+            return y
+    column = pd.Series(y)
+    gaps = column.isna().to_numpy()
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return column.to_numpy(dtype=np.int64, na_value=-1)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy()
+    labels = column.astype(object).to_numpy(copy=True)
+    labels[gaps] = None
+    return labels
+
+
+def named_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int) -> Any:
+    """Return a graph whose nodes have names as a matrix in the order of the rows.
+
+    Parameters
+    ----------
+    graph
+        A networkx graph, a frame, PyG ``Data``, or anything else, which is returned as it is.
+    ids
+        The names of the rows; ``None``: nodes must be numbered from 0.
+    n_nodes
+        Number of rows.
+    """
+    if graph is None:
+        return None
+    if _comes_from(graph, "networkx"):
+        return _by_name(*_network_edges(graph), ids, n_nodes)
+    if isinstance(graph, pd.DataFrame):
+        return _from_frame(graph, ids, n_nodes)
+    if _comes_from(graph, "torch_geometric"):
+        return pyg_graph(graph, n_nodes)
+    return _detached(graph)
+
+
+def _unpacked(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tuple[Any, ...]:
+    """Take from a record or PyG data what was not given apart from it."""
+    whole = _record(x)
+    if whole is not None:
+        labels = _visible_labels(whole, validation) if y is None else y
+        held = whole.splits.get("val") if validation is None else validation
+        names = whole.ids if ids is None else ids
+        return whole.features, labels, whole.graph if graph is None else graph, held, names
+    if _comes_from(graph, "torch_geometric") and y is not None and y is getattr(graph, "y", None):
+        record = from_pyg(graph, x=_detached(x))
+        held = record.splits.get("val") if validation is None else validation
+        return x, _visible_labels(record, validation), record.graph, held, ids
+    return x, y, graph, validation, ids
+
+
+def _record(data: Any) -> NodeData | None:
+    if isinstance(data, NodeData):
+        return data
+    return from_pyg(data) if _comes_from(data, "torch_geometric") else None
+
+
+def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
+    """Return the labels of training and validation nodes, or all where there is no split."""
+    numbers = data.labels.copy()
+    if "train" in data.splits:
+        seen = [data.splits["train"], data.splits.get("val", np.empty(0, dtype=np.int64))]
+        hidden = np.setdiff1d(np.arange(data.n_nodes), np.concatenate(seen))
+        if validation is not None:
+            hidden = np.setdiff1d(hidden, np.arange(data.n_nodes)[np.asarray(validation)])
+        numbers[hidden] = -1
+    if data.class_names == tuple(map(str, range(data.n_classes))):
+        return numbers
+    names = np.array([*data.class_names, ""], dtype=np.str_)
+    return np.asarray(names[numbers])
+
+
+def _index_names(frame: pd.DataFrame) -> np.ndarray | None:
+    """Return the index as names of the rows, or nothing if it only counts them."""
+    index = frame.index
+    if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
+        return None
+    return index.to_numpy()
+
+
+def _refuse_other_order(frame: pd.DataFrame, labels: pd.Series) -> None:
+    same = frame.index.equals(labels.index)
+    if not same and len(labels) == len(frame) and set(labels.index) == set(frame.index):
+        raise InputError(
+            "y must have the index of X in the same order, got the same names in another order. "
+            "Give y.loc[X.index]."
+        )
+
+
+def _network_edges(graph: Any) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+    """Return nodes, and for each edge the places of its two ends and its weight."""
+    nodes = list(graph.nodes)
+    place = {node: k for k, node in enumerate(nodes)}
+    edges = list(graph.edges(data="weight", default=1.0))
+    weights = as_numbers(pd.Series([weight for *_, weight in edges], dtype=object))
+    if weights is None:
+        raise InputError("graph must have edge weights that are numbers.")
+    source = np.array([place[i] for i, _, _ in edges], dtype=np.int64)
+    target = np.array([place[j] for _, j, _ in edges], dtype=np.int64)
+    return nodes, source, target, np.where(np.isnan(weights), 1.0, weights)
+
+
+def _by_name(
+    nodes: Sequence[Any],
+    source: np.ndarray,
+    target: np.ndarray,
+    weights: np.ndarray | None,
+    ids: Sequence[Any] | np.ndarray | None,
+    n_nodes: int,
+) -> sp.csr_matrix:
+    """Return the graph of the rows, where ``source`` and ``target`` are places in ``nodes``."""
+    place = row_places(nodes, ids, n_nodes)
+    if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InputError("graph must have finite weights of at least 0, got others.")
+    n_loops = int((source == target).sum())
+    if n_loops:
+        warnings.warn(
+            f"graph has {n_loops} self loops; they are dropped.", GraphWarning, stacklevel=4
+        )
+    return symmetric_from_pairs(place[source], place[target], n_nodes, weights).astype(np.float64)
+
+
+def row_places(
+    nodes: Sequence[Any], ids: Sequence[Any] | np.ndarray | None, n_nodes: int
+) -> np.ndarray:
+    """Return the row of each named node; names that no row has are refused.
+
+    Examples
+    --------
+    >>> row_places(["bob", "ann"], ["ann", "bob", "cy"], 3).tolist()
+    [1, 0]
+    """
+    names = list(range(n_nodes)) if ids is None else np.asarray(ids, dtype=object).tolist()
+    if len(names) != n_nodes or len(set(map(str, names))) != n_nodes:
+        raise InputError(
+            f"ids (the index of X) must give each of the {n_nodes} rows a name of its own, got "
+            f"{len(names)} of which {len(set(map(str, names)))} differ."
+        )
+    index = {str(name): row for row, name in enumerate(names)}
+    unknown = UnknownIds.of({str(node): None for node in nodes if str(node) not in index})
+    if unknown.count:
+        advice = (
+            "Rows without names are numbered from 0: name them with the index of a DataFrame X or "
+            "with ids=, or number the nodes of the graph."
+            if ids is None
+            else f"The rows have names such as {str(names[0])!r}."
+        )
+        raise InputError(f"graph must join rows of X, got {unknown} among its nodes. {advice}")
+    return np.array([index[str(node)] for node in nodes], dtype=np.int64)
+
+
+def _from_frame(
+    frame: pd.DataFrame, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
+) -> sp.csr_matrix | np.ndarray:
+    """Return the graph of a list of edges, or of a square table of weights."""
+    names = [str(name).strip().lower() for name in frame.columns]
+    is_list = set(names) & set(SOURCE_NAMES) and set(names) & set(TARGET_NAMES)
+    if not is_list and frame.shape[0] == frame.shape[1]:
+        rows = row_places(list(frame.index), ids, n_nodes)
+        columns = row_places(list(frame.columns), ids, n_nodes)
+        matrix = np.zeros((n_nodes, n_nodes))
+        matrix[np.ix_(rows, columns)] = frame.to_numpy(dtype=np.float64)
+        return matrix
+    if not is_list:
+        raise InputError(
+            "graph as a frame must have the columns source and target, or be square with the names "
+            f"of the rows, got columns {', '.join(map(repr, names[:4]))} and {len(frame)} rows."
+        )
+    i, j, w = edge_places(names)
+    ends = pd.concat([frame.iloc[:, i], frame.iloc[:, j]])
+    codes, nodes = pd.factorize(ends)
+    if (codes < 0).any():
+        raise InputError("graph must name two ends for every edge, got a missing one.")
+    weights = None if w is None else as_numbers(frame.iloc[:, w])
+    if w is not None and weights is None:
+        raise InputError("graph must have edge weights that are numbers.")
+    return _by_name(list(nodes), codes[: len(frame)], codes[len(frame) :], weights, ids, n_nodes)
+
+
+def _comes_from(value: Any, package: str) -> bool:
+    return any(base.__module__.split(".")[0] == package for base in type(value).__mro__)
+
+
+def _detached(value: Any) -> Any:
+    """Return a tensor of PyTorch as an array, or a CSR matrix where it is sparse."""
+    if not _comes_from(value, "torch") or not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    if str(tensor.layout) == "torch.strided":
+        return tensor.numpy()
+    coo = tensor.to_sparse_coo().coalesce()
+    rows, columns = coo.indices().numpy()
+    return sp.csr_matrix((coo.values().numpy(), (rows, columns)), shape=tuple(tensor.shape))

@@ -1,0 +1,174 @@
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from glnn.data.arguments import as_fit_arguments, named_graph, plain_labels, row_places
+from glnn.data.interop import to_pyg
+from glnn.exceptions import GraphWarning, InputError
+
+NAMES = ["ann", "bob", "cy", "dan"]
+PEOPLE = pd.DataFrame({"age": [30.0, 40, 50, 60]}, index=NAMES)
+PATH = np.diag([1.0, 2.0, 3.0], 1) + np.diag([1.0, 2.0, 3.0], -1)
+
+
+def named_network(order):
+    """The path ann - bob - cy - dan, its nodes added in some order."""
+    network = nx.Graph()
+    network.add_nodes_from(order)
+    network.add_weighted_edges_from([("cy", "dan", 3.0), ("ann", "bob", 1.0), ("cy", "bob", 2.0)])
+    return network
+
+
+@pytest.mark.parametrize("order", [NAMES, NAMES[::-1], ["cy", "ann", "dan", "bob"]])
+def test_a_network_is_matched_by_name_whatever_its_order(order):
+    found = as_fit_arguments(PEOPLE, [0, 1, -1, -1], named_network(order))
+    assert np.array_equal(found.graph.toarray(), PATH)
+
+
+def test_the_rows_may_stand_in_another_order_than_the_graph():
+    turned = as_fit_arguments(PEOPLE[::-1], [0, 1, -1, -1], named_network(NAMES)).graph
+    assert np.array_equal(turned.toarray(), PATH[::-1, ::-1])
+
+
+def test_rows_that_the_network_does_not_name_have_no_edge():
+    network = named_network(NAMES)
+    network.remove_node("dan")
+    graph = named_graph(network, NAMES, 4)
+    assert graph[3].nnz == 0
+    assert np.array_equal(graph.toarray()[:3, :3], PATH[:3, :3])
+
+
+def test_names_can_be_given_beside_an_array():
+    found = as_fit_arguments(np.eye(4), [0, 1, -1, -1], named_network(NAMES[::-1]), ids=NAMES)
+    assert np.array_equal(found.graph.toarray(), PATH)
+
+
+def test_numbers_are_names_too():
+    network = nx.Graph([(101, 100)])
+    assert named_graph(network, [100, 101], 2).toarray().tolist() == [[0, 1], [1, 0]]
+    assert named_graph(nx.path_graph(3), None, 3).nnz == 4
+
+
+@pytest.mark.parametrize(
+    ("network", "ids", "message"),
+    [
+        (named_network(NAMES), None, r"4 unknown ids \('ann', 'bob', 'cy', ...\).*index of a Data"),
+        (nx.path_graph(3), NAMES, r"3 unknown ids .*names such as 'ann'"),
+        (nx.Graph([("ann", "zoe")]), NAMES, r"1 unknown id \('zoe'\)"),
+        (named_network(NAMES), ["ann", "ann", "bob", "cy"], "a name of its own"),
+        (nx.Graph([("ann", "bob", {"weight": -1})]), NAMES, "at least 0"),
+        (nx.Graph([("ann", "bob", {"weight": "x"})]), NAMES, "weights that are numbers"),
+    ],
+)
+def test_names_that_cannot_be_matched_are_refused(network, ids, message):
+    with pytest.raises(InputError, match=message) as caught:
+        named_graph(network, ids, 4)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "columns", [("source", "target", "weight"), ("From", "To", "w"), ("u", "v", "value")]
+)
+def test_a_frame_of_edges_is_matched_by_name(columns):
+    edges = pd.DataFrame([("cy", "dan", 3), ("bob", "ann", 1), ("bob", "cy", 2)], columns=columns)
+    assert np.array_equal(named_graph(edges, NAMES, 4).toarray(), PATH)
+    unit = named_graph(edges[list(columns[:2])], NAMES, 4)
+    assert np.array_equal(unit.toarray(), PATH > 0)
+
+
+def test_a_square_frame_is_put_in_the_order_of_the_rows():
+    square = pd.DataFrame(PATH, index=NAMES, columns=NAMES)
+    turned = square.sample(frac=1, random_state=0).sample(frac=1, random_state=1, axis=1)
+    assert np.array_equal(named_graph(turned, NAMES, 4), PATH)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"a": ["x"], "b": ["y"]}), "columns source and target"),
+        (pd.DataFrame({"source": ["ann"], "target": [None]}), "two ends"),
+        (pd.DataFrame({"source": ["ann"], "target": ["bob"], "weight": ["x"]}), "are numbers"),
+        (pd.DataFrame({"source": [0], "target": [9]}), r"2 unknown ids \('0', '9'\)"),
+    ],
+)
+def test_frames_that_are_no_graph_of_the_rows_are_refused(frame, message):
+    with pytest.raises(InputError, match=message):
+        named_graph(frame, NAMES, 4)
+
+
+def test_self_loops_are_dropped_with_a_warning():
+    with pytest.warns(GraphWarning, match="1 self loops"):
+        graph = named_graph(nx.Graph([("ann", "ann"), ("ann", "bob")]), NAMES, 4)
+    assert graph.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "plain"),
+    [
+        (pd.Series(["u", None, "v"]), ["u", None, "v"]),
+        (pd.Series(["u", pd.NA, "v"], dtype="string"), ["u", None, "v"]),
+        (pd.Series(pd.Categorical(["u", None, "v"])), ["u", None, "v"]),
+        (pd.Series([1, None, 0], dtype="Int64"), [1, -1, 0]),
+        (["u", pd.NA, "v"], ["u", None, "v"]),
+        (np.array(["u", pd.NaT, np.nan], dtype=object), ["u", None, None]),
+        (pd.DataFrame({"y": [1, 0]}), [1, 0]),
+        ([0, 1], [0, 1]),
+    ],
+)
+def test_what_pandas_calls_missing_is_unlabelled(labels, plain):
+    assert list(plain_labels(labels)) == plain
+
+
+def test_labels_with_the_names_of_the_rows_in_another_order_are_refused():
+    labels = pd.Series([0, 1, 0, 1], index=NAMES)
+    assert as_fit_arguments(PEOPLE, labels).y.tolist() == [0, 1, 0, 1]
+    assert as_fit_arguments(PEOPLE, labels.reset_index(drop=True)).y.tolist() == [0, 1, 0, 1]
+    with pytest.raises(InputError, match=r"y\.loc\[X\.index\]"):
+        as_fit_arguments(PEOPLE, labels[::-1])
+
+
+def test_tensors_with_gradients_are_detached():
+    torch = pytest.importorskip("torch")
+    x = torch.ones(3, 2, requires_grad=True) * 2
+    pairs = torch.tensor([[0, 1], [1, 2]])
+    found = as_fit_arguments(x, torch.tensor([0, 1, -1]), pairs, torch.tensor([1]))
+    assert all(isinstance(part, np.ndarray) for part in found)
+    assert found.x.tolist() == [[2, 2]] * 3
+    sparse = as_fit_arguments(torch.eye(3).to_sparse(), [0, 1, -1], torch.eye(3).to_sparse())
+    assert sp.issparse(sparse.x)
+    assert sp.issparse(sparse.graph)
+
+
+def test_pyg_data_brings_features_labels_graph_and_split(small):
+    pytest.importorskip("torch_geometric")
+    data = to_pyg(small)
+    for found in (as_fit_arguments(data), as_fit_arguments(data.x, data.y, data)):
+        assert np.array_equal(sp.csr_matrix(found.x).toarray(), small.features.toarray())
+        assert (found.graph != small.graph).nnz == 0
+        assert list(found.validation) == [3]
+    named = as_fit_arguments(data).y.tolist()
+    assert named == ["a", "b", "", "b", "", ""]  # test labels are not shown
+
+
+def test_what_is_given_beside_a_record_counts(small):
+    found = as_fit_arguments(small, [0, 1, 0, 1, 0, 1], nx.path_graph(2), ids=range(6))
+    assert found.y == [0, 1, 0, 1, 0, 1]
+    assert found.graph.nnz == 2
+    whole = as_fit_arguments(small.replace(splits={}))
+    assert whole.y.tolist() == ["a", "b", "", "b", "a", "c"]
+    assert whole.validation is None
+
+
+def test_several_splits_in_one_pyg_data_are_refused(small):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    data = to_pyg(small)
+    data.train_mask = torch.ones(6, 10, dtype=torch.bool)
+    with pytest.raises(InputError, match=r"one dimension.*train_mask\[:, 0\]"):
+        as_fit_arguments(data)
+
+
+def test_each_row_is_found_by_its_name():
+    assert row_places(["b", "a"], np.array(["a", "b"]), 2).tolist() == [1, 0]

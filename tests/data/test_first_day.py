@@ -1,0 +1,164 @@
+"""Tables as people have them: each is read right, or answered with one right line."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glnn.data import read_tables
+from glnn.exceptions import InputError
+
+FIRST = ("ann", "bob", "cy", "dan")
+
+
+def put(tmp_path, content, name="people.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+PLAIN = "id,age,label\nann,30.5,u\nbob,40,v\ncy,50,\ndan,60,u\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        b"\xef\xbb\xbf" + PLAIN.encode(),
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", ";").replace(".", ","),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.replace("u", '"u"'),
+        PLAIN.replace("u\n", " u \n"),
+        PLAIN.encode("utf-16"),
+    ],
+    ids=[
+        "plain",
+        "byte order mark",
+        "semicolons",
+        "pipes",
+        "tabs",
+        "decimal commas",
+        "line ends of Windows",
+        "quotes",
+        "blanks around labels",
+        "UTF-16",
+    ],
+)
+def test_the_same_table_however_it_was_saved(tmp_path, content):
+    data, report = read_tables(put(tmp_path, content))
+    assert data.ids.tolist() == list(FIRST)
+    assert data.features.toarray().ravel().tolist() == [30.5, 40, 50, 60]
+    assert data.class_names == ("u", "v")
+    assert data.labels.tolist() == [0, 1, -1, 0]
+    assert report.lines() == ()
+
+
+def test_quoted_commas_stay_in_their_cells(tmp_path):
+    data, _ = read_tables(put(tmp_path, 'id,age,label\n"Smith, Ann",3,"u, v"\nbob,4,w\n'))
+    assert data.ids.tolist() == ["Smith, Ann", "bob"]
+    assert data.class_names == ("u, v", "w")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ("column names", "nothing")),
+        ("\n", ("column names",)),
+        ("id,age,label\n", ("at least one row",)),
+        ("id,age\nann,1\nann,2\n", ("'ann' twice", "Remove or merge")),
+        ("id,age\nann,1\n,2\n", ("empty one in row 2",)),
+        ("id;pay\nann;61,333\nbob;12,500\n", ("'61,333'", "--decimal .", "--decimal ,")),
+        ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--missing median")),
+        ("id,born\nann,2001-05-09\n", ("'born'", "dates", "--dates")),
+        ("id,born\nann,01/02/2001\n", ("'born'", "YYYY-MM-DD")),
+        ("id,city\nann,Rome\n", ("'city'", "'Rome'", "--encode auto", "--drop 'city'")),
+        ("id,age\nann,1,2\n", ("as many cells",)),
+        (b"id,age\n\xe9,1\n", ("--encoding",)),
+    ],
+)
+def test_a_table_that_cannot_be_is_answered_in_one_right_line(tmp_path, content, words):
+    with pytest.raises(InputError) as caught:
+        read_tables(put(tmp_path, content))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "people.csv" in message
+    assert all(word in message for word in words), message
+
+
+def test_a_pay_of_thousands_is_read_when_the_mark_is_named_or_clear(tmp_path):
+    path = put(tmp_path, "id;pay\nann;61,333\nbob;12,500\n")
+    assert read_tables(path, decimal=".")[0].features.toarray().ravel().tolist() == [61333, 12500]
+    assert read_tables(path, decimal=",")[0].features.toarray()[0, 0] == np.float32(61.333)
+    clear = put(tmp_path, 'id,pay,size\nann,"61,333",1.5\nbob,"12,500",2.5\n')
+    assert read_tables(clear)[0].features.toarray()[:, 0].tolist() == [61333, 12500]
+
+
+def test_three_hundred_columns(tmp_path):
+    values = np.random.default_rng(0).normal(size=(40, 300)).astype(np.float32)
+    frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(300)]).assign(label="u")
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    data, _ = read_tables(tmp_path / "wide.csv")
+    assert np.array_equal(data.features.toarray(), values)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_fifty_thousand_rows(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "customer_id": [f"c{k}" for k in range(50_000)],
+            "age": np.where(rng.random(50_000) < 0.1, np.nan, rng.integers(18, 90, 50_000)),
+            "city": rng.choice([f"town {k}" for k in range(400)], 50_000),
+            "since": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 900, 50_000), "D"),
+            "constant": 1,
+            "label": rng.choice(["loyal", "lost", ""], 50_000),
+        }
+    )
+    path = tmp_path / f"customers{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    data, report = read_tables(path, encode="auto", missing="indicator", drop_constant=True)
+    assert data.feature_names == ("age", "age is missing", "city", "since")
+    assert data.ids[-1] == "c49999"
+    assert data.class_names == ("lost", "loyal")
+    ages, gaps, cities, days = data.features.toarray().T
+    assert np.array_equal(gaps == 1, frame["age"].isna())
+    assert set(ages[gaps == 1]) == {np.float32(frame["age"].median())}
+    shares = frame["city"].map(frame["city"].value_counts(normalize=True))
+    assert np.allclose(cities, shares)
+    assert np.array_equal(days, (frame["since"] - frame["since"].min()).dt.days)
+    assert report.lines() == (
+        "ids: taken from the column 'customer_id'",
+        "features: took the share of rows with the same value of 'city'",
+        "features: took days since the first date of 'since'",
+        "features: filled gaps with the median of 'age'",
+        "features: left out, one value or all different: 'constant'",
+    )
+
+
+def test_excel_is_a_table_like_others(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"id": FIRST, "age": [30.5, 40, 50, 60], "label": ["u", "v", None, "u"]})
+    frame.to_excel(tmp_path / "people.xlsx", index=False)
+    csv, _ = read_tables(put(tmp_path, PLAIN))
+    assert read_tables(tmp_path / "people.xlsx")[0].equals(csv)
+
+
+def test_without_a_label_the_likeliest_column_is_offered(tmp_path):
+    rows = "".join(f"{k},{k * 1.5},{['loyal', 'lost', ''][k % 3]}\n" for k in range(9))
+    path = put(tmp_path, "id,age,status\n" + rows)
+    with pytest.raises(InputError, match=r"Is it 'status'\? Then add --label 'status'"):
+        read_tables(path, needs_label=True)
+    path = put(tmp_path, "id,age\nann,1.5\nbob,2.5\n")
+    with pytest.raises(InputError, match="--labels"):
+        read_tables(path, needs_label=True)
+    assert read_tables(path)[0].n_nodes == 2
+
+
+def test_a_second_table_of_labels_is_enough(tmp_path):
+    labels = put(tmp_path, "id,job\nann,cook\nbob, cook \n", "jobs.csv")
+    people = put(tmp_path, "id,age\nann,1.5\nbob,2.5\n")
+    data, _ = read_tables(people, labels, needs_label=True)
+    assert data.class_names == ("cook",)

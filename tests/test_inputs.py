@@ -1,0 +1,122 @@
+"""What people hand to the estimator: frames, names, missing values, tensors, PyG data."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from glnn import GLNNClassifier, load_dataset
+from glnn.data import NodeData
+from glnn.data.interop import to_pyg
+from glnn.exceptions import InputError
+
+NAMES = [f"person {k}" for k in range(24)]
+
+
+def frame(order=None):
+    """Two groups of 12 people who differ in age and height."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 12)
+    values = rng.normal(size=(24, 2)) + 4 * group[:, None]
+    people = pd.DataFrame(values, columns=["age", "height"], index=NAMES)
+    return people if order is None else people.iloc[order]
+
+
+def labels(index):
+    known = {"person 0": "u", "person 1": "u", "person 12": "v", "person 13": "v"}
+    return pd.Series([known.get(name, pd.NA) for name in index], index=index)
+
+
+def friends():
+    """Each person knows the next two of the same group."""
+    network = nx.Graph()
+    network.add_nodes_from(NAMES[::-1])
+    for start in (0, 12):
+        ring = NAMES[start : start + 12]
+        network.add_edges_from(
+            (ring[k], ring[(k + step) % 12]) for k in range(12) for step in (1, 2)
+        )
+    return network
+
+
+def fitted(*arguments, **options):
+    return GLNNClassifier(n_epochs=10, n_rounds=1, random_state=0).fit(*arguments, **options)
+
+
+def test_a_frame_gives_names_to_columns_and_rows():
+    people = frame()
+    model = fitted(people, labels(people.index), friends())
+    assert model.feature_names_in_.tolist() == ["age", "height"]
+    assert model.transduction_.tolist() == ["u"] * 12 + ["v"] * 12
+    assert model.predict(people[:3]).tolist() == ["u"] * 3
+
+
+def test_a_network_means_the_same_for_rows_in_any_order():
+    people = frame()
+    straight = fitted(people, labels(people.index), friends())
+    edges = pd.DataFrame(friends().edges, columns=["source", "target"])
+    assert (
+        straight.prior_graph_ != fitted(people, labels(people.index), edges).prior_graph_
+    ).nnz == 0
+    order = np.random.default_rng(1).permutation(24)
+    turned = fitted(frame(order), labels(frame(order).index), friends())
+    back = np.argsort(order)
+    difference = straight.prior_graph_ - turned.prior_graph_[back][:, back]
+    assert abs(difference).max() < 1e-6
+
+
+def test_a_network_whose_names_cannot_be_matched_is_refused():
+    people = frame()
+    y = np.repeat([0, 1], 12)
+    with pytest.raises(InputError, match=r"24 unknown ids .*index of a DataFrame"):
+        fitted(people.to_numpy(), y, friends())
+    with pytest.raises(InputError, match=r"24 unknown ids .*names such as 'person 0'"):
+        fitted(people, y, nx.cycle_graph(24))
+    assert fitted(people.to_numpy(), y, friends(), ids=NAMES).prior_graph_ is not None
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["Rome"] * 24, "'Rome' in column 'x'.*encode_frame"),
+        (pd.date_range("2020", periods=24), "dates in column 'x'.*encode_frame"),
+        (pd.array([None] * 24, dtype="Int64"), "missing values in 'x'"),
+    ],
+)
+def test_columns_that_are_no_numbers_are_one_clear_line(column, message):
+    with pytest.raises(InputError, match=message):
+        fitted(frame().assign(x=column), np.repeat([0, 1], 12))
+
+
+def test_the_labels_minus_one_and_one_are_explained():
+    with pytest.raises(InputError, match=r"one class only .*-1 marks unlabelled rows"):
+        fitted(frame(), np.repeat([-1, 1], 12))
+
+
+def test_tensors_with_gradients_are_arrays_to_us():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(frame().to_numpy(), requires_grad=True)
+    y = torch.full((24,), -1)
+    y[[0, 1, 12, 13]] = torch.tensor([0, 0, 1, 1])
+    model = fitted(x, y)
+    assert model.predict(x).tolist() == fitted(frame().to_numpy(), y.numpy()).transduction_.tolist()
+
+
+def test_pyg_data_and_records_go_straight_into_fit():
+    pytest.importorskip("torch_geometric")
+    numbers = np.repeat([0, 1], 12)
+    edges = nx.to_scipy_sparse_array(friends(), nodelist=NAMES)
+    parts = {"train": [0, 1, 12, 13], "val": [2, 14], "test": [5, 20]}
+    splits = {key: np.array(nodes) for key, nodes in parts.items()}
+    data = NodeData.from_arrays(frame().to_numpy(), numbers, edges=edges, splits=splits)
+    shown = np.full(24, -1)
+    shown[[0, 1, 12, 13, 2, 14]] = [0, 0, 1, 1, 0, 1]
+    plain = fitted(data.features, shown, data.graph, [2, 14])
+    pyg = to_pyg(data)
+    for model in (fitted(data), fitted(pyg), fitted(pyg.x, pyg.y, pyg)):
+        assert np.allclose(model.label_distributions_, plain.label_distributions_, atol=1e-5)
+
+
+def test_a_record_without_labels_is_refused_as_such():
+    with pytest.raises(InputError, match="no label at all"):
+        fitted(load_dataset("wine").replace(labels=np.full(178, -1)))
