@@ -2,6 +2,7 @@
 
 from glnn.data.export import write_graph, write_predictions
 from glnn.data.formats import read_data, write_data
+from glnn.data.frames import encode_frame
 from glnn.data.node_data import NodeData
 from glnn.data.options import TableOptions
 from glnn.data.paper import induced, pubmed_star
@@ -16,6 +17,7 @@ __all__ = [
     "Split",
     "TableOptions",
     "TableReport",
+    "encode_frame",
     "fetch_dataset",
     "induced",
     "load_dataset",

@@ -23,8 +23,9 @@ from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
 from glnn.data.npz import NpzFile
 from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.planetoid import read_planetoid
-from glnn.data.table_file import AS_FOUND, TABLE_SUFFIXES, TableFormat, first_row
+from glnn.data.table_file import TABLE_SUFFIXES, first_row
 from glnn.data.table_out import edges_beside, write_node_table
+from glnn.data.table_text import AS_FOUND, TableFormat
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
 

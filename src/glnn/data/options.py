@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from glnn._validation import check_choice, did_you_mean
-from glnn.data.table_file import Decimal, TableFormat
+from glnn.data.table_text import Decimal, TableFormat
 from glnn.exceptions import InputError
 
 OnUnknown = Literal["error", "drop"] | str
@@ -44,7 +44,7 @@ class TableOptions:
     needs_label
         Refuse a table without a label column, and offer the column that looks most like one.
     delimiter, decimal, encoding
-        See :class:`glnn.data.table_file.TableFormat`.
+        See :class:`glnn.data.table_text.TableFormat`.
     """
 
     id_column: str | None = None

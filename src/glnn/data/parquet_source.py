@@ -16,8 +16,9 @@ from glnn.data.edges import read_edges
 from glnn.data.encoder import TableEncoder
 from glnn.data.files import shown_path
 from glnn.data.options import DEFAULT, TableOptions
+from glnn.data.parquet import guarded, open_parquet, parquet_frame
 from glnn.data.source import bounds
-from glnn.data.table_file import column_names, guarded, open_parquet, parquet_frame
+from glnn.data.table_text import column_names
 from glnn.data.tables import encode_labels, index_of
 
 _BATCH_ROWS = 16_384
