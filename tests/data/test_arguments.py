@@ -59,7 +59,7 @@ def test_numbers_are_names_too():
         (nx.Graph([("ann", "zoe")]), NAMES, r"1 unknown id \('zoe'\)"),
         (named_network(NAMES), ["ann", "ann", "bob", "cy"], "a name of its own"),
         (nx.Graph([("ann", "bob", {"weight": -1})]), NAMES, "at least 0"),
-        (nx.Graph([("ann", "bob", {"weight": "x"})]), NAMES, "weights that are numbers"),
+        (nx.Graph([("ann", "bob", {"weight": "x"})]), NAMES, "weights of edges must be numbers"),
     ],
 )
 def test_names_that_cannot_be_matched_are_refused(network, ids, message):
@@ -89,7 +89,7 @@ def test_a_square_frame_is_put_in_the_order_of_the_rows():
     [
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), "columns source and target"),
         (pd.DataFrame({"source": ["ann"], "target": [None]}), "two ends"),
-        (pd.DataFrame({"source": ["ann"], "target": ["bob"], "weight": ["x"]}), "are numbers"),
+        (pd.DataFrame({"source": ["ann"], "target": ["bob"], "weight": ["x"]}), "must be numbers"),
         (pd.DataFrame({"source": [0], "target": [9]}), r"2 unknown ids \('0', '9'\)"),
     ],
 )

@@ -81,3 +81,10 @@ def test_batches_of_rows_together_are_the_table(monkeypatch):
 def test_a_table_whose_columns_all_say_nothing_is_refused():
     with pytest.raises(InputError, match="says something"):
         fitted(PEOPLE[["one"]])
+
+
+def test_all_columns_that_need_a_word_are_named_at_once():
+    with pytest.raises(DataFormatError, match=r"column 'age' .* empty cell .*: 'city', 'born'\.$"):
+        fitted(PEOPLE, TableOptions())
+    with pytest.raises(DataFormatError, match=r"\(--drop 'age'\)\.$"):
+        fitted(PEOPLE[["age"]], TableOptions())

@@ -9,10 +9,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from glnn.data.arrays import symmetric_from_pairs
-from glnn.data.cells import as_numbers
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, UnknownIds, edge_places
 from glnn.data.frames import numeric_frame
-from glnn.data.interop import from_pyg, pyg_graph
+from glnn.data.interop import checked_weights, from_pyg, network_edges, pyg_graph
 from glnn.data.node_data import NodeData
 from glnn.exceptions import GraphWarning, InputError
 
@@ -113,7 +112,7 @@ def named_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
     if graph is None:
         return None
     if _comes_from(graph, "networkx"):
-        return _by_name(*_network_edges(graph), ids, n_nodes)
+        return _by_name(*network_edges(graph), ids, n_nodes)
     if isinstance(graph, pd.DataFrame):
         return _from_frame(graph, ids, n_nodes)
     if _comes_from(graph, "torch_geometric"):
@@ -174,19 +173,6 @@ def _refuse_other_order(frame: pd.DataFrame, labels: pd.Series) -> None:
         )
 
 
-def _network_edges(graph: Any) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
-    """Return nodes, and for each edge the places of its two ends and its weight."""
-    nodes = list(graph.nodes)
-    place = {node: k for k, node in enumerate(nodes)}
-    edges = list(graph.edges(data="weight", default=1.0))
-    weights = as_numbers(pd.Series([weight for *_, weight in edges], dtype=object))
-    if weights is None:
-        raise InputError("graph must have edge weights that are numbers.")
-    source = np.array([place[i] for i, _, _ in edges], dtype=np.int64)
-    target = np.array([place[j] for _, j, _ in edges], dtype=np.int64)
-    return nodes, source, target, np.where(np.isnan(weights), 1.0, weights)
-
-
 def _by_name(
     nodes: Sequence[Any],
     source: np.ndarray,
@@ -197,8 +183,6 @@ def _by_name(
 ) -> sp.csr_matrix:
     """Return the graph of the rows, where ``source`` and ``target`` are places in ``nodes``."""
     place = row_places(nodes, ids, n_nodes)
-    if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InputError("graph must have finite weights of at least 0, got others.")
     n_loops = int((source == target).sum())
     if n_loops:
         warnings.warn(
@@ -258,9 +242,7 @@ def _from_frame(
     codes, nodes = pd.factorize(ends)
     if (codes < 0).any():
         raise InputError("graph must name two ends for every edge, got a missing one.")
-    weights = None if w is None else as_numbers(frame.iloc[:, w])
-    if w is not None and weights is None:
-        raise InputError("graph must have edge weights that are numbers.")
+    weights = None if w is None else checked_weights(frame.iloc[:, w])
     return _by_name(list(nodes), codes[: len(frame)], codes[len(frame) :], weights, ids, n_nodes)
 
 

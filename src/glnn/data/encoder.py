@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from glnn.data.column_code import ColumnCode, fit_column
 from glnn.data.files import shown
 from glnn.data.options import TableOptions
-from glnn.exceptions import InputError
+from glnn.exceptions import DataFormatError, InputError
 
 _BATCH_CELLS = 4_000_000
 
@@ -53,7 +53,15 @@ class TableEncoder:
         options
             What to do with text, dates and gaps.
         """
-        found = {name: fit_column(where, column(name), name, options) for name in names}
+        found: dict[str, ColumnCode | None] = {}
+        refused: dict[str, DataFormatError] = {}
+        for name in names:
+            try:
+                found[name] = fit_column(where, column(name), name, options)
+            except DataFormatError as error:
+                refused[name] = error
+        if refused:
+            raise _all_refused(refused)
         codes = tuple(code for code in found.values() if code is not None)
         if names and not codes:
             raise InputError(
@@ -145,6 +153,13 @@ class TableEncoder:
         """Return the encoder that :meth:`to_dict` wrote."""
         codes = (ColumnCode.from_dict(code) for code in page["codes"])
         return cls(tuple(codes), tuple(page["constant"]))
+
+
+def _all_refused(errors: Mapping[str, DataFormatError]) -> DataFormatError:
+    """Return the first error, with the names of the other columns that need a word too."""
+    first, *others = errors
+    also = " ".join(_listed("Other columns that cannot be used as they are:", others))
+    return DataFormatError(f"{errors[first]} {also}." if also else str(errors[first]))
 
 
 def _listed(start: str, names: Any) -> Iterator[str]:

@@ -33,7 +33,7 @@ def from_scipy(graph: Any, features: Any = None, labels: Any = None, **fields: A
     n_nodes = int(graph.shape[0])
     coo = sp.coo_matrix(graph)
     coo.sum_duplicates()
-    weights = _checked_weights(coo.data)
+    weights = checked_weights(coo.data)
     return NodeData.from_arrays(
         sp.identity(n_nodes, dtype=np.float32, format="csr") if features is None else features,
         np.full(n_nodes, -1) if labels is None else labels,
@@ -49,7 +49,8 @@ def to_scipy(data: NodeData) -> sp.csr_matrix:
     return data.graph.copy()
 
 
-def _checked_weights(weights: Any) -> np.ndarray:
+def checked_weights(weights: Any) -> np.ndarray:
+    """Return weights of edges as float64, if they are finite and at least 0."""
     try:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -96,16 +97,21 @@ def add_weighted_edges(network: Any, graph: sp.csr_matrix, names: Sequence[Any])
     network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
 
 
-def pairs_of_network(network: Any, nodes: Sequence[Any]) -> sp.csr_matrix:
-    """Return the undirected graph of a network, its nodes in the given order."""
-    index = {node: row for row, node in enumerate(nodes)}
+def pairs_of_network(network: Any) -> sp.csr_matrix:
+    """Return the undirected graph of a network, its nodes in their own order."""
+    nodes, source, target, weights = network_edges(network)
+    return symmetric_from_pairs(source, target, len(nodes), weights)
+
+
+def network_edges(network: Any) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+    """Return nodes, and for each edge the places of its two ends and its weight, else 1."""
+    nodes = list(network.nodes)
+    place = {node: k for k, node in enumerate(nodes)}
     edges = list(network.edges(data="weight", default=1.0))
-    return symmetric_from_pairs(
-        np.array([index[i] for i, _, _ in edges], dtype=np.int64),
-        np.array([index[j] for _, j, _ in edges], dtype=np.int64),
-        len(index),
-        _checked_weights([1.0 if weight is None else weight for _, _, weight in edges]),
-    )
+    weights = checked_weights([1.0 if weight is None else weight for *_, weight in edges])
+    source = np.array([place[i] for i, _, _ in edges], dtype=np.int64)
+    target = np.array([place[j] for _, j, _ in edges], dtype=np.int64)
+    return nodes, source, target, weights
 
 
 def _chosen_graph(data: NodeData, graph: Any) -> sp.csr_matrix:
@@ -136,7 +142,7 @@ def from_networkx(network: Any, *, label: str = "label", name: str = "networkx")
     return NodeData(
         features=_attribute_features([values for _, values in nodes]),
         labels=labels,
-        graph=pairs_of_network(network, [node for node, _ in nodes]),
+        graph=pairs_of_network(network),
         class_names=class_names,
         splits=splits_from([str(values.get("split", "")) for _, values in nodes]),
         ids=np.array([str(node) for node, _ in nodes]),
@@ -230,7 +236,7 @@ def pyg_graph(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
     if pairs is None:
         return None
     weights = _pyg_array(graph, "edge_weight")
-    checked = None if weights is None else _checked_weights(weights.reshape(-1))
+    checked = None if weights is None else checked_weights(weights.reshape(-1))
     return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, checked)
 
 

@@ -119,7 +119,7 @@ def _record(path: Path, network: Any, options: TableOptions, *, has_graph: bool)
     return NodeData(
         features=features,
         labels=labels,
-        graph=pairs_of_network(network, list(network)) if has_graph else None,
+        graph=pairs_of_network(network) if has_graph else None,
         class_names=class_names,
         splits=splits,
         ids=ids_from_text(list(network)),

@@ -118,7 +118,7 @@ def read_tables(
         splits={} if plan.split is None else splits_from(stripped(frame[plan.split])),
         ids=None if ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={"features": path.name, **notes},
+        provenance={"table": path.name, **notes},
         feature_names=encoder.feature_names,
     )
     return data, report
