@@ -56,10 +56,10 @@ def as_fit_arguments(
     if isinstance(y, pd.Series) and isinstance(x, pd.DataFrame):
         _refuse_other_order(x, y)
     features = plain_features(x)
-    n_nodes = features.shape[0] if hasattr(features, "shape") else len(features)
-    return FitArguments(
-        features, plain_labels(y), named_graph(graph, ids, n_nodes), _detached(validation)
-    )
+    if graph is not None:
+        n_nodes = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
+        graph = named_graph(graph, ids, n_nodes)
+    return FitArguments(features, plain_labels(y), graph, _detached(validation))
 
 
 def plain_features(x: Any) -> Any:
@@ -109,8 +109,6 @@ def named_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
     n_nodes
         Number of rows.
     """
-    if graph is None:
-        return None
     if _comes_from(graph, "networkx"):
         return _by_name(*network_edges(graph), ids, n_nodes)
     if isinstance(graph, pd.DataFrame):
