@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.report.facts import GraphFacts, class_mixing, edges_of
+from glnn.report.facts import GraphFacts, edges_of
 
 
 def random_graph(n=30, seed=0):
@@ -46,18 +46,3 @@ def test_a_graph_without_edges_has_no_shares():
     assert (facts.n_edges, facts.n_isolated, facts.n_components) == (0, 3, 3)
     assert facts.equal_labels is None
     assert facts.to_dict()["equal_predictions"] is None
-
-
-def test_mixing_counts_each_edge_from_both_ends():
-    graph, classes = random_graph(), np.arange(30) % 3
-    off = (graph.toarray() != 0) & ~np.eye(30, dtype=bool)
-    one_hot = np.eye(3)[classes]
-    counts = one_hot.T @ off @ one_hot
-    expected = counts / counts.sum(1, keepdims=True)
-    np.testing.assert_allclose(class_mixing(graph, classes, 3), expected)
-
-
-def test_mixing_of_a_class_without_edges_is_unknown():
-    pair = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
-    mixing = class_mixing(pair, np.array([0, -1]), 2)
-    assert np.isnan(mixing).all()

@@ -89,29 +89,6 @@ def edges_of(adjacency: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     return upper.row[stored].astype(np.int64), upper.col[stored].astype(np.int64)
 
 
-def class_mixing(adjacency: sp.csr_matrix, classes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return, for each class, the share of its nodes' edges that lead to each class.
-
-    Nodes of class -1 take no part; the row of a class without an edge is NaN.
-
-    Examples
-    --------
-    >>> pair = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
-    >>> class_mixing(pair, np.array([0, 1]), 2)
-    array([[0., 1.],
-           [1., 0.]])
-    """
-    i, j = edges_of(adjacency)
-    known = (classes[i] >= 0) & (classes[j] >= 0)
-    i, j = classes[i[known]], classes[j[known]]
-    counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (np.concatenate([i, j]), np.concatenate([j, i])), 1)
-    totals = counts.sum(1, keepdims=True)
-    shares = np.full_like(counts, np.nan)
-    np.divide(counts, totals, out=shares, where=totals > 0)
-    return shares
-
-
 def _share(equal: np.ndarray) -> float | None:
     return float(equal.mean()) if equal.size else None
 

@@ -20,7 +20,7 @@ from glnn.graph.prior import normalized
 _N_POWERS = 40
 _N_STEPS = 250
 _N_EARLY = 90  # steps with stronger attraction, in which groups find together
-_STEP = 0.6  # between points of the grid, where the reach of a node is about one
+_STEP = 0.3  # between points of the grid, where the reach of a node is about one
 _MOST_POINTS = 180  # of a side of the grid
 _GRAVITY = 2e-3  # keeps small separate parts from drifting away
 

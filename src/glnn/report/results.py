@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from glnn.data import NodeData, Split
 from glnn.engine.history import History
+from glnn.quality import Evaluation
 from glnn.report.facts import GraphFacts
 from glnn.solver import Certificate
 
@@ -53,6 +54,12 @@ class FitResults:
         How long each part took.
     notes
         What a user should know about the data.
+    estimate
+        What folds over the labelled nodes found, if they were run.
+    suspects
+        Numbers of the nodes whose given label is doubted.
+    command
+        The command that made the run, if it was one.
     """
 
     data: NodeData
@@ -69,6 +76,9 @@ class FitResults:
     device: str = "cpu"
     seconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    estimate: Evaluation | None = None
+    suspects: tuple[int, ...] = ()
+    command: str = ""
 
     @property
     def predictions(self) -> np.ndarray:

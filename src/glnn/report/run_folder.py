@@ -6,12 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from glnn.data import write_graph, write_predictions
 from glnn.data.files import atomic_write, shown_path
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
-from glnn.report.html import html_report
+from glnn.report.layout import plane_layout
+from glnn.report.page import render
+from glnn.report.page.shown import MOST_NODES
+from glnn.report.page.stored import write_page
 from glnn.report.results import FitResults
+from glnn.report.run_page import page_of
 from glnn.report.sources import OpenedSource
 from glnn.report.versions import versions
 
@@ -25,6 +32,7 @@ OWN_FILES = (
     "split.json",
     "data.json",
     "graph.png",
+    "page.npz",
     "report.html",
 )
 
@@ -69,28 +77,28 @@ def write_run(
     _write_text(folder / "history.jsonl", results.history.to_jsonl())
     _write_json(folder / "data.json", data_page(opened))
     _write_json(folder / "metrics.json", metrics(results))
-    try:
-        pictures = draw_pictures(results)
-    except MissingDependencyError as error:
-        _write_text(folder / "report.html", html_report(results, {}))
-        return (f"no picture: {error}",)
-    with atomic_write(folder / "graph.png", "wb") as file:
-        file.write(next(iter(pictures.values())))
-    _write_text(folder / "report.html", html_report(results, pictures))
-    return ()
+    places = None
+    if data.n_nodes <= MOST_NODES:
+        places = plane_layout(results.adjacency, results.predictions)
+    page = page_of(results, places)
+    write_page(folder / "page.npz", page)
+    _write_text(folder / "report.html", render(page))
+    return write_picture(folder / "graph.png", results, places)
 
 
-def draw_pictures(results: FitResults) -> dict[str, bytes]:
-    """Return the pictures of a run as PNG files by caption, the graph first."""
+def write_picture(
+    path: Path, results: FitResults, places: Float[np.ndarray, "n 2"] | None
+) -> tuple[str, ...]:
+    """Draw the learned graph into a PNG file; without matplotlib say what is missing."""
     from glnn.report import plots  # matplotlib is imported only when something is drawn
 
-    ringed = "Nodes by predicted class; rings mark labels that trained, crosses mark test errors."
-    figures = {
-        ringed: plots.graph_figure,
-        "Training, stage after stage.": plots.curves_figure,
-        "How many neighbours nodes have, and how heavy edges are.": plots.degrees_figure,
-    }
-    return {caption: plots.image_bytes(draw(results)) for caption, draw in figures.items()}
+    try:
+        image = plots.image_bytes(plots.graph_figure(results, places))
+    except MissingDependencyError as error:
+        return (f"no picture: {error}",)
+    with atomic_write(path, "wb") as file:
+        file.write(image)
+    return ()
 
 
 def metrics(results: FitResults) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class Nodes:
         given, the fit's answer where it was hidden; -1 where nothing may be judged.
     suspect
         Whether the given label is doubted.
+    places
+        Where each node lies on the map; found when it is drawn if they are not given.
     """
 
     ids: Sequence[str]
@@ -43,10 +45,11 @@ class Nodes:
     seen: Bool[np.ndarray, "n"]
     judged: Int[np.ndarray, "n"]
     suspect: Bool[np.ndarray, "n"]
+    places: Float[np.ndarray, "n 2"] | None = None
 
     def __post_init__(self) -> None:
-        if len(set(map(len, vars(self).values()))) != 1:
-            sizes = {name: len(part) for name, part in vars(self).items()}
+        sizes = {name: len(part) for name, part in vars(self).items() if part is not None}
+        if len(set(sizes.values())) != 1:
             raise InputError(f"every field of Nodes must have one entry a node, got {sizes}.")
 
     def __len__(self) -> int:

@@ -48,7 +48,8 @@ def shown_part(page: PageData, most_nodes: int = MOST_NODES, most_links: int = M
     if n_all > most_links:
         heaviest = np.argsort(-links.weight, kind="stable")[:most_links]
         links = links.pick(np.sort(heaviest))
-    places = plane_layout(learned, page.nodes.predicted[chosen])
+    known = page.nodes.places
+    places = plane_layout(learned, page.nodes.predicted[chosen]) if known is None else known[chosen]
     return Shown(chosen, links, places, _left_out(n_nodes, len(chosen), n_all, len(links)))
 
 

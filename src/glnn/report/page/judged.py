@@ -1,0 +1,116 @@
+"""From what was measured to what the page's first two sections show."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from glnn.quality import Evaluation as Estimate
+from glnn.quality.comparison import MethodScore
+from glnn.quality.evaluation import HOW
+from glnn.quality.intervals import Interval, bootstrap_weights, class_intervals, metric_intervals
+from glnn.quality.metrics import Judged, confusion, reliability
+from glnn.quality.verdict import Kind, verdict_of
+from glnn.report.page.data import ClassQuality, Evaluation, Measure, Method, Tone
+from glnn.report.words import count
+
+_TONES: dict[Kind, Tone] = {"good": "good", "plain": "caution", "few": "caution", "chance": "bad"}
+_SHOWN = {
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "macro-F1",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "auc": "area under the curve",
+    "calibration_error": "calibration error",
+}
+
+
+def estimated(estimate: Estimate) -> Evaluation:
+    """Return what folds over the labelled nodes found."""
+    names = [str(label) for label in estimate.classes]
+    n_judged, n_folds = len(estimate.own.judged), len(estimate.folds)
+    basis = f"Measured on {count(n_judged, 'label')} hidden in turn, in {n_folds} folds; {HOW}."
+    extra = (
+        []
+        if estimate.coverage is None
+        else [measure_of("sets that hold the true class", estimate.coverage)]
+    )
+    return _shown(
+        estimate.own, estimate.others, estimate.per_class, names, basis, estimate.notes, extra
+    )
+
+
+def on_test_nodes(
+    judged: Judged, names: Sequence[str], others: Sequence[Method] = (), seconds: float = 0.0
+) -> Evaluation:
+    """Return what labels that were kept for the test found.
+
+    Parameters
+    ----------
+    judged
+        Predictions at the test nodes.
+    names
+        The classes.
+    others
+        Methods that were judged on the same nodes.
+    seconds
+        What the fit took.
+    """
+    weights = bootstrap_weights(len(judged), np.random.default_rng(0))
+    own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), seconds)
+    basis = f"Measured on {count(len(judged), 'label')} kept for the test; {HOW}."
+    shown = _shown(own, (), class_intervals(judged, weights), names, basis)
+    return Evaluation(**{**vars(shown), "methods": (*shown.methods, *others)})
+
+
+def _shown(
+    own: MethodScore,
+    others: Sequence[MethodScore],
+    per_class: Sequence[dict[str, Interval]],
+    names: Sequence[str],
+    basis: str,
+    notes: Sequence[str] = (),
+    extra: Sequence[Measure] = (),
+) -> Evaluation:
+    verdict = verdict_of(own, others)
+    counts = np.bincount(own.judged.classes, minlength=len(names))
+    bins = reliability(own.judged)
+    table = confusion(own.judged, np.ones((1, len(own.judged))))[0]
+    return Evaluation(
+        verdict.sentence[:1].upper() + verdict.sentence[1:],
+        _TONES[verdict.kind],
+        basis,
+        tuple(_method(score, score is own) for score in (own, *others)),
+        (
+            *(
+                measure_of(_SHOWN[name], own.metrics[name])
+                for name in _SHOWN
+                if name in own.metrics
+            ),
+            *extra,
+        ),
+        tuple(
+            ClassQuality(
+                name, int(n), *(measure_of(key, found[key]) for key in ("precision", "recall"))
+            )
+            for name, n, found in zip(names, counts, per_class)
+        ),
+        np.rint(table).astype(np.int64),
+        tuple(zip(*(bins[key].tolist() for key in ("confidence", "accuracy", "count")))),
+        own.metrics["calibration_error"].value,
+        tuple(notes),
+    )
+
+
+def _method(score: MethodScore, is_own: bool) -> Method:
+    ahead = None if score.difference is None else measure_of("lead", score.difference)
+    return Method(score.title, measure_of("accuracy", score.metrics["accuracy"]), ahead, is_own)
+
+
+def measure_of(name: str, interval: Interval) -> Measure:
+    """Return an interval as the page's number; what is not known is left out."""
+    value, low, high = (
+        part if math.isfinite(part) else None
+        for part in (interval.value, interval.low, interval.high)
+    )
+    return Measure(name, value, low, high)

@@ -1,0 +1,224 @@
+"""The page of a run: from its results to what the page shows."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from glnn.data.source import RecordSource
+from glnn.engine.history import History
+from glnn.engine.presets import resolve_settings
+from glnn.quality.intervals import accuracy_interval
+from glnn.quality.metrics import Judged
+from glnn.report.page.data import (
+    Curve,
+    Evaluation,
+    Graphs,
+    Learning,
+    Method,
+    Nodes,
+    PageData,
+    Reproduce,
+)
+from glnn.report.page.judged import estimated, measure_of, on_test_nodes
+from glnn.report.results import FitResults
+from glnn.report.versions import versions
+from glnn.report.words import certificate_sentences, label_sentence
+
+_CURVES = ("loss", "validation_loss", "validation_accuracy")
+
+
+def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
+    """Return what the page of a run shows.
+
+    Parameters
+    ----------
+    results
+        The run.
+    places
+        Where the nodes lie on the map, if that is known.
+    """
+    data = results.data
+    return PageData(
+        title=data.name,
+        subtitle=label_sentence(results),
+        class_names=tuple(data.class_names),
+        nodes=_nodes(results, places),
+        graphs=Graphs(results.adjacency, data.graph),
+        evaluation=_evaluation(results),
+        learning=_learning(results),
+        reproduce=_reproduce(results),
+        notes=results.notes,
+    )
+
+
+def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Nodes:
+    """Test nodes are judged by the fit itself, labelled ones only by folds that hid their label."""
+    data, split = results.data, results.split
+    probabilities = np.zeros((data.n_nodes, data.n_classes))
+    probabilities[:, results.classes] = results.probabilities
+    seen = np.zeros(data.n_nodes, dtype=bool)
+    seen[np.concatenate([split.train, split.val])] = True
+    judged = np.full(data.n_nodes, -1, dtype=np.int64)
+    judged[split.test] = results.predictions[split.test]
+    if results.estimate is not None:
+        nodes = results.estimate.held_out.judged
+        judged[nodes] = results.classes[results.estimate.own.judged.predicted]
+    suspect = np.zeros(data.n_nodes, dtype=bool)
+    suspect[list(results.suspects)] = True
+    return Nodes(
+        [str(name) for name in data.node_ids],
+        results.predictions,
+        probabilities,
+        data.labels,
+        seen,
+        judged,
+        suspect,
+        places,
+    )
+
+
+def _evaluation(results: FitResults) -> Evaluation | None:
+    """Return the estimate of the folds, or else what the test nodes say, or nothing."""
+    test, labels = results.split.test, results.data.labels
+    if results.estimate is not None:
+        return estimated(results.estimate)
+    if not test.size:
+        return None
+    place = np.full(results.data.n_classes, -1)
+    place[results.classes] = np.arange(len(results.classes))
+    known = test[place[labels[test]] >= 0]  # a class without a label to learn from has no column
+    judged = Judged(place[labels[known]], results.probabilities[known])
+    return on_test_nodes(judged, results.class_names, _other_methods(results))
+
+
+def _other_methods(results: FitResults) -> list[Method]:
+    """Return the compared methods, whose accuracy is on the same test nodes."""
+    n_test, found = int(results.split.test.size), []
+    for score in results.scores[1:]:
+        if score.accuracy is not None:
+            interval = accuracy_interval(round(score.accuracy * n_test), n_test)
+            found.append(Method(score.method, measure_of("accuracy", interval)))
+    return found
+
+
+def _learning(results: FitResults) -> Learning:
+    chosen = results.settings.get("chosen", {})
+    return Learning(
+        curves=curves_of(results.history, int(chosen.get("n_rounds", 0))),
+        certificate=tuple(certificate_sentences(results.certificate)),
+        choices=chosen_in_words(chosen),
+    )
+
+
+def curves_of(history: History, n_rounds: int) -> tuple[Curve, ...]:
+    """Return the training stages in order; those after the last round that counts were undone.
+
+    Parameters
+    ----------
+    history
+        Every epoch's numbers; a stage is named ``classifier`` and its round.
+    n_rounds
+        The last round that counts, 0 if that is not known.
+    """
+    curves: list[Curve] = []
+    starts = [k for k, epoch in enumerate(history.column("epoch")) if epoch == 0]
+    for start, stop in zip(starts, [*starts[1:], len(history)]):
+        stage = str(history[start]["stage"])
+        number = int(stage.split()[-1]) if stage.split()[-1].isdigit() else 0
+        name = f"round {number}" if number else stage
+        n_before = sum(curve.name.split(",")[0] == name for curve in curves)
+        columns = {
+            column: [_number(history[k].get(column)) for k in range(start, stop)]
+            for column in _CURVES
+            if column in history[start]
+        }
+        said = f"{name}, try {n_before + 1}" if n_before else name
+        curves.append(Curve(said, columns, undone=0 < n_rounds < number))
+    return tuple(curves)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
+
+
+_SOURCES = {
+    "given": "the given graph was trusted and improved",
+    "features": "the given graph was left out: features alone serve the labels better",
+    "none": "no graph was given; it comes from features alone",
+}
+_CHOSEN = {
+    "signal": "how features are compared",
+    "gate": "how far above chance a prediction must be to count",
+    "closeness": "weight of staying close to the given graph",
+    "n_steps": "steps over the graph",
+    "n_rounds": "rounds that count",
+}
+
+
+def chosen_in_words(chosen: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return what the fit decided by itself, as pairs of words.
+
+    Examples
+    --------
+    >>> chosen_in_words({"source": "none", "n_rounds": 2})
+    (('source', 'no graph was given; it comes from features alone'), ('rounds that count', '2'))
+    """
+    words = []
+    for name, value in chosen.items():
+        if name == "source":
+            words.append((name, _SOURCES.get(str(value), str(value))))
+        else:
+            shown = f"{value:.3g}" if isinstance(value, float) else str(value)
+            words.append((_CHOSEN.get(name, name), shown))
+    return tuple(words)
+
+
+def _reproduce(results: FitResults) -> Reproduce:
+    data = results.data
+    facts = (
+        ("seed", str(results.seed)),
+        ("device", results.device),
+        ("data digest", f"SHA-256 {RecordSource(data).digest}"),
+        ("nodes", f"{data.n_nodes:,}"),
+        ("features", f"{data.n_features:,}"),
+        ("given graph", "none" if data.graph is None else f"{data.n_edges:,} edges"),
+        *data.provenance.items(),
+        *((f"seconds: {name}", f"{value:.1f}") for name, value in results.seconds.items()),
+        *versions().items(),
+    )
+    own = {name: part for name, part in results.settings.items() if name != "chosen"}
+    settings = flat_settings(own)
+    usual = dict(flat_settings(_preset_settings(own, data.graph is not None)))
+    changed = tuple(
+        (name, value, usual.get(name, "-")) for name, value in settings if usual.get(name) != value
+    )
+    return Reproduce(results.command, facts, changed, tuple(settings))
+
+
+def _preset_settings(settings: Mapping[str, Any], has_graph: bool) -> dict[str, Any]:
+    """Return the settings of the preset that a run began with."""
+    preset = resolve_settings(str(settings.get("preset", "default")))
+    page = dataclasses.asdict(preset)
+    page["graph"] = dataclasses.asdict(preset.graph_settings(has_graph))
+    del page["no_graph"]
+    return page
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as pairs of a dotted name and a value.
+
+    Examples
+    --------
+    >>> flat_settings({"head": {"n_epochs": 5}, "n_rounds": 2})
+    [('head.n_epochs', '5'), ('n_rounds', '2')]
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            pairs += flat_settings(value, f"{prefix}{name}.")
+        else:
+            pairs.append((f"{prefix}{name}", "the preset's rule" if value is None else str(value)))
+    return pairs
