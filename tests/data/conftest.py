@@ -8,10 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData
 from glnn.exceptions import GlnnError
+
+settings.register_profile(
+    "records",  # the same records in every run, written to files without a look at the clock
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 N_MUTATIONS = 500
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]

@@ -1,18 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data.allocate import balanced_counts, draw_by_class, stratified_counts
 from glnn.exceptions import InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=6).map(np.array)
 

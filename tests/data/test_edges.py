@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import read_data
@@ -8,13 +8,7 @@ from glnn.data.edges import UnknownIds, read_edge_list, read_edges
 from glnn.data.table_out import write_edge_table
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 INDEX = {"a": 0, "b": 1, "c": 2}
 

@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import interop
 from glnn.exceptions import InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 
 @SETTINGS

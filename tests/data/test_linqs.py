@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import load_dataset
@@ -13,13 +13,7 @@ from glnn.data.linqs import (
 )
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 CONTENT = "p1\t0\t1\tTheory\np2\t1\t1\tCase\np3\t0\t0\tTheory\n"
 CITES = "p1\tp2\np2\tp1\np1\tgone\n"

@@ -1,20 +1,14 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import TableOptions, network_files, read_data, write_data
 from glnn.data.network_files import read_network, write_network, write_network_graph
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 SUFFIXES = pytest.mark.parametrize("suffix", [".graphml", ".gexf"])
 
 

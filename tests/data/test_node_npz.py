@@ -3,20 +3,14 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data.arrays import symmetric_from_pairs
 from glnn.data.node_npz import read_node_npz, write_node_npz
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 
 @SETTINGS

@@ -1,19 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, perturb
 from glnn.data.synthetic import block_model, path_graph
 from glnn.exceptions import InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 DATA = block_model(60, 3, degree=4, seed=0)
 SHARES = st.floats(0, 1)

@@ -4,20 +4,14 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import load_dataset
 from glnn.data.planetoid import find_planetoid_name, planetoid_files, read_planetoid
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 
 def write_planetoid(folder, features, one_hot, graph, n_train, test, missing=(), name="toy"):

@@ -3,20 +3,14 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.splits import class_sizes
 from glnn.exceptions import DataFormatError, InputError
 
-SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(settings.get_profile("records"))
 
 
 def labelled(labels, name="toy", **fields):
