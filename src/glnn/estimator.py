@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -303,6 +304,17 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         """Return the most probable label of each row."""
         best = self.predict_proba(X, links).argmax(1)
         return np.asarray(self.classes_[best])
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page to explore the fit with, one HTML file that needs no network.
+
+        The page is above the estimator in the order of imports, so it is looked up by name when
+        it is asked for.
+        """
+        self._check_fitted()
+        page: Any = import_module("glnn.report.model_page")
+        written: Path = page.write_report(self, Path(path), getattr(self, "_fitted_to", None))
+        return written
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a folder as safetensors and JSON; nothing is pickled."""

@@ -1,11 +1,9 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
-from glnn.engine.history import History
 from glnn.report.page import render
-from glnn.report.run_page import chosen_in_words, curves_of, flat_settings, page_of
+from glnn.report.run_page import flat_settings, page_of
 
 
 def test_the_page_has_the_runs_nodes_labels_and_graph(results):
@@ -47,25 +45,6 @@ def test_hostile_names_stay_text(results):
     assert "&lt;b&gt;ash&lt;/b&gt;" in html
 
 
-@pytest.mark.parametrize("n_rounds", [1, 2])
-def test_rounds_after_the_last_that_counts_are_undone(results, n_rounds):
-    curves = curves_of(results.history, n_rounds)
-    assert [curve.name for curve in curves] == ["round 1", "round 2"]
-    assert [curve.undone for curve in curves] == [False, n_rounds == 1]
-    assert [value for curve in curves for value in curve.columns["loss"]] == (
-        results.history.column("loss")
-    )
-
-
-def test_a_round_that_was_trained_twice_says_so():
-    history = History()
-    for epoch in (0, 1, 0, 1):
-        history.append({"stage": "classifier 1", "epoch": epoch, "loss": float("nan")})
-    first, second = curves_of(history, 1)
-    assert (first.name, second.name) == ("round 1", "round 1, try 2")
-    assert first.columns == {"loss": [None, None]}
-
-
 def test_only_what_differs_from_the_preset_is_called_changed(results):
     settings = {"preset": "default", "scaling": "rows"}
     page = page_of(dataclasses.replace(results, settings=settings))
@@ -77,9 +56,3 @@ def test_nested_settings_are_told_by_dotted_names():
         ("a.b.c", "1"),
         ("d", "the preset's rule"),
     ]
-
-
-def test_choices_are_words():
-    words = dict(chosen_in_words({"source": "features", "gate": 0.123456}))
-    assert "left out" in words["source"]
-    assert "0.123" in words.values()

@@ -2,7 +2,17 @@ import io
 
 from rich.console import Console
 
-from glnn.report.tables import fact_table, markdown_summary, score_rows, score_table
+from glnn.quality.intervals import Interval
+from glnn.report.compare import Comparison, PairLine, RunLine
+from glnn.report.page.data import Measure
+from glnn.report.tables import (
+    fact_table,
+    markdown_summary,
+    pair_table,
+    run_table,
+    score_rows,
+    score_table,
+)
 
 
 def printed(table):
@@ -36,3 +46,13 @@ def test_markdown_holds_the_same_numbers(results):
     text = markdown_summary(results)
     assert "| GLNN | 95.0 % | 1.5 |" in text
     assert "| edges | 91 |" in text
+
+
+def test_runs_and_pairs_have_a_line_each():
+    run = RunLine("a[b]", "fine", Measure("accuracy", 0.9, 0.8, 0.95), 10, 1234)
+    pair = PairLine("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
+    both = Comparison((run,), (pair,))
+    assert "a[b]" in printed(run_table(both))
+    assert "1,234" in printed(run_table(both))
+    assert "+2.0" in printed(pair_table(both))
+    assert "5 / 6 / 7" in printed(pair_table(both))

@@ -8,26 +8,15 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn.data.source import RecordSource
-from glnn.engine.history import History
 from glnn.engine.presets import resolve_settings
 from glnn.quality.intervals import accuracy_interval
 from glnn.quality.metrics import Judged
-from glnn.report.page.data import (
-    Curve,
-    Evaluation,
-    Graphs,
-    Learning,
-    Method,
-    Nodes,
-    PageData,
-    Reproduce,
-)
+from glnn.report.learning import learning_of
+from glnn.report.page.data import Evaluation, Graphs, Method, Nodes, PageData, Reproduce
 from glnn.report.page.judged import estimated, measure_of, on_test_nodes
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
-from glnn.report.words import certificate_sentences, label_sentence
-
-_CURVES = ("loss", "validation_loss", "validation_accuracy")
+from glnn.report.words import label_sentence
 
 
 def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
@@ -48,7 +37,9 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         nodes=_nodes(results, places),
         graphs=Graphs(results.adjacency, data.graph),
         evaluation=_evaluation(results),
-        learning=_learning(results),
+        learning=learning_of(
+            results.history, results.certificate, results.settings.get("chosen", {})
+        ),
         reproduce=_reproduce(results),
         notes=results.notes,
     )
@@ -102,78 +93,6 @@ def _other_methods(results: FitResults) -> list[Method]:
             interval = accuracy_interval(round(score.accuracy * n_test), n_test)
             found.append(Method(score.method, measure_of("accuracy", interval)))
     return found
-
-
-def _learning(results: FitResults) -> Learning:
-    chosen = results.settings.get("chosen", {})
-    return Learning(
-        curves=curves_of(results.history, int(chosen.get("n_rounds", 0))),
-        certificate=tuple(certificate_sentences(results.certificate)),
-        choices=chosen_in_words(chosen),
-    )
-
-
-def curves_of(history: History, n_rounds: int) -> tuple[Curve, ...]:
-    """Return the training stages in order; those after the last round that counts were undone.
-
-    Parameters
-    ----------
-    history
-        Every epoch's numbers; a stage is named ``classifier`` and its round.
-    n_rounds
-        The last round that counts, 0 if that is not known.
-    """
-    curves: list[Curve] = []
-    starts = [k for k, epoch in enumerate(history.column("epoch")) if epoch == 0]
-    for start, stop in zip(starts, [*starts[1:], len(history)]):
-        stage = str(history[start]["stage"])
-        number = int(stage.split()[-1]) if stage.split()[-1].isdigit() else 0
-        name = f"round {number}" if number else stage
-        n_before = sum(curve.name.split(",")[0] == name for curve in curves)
-        columns = {
-            column: [_number(history[k].get(column)) for k in range(start, stop)]
-            for column in _CURVES
-            if column in history[start]
-        }
-        said = f"{name}, try {n_before + 1}" if n_before else name
-        curves.append(Curve(said, columns, undone=0 < n_rounds < number))
-    return tuple(curves)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
-
-
-_SOURCES = {
-    "given": "the given graph was trusted and improved",
-    "features": "the given graph was left out: features alone serve the labels better",
-    "none": "no graph was given; it comes from features alone",
-}
-_CHOSEN = {
-    "signal": "how features are compared",
-    "gate": "how far above chance a prediction must be to count",
-    "closeness": "weight of staying close to the given graph",
-    "n_steps": "steps over the graph",
-    "n_rounds": "rounds that count",
-}
-
-
-def chosen_in_words(chosen: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return what the fit decided by itself, as pairs of words.
-
-    Examples
-    --------
-    >>> chosen_in_words({"source": "none", "n_rounds": 2})
-    (('source', 'no graph was given; it comes from features alone'), ('rounds that count', '2'))
-    """
-    words = []
-    for name, value in chosen.items():
-        if name == "source":
-            words.append((name, _SOURCES.get(str(value), str(value))))
-        else:
-            shown = f"{value:.3g}" if isinstance(value, float) else str(value)
-            words.append((_CHOSEN.get(name, name), shown))
-    return tuple(words)
 
 
 def _reproduce(results: FitResults) -> Reproduce:

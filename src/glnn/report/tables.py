@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from rich.markup import escape
 from rich.table import Table
 
+from glnn.report.compare import Comparison
+from glnn.report.page.judged import measure_of
+from glnn.report.page.numbers import lead, measure
 from glnn.report.results import FitResults, Score
 from glnn.report.words import fact_rows, percent
 
@@ -34,6 +38,41 @@ def fact_table(results: FitResults) -> Table:
     table = Table("fact", "value", title="The learned graph", title_justify="left")
     for row in fact_rows(results.facts, results.certificate):
         table.add_row(*row)
+    return table
+
+
+def run_table(comparison: Comparison) -> Table:
+    """Return one line a run: accuracy on unseen labels, links, verdict."""
+    table = Table("run", title="Runs", title_justify="left")
+    table.add_column("accuracy, unseen labels", justify="right")
+    table.add_column("judged", justify="right")
+    table.add_column("links", justify="right")
+    table.add_column("verdict")
+    for run in comparison.runs:
+        shown = "-" if run.accuracy is None else measure(run.accuracy)
+        table.add_row(
+            escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
+        )
+    return table
+
+
+def pair_table(comparison: Comparison) -> Table:
+    """Return one line a pair of runs, on the nodes that both have."""
+    table = Table("pair", title="Pairs, on common nodes", title_justify="left")
+    table.add_column("difference in points", justify="right")
+    table.add_column("judged by both", justify="right")
+    table.add_column("same prediction", justify="right")
+    table.add_column("links shared / only first / only second", justify="right")
+    for pair in comparison.pairs:
+        found = pair.difference
+        shown = "-" if found is None else lead(measure_of("lead", found))
+        table.add_row(
+            escape(f"{pair.first} - {pair.second}"),
+            shown,
+            f"{pair.n_judged:,}",
+            percent(pair.same_predictions),
+            f"{pair.n_shared:,} / {pair.n_first:,} / {pair.n_second:,}",
+        )
     return table
 
 

@@ -41,7 +41,7 @@ def estimated(estimate: Estimate) -> Evaluation:
 
 
 def on_test_nodes(
-    judged: Judged, names: Sequence[str], others: Sequence[Method] = (), seconds: float = 0.0
+    judged: Judged, names: Sequence[str], others: Sequence[Method] = ()
 ) -> Evaluation:
     """Return what labels that were kept for the test found.
 
@@ -53,14 +53,21 @@ def on_test_nodes(
         The classes.
     others
         Methods that were judged on the same nodes.
-    seconds
-        What the fit took.
     """
-    weights = bootstrap_weights(len(judged), np.random.default_rng(0))
-    own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), seconds)
-    basis = f"Measured on {count(len(judged), 'label')} kept for the test; {HOW}."
-    shown = _shown(own, (), class_intervals(judged, weights), names, basis)
+    shown = _alone(judged, names, f"{count(len(judged), 'label')} kept for the test")
     return Evaluation(**{**vars(shown), "methods": (*shown.methods, *others)})
+
+
+def on_hidden_labels(judged: Judged, names: Sequence[str]) -> Evaluation:
+    """Return what fits said of labels that were hidden from them, nothing beside it."""
+    return _alone(judged, names, f"{count(len(judged), 'label')} hidden in turn")
+
+
+def _alone(judged: Judged, names: Sequence[str], measured_on: str) -> Evaluation:
+    weights = bootstrap_weights(len(judged), np.random.default_rng(0))
+    own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), 0.0)
+    basis = f"Measured on {measured_on}; {HOW}."
+    return _shown(own, (), class_intervals(judged, weights), names, basis)
 
 
 def _shown(
