@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glnn.data import TableOptions, load_dataset
+from glnn.data import TableOptions, load_dataset, write_data
 from glnn.exceptions import InputError
 from glnn.report.sources import Source, choose_split
 
@@ -90,3 +90,26 @@ def test_labels_that_cannot_train_are_refused(tmp_path, labels, words):
 def test_a_draw_that_is_not_possible_is_refused(opened_blobs, count):
     with pytest.raises(InputError, match=r"per.class"):
         choose_split(opened_blobs.data, count, 0)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
+def test_rows_are_those_of_the_whole(tmp_path, suffix):
+    path = people(tmp_path)
+    data = Source(str(path)).open().data.replace(splits={"train": np.array([0, 1])})
+    write_data(data, tmp_path / f"q{suffix}")
+    (tmp_path / "e.csv").write_text("source,target\nr0,r1\n")
+    rows = Source(str(tmp_path / f"q{suffix}")).rows()
+    assert rows.labels.tolist() == data.labels.tolist()
+    assert rows.splits["train"].tolist() == [0, 1]
+    assert (rows.features(slice(2, 5)) != data.features[2:5]).nnz == 0
+    assert not rows.has_graph
+    if suffix == ".npz":
+        with pytest.raises(InputError, match="--graph must come with a table"):
+            Source(str(tmp_path / f"q{suffix}"), graph=tmp_path / "e.csv").rows()
+    else:
+        linked = Source(str(tmp_path / f"q{suffix}"), graph=tmp_path / "e.csv").rows()
+        assert linked.graph_rows(slice(0, 1)).indices.tolist() == [1]
+
+
+def test_names_give_rows_too(opened_blobs):
+    assert (Source("blobs").rows().features(slice(0, 9)) != opened_blobs.data.features[:9]).nnz == 0

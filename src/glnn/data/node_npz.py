@@ -48,11 +48,7 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
             labels=labels,
             graph=_graph(file, graph, shape[0]),
             class_names=class_names_of(file, labels),
-            splits={
-                key: file.read(f"{key}_idx", kinds="iu", ndim=1)
-                for key in SPLIT_KEYS
-                if f"{key}_idx" in file
-            },
+            splits=splits_of(file),
             ids=file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None,
             name=str(file.read("name", kinds="U", ndim=0)) if "name" in file else path.stem,
             provenance=_provenance(file),
@@ -96,6 +92,15 @@ def labels_of(file: NpzFile, n_nodes: int) -> np.ndarray:
             raise DataFormatError("unlabeled_idx must hold node numbers, got others.")
         labels[unlabelled] = -1
     return labels
+
+
+def splits_of(file: NpzFile) -> dict[str, np.ndarray]:
+    """Return the nodes of each part of the split that the file has."""
+    return {
+        key: file.read(f"{key}_idx", kinds="iu", ndim=1)
+        for key in SPLIT_KEYS
+        if f"{key}_idx" in file
+    }
 
 
 def class_names_of(file: NpzFile, labels: np.ndarray) -> tuple[str, ...]:

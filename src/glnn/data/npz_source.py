@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from glnn.data.arrays import canonical_csr, checked_csr
 from glnn.data.files import parsing, shown_path
-from glnn.data.node_npz import class_names_of, declared_shape, labels_of, weighted_pairs
+from glnn.data.node_npz import class_names_of, declared_shape, labels_of, splits_of, weighted_pairs
 from glnn.data.npz import NpzFile
 from glnn.data.source import bounds, rows_of_pairs
 from glnn.exceptions import DataFormatError
@@ -42,6 +42,7 @@ class NpzSource:
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
             self.labels = labels_of(file, self.n_nodes)
             self.class_names = class_names_of(file, self.labels)
+            self.splits = splits_of(file)
             ids = file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None
             self.node_ids = np.arange(self.n_nodes) if ids is None else ids
             self.name = self.path.stem

@@ -19,7 +19,7 @@ from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.parquet import guarded, open_parquet, parquet_frame
 from glnn.data.source import bounds
 from glnn.data.table_text import column_names
-from glnn.data.tables import encode_labels, index_of
+from glnn.data.tables import encode_labels, index_of, splits_from
 
 _BATCH_ROWS = 16_384
 
@@ -54,6 +54,8 @@ class ParquetSource:
         self.n_features = len(self.encoder.feature_names)
         texts = [""] * self.n_nodes if plan.label is None else stripped(self._column(plan.label))
         self.labels, self.class_names = encode_labels(texts)
+        split = None if plan.split is None else stripped(self._column(plan.split))
+        self.splits = {} if split is None else splits_from(split)
         ids = None if plan.id is None else as_text(self._column(plan.id))
         self.node_ids = np.arange(self.n_nodes) if ids is None else ids_from_text(ids)
         index = index_of([str(node) for node in self.node_ids] if ids is None else ids, self._where)

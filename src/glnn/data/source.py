@@ -1,6 +1,7 @@
 """Data that are read by rows, so that a process of a fit need not hold all features."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,6 +44,10 @@ class RowSource(Protocol):
         """The nodes' ids, or their numbers."""
 
     @property
+    def splits(self) -> Mapping[str, np.ndarray]:
+        """The published split: node numbers under ``train``, ``val``, ``test``, or nothing."""
+
+    @property
     def has_graph(self) -> bool:
         """Whether :meth:`graph_rows` returns something."""
 
@@ -71,6 +76,7 @@ class RecordSource:
         self.name, self.class_names = data.name, data.class_names
         self.n_nodes, self.n_features = data.n_nodes, data.n_features
         self.labels, self.node_ids = data.labels, data.node_ids
+        self.splits = data.splits
         self.has_graph = data.graph is not None
 
     @property

@@ -12,7 +12,9 @@ from glnn.data.embedded import EMBEDDED
 from glnn.data.files import shown
 from glnn.data.formats import is_edge_table
 from glnn.data.node_npz import DEFAULT_GRAPH
+from glnn.data.open_source import open_source
 from glnn.data.options import DEFAULT, TableOptions
+from glnn.data.source import RecordSource, RowSource
 from glnn.data.splits import PAPER_COUNTS, class_sizes
 from glnn.data.summary import open_named
 from glnn.data.table_file import TABLE_SUFFIXES
@@ -62,6 +64,16 @@ class Source:
         self._refuse_table_options()
         data = open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
         return OpenedSource(self, data)
+
+    def rows(self) -> RowSource:
+        """Return the data by rows: from the file where its format allows, else from memory."""
+        path = Path(self.name)
+        if not self.is_table:
+            self._refuse_table_options()
+        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
+        if is_file and path.suffix.lower() in (".npz", ".parquet") and self.labels is None:
+            return open_source(path, self.options, self.graph)
+        return RecordSource(self.open().data)
 
     def _open_table(self, path: Path) -> "OpenedSource":
         beside = edges_beside(path)
