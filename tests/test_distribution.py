@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "glnn"
-OF_THE_LABORATORY = ("glnn_lab", "baseline", "experiment", "bench", "paper_", "reproduc")
+OF_THE_LABORATORY = ("glnn_lab", "baseline", "experiment", "bench", "paper_", "reproduction")
 
 
 def test_the_wheel_has_every_file_of_the_library_and_nothing_else(built):
