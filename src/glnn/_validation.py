@@ -88,9 +88,13 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             "Reshape one column with X.reshape(-1, 1)."
         )
     if sp.issparse(features):
-        matrix = sp.csr_matrix(features, copy=True)  # summing works in place: not on the caller's
+        matrix = sp.csr_matrix(features)
+        is_canonical = matrix.has_canonical_format
+        if not is_canonical:
+            matrix = matrix.copy()  # summing works in place: not on the caller's
         data = _as_float(name, matrix.data)
         matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        matrix.has_canonical_format = is_canonical
         matrix.sum_duplicates()
     else:
         matrix = data = _as_float(name, features)

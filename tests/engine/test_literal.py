@@ -5,19 +5,16 @@ from torch.testing import assert_close
 from glnn.engine.classifier import Labels
 from glnn.engine.literal import LiteralTask
 from glnn.engine.seeding import generator_for
-from glnn.engine.settings import HeadSettings
-from glnn.graph import DenseAdjacency
+from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.nn import Features
-from glnn.objective import Objective, Weights
+from glnn.objective import Weights
 
 
 def literal_task(blocks):
     features, graph, classes = blocks
-    signal = torch.from_numpy(features.toarray())
-    objective = Objective(Weights.paper(0.01), "frobenius")
+    settings = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
+    objective = LiteralTask.objective(features, graph, settings, "cpu")
     task = LiteralTask(
-        signal,
-        graph,
         Features.of(features),
         Labels(np.arange(6), classes[:6], 60, 2),
         HeadSettings(),
@@ -25,13 +22,13 @@ def literal_task(blocks):
         init=generator_for(0),
         noise=generator_for(1),
     )
-    return task, objective, signal, DenseAdjacency(torch.from_numpy(graph.toarray()).float())
+    return task, objective
 
 
 def test_the_loss_is_cross_entropy_and_every_term_of_the_paper(blocks):
-    task, objective, signal, prior = literal_task(blocks)
+    task, objective = literal_task(blocks)
     losses = task.losses(0)
-    terms = objective.terms(task.adjacency(), signal, prior)
+    terms = objective.terms(task.adjacency())
     assert set(losses) == {"cross_entropy", *terms}
     for name, value in terms.items():
         assert_close(losses[name], value)

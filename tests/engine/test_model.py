@@ -65,7 +65,7 @@ def test_the_literal_model_has_no_rule_for_new_rows(problem):
 def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_path):
     model.save(tmp_path / "m", {})
     page = json.loads((tmp_path / "m" / "model.json").read_text())
-    del page["settings"]["head"]["n_hidden"], page["rows"]["trace"]
+    del page["settings"]["head"]["n_hidden"], page["rows"]["share"]["loop"]
     (tmp_path / "m" / "model.json").write_text(json.dumps(page))
     with pytest.raises(CheckpointError) as caught:
         Model.load(tmp_path / "m")

@@ -5,6 +5,8 @@ import scipy.sparse as sp
 
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency
+from glnn.graph.convert import as_adjacency_rows
+from glnn.peers import Partition
 
 PATH = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]])
 UNIT_PATH = (PATH > 0).astype(float)
@@ -126,7 +128,8 @@ def test_an_edge_listed_twice_warns_and_counts_once():
         (sp.csr_matrix(-PATH), r"at least 0, got -2\. Drop negative edges"),
         (PATH * np.nan, "finite weights, got NaN or infinity"),
         (np.where(PATH == 2, np.inf, PATH), "finite weights, got NaN or infinity"),
-        (PATH[:, :2], r"square, got shape \(3, 2\)\. An edge list must have exactly two rows"),
+        (PATH[:, :2], "edges must hold whole node numbers, got dtype float64"),
+        (np.zeros((3, 4)), r"square, got shape \(3, 4\)\. An edge list must have two rows or two"),
         (sp.csr_matrix(PATH[:, :2]), r"square, got shape \(3, 2\)"),
         (np.zeros((4, 4)), "one row for each of the 3 nodes, got 4"),
         (sp.csr_matrix((4, 4)), "one row for each of the 3 nodes, got 4"),
@@ -136,7 +139,10 @@ def test_an_edge_listed_twice_warns_and_counts_once():
         (np.array([[True, False], [True, True]]), "whole node numbers, got dtype bool"),
         (PATH.astype(complex), "got dtype complex128"),
         (sp.csr_matrix(PATH.astype(complex)), "real weights, got dtype complex128"),
-        (PATH.astype(str), "2 x E array of node numbers or a networkx graph, got dtype <U"),
+        (
+            PATH.astype(str),
+            "2 x E or E x 2 array of node numbers or a networkx graph, got dtype <U",
+        ),
         (PATH.astype(object), "got dtype object"),
         ([[0, 1], [1]], "rows all have the same length"),
         (np.zeros(3), r"got dtype float64 and shape \(3,\)"),
@@ -176,3 +182,32 @@ def test_a_class_derived_from_a_networkx_graph_is_a_networkx_graph():
         pass
 
     assert np.array_equal(as_adjacency(OwnGraph([(0, 1), (1, 2)]), 3).toarray(), UNIT_PATH)
+
+
+def test_edges_may_be_listed_in_rows_or_in_columns():
+    edges = np.array([[0, 1], [1, 2], [3, 1]])
+    by_columns, by_rows = as_adjacency(edges, 5), as_adjacency(edges.T, 5)
+    assert (by_columns != by_rows).nnz == 0
+    square = np.array([[0, 1], [2, 3]])  # two edges either way: read as 2 x E
+    assert as_adjacency(square, 5)[0, 2] == as_adjacency(square, 5)[1, 3] == 1
+    none = as_adjacency(np.empty((0, 2), dtype=np.int64), 3)
+    assert none.shape == (3, 3) and none.nnz == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_rows_of_an_uneven_matrix_with_loops_are_made_those_of_the_whole(size, together):
+    rng = np.random.default_rng(0)
+    matrix = sp.csr_matrix(rng.random((40, 40)) * (rng.random((40, 40)) < 0.1))
+    with pytest.warns(GraphWarning):
+        whole = as_adjacency(matrix, 40)
+
+    def work(peers):
+        part = Partition(40, peers)
+        return as_adjacency_rows(matrix[part.rows], part)
+
+    assert (sp.vstack(together(size, work)) != whole).nnz == 0
+
+
+def test_rows_of_another_shape_are_refused(together):
+    with pytest.raises(InputError, match=r"sparse matrix of the (16|24) rows"):
+        together(2, lambda peers: as_adjacency_rows(sp.eye(40, format="csr"), Partition(40, peers)))

@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -5,6 +7,7 @@ import scipy.sparse as sp
 from glnn.exceptions import InputError
 from glnn.graph import PRIORS, prior_graph
 from glnn.graph.prior import normalized, pagerank
+from glnn.peers import Partition
 
 PATH_AND_HERMIT = np.array(
     [
@@ -130,4 +133,18 @@ def test_no_prior_changes_the_graph_it_is_made_from(kind):
 
 def test_an_unknown_prior_is_refused_with_the_one_probably_meant(adjacency):
     with pytest.raises(InputError, match="Did you mean 'pagerank'"):
-        prior_graph(adjacency, "page_rank")
+        inspect.unwrap(prior_graph)(adjacency, "page_rank")  # types are checked in tests alone
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_the_prior_of_spread_rows_is_that_of_the_whole(kind, size, together):
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((50, 50)) * (rng.random((50, 50)) < 0.1), 1)
+    graph = sp.csr_matrix(upper + upper.T)
+
+    def work(peers):
+        return prior_graph(graph[Partition(50, peers).rows], kind, peers)
+
+    found = sp.vstack(together(size, work)).toarray()
+    np.testing.assert_allclose(found, prior_graph(graph, kind).toarray(), atol=1e-14)

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.sparse as sp
+import torch
 
-from glnn.objective import Weights
+from glnn.graph import SparseAdjacency
+from glnn.graph.pairs import Pairs
+from glnn.graph.row_matrix import row_matrix
+from glnn.graph.spread import spread
+from glnn.objective import Objective, Weights
+from glnn.peers import ALONE, Partition
+from glnn.solver.problem import Problem
 
 
 @dataclass
@@ -92,6 +100,26 @@ class DenseProblem:
         assert self.residual(a) <= 1e-8
         return a
 
+    def solve_pairs(self):
+        """The same optimum by non-negative least squares over the pairs, however ill scaled."""
+        n = len(self.signal)
+        allowed = np.ones((n, n)) if self.allowed is None else self.allowed
+        i, j = np.nonzero(np.triu(allowed))
+        counts = np.where(i == j, 1.0, 2.0)
+        start = self.gradient(np.zeros((n, n)))
+        hessian = np.empty((len(i), len(i)))
+        for place, (row, column) in enumerate(zip(i, j)):
+            unit = np.zeros((n, n))
+            unit[row, column] = unit[column, row] = 1.0
+            hessian[place] = counts * (self.gradient(unit) - start)[i, j]
+        scale = np.diag(hessian) ** -0.5
+        factor = np.linalg.cholesky(scale[:, None] * (hessian + hessian.T) / 2 * scale)
+        wanted = np.linalg.solve(factor, -scale * counts * start[i, j])
+        values = scale * scipy.optimize.nnls(factor.T, wanted, maxiter=100 * len(i))[0]
+        a = np.zeros((n, n))
+        a[i, j] = a[j, i] = values
+        return a
+
     def residual(self, a):
         """Distance to a projected gradient step of length 1 / (2 (α+β+ρ))."""
         w = self.weights
@@ -148,3 +176,27 @@ def load_npz():
             return sp.csr_matrix(parts, shape=tuple(z["features_shape"])), z["edge_index"]
 
     return load
+
+
+def every_pair(n):
+    """All pairs of n nodes, in one process."""
+    ends = torch.from_numpy(np.stack(np.triu_indices(n)))
+    return Pairs.union(Partition(n, ALONE), [(ends[0], ends[1])])
+
+
+@pytest.fixture
+def all_pairs():
+    return every_pair
+
+
+@pytest.fixture
+def make_problem():
+    """Return a maker of problems from arrays, in one process."""
+
+    def make(signal, weights, reading="trace", *, prior=None, more=(), loops=True):
+        rows = spread(row_matrix(signal, dtype=torch.float64))
+        given = None if prior is None else SparseAdjacency.from_scipy(prior)
+        objective = Objective.of(weights, rows, given, reading=reading, more=more)
+        return Problem(objective, rows.partition, loops)
+
+    return make

@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -6,8 +8,11 @@ from sklearn.preprocessing import normalize
 
 from glnn.data.scale import attributed_graph, sized
 from glnn.exceptions import InputError
+from glnn.graph.row_matrix import row_matrix
+from glnn.graph.spread import SpreadRows
+from glnn.peers import Partition
 from glnn.solver import candidates
-from glnn.solver.candidates import nearest
+from glnn.solver.candidates import nearest, nearest_pairs
 
 
 def by_sorting(signal, k):
@@ -49,7 +54,7 @@ def test_more_neighbours_than_rows_gives_all_rows():
 
 def test_an_unknown_search_is_refused():
     with pytest.raises(InputError, match="search must be one of"):
-        nearest(np.ones((3, 1)), 1, search="annoy")
+        inspect.unwrap(nearest)(np.ones((3, 1)), 1, search="annoy")
 
 
 def recall(pairs, wanted):
@@ -114,23 +119,29 @@ def test_neighbours_found_on_the_gpu_are_those_of_the_host(search, sparse, rng):
     assert len(there[0]) == len(here[0])
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_rows_too_many_for_the_device_are_searched_in_blocks(monkeypatch, rng):
-    signal = normalize(rng.standard_normal((300, 9)))
-    whole = nearest(signal, 4, device="cuda")
-    monkeypatch.setattr(candidates, "DEVICE_BYTES", 100)
-    in_blocks = nearest(signal, 4, device="cuda", block_bytes=2**14)
-    assert set(zip(*whole)) == set(zip(*in_blocks)) == by_sorting(signal, 4)
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_any_number_of_processes_finds_the_same_even_where_rows_are_level(size, sparse, together):
+    words = normalize((np.random.default_rng(5).random((150, 9)) < 0.4).astype(np.float64))
+    given = sp.csr_matrix(words) if sparse else words
+    expected = set(zip(*nearest(given, 5)))
+
+    def work(peers):
+        part = Partition(150, peers)
+        rows = SpreadRows(row_matrix(given[part.rows]), part)
+        return nearest_pairs(rows, 5)
+
+    found = together(size, work)
+    pairs = {(int(a), int(b)) for i, j in found for a, b in zip(i, j)}
+    assert pairs == expected
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 4 * 2**30])
-def test_rows_that_lie_on_a_device_have_the_same_neighbours_and_ties(at_once, monkeypatch):
-    monkeypatch.setattr(candidates, "DEVICE_BYTES", 8 * 4 * 90 * at_once)
-    words = (np.random.default_rng(5).random((90, 6)) < 0.4).astype(np.float32)
-    for k in (1, 5, 89):
-        found, score = candidates._exact_on_device(torch.from_numpy(words), k)
-        i, j = nearest(words, k)
-        rows = np.repeat(np.arange(90), k)
-        kept = (score > 0).ravel()
-        assert set(zip(rows[kept], found.ravel()[kept])) == set(zip(i, j))
+def test_faiss_is_for_one_process(together):
+    rows = np.eye(40)
+
+    def work(peers):
+        part = Partition(40, peers)
+        return nearest_pairs(SpreadRows(row_matrix(rows[part.rows]), part), 2, search="faiss")
+
+    with pytest.raises(InputError, match="must run in one process"):
+        together(2, work)

@@ -4,7 +4,9 @@ import json
 import numpy as np
 import pytest
 
+from glnn.exceptions import InputError
 from glnn.objective import Weights
+from glnn.peers import Partition
 from glnn.solver import Certificate, certify, learn_graph
 
 READINGS = ["trace", "channel", "frobenius"]
@@ -17,13 +19,15 @@ def planted(adjacency, entries):
     return a.tocsr()
 
 
-@pytest.fixture(params=["all", "candidates"])
+@pytest.fixture(params=[(s, r) for s in ("all", "candidates") for r in READINGS], ids=str)
 def learned(request, rng, make_graph, make_features):
+    support, reading = request.param
     return learn_graph(
         make_features(40, 4, rng),
         make_graph(40, rng),
-        weights=Weights(closeness=2.0),
-        support=request.param,
+        weights=Weights(closeness=2.0, smoothness=1.0 if reading == "trace" else 0.1),
+        support=support,
+        reading=reading,
         n_candidates=4,
     )
 
@@ -67,6 +71,57 @@ def test_asymmetric_and_negative_entries_are_caught(learned):
     assert certify(learned.problem, lopsided).max_violation >= 1e-3 - 1e-12
     negative = planted(learned.adjacency, {(i, j): -0.1, (j, i): -0.1})
     assert certify(learned.problem, negative).max_violation >= 0.1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_an_entry_that_is_not_finite_is_an_infinite_violation(learned, value):
+    i, j = (int(v[3]) for v in np.nonzero(np.triu(learned.adjacency.toarray(), 1)))
+    for entries in ({(i, j): value}, {(i, j): value, (j, i): value}, {(2, 2): value}):
+        found = certify(learned.problem, planted(learned.adjacency, entries))
+        assert found.max_violation == np.inf
+        assert not found.converged
+        assert str(found).startswith("NOT optimal")
+
+
+@pytest.mark.parametrize("factor", [1 - 1e-4, 1 + 1e-4, 0.0, 2.0, -1.0])
+def test_a_graph_that_is_off_by_a_factor_is_caught(learned, factor):
+    assert not certify(learned.problem, learned.adjacency * factor).converged
+
+
+def test_two_swapped_rows_are_caught(learned):
+    order = np.arange(40)
+    order[[3, 17]] = 17, 3
+    swapped = learned.adjacency[order][:, order]
+    assert not certify(learned.problem, swapped).converged
+
+
+def test_a_graph_of_another_size_is_refused(learned):
+    with pytest.raises(InputError, match="40 rows and 40 columns"):
+        certify(learned.problem, learned.adjacency[:5])
+
+
+def test_the_certificate_of_spread_rows_is_that_of_the_whole(
+    together, rng, make_graph, make_features
+):
+    x, graph = make_features(50, 4, rng), make_graph(50, rng)
+    whole = learn_graph(x, graph, weights=Weights(closeness=2.0))
+    i, j = (int(v[5]) for v in np.nonzero(np.triu(whole.adjacency.toarray(), 1)))
+    faults = [{}, {(i, j): 5.0}, {(i, j): np.nan}, {(i, j): -1.0, (j, i): -1.0}, {(0, 49): 0.1}]
+    graphs = [planted(whole.adjacency, fault) for fault in faults]
+
+    def work(peers):
+        rows = Partition(50, peers).rows
+        problem = learn_graph(
+            x[rows], graph[rows], weights=Weights(closeness=2.0), peers=peers
+        ).problem
+        return [certify(problem, wrong[rows]) for wrong in graphs]
+
+    for found in together(3, work):
+        for one, wrong in zip(found, graphs):
+            expected = certify(whole.problem, wrong)
+            assert one.converged == expected.converged
+            assert np.isclose(one.max_violation, expected.max_violation, atol=1e-9)
+            assert np.isclose(one.gap, expected.gap, atol=1e-7, equal_nan=True)
 
 
 def test_a_loop_where_loops_are_excluded_is_caught(rng, make_features):

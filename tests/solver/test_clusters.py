@@ -4,8 +4,18 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
+from glnn.graph.row_matrix import DenseRows, row_matrix
+from glnn.graph.spread import SpreadRows, spread
+from glnn.peers import ALONE, Partition
 from glnn.solver import clusters
-from glnn.solver.clusters import clustered_nearest
+from glnn.solver.clusters import Clusters
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def clustered_nearest(rows, k, device="cpu"):
+    found, score = clusters.clustered_nearest(spread(row_matrix(rows, device=device)), k)
+    return found.cpu().numpy(), score.cpu().numpy()
 
 
 @pytest.fixture
@@ -25,10 +35,9 @@ def share_found(found, wanted):
 
 def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monkeypatch):
     monkeypatch.setattr(clusters, "SEEN", 11)
-    seen = []
-    times = clusters._Rows.times
+    seen, met_by = [], DenseRows.met_by
     monkeypatch.setattr(
-        clusters._Rows, "times", lambda *a: seen.append(times(*a)) or torch.clone(seen[-1])
+        DenseRows, "met_by", lambda *a: seen.append(met_by(*a)) or torch.clone(seen[-1])
     )
     found, _ = clustered_nearest(rows, 10)
     assert share_found(found, exact(rows, 10)) > 0.85
@@ -40,8 +49,11 @@ def test_a_row_sees_about_as_many_rows_where_they_are_crowded(monkeypatch, rng):
     crowd += 0.05 * rng.standard_normal(crowd.shape)
     rows = normalize(np.vstack([crowd, rng.standard_normal((2000, 5))]))
     monkeypatch.setattr(clusters, "SEEN", 8)
-    lists = clusters._Lists.of(rows.astype(np.float32), "cpu", 0)
-    n_seen = [sum(b - a for a, b in seen) for _, seen in lists.visits()]
+    found = Clusters.of(
+        row_matrix(rows.astype(np.float32)), Partition(len(rows), ALONE), [len(rows)], 0
+    )
+    sizes = found.starts.diff().tolist()
+    n_seen = [sum(sizes[cluster] for cluster in seen) for seen in found.seen()]
     assert max(n_seen) <= (8 + clusters._LARGEST) * clusters.ROWS
 
 
@@ -51,6 +63,50 @@ def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):
     np.testing.assert_allclose(score, products, atol=1e-6)
     assert not (found == np.arange(3000)[:, None]).any()
     assert all(np.unique(row).size == 8 for row in found)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_rows_on_a_device_find_those_of_a_plain_search(device, sparse, rows):
+    some = rows[:1500]
+    found, _ = clustered_nearest(sp.csr_matrix(some) if sparse else some, 5, device)
+    assert share_found(found, exact(some, 5)) > 0.99
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_any_number_of_processes_finds_the_same(size, sparse, rows, together, monkeypatch):
+    monkeypatch.setattr(clusters, "SEEN", 9)
+    rows[::50] = 0
+    given = sp.csr_matrix(rows) if sparse else rows
+    expected, expected_score = clustered_nearest(given, 6)
+
+    def work(peers):
+        part = Partition(len(rows), peers)
+        own = row_matrix(given[part.rows])
+        found, score = clusters.clustered_nearest(SpreadRows(own, part), 6)
+        return found.numpy(), score.numpy()
+
+    parts = together(size, work)
+    score = np.vstack([part[1] for part in parts])
+    np.testing.assert_allclose(score, expected_score, atol=1e-6)
+    same = np.vstack([part[0] for part in parts]) == expected
+    assert same[np.isfinite(score)].mean() > 0.9999  # rounding may swap two that are level
+
+
+def test_no_process_ever_has_all_rows(rows, together, monkeypatch):
+    monkeypatch.setattr(clusters, "SEEN", 5)
+    most, joined = [], DenseRows.joined
+    monkeypatch.setattr(
+        DenseRows, "joined", lambda self, o: most.append(len(joined(self, o))) or joined(self, o)
+    )
+
+    def work(peers):
+        part = Partition(len(rows), peers)
+        return clusters.clustered_nearest(SpreadRows(row_matrix(rows[part.rows]), part), 4)
+
+    together(4, work)
+    assert max(most) <= 2 * 3000 / 4 * 1.3
 
 
 def test_the_same_rows_give_the_same_answer(rows):
@@ -77,10 +133,9 @@ def test_rows_of_zeros_take_no_part(rows):
 
 def test_many_equal_rows_do_not_make_one_huge_cluster(monkeypatch, rng):
     rows = np.repeat(normalize(rng.standard_normal((2, 4))), 3000, axis=0)
-    largest = []
-    times = clusters._Rows.times
+    largest, met_by = [], DenseRows.met_by
     monkeypatch.setattr(
-        clusters._Rows, "times", lambda *a: largest.append(a[1][1] - a[1][0]) or times(*a)
+        DenseRows, "met_by", lambda self, left: largest.append(len(left)) or met_by(self, left)
     )
     _, score = clustered_nearest(rows, 5)
     np.testing.assert_allclose(score, 1, atol=1e-6)
@@ -92,16 +147,3 @@ def test_fewer_rows_than_neighbours_leaves_places_empty():
     _, score = clustered_nearest(np.eye(3) + 1, 5)
     assert np.isneginf(score).sum() == 3 * 3
     assert np.isneginf(clustered_nearest(np.zeros((3, 2)), 1)[1]).all()
-
-
-def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):
-    generator = torch.Generator().manual_seed(0)
-    points = torch.nn.functional.normalize(torch.randn(3000, 8, generator=generator))
-    centres = points[:400].clone()
-    exact = clusters._nearest_of_all(points, centres)
-    found = clusters._nearest_centre(points, centres)  # 400 are more than are taken one by one
-    lost = (points * centres[exact]).sum(1) - (points * centres[found]).sum(1)
-    assert (found == exact).float().mean() > 0.75  # directions without any clusters: the worst
-    assert lost.min() >= -1e-6 and lost.mean() < 0.02
-    monkeypatch.setattr(clusters, "_FLAT", 400)
-    assert torch.equal(clusters._nearest_centre(points, centres), exact)

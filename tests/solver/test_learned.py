@@ -1,5 +1,8 @@
 import numpy as np
+import pytest
 
+from glnn.exceptions import InputError
+from glnn.peers import Partition
 from glnn.solver import learn_graph
 
 
@@ -15,3 +18,27 @@ def test_candidates_can_be_used_again(rng, make_graph, make_features):
     first = learn_graph(x, graph, support="candidates", n_candidates=4)
     again = learn_graph(x, graph, support="candidates", candidates=first.candidates)
     assert (first.adjacency != again.adjacency).nnz == 0
+
+
+def test_parts_of_processes_are_collected_in_the_first(together, rng, make_graph, make_features):
+    x, graph = make_features(50, 4, rng), make_graph(50, rng)
+    whole = learn_graph(x, graph, support="candidates", n_candidates=4)
+    new = make_features(3, 4, rng)
+
+    def work(peers):
+        rows = Partition(50, peers).rows
+        part = learn_graph(x[rows], graph[rows], support="candidates", n_candidates=4, peers=peers)
+        with pytest.raises(InputError, match="collected"):
+            part.connect(new)
+        return part, part.collected()
+
+    found = together(3, work)
+    assert [collected is None for _, collected in found] == [False, True, True]
+    collected = found[0][1]
+    assert np.allclose(collected.adjacency.toarray(), whole.adjacency.toarray(), atol=1e-9)
+    assert np.allclose(collected.prior.toarray(), whole.prior.toarray())
+    assert collected.n_edges == whole.n_edges == collected.n_edges
+    assert np.allclose(collected.connect(new).links.toarray(), whole.connect(new).links.toarray())
+    for part, _ in found:
+        assert np.allclose(part.row_sums, whole.row_sums)
+        assert part.n_nodes == 50

@@ -1,54 +1,67 @@
 import numpy as np
+import pytest
+import torch
 
-from glnn.solver.newton import ConcaveDual, ascend
+from glnn.objective import Weights
+from glnn.solver import newton
+from glnn.solver.dual import WorkingProblem
+from glnn.solver.newton import solve_dual
 
-
-class Bowl(ConcaveDual):
-    """-D(y) = |y|^2 / 2 - sum(y), whose graph is y itself; its step may be too long."""
-
-    def __init__(self, stretch=1.0):
-        self.stretch = stretch
-
-    def point(self, y):
-        return y, float(y @ y / 2 - y.sum())
-
-    def gradient(self, y, values):
-        return y - 1
-
-    def violation(self, gradient):
-        return float(np.abs(gradient).max(initial=0.0))
-
-    def newton_step(self, values, gradient):
-        return -self.stretch * gradient
-
-    def dot(self, first, second):
-        return float(first @ second)
-
-    def largest(self, values):
-        return float(values.max(initial=0.0))
+READINGS = ["trace", "channel", "frobenius"]
 
 
-def test_a_quadratic_is_solved_in_one_step():
-    found = ascend(Bowl(), np.zeros(3), tol=1e-12, max_iter=10)
-    assert found.converged
-    assert found.iterations == 1
-    assert np.array_equal(found.y, np.ones(3))
+@pytest.fixture
+def working_problem(rng, make_problem, all_pairs):
+    def make(reading="trace", weights=None, n=25):
+        weights = weights or Weights(ridge=0.5, row_sums=1.0, loops=0.1)
+        problem = make_problem(rng.standard_normal((n, 3)), weights, reading)
+        return problem, WorkingProblem.of(problem, all_pairs(n))
+
+    return make
 
 
-def test_a_step_that_is_too_long_is_halved():
-    found = ascend(Bowl(stretch=4.0), np.zeros(3), tol=1e-12, max_iter=60)
-    assert found.converged
-    assert np.allclose(found.y, 1)
+@pytest.mark.parametrize("reading", READINGS)
+def test_primal_and_dual_values_meet(reading, working_problem):
+    problem, working = working_problem(reading)
+    solution = solve_dual(working, tol=1e-10)
+    assert not solution.reason
+    squares = float((working.pairs.counts * solution.values**2).sum())
+    primal = problem.primal_value(working.pairs, solution.values)
+    assert np.isclose(primal, problem.dual_value(solution.dual, squares), rtol=1e-9)
 
 
-def test_a_wrong_direction_and_too_few_steps_do_not_converge():
-    wrong = ascend(Bowl(stretch=-1.0), np.zeros(3), tol=1e-12, max_iter=60)
-    assert not wrong.converged
-    assert wrong.iterations == 0
-    assert not ascend(Bowl(stretch=0.5), np.zeros(3), tol=1e-12, max_iter=2).converged
+def test_the_step_limit_is_kept_and_told(working_problem):
+    solution = solve_dual(working_problem()[1], tol=1e-12, max_iter=1)
+    assert solution.iterations == 1
+    assert solution.reason == "1 Newton steps were not enough"
 
 
-def test_nothing_to_find_is_found():
-    found = ascend(Bowl(), np.zeros(0), tol=1e-12, max_iter=10)
-    assert found.converged
-    assert found.iterations == 0
+def test_a_start_of_another_shape_is_left_out(working_problem):
+    _, working = working_problem()
+    cold = solve_dual(working)
+    odd = solve_dual(working, {"row_sums": torch.ones(3), "unknown": torch.ones(2)})
+    assert torch.equal(cold.values, odd.values)
+
+
+def test_strong_row_sums_are_met(working_problem):
+    weights = Weights(ridge=1.0, row_sums=1e6, closeness=0.0)
+    _, working = working_problem(weights=weights)
+    solution = solve_dual(working)
+    assert not solution.reason
+    row_sums = working.pairs.adjacency(solution.values).row_sums()
+    assert torch.allclose(row_sums, torch.ones_like(row_sums), atol=1e-4)
+
+
+def test_a_problem_without_penalties_is_solved_at_once(working_problem):
+    weights = Weights(ridge=1.0, row_sums=0.0, loops=0.0)
+    solution = solve_dual(working_problem(weights=weights)[1])
+    assert solution.iterations == 0 and not solution.reason
+
+
+def test_steps_that_rounding_hides_end_the_ascent_and_are_told(working_problem, monkeypatch):
+    _, working = working_problem()
+    monkeypatch.setattr(newton, "_line_search", lambda *_: None)
+    monkeypatch.setattr(newton, "newton_step", lambda w, v, g: (torch.zeros_like(g), True))
+    solution = solve_dual(working)
+    assert solution.iterations == 3
+    assert "rounding hides" in solution.reason

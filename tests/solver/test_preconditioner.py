@@ -1,46 +1,64 @@
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
-from glnn.solver.energies import ChannelEnergy
-from glnn.solver.pairs import Pairs
-from glnn.solver.penalties import Loops, RowSums
+from glnn.graph.pairs import Pairs
+from glnn.objective import Weights
+from glnn.solver import preconditioner as module
+from glnn.solver.dual import WorkingProblem
 from glnn.solver.preconditioner import preconditioner
 
 
-def newton_matrix(maps, inverse, scale):
-    ends = np.cumsum([0, *(m.penalty.target.size for m in maps)])
-    parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
+@pytest.fixture
+def working(rng, make_problem):
+    def make(signal, weights, reading):
+        problem = make_problem(signal, weights, reading)
+        n = problem.n_nodes
+        ends = torch.from_numpy(rng.integers(0, n, (2, 200)))
+        return WorkingProblem.of(problem, Pairs.union(problem.partition, [(ends[0], ends[1])]))
 
+    return make
+
+
+def newton_matrix(working, active, scale):
     def times(d):
-        moved = sum(m.adjoint(d[p]) for m, p in zip(maps, parts))
-        return inverse * d + scale * np.concatenate([m.apply(moved) for m in maps])
+        return working.inverse * d + scale * working.apply(working.adjoint(d) * active)
 
-    return np.array([times(e) for e in np.eye(ends[-1])]), parts
+    units = torch.eye(len(working.target), dtype=torch.float64)
+    return torch.stack([times(unit) for unit in units])
 
 
+@pytest.mark.parametrize("reading", ["channel", "frobenius"])
 @pytest.mark.parametrize("sparse", [True, False])
-def test_preconditioned_newton_matrix_is_close_to_the_identity(sparse, rng):
-    n = 30
-    signal = 3 * np.abs(rng.standard_normal((n, 5)))
-    pairs = Pairs.union(n, [(rng.integers(0, n, 200), rng.integers(0, n, 200))])
-    energy = ChannelEnergy(sp.csr_matrix(signal) if sparse else signal, 1.0)
-    maps = [penalty.on(pairs) for penalty in (RowSums(n, 1.0), Loops(n, 0.01), energy)]
-    inverse = np.concatenate([np.full(n, 0.5), [50.0], np.full(5, 0.5)])
-    matrix, parts = newton_matrix(maps, inverse, 1.0)
-    apply = preconditioner(maps, parts, inverse, 1.0)
-    near = np.array([apply(column) for column in matrix])
-    values = np.sort(np.linalg.eigvals(near).real)
+def test_preconditioned_newton_matrix_is_close_to_the_identity(reading, sparse, rng, working):
+    signal = 3 * np.abs(rng.standard_normal((30, 5 if reading == "channel" else 3)))
+    weights = Weights(ridge=0.5, row_sums=1.0, loops=0.01)
+    dual = working(sp.csr_matrix(signal) if sparse else signal, weights, reading)
+    active = torch.ones(len(dual.pairs), dtype=torch.float64)
+    matrix = newton_matrix(dual, active, 1.0)
+    apply = preconditioner(dual, active, 1.0)
+    near = torch.stack([apply(column) for column in matrix])
+    values = torch.linalg.eigvals(near).real.sort().values
     assert values[0] > 0
     assert values[-1] / values[0] < 10
-    assert np.linalg.cond(matrix / np.diag(matrix)[:, None]) > 100
+    assert torch.linalg.cond(matrix / matrix.diagonal()[:, None]) > 100
 
 
-def test_without_energies_the_diagonal_is_used(rng):
-    pairs = Pairs.union(8, [(rng.integers(0, 8, 20), rng.integers(0, 8, 20))])
-    maps = [RowSums(8, 1.0).on(pairs)]
-    matrix, parts = newton_matrix(maps, np.full(8, 0.5), 1.0)
-    ones = np.ones(8)
-    assert np.allclose(preconditioner(maps, parts, np.full(8, 0.5), 1.0)(ones), 1 / np.diag(matrix))
+def test_without_energies_the_diagonal_is_used(rng, working):
+    dual = working(rng.standard_normal((8, 2)), Weights(ridge=1.0), "trace")
+    active = (dual.pairs.keys % 2).double()
+    matrix = newton_matrix(dual, active, 1.0)
+    ones = torch.ones(len(matrix), dtype=torch.float64)
+    assert torch.allclose(preconditioner(dual, active, 1.0)(ones), 1 / matrix.diagonal())
+
+
+def test_blocks_do_not_depend_on_how_many_pairs_are_taken_at_a_time(rng, working, monkeypatch):
+    dual = working(rng.standard_normal((30, 4)), Weights(ridge=1.0), "channel")
+    active, residual = torch.ones(len(dual.pairs)).double(), torch.ones(len(dual.target)).double()
+    at_once = preconditioner(dual, active, 1.0)(residual)
+    monkeypatch.setattr(module, "_AT_ONCE", 40)
+    assert torch.allclose(preconditioner(dual, active, 1.0)(residual), at_once)
+    monkeypatch.setattr(module, "_MOST", 1)
+    plain = preconditioner(dual, active, 1.0)(residual)
+    assert not torch.allclose(plain, at_once)

@@ -1,44 +1,95 @@
 import numpy as np
 import pytest
-from sklearn.preprocessing import normalize
+import scipy.sparse as sp
+import torch
 
 from glnn.exceptions import ProblemError
-from glnn.graph import prior_graph
-from glnn.objective import Weights
-from glnn.solver.problem import TaskTerm, build_problem
+from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
+from glnn.graph.pairs import PairValues
+from glnn.objective import READINGS, Weights
+from glnn.objective.closeness import Proximal
+from glnn.peers import ALONE, Partition
+from glnn.solver import TaskTerm
+
+STORAGES = {
+    "sparse": SparseAdjacency.from_scipy,
+    "dense": lambda matrix: DenseAdjacency(torch.from_numpy(matrix.toarray())),
+}
 
 
-@pytest.mark.parametrize("reading", ["trace", "channel", "frobenius"])
-def test_primal_value_is_the_objective_up_to_a_constant(
-    reading, rng, dense_problem, make_graph, make_features
+@pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_objective_differs_from_the_primal_value_by_a_constant(
+    store, reading, sparse, rng, make_problem, make_graph, make_features
 ):
-    signal, prior = normalize(make_features(20, 4, rng)), prior_graph(make_graph(20, rng), "binary")
-    u, v = rng.standard_normal((2, 20, 2))
-    weights = Weights(ridge=0.3)
-    problem = build_problem(signal, prior, weights, reading, task=TaskTerm(u, v))
-    cost = (u @ v.T + v @ u.T) / 2
-    dense = dense_problem(signal, weights, reading, prior.toarray(), cost=cost)
-    graphs = [make_graph(20, rng) * scale for scale in (0.5, 1.0, 2.0)]
-    differences = [problem.primal_value(a) - dense.value(a.toarray()) for a in graphs]
-    assert np.allclose(differences, differences[0])
+    n, part = 20, Partition(20, ALONE)
+    more = [
+        TaskTerm(*rng.standard_normal((2, n, 2)), make_graph(n, rng)).term(part),
+        Proximal(0.6, SparseAdjacency.from_scipy(make_graph(n, rng))),
+    ]
+    weights = Weights(smoothness=0.7, sparsity=0.2, ridge=0.3, symmetry=0.5, loops=0.2)
+    prior = prior_graph(make_graph(n, rng), "renormalized")
+    x = make_features(n, 4, rng, sparse=sparse)
+    problem = make_problem(x, weights, reading, prior=prior, more=more)
+    differences = []
+    for scale in (0.0, 0.5, 1.0, 2.0):
+        graph = sp.csr_matrix(scale * (make_graph(n, rng) + sp.diags(rng.random(n))))
+        known = PairValues.of_rows(part, graph)
+        primal = problem.primal_value(known.pairs, known.values)
+        differences.append(float(problem.objective(store(graph))) - primal)
+    assert np.allclose(differences, differences[0], rtol=1e-10)
 
 
-def test_shifting_is_a_change_of_the_sparsity_weight(rng, make_features, make_graph):
-    signal, a = make_features(10, 3, rng), make_graph(10, rng)
-    problem, other = (
-        build_problem(signal, None, Weights(ridge=1.0, sparsity=s), "trace") for s in (0.1, 0.4)
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_objective_is_that_of_the_dense_oracle(
+    reading, rng, dense_problem, make_problem, make_graph, make_features
+):
+    x, graph = make_features(15, 4, rng), make_graph(15, rng)
+    weights, prior = Weights(ridge=0.3), prior_graph(make_graph(15, rng), "binary")
+    oracle = dense_problem(x, weights, reading, prior.toarray())
+    objective = make_problem(x, weights, reading, prior=prior).objective
+    assert np.isclose(
+        float(objective(SparseAdjacency.from_scipy(graph))), oracle.value(graph.toarray())
     )
-    assert np.isclose(problem.shifted(-0.3).primal_value(a), other.primal_value(a))
 
 
-def test_closeness_without_a_prior_does_not_count(rng, make_features):
+def test_reweighting_is_a_change_of_the_sparsity_weight(
+    rng, make_problem, make_features, all_pairs
+):
+    x, pairs = make_features(10, 3, rng), all_pairs(10)
+    values = torch.from_numpy(rng.random(len(pairs)))
+    problem, other = (make_problem(x, Weights(ridge=1.0, sparsity=s)) for s in (0.1, 0.4))
+    changed = problem.reweighted("sparsity", 0.4)
+    assert np.isclose(changed.primal_value(pairs, values), other.primal_value(pairs, values))
+
+
+def test_closeness_without_a_prior_does_not_count(rng, make_problem, make_features):
     with pytest.raises(ProblemError, match="ridge"):
-        build_problem(make_features(5, 2, rng), None, Weights(closeness=10.0), "trace")
+        _ = make_problem(make_features(5, 2, rng), Weights(closeness=10.0)).curvature
 
 
-def test_a_proximal_weight_alone_makes_the_problem_solvable(rng, make_features, make_graph):
-    previous = make_graph(5, rng)
-    problem = build_problem(
-        make_features(5, 2, rng), None, Weights(), "trace", proximal=(0.5, previous)
-    )
-    assert problem.curvature == 0.5
+def test_a_proximal_weight_alone_makes_the_problem_solvable(
+    rng, make_problem, make_features, make_graph
+):
+    near = Proximal(0.5, SparseAdjacency.from_scipy(make_graph(5, rng)))
+    assert make_problem(make_features(5, 2, rng), Weights(), more=[near]).curvature == 0.5
+
+
+def test_given_edges_loops_and_candidates_are_looked_at(
+    rng, make_problem, make_graph, make_features
+):
+    graph = make_graph(20, rng)
+    problem = make_problem(make_features(20, 3, rng), Weights(), prior=graph)
+    pairs = problem.starting_pairs((torch.tensor([19]), torch.tensor([0])))
+    dense = pairs.to_csr(torch.ones(len(pairs), dtype=torch.float64)).toarray()
+    expected = (graph.toarray() != 0) | np.eye(20, dtype=bool)
+    expected[0, 19] = expected[19, 0] = True
+    assert np.array_equal(dense > 0, expected)
+
+
+def test_terms_without_weight_take_no_part(rng, make_problem, make_features):
+    weights = Weights(ridge=1.0, loops=0.0, row_sums=0.0, smoothness=0.0, sparsity=0.0)
+    problem = make_problem(make_features(5, 2, rng), weights, "channel")
+    assert [term.name for term in problem.terms] == ["ridge"]
+    assert not problem.penalties

@@ -22,6 +22,23 @@ def test_standardized_has_columns_of_mean_zero_and_rows_of_length_one(rng):
     assert np.allclose(FeatureSignal.fit("standardized", x).transform(x), expected)
 
 
+@pytest.mark.parametrize("constant", [0.1, 1.0, 1e8])
+def test_a_constant_column_of_sparse_features_counts_as_zero(constant, rng):
+    x = np.hstack([rng.random((30, 3)) * (rng.random((30, 3)) < 0.5), np.full((30, 1), constant)])
+    sparse = sp.csr_matrix(x)
+    found = FeatureSignal.fit("standardized", sparse).transform(sparse).toarray()
+    plain = sp.csr_matrix(x[:, :3])
+    expected = FeatureSignal.fit("standardized", plain).transform(plain).toarray()
+    assert np.allclose(found[:, :3], expected)
+    assert not found[:, 3].any()
+
+
+def test_the_scale_of_sparse_columns_is_that_of_scikit_learn(rng):
+    x = rng.random((30, 4)) * (rng.random((30, 4)) < 0.5) * [1, 1e-6, 1e6, 1]
+    scale = FeatureSignal.fit("standardized", sp.csr_matrix(x)).scale
+    assert np.allclose(scale, 1 / StandardScaler().fit(x).scale_)
+
+
 @pytest.mark.parametrize("kind", SIGNALS)
 @pytest.mark.parametrize("sparse", [True, False])
 def test_a_new_row_equal_to_a_training_row_has_its_signal(kind, sparse, rng, make_features):

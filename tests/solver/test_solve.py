@@ -1,18 +1,22 @@
+import inspect
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from sklearn.preprocessing import normalize
 
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph import prior_graph
 from glnn.objective import Weights
-from glnn.solver import TaskTerm, learn_graph
+from glnn.peers import ALONE, Partition
+from glnn.solver import FeatureSignal, TaskTerm, learn_graph
 
 READINGS = ["trace", "channel", "frobenius"]
 WITH_PRIOR = Weights(smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=2.0)
+NONE = np.empty(0, dtype=np.int64)
 NO_PRIOR = Weights(smoothness=1.0, sparsity=0.2, row_sums=0.5, loops=0.01, closeness=0.0, ridge=1.0)
 
 
@@ -52,6 +56,167 @@ def test_answer_is_that_of_a_dense_solver_for_300_nodes(
     oracle = dense_problem(normalize(x), weights, reading, prior).solve()
     assert largest_difference(learned, oracle) < 1e-6
     assert learned.certificate.rounds > 1
+
+
+ODD_FEATURES = {
+    "as they are": lambda x: x,
+    "duplicate rows": lambda x: np.repeat(x[::3], 3, axis=0)[: len(x)],
+    "rows of zeros": lambda x: x * (np.arange(len(x)) % 4 > 0)[:, None],
+    "constant columns": lambda x: np.hstack([np.full((len(x), 2), 3.0), x]),
+    "a huge scale": lambda x: 1e8 * x,
+    "a tiny scale": lambda x: 1e-8 * x,
+}
+
+
+@pytest.mark.parametrize("odd", ODD_FEATURES.values(), ids=ODD_FEATURES)
+@pytest.mark.parametrize("signal", ["l2", "standardized"])
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("support", ["all", "candidates"])
+def test_odd_features_have_the_optimum_of_the_dense_solver(
+    odd, signal, reading, support, rng, dense_problem, make_graph, make_features
+):
+    x, graph = odd(make_features(18, 4, rng)), make_graph(18, rng)
+    learned = learn_graph(
+        x,
+        graph,
+        weights=WITH_PRIOR,
+        reading=reading,
+        signal=signal,
+        support=support,
+        n_candidates=3,
+    )
+    prior = prior_graph(graph, "renormalized").toarray()
+    rows = FeatureSignal.fit(signal, x).transform(x)
+    oracle = dense_problem(rows, WITH_PRIOR, reading, prior, allowed=allowed_by(learned))
+    assert largest_difference(learned, oracle.solve_pairs()) < 1e-6
+    assert learned.certificate.converged
+
+
+def allowed_by(learned):
+    """Return the support as a matrix of zeros and ones, or ``None`` for all pairs."""
+    support = learned.problem.support
+    if support is None:
+        return None
+    return support.to_csr(torch.ones(len(support), dtype=torch.float64)).toarray()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("support", ["all", "candidates"])
+def test_weights_over_six_orders_of_magnitude_have_the_optimum_of_the_dense_solver(
+    seed, reading, support, dense_problem, make_graph, make_features
+):
+    rng = np.random.default_rng(seed)
+    x, graph = make_features(18, 4, rng, sparse=seed % 2 == 1), make_graph(18, rng)
+    names = ("smoothness", "sparsity", "row_sums", "loops", "closeness", "ridge")
+    weights = Weights(**{name: 10.0 ** rng.uniform(-3, 3) for name in names})
+    learned = learn_graph(
+        x, graph, weights=weights, reading=reading, support=support, n_candidates=4
+    )
+    signal = normalize(x.toarray() if sp.issparse(x) else x)
+    prior = prior_graph(graph, "renormalized").toarray()
+    oracle = dense_problem(signal, weights, reading, prior, allowed=allowed_by(learned))
+    assert largest_difference(learned, oracle.solve_pairs()) < 1e-6
+    assert learned.certificate.converged
+
+
+@pytest.mark.parametrize("smoothness", [1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("reading", READINGS)
+def test_300_nodes_with_weak_and_strong_smoothness_leave_no_residual(
+    smoothness, reading, rng, dense_problem, make_graph, make_features
+):
+    x, graph = make_features(300, 5, rng), make_graph(300, rng)
+    weights = WITH_PRIOR.replace(smoothness=smoothness)
+    learned = learn_graph(x, graph, weights=weights, reading=reading, n_candidates=5)
+    prior = prior_graph(graph, "renormalized").toarray()
+    a = learned.adjacency.toarray()
+    residual = dense_problem(normalize(x), weights, reading, prior).residual(a)
+    assert learned.certificate.converged, learned.certificate.notes
+    assert residual <= 1e-6 * max(1.0, a.max())
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("weight", [1e-2, 1e2])
+def test_frobenius_weights_over_many_channels_converge(
+    sparse, weight, rng, make_features, make_graph
+):
+    x, graph = make_features(120, 30, rng, sparse=sparse), make_graph(120, rng)
+    weights = WITH_PRIOR.replace(smoothness=weight)
+    assert learn_graph(x, graph, weights=weights, reading="frobenius").certificate.converged
+
+
+def test_a_solve_that_ends_early_names_the_reason(rng, make_features, make_graph):
+    x, graph = make_features(60, 6, rng), make_graph(60, rng)
+    weights = WITH_PRIOR.replace(smoothness=1e4)
+    certificate = learn_graph(
+        x, graph, weights=weights, reading="frobenius", support="candidates", max_iter=2
+    ).certificate
+    assert not certificate.converged
+    assert certificate.notes == ("not optimal: 2 Newton steps were not enough",)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("support", ["all", "candidates"])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_graph_is_the_same_for_any_number_of_processes(
+    size, reading, support, sparse, together, rng, make_graph, make_features
+):
+    n = 90
+    x, graph = make_features(n, 6, rng, sparse=sparse), make_graph(n, rng)
+    p, (u, v) = rng.dirichlet(np.ones(3), n), rng.standard_normal((2, n, 2)) / 3
+    offset, previous = make_graph(n, rng), make_graph(n, rng)
+    weights = WITH_PRIOR.replace(smoothness=0.3)
+    common = {"weights": weights, "reading": reading, "support": support, "n_candidates": 5}
+
+    def learned_by(peers):
+        rows = Partition(n, peers).rows
+        return learn_graph(
+            x[rows],
+            graph[rows],
+            predictions=p[rows],
+            task=TaskTerm(u[rows], v[rows], offset[rows]),
+            proximal=(0.2, previous[rows]),
+            column_weights=np.arange(1.0, 7.0),
+            peers=peers,
+            **common,
+        )
+
+    alone, parts = learned_by(ALONE), together(size, learned_by)
+    whole = sp.vstack([part.adjacency for part in parts])
+    assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
+    for part in parts:
+        assert part.certificate.converged
+        assert part.certificate.objective == pytest.approx(alone.certificate.objective, rel=1e-9)
+        assert part.certificate.n_pairs_checked == alone.certificate.n_pairs_checked
+        assert np.allclose(part.row_sums, alone.row_sums, atol=1e-6)
+        assert part.mean_added_degree == alone.mean_added_degree
+
+
+@pytest.mark.parametrize("search", ["exact", "clusters"])
+def test_a_wanted_degree_is_reached_alike_by_any_number_of_processes(
+    search, together, rng, make_features
+):
+    x = make_features(400, 6, rng)
+    common = {"n_neighbors": 6, "support": "candidates", "search": search}
+    alone = learn_graph(x, **common)
+    parts = together(
+        3, lambda peers: learn_graph(x[Partition(400, peers).rows], peers=peers, **common)
+    )
+    whole = sp.vstack([part.adjacency for part in parts])
+    assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
+    assert parts[0].weights.sparsity == pytest.approx(alone.weights.sparsity, rel=1e-6)
+    again = together(
+        2,
+        lambda peers: learn_graph(
+            x[Partition(400, peers).rows],
+            peers=peers,
+            n_neighbors=6,
+            support="candidates",
+            candidates=alone.candidates if peers.rank == 0 else (NONE, NONE),
+        ),
+    )
+    assert np.abs((sp.vstack([p.adjacency for p in again]) - whole).toarray()).max() < 1e-6
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -190,8 +355,9 @@ def test_a_problem_without_prior_and_ridge_is_refused(reading, rng, make_feature
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, said):
+    unchecked = inspect.unwrap(learn_graph)  # types are checked in tests alone
     with pytest.raises(InputError, match=said) as caught:
-        learn_graph(**{"X": np.eye(4), **arguments})
+        unchecked(**{"X": np.eye(4), **arguments})
     assert "\n" not in str(caught.value)
 
 
@@ -218,8 +384,18 @@ def test_cora_with_all_pairs_is_proven_optimal_in_little_memory(load_npz):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("reading", READINGS)
-def test_blocks_on_the_gpu_give_the_same_answer(reading, rng, make_graph, make_features):
-    x, graph = make_features(80, 5, rng), make_graph(80, rng)
-    here = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading)
-    there = learn_graph(x, graph, weights=WITH_PRIOR, reading=reading, device="cuda")
-    assert np.abs((here.adjacency - there.adjacency).toarray()).max() < 1e-7
+@pytest.mark.parametrize("support", ["all", "candidates"])
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("degree", [None, 5])
+def test_a_gpu_gives_the_same_answer(
+    reading, support, sparse, degree, rng, make_graph, make_features
+):
+    x, graph = make_features(200, 7, rng, sparse=sparse), make_graph(200, rng)
+    common = {"weights": WITH_PRIOR, "reading": reading, "support": support, "n_neighbors": degree}
+    here = learn_graph(x, graph, **common)
+    there = learn_graph(x, graph, device="cuda", **common)
+    assert np.abs((here.adjacency - there.adjacency).toarray()).max() < 1e-6
+    assert there.certificate.converged
+    new = make_features(5, 7, rng, sparse=sparse)
+    links = [learned.connect(new).links.toarray() for learned in (here, there)]
+    assert np.abs(links[0] - links[1]).max() < 1e-6

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import RampedTask
 from glnn.graph.prior import inverse_root
-from glnn.graph.sparse import SparseAdjacency
+from glnn.graph.row_matrix import to_device
+from glnn.graph.sparse import SparseAdjacency, upper_entries
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
 from glnn.nn.losses import (
@@ -22,7 +23,6 @@ from glnn.nn.losses import (
     smoothness_of_predictions,
 )
 from glnn.nn.propagation import PropagationNet
-from glnn.solver.device_pairs import DeviceGraph, to_device
 
 
 class Labels:
@@ -165,7 +165,7 @@ def graph_tensors(
         adjacency = adjacency.copy()
         adjacency.sum_duplicates()
     root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    rows, columns, data = DeviceGraph.of(adjacency, device).upper()
+    rows, columns, data = upper_entries(adjacency, device)
     scale = to_device(root, device)
     scaled = data * scale[rows] * scale[columns]
     graph = SparseAdjacency(adjacency.shape[0], rows, columns, data.to(dtype))

@@ -22,9 +22,7 @@ from glnn.engine.settings import FitSettings
 from glnn.engine.trained import probabilities_of
 from glnn.exceptions import GlnnError
 from glnn.graph.prior import prior_graph
-from glnn.objective import Objective
-from glnn.solver import LearnedGraph
-from glnn.solver.new_nodes import RowProblem
+from glnn.solver import LearnedGraph, NewRowProblem
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class FitResult:
     adjacency: sp.csr_matrix
     prior: sp.csr_matrix | None
     learned: LearnedGraph | None
-    rows: RowProblem | None
+    rows: NewRowProblem | None
     task: ClassifierTask | LiteralTask
     probabilities: np.ndarray
     history: History
@@ -121,15 +119,12 @@ def _source(rounds: Rounds) -> str:
 def _fit_literal(rounds: Rounds, settings: FitSettings, scaling: Scaling) -> FitResult:
     """Train graph and network together, as the paper prints it."""
     problem, device = rounds.problem, rounds.features.device
-    prior = None if problem.graph is None else prior_graph(problem.graph, settings.graph.prior)
-    signal = rounds.signal.toarray() if sp.issparse(rounds.signal) else rounds.signal
+    prior = None if problem.graph is None else prior_graph(problem.graph, settings.graph.prior)  # type: ignore[arg-type]
     task = LiteralTask(
-        torch.from_numpy(np.asarray(signal, dtype=np.float32)).to(device),
-        prior,
         rounds.features,
         problem.labels,
         settings.head,
-        Objective(settings.graph.weights, settings.graph.reading),
+        LiteralTask.objective(rounds.signal, prior, settings.graph, device),
         init=generator_for(rounds.seed, 1, 0),
         noise=generator_for(rounds.seed, 1, 1, device=device),
     )

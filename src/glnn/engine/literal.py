@@ -1,5 +1,7 @@
 """The paper's method as printed: graph and network trained together by Adam, all entries free."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -7,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.engine.classifier import Labels, build_head
-from glnn.engine.settings import HeadSettings
+from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.engine.task import Task
 from glnn.graph.dense import DenseAdjacency
 from glnn.nn.features import Features
@@ -24,8 +26,6 @@ class LiteralTask(Task):
 
     def __init__(
         self,
-        signal: Float[Tensor, "n d"],
-        prior: sp.csr_matrix | None,
         features: Features,
         labels: Labels,
         settings: HeadSettings,
@@ -39,11 +39,20 @@ class LiteralTask(Task):
         self.module: nn.Module = nn.ModuleDict({"graph": layer, "network": network})
         self.module.to(features.device)
         self.features, self.labels, self._noise = features, labels.to(features.device), noise
-        self._signal, self._objective, self._settings = signal, objective, settings
-        self._prior: DenseAdjacency | None = None
+        self._objective, self._settings = objective, settings
+
+    @staticmethod
+    def objective(
+        signal: Any, prior: sp.csr_matrix | None, graph: GraphSettings, device: str | torch.device
+    ) -> Objective:
+        """Return the paper's loss of a graph, on dense features and a dense prior graph."""
+        dense = signal.toarray() if sp.issparse(signal) else signal
+        x = torch.from_numpy(np.asarray(dense, dtype=np.float32)).to(device)
+        given = None
         if prior is not None:
-            dense = torch.from_numpy(prior.toarray().astype(np.float32))
-            self._prior = DenseAdjacency(dense.to(features.device))
+            matrix = torch.from_numpy(prior.toarray().astype(np.float32))
+            given = DenseAdjacency(matrix.to(device))
+        return Objective.of(graph.weights, x, given, reading=graph.reading)  # type: ignore[arg-type]
 
     def adjacency(self) -> DenseAdjacency:
         """Return the graph as it stands."""
@@ -57,7 +66,7 @@ class LiteralTask(Task):
         terms = {
             "cross_entropy": cross_entropy(logits[None], self.labels.nodes, self.labels.classes)
         }
-        return terms | self._objective.terms(adj, self._signal, self._prior)
+        return terms | self._objective.terms(adj)
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the logits of every node without dropout."""

@@ -21,8 +21,8 @@ from glnn.engine.scaling import Scaling
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.objective import Weights
-from glnn.solver import FeatureSignal
-from glnn.solver.new_nodes import RowProblem
+from glnn.objective.new_row import RowShare
+from glnn.solver import FeatureSignal, NewRowProblem
 from glnn.solver.prior_rows import PriorRows
 
 _MORE = "more."
@@ -60,7 +60,7 @@ class Model:
     features: Any
     digests: np.ndarray
     network: nn.Module
-    rows: RowProblem | None
+    rows: NewRowProblem | None
     distrusts_graph: bool = False
 
     @classmethod
@@ -204,9 +204,10 @@ def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
     return GraphSettings(**(page | changes))
 
 
-def pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def pack_rows(rows: NewRowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Add the one-row problem to the arrays; return its plain facts."""
-    arrays["rows.metric"], arrays["rows.row_sums"] = np.asarray(rows.metric), rows.row_sums
+    shares, facts = rows.share.packed()
+    arrays |= {f"rows.share.{name}": array for name, array in shares.items()}
     for name in ("scale", "shift"):
         pack_matrix(f"rows.transform.{name}", getattr(rows.transform, name), arrays)
     pack_matrix("rows.signal", rows.signal, arrays)
@@ -215,28 +216,26 @@ def pack_rows(rows: RowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]
         pack_matrix("rows.prior", rows.prior.prior, arrays)
     return {
         "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
-        "trace": float(rows.trace),
-        "weights": dataclasses.asdict(rows.weights),
+        "share": facts,
         "prior": None if rows.prior is None else rows.prior.kind,
         "has_loops": rows.has_loops,
         "n_candidates": rows.n_candidates,
     }
 
 
-def unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> RowProblem:
+def unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> NewRowProblem:
     """Return the one-row problem that :func:`pack_rows` took apart."""
     scale, shift = (unpack_matrix(f"rows.transform.{name}", arrays) for name in ("scale", "shift"))
     prior = None
     if page["prior"] is not None:
         matrix = unpack_matrix("rows.prior", arrays)
         prior = PriorRows(page["prior"], arrays["rows.prior.degrees"], matrix)
-    return RowProblem(
+    prefix = "rows.share."
+    shares = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+    return NewRowProblem(
         FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
         unpack_matrix("rows.signal", arrays),
-        arrays["rows.metric"],
-        arrays["rows.row_sums"],
-        page["trace"],
-        Weights(**page["weights"]),
+        RowShare.unpacked(shares, page["share"]),
         prior,
         page["has_loops"],
         page["n_candidates"],

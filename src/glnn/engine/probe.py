@@ -15,8 +15,7 @@ from torch import Tensor
 from glnn.engine.classifier import Labels, graph_tensors
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
-from glnn.solver.device_pairs import to_device
-from glnn.solver.implicit import DEVICE_BYTES, on_device
+from glnn.graph.row_matrix import DEVICE_BYTES, row_matrix, to_device
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _MAX_NODES = 1000
@@ -95,7 +94,7 @@ def spread_on_device(
     step = max(1, DEVICE_BYTES // (32 * adjacency.shape[0]))
     parts = []
     for first in range(0, features.shape[1], step):
-        columns = on_device(features[:, first : first + step], str(device)).double()
+        columns = row_matrix(features[:, first : first + step], device=device).dense().double()
         spread = adj_hat.sum_of_powers(columns.contiguous(), n_steps)
         parts.append(spread[picked] / (n_steps + 1))
     return torch.cat(parts, 1)

@@ -113,7 +113,7 @@ class Rounds(Steps):
             self.graph, weights=Weights.closeness_alone(), n_neighbors=None, metric="fixed"
         )
         self.learned = self.solve(number, candidates=_NO_PAIRS, support="candidates")
-        self.rows = self.learned.rows
+        self.rows = self.learned.new_rows
 
     def _try(self, graph: GraphSettings) -> None:
         """Take the first round with other settings; go back unless it is clearly better."""

@@ -21,9 +21,8 @@ from glnn.engine.trained import Trained, predicted
 from glnn.engine.trainer import Trainer
 from glnn.nn.features import Features
 from glnn.peers import ALONE, Peers
-from glnn.solver import LearnedGraph, TaskTerm, learn_graph
+from glnn.solver import LearnedGraph, NewRowProblem, TaskTerm, learn_graph
 from glnn.solver.inputs import GivenGraph
-from glnn.solver.new_nodes import RowProblem
 
 
 class Steps:
@@ -60,7 +59,7 @@ class Steps:
         self.settings = settings
         self.history = History()
         self.learned: LearnedGraph | None = None
-        self.rows: RowProblem | None = None
+        self.rows: NewRowProblem | None = None
         self.adjacency = sp.csr_matrix((0, 0))
         self.trained: Trained | None = None
 
@@ -80,14 +79,15 @@ class Steps:
             return self._prepared(given).prior
         self.learned = self.solve(number, support=graph.support, **self._task_signals())
         if self.rows is None or given is not None:
-            self.rows = self.learned.rows
+            self.rows = self.learned.new_rows
         return self.learned.adjacency
 
     def _prepared(self, given: sp.csr_matrix) -> GivenGraph:
         """Return the given graph with its prior graph, made once."""
         if self._given_graph is None:
             self._given_graph = GivenGraph.checked(
-                given.astype(np.float64, copy=False), self.graph.prior
+                given.astype(np.float64, copy=False),
+                self.graph.prior,  # type: ignore[arg-type]
             )
         return self._given_graph
 
@@ -100,10 +100,10 @@ class Steps:
                 None if given is None else self._prepared(given),
                 weights=graph.weights,
                 n_neighbors=graph.n_neighbors,
-                reading=graph.reading,
-                signal=graph.signal,
+                reading=graph.reading,  # type: ignore[arg-type]
+                signal=graph.signal,  # type: ignore[arg-type]
                 prediction_weight=graph.prediction_weight,
-                prior=graph.prior,
+                prior=graph.prior,  # type: ignore[arg-type]
                 n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
                 device=str(self.features.device),
                 **more,

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from glnn._validation import check_array
 from glnn.exceptions import GraphWarning, InputError
+from glnn.graph.prior import transposed_rows
+from glnn.peers import Partition
 
 
 def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -16,9 +18,10 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
     Parameters
     ----------
     graph
-        A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` array of node numbers (undirected;
-        either or both directions of an edge may be listed), or a networkx graph whose nodes are
-        ``0..n-1``; names are matched by :func:`glnn.data.arguments.named_graph`.
+        A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` or ``E x 2`` array of node numbers
+        (undirected; either or both directions of an edge may be listed; a ``2 x 2`` array is read
+        as ``2 x E``, or as a matrix where there are two nodes), or a networkx graph whose nodes
+        are ``0..n-1``; names are matched by :func:`glnn.data.arguments.named_graph`.
     n_nodes
         Number of rows of the features.
 
@@ -41,18 +44,41 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
     array = graph if sp.issparse(graph) else check_array("graph", graph)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise InputError(
-            "graph must be an n x n matrix, a 2 x E array of node numbers or a networkx graph, "
+            "graph must be an n x n matrix, a 2 x E or E x 2 array of node numbers or a networkx "
+            f"graph, "
             f"got dtype {array.dtype} and shape {array.shape}."
         )
-    if array.shape[0] == 2 and array.shape != (n_nodes, n_nodes):
-        return _from_edges(array, n_nodes)
+    if array.shape != (n_nodes, n_nodes) and 2 in array.shape:
+        return _from_edges(array if array.shape[0] == 2 else array.T, n_nodes)
     return _from_matrix(sp.csr_matrix(array.astype(np.float64)), n_nodes)
+
+
+def as_adjacency_rows(block: Any, partition: Partition) -> sp.csr_matrix:
+    """Return this process's rows of a symmetric, non-negative CSR matrix without loops.
+
+    ``block`` are its rows of a matrix. Where the matrix is not symmetric, the larger of ``a_ij``
+    and ``a_ji`` is used for both.
+    """
+    shape = (partition.n_rows, partition.n_nodes)
+    if not sp.issparse(block) or block.shape != shape:
+        raise InputError(
+            f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
+            f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
+        )
+    matrix = _checked_weights(sp.csr_matrix(block))
+    matrix = sp.csr_matrix(matrix.maximum(transposed_rows(matrix, partition)))
+    matrix = sp.csr_matrix(
+        matrix - sp.diags(matrix.diagonal(partition.start), partition.start, shape=shape)
+    )
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
 
 
 def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
     if edges.size and edges.dtype.kind not in "iu":
         raise InputError(
-            f"graph as a 2 x E array must hold whole node numbers, got dtype {edges.dtype}. "
+            f"graph as an array of edges must hold whole node numbers, got dtype {edges.dtype}. "
             "Weights belong in a scipy sparse matrix."
         )
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
@@ -86,24 +112,13 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(
             f"graph must be square, got shape {matrix.shape}. "
-            "An edge list must have exactly two rows."
+            "An edge list must have two rows or two columns."
         )
     if matrix.shape[0] != n_nodes:
         raise InputError(
             f"graph must have one row for each of the {n_nodes} nodes, got {matrix.shape[0]}."
         )
-    if matrix.dtype.kind not in "fiub":
-        raise InputError(f"graph must hold real weights, got dtype {matrix.dtype}.")
-    matrix = matrix.astype(np.float64)
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all():
-        raise InputError("graph must hold finite weights, got NaN or infinity.")
-    if matrix.nnz and matrix.data.min() < 0:
-        raise InputError(
-            f"graph must have weights of at least 0, got {matrix.data.min():g}. "
-            "Drop negative edges or take their absolute value."
-        )
-    matrix.eliminate_zeros()
+    matrix = _checked_weights(matrix)
     n_uneven = _count_uneven(matrix)
     if n_uneven:
         _warn(
@@ -117,6 +132,23 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
         matrix = sp.csr_matrix(matrix - sp.diags(matrix.diagonal()))
         matrix.eliminate_zeros()
     matrix.sort_indices()
+    return matrix
+
+
+def _checked_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Return the matrix in float64 without stored zeros; weights must be finite, at least 0."""
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"graph must hold real weights, got dtype {matrix.dtype}.")
+    matrix = matrix.astype(np.float64)
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise InputError("graph must hold finite weights, got NaN or infinity.")
+    if matrix.nnz and matrix.data.min() < 0:
+        raise InputError(
+            f"graph must have weights of at least 0, got {matrix.data.min():g}. "
+            "Drop negative edges or take their absolute value."
+        )
+    matrix.eliminate_zeros()
     return matrix
 
 

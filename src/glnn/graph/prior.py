@@ -1,32 +1,45 @@
-"""The prior graph G made from a given graph: what the learned one is asked to stay close to."""
+"""The prior graph G made from a given graph: what the learned one is asked to stay close to.
+
+Over several processes each has its rows of both graphs.
+"""
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice, check_number
+from glnn.peers import ALONE, Partition, Peers
+
+PriorKind = Literal["binary", "symmetric", "renormalized", "pagerank"]
+"""How a prior graph is made from a given one."""
 
 
-def binary(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+def binary(adjacency: sp.csr_matrix, peers: Peers = ALONE) -> sp.csr_matrix:
     """Every given edge has weight one: the paper's ground-truth matrix."""
     ones = np.ones_like(adjacency.data, dtype=np.float64)
     arrays = (ones, adjacency.indices, adjacency.indptr)
     return sp.csr_matrix(arrays, shape=adjacency.shape, copy=True)
 
 
-def symmetric(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+def symmetric(adjacency: sp.csr_matrix, peers: Peers = ALONE) -> sp.csr_matrix:
     r""":math:`D^{-1/2} A D^{-1/2}`; rows of isolated nodes stay empty."""
-    return normalized(adjacency)
+    return normalized(adjacency, peers)
 
 
-def renormalized(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+def renormalized(adjacency: sp.csr_matrix, peers: Peers = ALONE) -> sp.csr_matrix:
     r""":math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, the matrix a GCN propagates with."""
-    return normalized(adjacency + sp.eye(adjacency.shape[0], format="csr"))
+    return normalized(sp.csr_matrix(adjacency + _identity(adjacency, peers)), peers)
 
 
 def pagerank(
-    adjacency: sp.csr_matrix, *, teleport: float = 0.15, n_keep: int = 32, n_steps: int = 30
+    adjacency: sp.csr_matrix,
+    peers: Peers = ALONE,
+    *,
+    teleport: float = 0.15,
+    n_keep: int = 32,
+    n_steps: int = 30,
 ) -> sp.csr_matrix:
     r"""Diffusion :math:`\gamma \sum_k (1-\gamma)^k T^k`, :math:`T` the renormalised matrix.
 
@@ -34,27 +47,60 @@ def pagerank(
     made symmetric with its transpose and normalised.
     """
     check_number("teleport", teleport, low=0, high=1, open_low=True)
-    step = renormalized(adjacency)
-    power = sp.eye(adjacency.shape[0], format="csr")
+    partition = Partition(adjacency.shape[1], peers)
+    step = renormalized(adjacency, peers)
+    power = _identity(adjacency, peers)
     total = teleport * power
     for k in range(1, n_steps + 1):
-        power = _largest_per_row((1 - teleport) * (power @ step), 4 * n_keep)
+        power = _largest_per_row((1 - teleport) * _product(power, step, partition), 4 * n_keep)
         total = total + teleport * power
         if (1 - teleport) ** k < 1e-4:
             break
     kept = _largest_per_row(sp.csr_matrix(total), n_keep)
-    return normalized(sp.csr_matrix((kept + kept.T) / 2))
+    return normalized(sp.csr_matrix((kept + transposed_rows(kept, partition)) / 2), peers)
 
 
-def normalized(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+def normalized(adjacency: sp.csr_matrix, peers: Peers = ALONE) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`, with :math:`0^{-1/2} = 0`."""
-    root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
+    own = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
+    root = own if peers.size == 1 else Partition(adjacency.shape[1], peers).everyone(own)
     result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     result.sum_duplicates()
-    result.data *= np.repeat(root, np.diff(result.indptr))
+    result.data *= np.repeat(own, np.diff(result.indptr))
     result.data *= root[result.indices]
     result.eliminate_zeros()
     return result
+
+
+def _identity(adjacency: sp.csr_matrix, peers: Peers) -> sp.csr_matrix:
+    """Return this process's rows of the identity."""
+    first = Partition(adjacency.shape[1], peers).start
+    return sp.eye(*adjacency.shape, k=first, format="csr")
+
+
+def _product(left: sp.csr_matrix, right: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    """Return this process's rows of a product of two matrices whose rows are spread alike."""
+    total = sp.csr_matrix(left.shape)
+    for rank in range(partition.peers.size):
+        columns = slice(int(partition.bounds[rank]), int(partition.bounds[rank + 1]))
+        total = total + left[:, columns] @ partition.block_of(right, rank)
+    return sp.csr_matrix(total)
+
+
+def transposed_rows(matrix: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    """Return this process's rows of the transpose of a matrix whose rows are spread."""
+    if partition.peers.size == 1:
+        return sp.csr_matrix(matrix.T)
+    coo = sp.coo_matrix(matrix)
+    owner = partition.owner(coo.col.astype(np.int64))
+    parts = (coo.col.astype(np.int64), coo.row.astype(np.int64) + partition.start, coo.data)
+    ranks = range(partition.peers.size)
+    arrived = [
+        np.concatenate(partition.peers.all_to_all([part[owner == rank] for rank in ranks]))
+        for part in parts
+    ]
+    places = (arrived[0] - partition.start, arrived[1])
+    return sp.csr_matrix((arrived[2], places), shape=matrix.shape)
 
 
 def inverse_root(degree: np.ndarray) -> np.ndarray:
@@ -77,16 +123,24 @@ def _largest_per_row(matrix: sp.csr_matrix, n_keep: int) -> sp.csr_matrix:
     return sp.csr_matrix(entries, shape=matrix.shape)
 
 
-PRIORS: dict[str, Callable[[sp.csr_matrix], sp.csr_matrix]] = {
-    "binary": binary,
-    "symmetric": symmetric,
-    "renormalized": renormalized,
-    "pagerank": pagerank,
-}
+PRIORS: dict[str, Callable[[sp.csr_matrix, Peers], sp.csr_matrix]] = dict(
+    zip(get_args(PriorKind), (binary, symmetric, renormalized, pagerank))
+)
 
 
-def prior_graph(adjacency: sp.csr_matrix, kind: str) -> sp.csr_matrix:
+def prior_graph(
+    adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", peers: Peers = ALONE
+) -> sp.csr_matrix:
     """Return the prior graph of the named kind, symmetric CSR in float64.
+
+    Parameters
+    ----------
+    adjacency
+        The given graph; over several processes, this one's rows of it.
+    kind
+        ``binary``, ``symmetric``, ``renormalized`` (default) or ``pagerank``.
+    peers
+        The processes of one fit.
 
     Examples
     --------
@@ -94,6 +148,6 @@ def prior_graph(adjacency: sp.csr_matrix, kind: str) -> sp.csr_matrix:
     array([[0., 1.],
            [1., 0.]])
     """
-    result = PRIORS[check_choice("prior", kind, PRIORS)](sp.csr_matrix(adjacency))
+    result = PRIORS[check_choice("prior", kind, PRIORS)](sp.csr_matrix(adjacency), peers)
     result.sort_indices()
     return result

@@ -1,5 +1,6 @@
 """Symmetric values on a list of pairs i <= j, each stored once: the storage of what we ship."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
 from glnn.graph.csr import CsrMatrix, CsrPattern, added, product
+from glnn.graph.row_matrix import to_device
 
 
 class SparseAdjacency(Adjacency):
@@ -45,19 +47,21 @@ class SparseAdjacency(Adjacency):
         self._n_nodes, self._rows, self._columns = n_nodes, rows, columns
         self._keys, self._values = keys, values
         self._counts = torch.where(rows == columns, 1.0, 2.0).to(values.dtype)
-        self._pattern = symmetric_pattern(n_nodes, rows, columns)
         self._matrix: CsrMatrix | None = None
+
+    @cached_property
+    def _pattern(self) -> CsrPattern:
+        return symmetric_pattern(self._n_nodes, self._rows, self._columns)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
         """Store the upper triangle of a symmetric scipy matrix."""
-        upper = sp.coo_matrix(sp.triu(matrix))
-        upper.sum_duplicates()
-        order = np.lexsort((upper.col, upper.row))
-        rows = torch.from_numpy(upper.row[order].astype(np.int64))
-        columns = torch.from_numpy(upper.col[order].astype(np.int64))
-        values = torch.from_numpy(np.asarray(upper.data[order])).to(dtype)
-        return cls(matrix.shape[0], rows, columns, values)
+        csr = sp.csr_matrix(matrix)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        rows, columns, values = upper_entries(csr)
+        return cls(csr.shape[0], rows, columns, values.to(dtype))
 
     def to_scipy(self) -> sp.csr_matrix:
         """Return the full symmetric matrix as scipy CSR."""
@@ -76,7 +80,7 @@ class SparseAdjacency(Adjacency):
     def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
         """Return the same pairs with other values; the pattern is shared, not built again."""
         other = object.__new__(SparseAdjacency)
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, _pattern=self._pattern)
         other._values, other._matrix = values, None
         return other
 
@@ -141,6 +145,18 @@ def symmetric_pattern(
     all_columns = torch.cat([columns, rows[off]])
     source = torch.cat([place, place[off]])
     return CsrPattern.build(n_nodes, n_nodes, all_rows, all_columns, source)
+
+
+def upper_entries(
+    matrix: sp.csr_matrix, device: str | torch.device = "cpu"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rows, columns and values of the stored entries with row <= column, on a device."""
+    parts = (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+    starts, columns, values = (to_device(part, device) for part in parts)
+    every = torch.arange(matrix.shape[0], device=starts.device)
+    rows = torch.repeat_interleave(every, starts.diff(), output_size=len(columns))
+    upper = torch.nonzero(rows <= columns).view(-1)
+    return rows[upper], columns[upper].long(), values[upper]
 
 
 class _SymmetricProduct(torch.autograd.Function):

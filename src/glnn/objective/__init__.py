@@ -1,6 +1,7 @@
-"""The paper's equations."""
+"""The paper's equations, a class each."""
 
-from glnn.objective.objective import Objective, Weights
-from glnn.objective.terms import READINGS
+from glnn.objective.base import QuadraticTerm, Term
+from glnn.objective.objective import READINGS, Objective, Reading
+from glnn.objective.weights import Weights
 
-__all__ = ["READINGS", "Objective", "Weights"]
+__all__ = ["READINGS", "Objective", "QuadraticTerm", "Reading", "Term", "Weights"]

@@ -1,100 +1,112 @@
-"""The weighted sum of the terms, each under its own name."""
+"""The objective: a list of weighted terms, each under its own name."""
 
 import dataclasses
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn._validation import check_choice, check_number
+from glnn._validation import check_choice
+from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
-from glnn.objective import terms
+from glnn.graph.spread import SpreadRows, spread
+from glnn.objective.base import Term
+from glnn.objective.channel import ChannelSmoothness
+from glnn.objective.closeness import Closeness
+from glnn.objective.frobenius import FrobeniusSmoothness
+from glnn.objective.loops import Loops
+from glnn.objective.plain import Ridge, Sparsity, Symmetry
+from glnn.objective.row_sums import RowSums
+from glnn.objective.smoothness import TraceSmoothness
+from glnn.objective.weights import Weights
+
+Reading = Literal["trace", "channel", "frobenius"]
+"""The readings of the graph Laplacian regulariser for more than one signal."""
+
+READINGS: tuple[Reading, ...] = get_args(Reading)
+
+_SMOOTHNESS: dict[Reading, Callable[[float, SpreadRows], Term]] = {
+    "trace": TraceSmoothness,
+    "channel": ChannelSmoothness,
+    "frobenius": FrobeniusSmoothness,
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    r"""How much each term of the objective counts; the defaults are the paper's.
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A sum of weighted terms: the paper's graph learning loss, and what a fit adds to it.
 
-    Parameters
-    ----------
-    smoothness
-        :math:`\lambda_0` of the graph Laplacian regulariser (per data set in the paper).
-    sparsity
-        :math:`\lambda_1` of :math:`\|A\|_1`.
-    symmetry
-        :math:`\lambda_2`; zero, because every stored graph is symmetric.
-    row_sums
-        :math:`\lambda_3` of :math:`\|A1-1\|^2`.
-    loops
-        :math:`\lambda_4` of :math:`\operatorname{tr}(A)^2`.
-    closeness
-        :math:`\alpha` of :math:`\|A-G\|^2`.
-    ridge
-        :math:`\beta` of :math:`\|A\|^2`, not in the paper; needed where there is no prior graph.
+    Examples
+    --------
+    >>> objective = Objective((Sparsity(0.5), Ridge(2.0)))
+    >>> objective(DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
+    tensor(5.)
     """
 
-    smoothness: float = 1.0
-    sparsity: float = 0.1
-    symmetry: float = 0.0
-    row_sums: float = 0.1
-    loops: float = 0.001
-    closeness: float = 10.0
-    ridge: float = 0.0
+    parts: tuple[Term, ...]
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            check_number(f"weights.{field.name}", getattr(self, field.name), low=0)
+        names = [term.name for term in self.parts]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"terms must have different names, got {', '.join(twice)} twice.")
 
     @classmethod
-    def paper(cls, smoothness: float = 1.0) -> "Weights":
-        r"""Return the paper's weights, with :math:`\lambda_0` as its table 2 varies it."""
-        return cls(smoothness=smoothness)
+    def of(
+        cls,
+        weights: Weights,
+        signal: Tensor | SpreadRows,
+        prior: Adjacency | None = None,
+        *,
+        reading: Reading = "trace",
+        more: Iterable[Term] = (),
+    ) -> "Objective":
+        """Return the paper's terms with these weights, and further ones.
 
-    @classmethod
-    def without_prior(cls) -> "Weights":
-        """Return weights for data without a given graph, on signals of length one."""
-        return cls(smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5)
-
-    @classmethod
-    def closeness_alone(cls) -> "Weights":
-        """Return weights whose optimum is the prior graph itself."""
-        return cls(smoothness=0.0, sparsity=0.0, row_sums=0.0, loops=0.0, closeness=1.0)
-
-    def replace(self, **changes: float) -> "Weights":
-        """Return the same weights with some of them changed."""
-        return dataclasses.replace(self, **changes)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The paper's graph learning loss: every named term, and their weighted sum."""
-
-    weights: Weights
-    reading: str = "trace"
-
-    def __post_init__(self) -> None:
-        check_choice("reading", self.reading, terms.READINGS)
-
-    def terms(
-        self, adj: Adjacency, x: Float[Tensor, "n d"], prior: Adjacency | None = None
-    ) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted value of each term by its name."""
-        w = self.weights
-        named = {
-            "smoothness": w.smoothness * terms.READINGS[self.reading](adj, x),
-            "sparsity": w.sparsity * terms.sparsity(adj),
-            "symmetry": w.symmetry * terms.symmetry(adj),
-            "row_sums": w.row_sums * terms.row_sums(adj),
-            "loops": w.loops * terms.loops(adj),
-            "ridge": w.ridge * terms.ridge(adj),
-        }
+        Parameters
+        ----------
+        weights
+            The weights of the terms.
+        signal
+            The signal rows of all nodes; over several processes, this one's.
+        prior
+            The prior graph; without one there is no closeness.
+        reading
+            ``trace`` (default), ``channel`` or ``frobenius``.
+        more
+            Terms that have their own weights.
+        """
+        check_choice("reading", reading, READINGS)
+        rows = spread(signal)
+        like = torch.empty(rows.partition.n_nodes, dtype=rows.own.dtype, device=rows.own.device)
+        own: list[Term] = [
+            _SMOOTHNESS[reading](weights.smoothness, rows),
+            Sparsity(weights.sparsity),
+            Symmetry(weights.symmetry),
+            RowSums(weights.row_sums, like),
+            Loops(weights.loops, like),
+            Ridge(weights.ridge),
+        ]
         if prior is not None:
-            named["closeness"] = w.closeness * terms.closeness(adj, prior)
-        return named
+            own.append(Closeness(weights.closeness, prior, rows.partition))
+        return cls((*own, *more))
 
-    def __call__(
-        self, adj: Adjacency, x: Float[Tensor, "n d"], prior: Adjacency | None = None
-    ) -> Float[Tensor, ""]:
+    def terms(self, adj: Adjacency) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted value of each term by its name."""
+        return {term.name: term.weight * term.value(adj) for term in self.parts}
+
+    def __call__(self, adj: Adjacency) -> Float[Tensor, ""]:
         """Return the weighted sum of all terms."""
-        total: Tensor = sum(self.terms(adj, x, prior).values(), start=x.new_zeros(()))
+        total: Tensor = sum(self.terms(adj).values(), start=adj.values().new_zeros(()))
         return total
+
+    def reweighted(self, name: str, weight: float) -> "Objective":
+        """Return the same terms, one of them with another weight."""
+        changed = tuple(
+            dataclasses.replace(term, weight=weight) if term.name == name else term  # type: ignore[type-var]
+            for term in self.parts
+        )
+        return Objective(changed)

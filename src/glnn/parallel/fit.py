@@ -22,8 +22,7 @@ from glnn.parallel.checkpoint import Checkpoint
 from glnn.parallel.rounds import RowsRounds, TakenRows
 from glnn.peers import Peers
 from glnn.peers.group import agreed
-from glnn.solver.certificate import Certificate
-from glnn.solver.new_nodes import RowProblem
+from glnn.solver import Certificate, NewRowProblem
 from glnn.solver.prior_rows import PriorRows
 
 
@@ -45,7 +44,7 @@ class FittedWhole:
     scaling: Scaling
     adjacency: sp.csr_matrix
     prior: sp.csr_matrix | None
-    rows: RowProblem
+    rows: NewRowProblem
     network: nn.Module
     probabilities: np.ndarray
     certificate: Certificate
@@ -107,7 +106,7 @@ def collected(rounds: RowsRounds) -> FittedWhole | None:
     prior_rows = None
     if prior is not None:
         assert rounds.taken.degrees is not None  # there was a given graph
-        prior_rows = PriorRows(rounds.graph.prior, rounds.taken.degrees, prior)
+        prior_rows = PriorRows(rounds.graph.prior, rounds.taken.degrees, prior)  # type: ignore[arg-type]
     return FittedWhole(
         rounds.settings_taken(),
         rounds.taken.scaling,

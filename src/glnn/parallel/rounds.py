@@ -60,7 +60,7 @@ class TakenRows:
         scaling = Scaling.fit(whole.features, settings.scaling)
         prior, degrees, validation = None, None, None
         if whole.graph is not None:
-            prior = prior_graph(whole.graph, settings.graph.prior)[partition.rows]
+            prior = prior_graph(whole.graph, settings.graph.prior)[partition.rows]  # type: ignore[arg-type]
             degrees = np.asarray(whole.graph.sum(1)).ravel()
         if whole.validation is not None:
             validation = ValidationRows.of(whole.validation, partition)

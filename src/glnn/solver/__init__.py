@@ -1,20 +1,25 @@
 """The exact graph step: the minimiser of the objective over symmetric non-negative graphs."""
 
-from glnn.solver.candidates import nearest
+from glnn.solver.candidates import SEARCHES, Search, nearest
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.learned import LearnedGraph
-from glnn.solver.new_nodes import NewRows
-from glnn.solver.problem import TaskTerm
-from glnn.solver.signals import SIGNALS, FeatureSignal
-from glnn.solver.solve import SUPPORTS, learn_graph
+from glnn.solver.new_rows import NewLinks, NewRowProblem
+from glnn.solver.signals import SIGNALS, FeatureSignal, SignalKind
+from glnn.solver.solve import SUPPORTS, Support, learn_graph
+from glnn.solver.task_term import TaskTerm
 
 __all__ = [
+    "SEARCHES",
     "SIGNALS",
     "SUPPORTS",
     "Certificate",
     "FeatureSignal",
     "LearnedGraph",
-    "NewRows",
+    "NewLinks",
+    "NewRowProblem",
+    "Search",
+    "SignalKind",
+    "Support",
     "TaskTerm",
     "certify",
     "learn_graph",

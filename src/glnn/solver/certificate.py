@@ -1,15 +1,20 @@
 """What is proven about a learned graph, computed from the graph alone."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from torch import Tensor
 
-from glnn.solver.implicit import BLOCK_BYTES, Implicit
-from glnn.solver.pairs import pair_keys, upper_entries
-from glnn.solver.problem import Problem
+from glnn.exceptions import InputError
+from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
+from glnn.graph.row_matrix import BLOCK_BYTES, to_device
+from glnn.graph.spread import pair_owners, sent, sweep_owners
+from glnn.solver.problem import Dual, Problem
 
 _ACCEPTED = 1e-6  # largest violation of a graph that is called converged, its entries about one
 
@@ -23,7 +28,8 @@ class Certificate:
     max_violation
         The largest :math:`|a_{ij} - \max(0, b_{ij} - \sum_m T_m^*(y_m)_{ij})/(2\gamma)|` with
         :math:`y_m = 2 w_m (T_m(A)-\tau_m)` over the support; zero at the optimum and only there.
-        Asymmetry, negative entries and entries outside the support count as violations.
+        Asymmetry, negative entries and entries outside the support count as violations, and an
+        entry that is not finite as an infinite one.
     gap, relative_gap
         Objective minus a proven lower bound; the same over the size of the objective.
     objective
@@ -35,7 +41,7 @@ class Certificate:
     converged
         Whether the violation is at most 1e-6 (of the largest entry, if that is above one).
     reading
-        The reading of the graph Laplacian regulariser.
+        The reading of the graph Laplacian regulariser: ``trace``, ``channel`` or ``frobenius``.
     iterations, rounds
         Newton steps, and solves with a grown working set, where the caller knows them.
     notes
@@ -50,7 +56,7 @@ class Certificate:
     n_pairs_checked: int
     support: str
     converged: bool
-    reading: str
+    reading: str = "trace"
     iterations: int = 0
     rounds: int = 0
     notes: tuple[str, ...] = ()
@@ -75,11 +81,7 @@ class Certificate:
 
 
 def certify(
-    problem: Problem,
-    adjacency: sp.csr_matrix,
-    *,
-    block_bytes: int = BLOCK_BYTES,
-    device: str = "cpu",
+    problem: Problem, adjacency: sp.csr_matrix, *, block_bytes: int = BLOCK_BYTES
 ) -> Certificate:
     """Check a graph against every pair of the problem's support, trusting nothing of its making.
 
@@ -88,87 +90,145 @@ def certify(
     problem
         The problem the graph should solve.
     adjacency
-        The graph, CSR.
+        The graph, CSR; over several processes, this one's rows of it.
+    block_bytes
+        Memory for one block of pairs.
     """
-    adjacency = sp.csr_matrix(adjacency, dtype=np.float64)
-    adjacency.sum_duplicates()
-    dual = problem.dual_of(adjacency)
-    numerator = problem.numerator(dual)
+    peers, support = problem.partition.peers, problem.support
+    stored = _Stored.of(problem, adjacency)
+    if not stored.is_finite:
+        return _judged(problem, math.inf, math.nan, math.nan, largest=1.0)
+    images = problem.images(stored.pairs, stored.values)
+    dual = problem.dual_of(images)
+    known = _known_pairs(problem, stored.pairs)
+    gains, place = problem.linear.on_pairs(known), known.places(stored.pairs.keys)[0]
+    numerator = gains + problem.correction(dual).on_pairs(known)
+    implied = numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_allowed(problem, known))
+    residual = implied.index_add(0, place, stored.values, alpha=-1)
+    worst = max(_largest(residual.abs()), stored.malformed)
+    squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
-        residual, squares = _check_all(problem, numerator, adjacency, block_bytes, device)
-        n_checked = problem.n_nodes * (problem.n_nodes + 1) // 2
-    else:
-        residual, squares = _check_support(problem, numerator, adjacency)
-        n_checked = len(problem.support)
-    return judged(
+        beyond, more = _swept(problem, dual, known, block_bytes)
+        worst, squares = max(worst, beyond), squares + more
+    return _judged(
         problem,
-        violation=max(residual, _malformed(adjacency)),
-        primal=problem.primal_value(adjacency),
-        bound=problem.dual_value(dual, squares),
-        n_checked=n_checked,
-        largest=float(np.abs(adjacency.data).max(initial=1.0)),
+        peers.all_reduce(worst, "max"),
+        problem.primal_value(stored.pairs, stored.values, images, gains.index_select(0, place)),
+        problem.dual_value(dual, peers.all_reduce(squares)),
+        largest=peers.all_reduce(max(1.0, _largest(stored.values.abs())), "max"),
+        n_checked=None if support is None else int(peers.all_reduce(float(len(support)))),
     )
 
 
-def judged(
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A graph as it is handed over: the pairs with an entry, their weights, and faults.
+
+    Parameters
+    ----------
+    pairs, values
+        This process's pairs, and the entries of the upper triangle there.
+    malformed
+        The largest asymmetry or negative entry.
+    is_finite
+        Whether all entries of all processes are.
+    """
+
+    pairs: Pairs
+    values: Tensor
+    malformed: float
+    is_finite: bool
+
+    @classmethod
+    def of(cls, problem: Problem, adjacency: sp.csr_matrix) -> "_Stored":
+        part, shape = problem.partition, (problem.partition.n_rows, problem.n_nodes)
+        if np.shape(adjacency) != shape:
+            raise InputError(
+                f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
+                f"got shape {np.shape(adjacency)}."
+            )
+        coo = sp.coo_matrix(adjacency, dtype=np.float64)
+        rows, columns = (
+            to_device(index.astype(np.int64), problem.device) for index in (coo.row, coo.col)
+        )
+        values = to_device(coo.data, problem.device)
+        is_bad = 0.0 if bool(torch.isfinite(values).all()) else 1.0
+        is_finite = part.peers.all_reduce(is_bad, "max") == 0
+        rows = rows + part.start
+        rows, columns, values = sent(part, pair_owners(part, rows, columns), rows, columns, values)
+        keys = pair_keys(problem.n_nodes, rows, columns)
+        pairs = Pairs.from_keys(part, sorted_distinct(keys))
+        triangles = values.new_zeros(2, len(pairs))
+        triangles.index_put_(((rows > columns).long(), pairs.places(keys)[0]), values, True)
+        uneven = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
+        return cls(pairs, triangles[0], max(_largest(uneven), _largest(-values)), is_finite)
+
+
+def _known_pairs(problem: Problem, stored: Pairs) -> Pairs:
+    """Return the pairs with an entry and those of the support that are listed.
+
+    Where all pairs may be edges, those that a term names are listed, and the rest is swept over.
+    """
+    keys, sparse = [stored.keys], problem.linear.sparse
+    if problem.support is not None:
+        if bool(problem.support.contains(stored.keys).all()):
+            return problem.support
+        keys.append(problem.support.keys)
+    elif sparse is not None:
+        keys.append(sparse.pairs.keys)
+    return Pairs.from_keys(problem.partition, sorted_distinct(torch.cat(keys)))
+
+
+def _allowed(problem: Problem, pairs: Pairs) -> Tensor:
+    """Say which pairs are in the support."""
+    if problem.support is pairs:
+        return torch.ones_like(pairs.counts)
+    allowed = torch.ones_like(pairs.i, dtype=torch.bool) if problem.loops else pairs.i != pairs.j
+    if problem.support is not None:
+        allowed &= problem.support.contains(pairs.keys)
+    return allowed.double()
+
+
+def _swept(problem: Problem, dual: Dual, known: Pairs, block_bytes: int) -> tuple[float, float]:
+    """Return the largest entry of the implied graph beyond the known pairs, and all squares."""
+    part, worst, squares = problem.partition, 0.0, 0.0
+    i, j = sent(part, sweep_owners(part, known.i, known.j), known.i, known.j)
+    met = Pairs(part, i, j)
+    for tile in problem.numerator(dual).tiles(part, problem.device, block_bytes=block_bytes):
+        tile.fill(met, 0.0)
+        implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)
+        if tile.on_diagonal and not problem.loops:
+            implied.fill_diagonal_(0)
+        flat = implied.view(-1)
+        squares += float(flat.dot(flat)) * (1 if tile.on_diagonal else 2)
+        worst = max(worst, float(flat.max()))
+    return worst, squares
+
+
+def _judged(
     problem: Problem,
-    *,
     violation: float,
     primal: float,
     bound: float,
-    n_checked: int,
+    *,
     largest: float,
+    n_checked: int | None = None,
 ) -> Certificate:
     """Return the certificate of what was measured; ``largest`` is that entry, or one."""
-    n_nodes = problem.n_nodes
+    n_pairs = problem.n_nodes * (problem.n_nodes + 1) // 2
+    n_checked = n_pairs if n_checked is None else n_checked
     return Certificate(
         max_violation=violation,
         gap=primal - bound,
         relative_gap=(primal - bound) / max(1.0, abs(primal)),
         objective=primal,
-        pairs_checked=n_checked / (n_nodes * (n_nodes + 1) / 2),
+        pairs_checked=n_checked / n_pairs,
         n_pairs_checked=n_checked,
         support="all" if problem.support is None else "candidates",
         converged=violation <= _ACCEPTED * largest,
-        reading=problem.reading,
     )
 
 
-def _check_all(
-    problem: Problem,
-    numerator: Implicit,
-    adjacency: sp.csr_matrix,
-    block_bytes: int,
-    device: str,
-) -> tuple[float, float]:
-    """Return the largest residual and the implied graph's sum of squares, tile by tile."""
-    worst, squares = 0.0, 0.0
-    for tile in numerator.tiles(block_bytes=block_bytes, device=device):
-        implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)
-        if tile.on_diagonal and not problem.loops:
-            implied.fill_diagonal_(0)
-        flat = implied.view(-1)
-        squares += float(flat @ flat) * (1 if tile.on_diagonal else 2)
-        tile.add_sparse(adjacency, scale=-1.0)
-        worst = max(worst, float(flat.max()), -float(flat.min()))
-    return worst, squares
-
-
-def _check_support(
-    problem: Problem, numerator: Implicit, adjacency: sp.csr_matrix
-) -> tuple[float, float]:
-    """Return the same over the candidate pairs; an entry elsewhere is a violation by its size."""
-    support = problem.support
-    assert support is not None  # the caller has looked
-    implied = np.maximum(numerator.on_pairs(support), 0.0) / (2 * problem.curvature)
-    residual = np.abs(support.values_of(adjacency) - implied).max(initial=0.0)
-    rows, columns, data = upper_entries(adjacency)
-    outside = ~support.contains(pair_keys(problem.n_nodes, rows, columns))
-    worst = max(float(residual), float(np.abs(data[outside]).max(initial=0.0)))
-    return worst, float((support.counts * implied) @ implied)
-
-
-def _malformed(adjacency: sp.csr_matrix) -> float:
-    """Return the largest asymmetry or negative entry."""
-    uneven = np.abs((adjacency - adjacency.T).data).max(initial=0.0)
-    return float(max(uneven, -adjacency.data.min(initial=0.0)))
+def _largest(values: Tensor) -> float:
+    """Return the largest of some numbers, at least 0."""
+    return max(0.0, float(values.max())) if len(values) else 0.0

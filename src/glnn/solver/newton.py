@@ -1,88 +1,99 @@
-"""The Newton ascent of a dual that is concave, once differentiable and piecewise quadratic.
+"""Semismooth Newton on the dual of the graph problem, for one working set of pairs."""
 
-Where the numbers lie, NumPy on the host or tensors on a device, is the dual's own business.
-"""
-
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+
+import torch
+from torch import Tensor
+
+from glnn.solver.conjugate import newton_step
+from glnn.solver.dual import WorkingProblem
+from glnn.solver.problem import Dual
 
 _MAX_HALVINGS = 40
 _ROUNDING = 1e-13  # relative error of a dual value
-
-
-class ConcaveDual(ABC):
-    r"""A dual :math:`D(y)` whose points have graphs :math:`a(y)`; vectors are flat arrays."""
-
-    @abstractmethod
-    def point(self, y: Any) -> tuple[Any, float]:
-        """Return the graph ``a(y)`` and the value ``-D(y)``."""
-
-    @abstractmethod
-    def gradient(self, y: Any, values: Any) -> Any:
-        """Return the gradient of ``-D`` at a point and its graph."""
-
-    @abstractmethod
-    def violation(self, gradient: Any) -> float:
-        r"""Bound how far :math:`a` is from :math:`a(2 w (T(a) - \tau))`, entry by entry."""
-
-    @abstractmethod
-    def newton_step(self, values: Any, gradient: Any) -> Any:
-        """Solve the Newton system approximately, at a graph and its gradient."""
-
-    @abstractmethod
-    def dot(self, first: Any, second: Any) -> float:
-        """Return the inner product of two dual vectors."""
-
-    @abstractmethod
-    def largest(self, values: Any) -> float:
-        """Return the largest entry of a graph, at least 0."""
+_STUCK = 3  # steps in a row that rounding may hide from the value
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
-    """Where an ascent ended: the dual point, its graph, and how it was reached."""
+class DualSolution:
+    """The dual point, its graph on the pairs, and how it was reached.
 
-    y: Any
-    values: Any
+    ``reason`` says why it did not converge, and is empty if it did.
+    """
+
+    dual: Dual
+    values: Tensor
     iterations: int
-    converged: bool
+    reason: str = ""
 
 
-def ascend(dual: ConcaveDual, y: Any, *, tol: float | int, max_iter: int) -> Ascent:
-    """Maximise the dual from ``y``: Newton steps, damped by an Armijo search.
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A dual point with its graph, value, gradient and violation."""
+
+    y: Tensor
+    values: Tensor
+    value: float
+    gradient: Tensor
+    violation: float
+
+    @classmethod
+    def at(cls, working: WorkingProblem, y: Tensor) -> "_Point":
+        values, value = working.point(y)
+        return cls.of(working, y, values, value)
+
+    @classmethod
+    def of(cls, working: WorkingProblem, y: Tensor, values: Tensor, value: float) -> "_Point":
+        gradient = working.gradient(y, values)
+        violation = working.violation(gradient) if len(y) else 0.0
+        return cls(y, values, value, gradient, violation)
+
+
+def solve_dual(
+    working: WorkingProblem,
+    start: Dual | None = None,
+    *,
+    tol: float | int = 1e-8,
+    max_iter: int = 100,
+) -> DualSolution:
+    """Maximise the dual: Newton steps, damped by an Armijo search.
 
     Stops when the graph differs by at most ``tol`` (relative to its largest entry where that is
     above one) from what its own penalties imply.
     """
-    values, value = dual.point(y)
-    gradient = dual.gradient(y, values)
-    iterations, converged = 0, False
+    point, best = _Point.at(working, working.start(start)), None
+    iterations, n_hidden, reason = 0, 0, ""
     while True:
-        goal = tol * max(1.0, dual.largest(values))
-        converged = not len(y) or dual.violation(gradient) <= goal
-        if converged or iterations >= max_iter:
+        best = point if best is None or point.violation < best.violation else best
+        if point.violation <= tol * max(1.0, working.largest(point.values)):
+            reason = ""
             break
-        step = dual.newton_step(values, gradient)
-        moved = _line_search(dual, y, value, gradient, step)
-        if moved is None:
+        if iterations >= max_iter or n_hidden >= _STUCK:
+            point, reason = best, reason or f"{max_iter} Newton steps were not enough"
             break
-        y, values, value = moved
-        gradient = dual.gradient(y, values)
+        step, is_solved = newton_step(working, point.values, point.gradient)
+        reason = "" if is_solved else _SLOW
+        moved = _line_search(working, point, step)
+        n_hidden = n_hidden + 1 if moved is None else 0
+        point = _Point.at(working, point.y + step) if moved is None else moved
         iterations += 1
-    return Ascent(y, values, iterations, converged)
+        if n_hidden >= _STUCK:
+            reason = reason or _HIDDEN
+    return DualSolution(working.named(point.y), point.values, iterations, reason)
 
 
-def _line_search(
-    dual: ConcaveDual, y: Any, value: float, gradient: Any, step: Any
-) -> tuple[Any, Any, float] | None:
+_SLOW = "conjugate gradients did not end in a Newton step, so strongly are the penalties coupled"
+_HIDDEN = "rounding hides every further step, so strong is a penalty beside the curvature"
+
+
+def _line_search(working: WorkingProblem, point: _Point, step: Tensor) -> _Point | None:
     """Halve the step until the value falls enough; ``None`` if rounding hides every fall."""
-    slope, slack = dual.dot(gradient, step), _ROUNDING * abs(value)
-    length = 1.0
+    slope = working.dot(point.gradient, step)
+    slack, length = _ROUNDING * abs(point.value), 1.0
     for _ in range(_MAX_HALVINGS):
-        trial = y + length * step
-        values, new_value = dual.point(trial)
-        if new_value <= value + 1e-4 * length * slope + slack:
-            return trial, values, new_value
+        y = torch.add(point.y, step, alpha=length)
+        values, value = working.point(y)
+        if value <= point.value + 1e-4 * length * slope + slack:
+            return _Point.of(working, y, values, value)
         length /= 2
     return None

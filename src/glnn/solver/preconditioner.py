@@ -1,98 +1,109 @@
 r"""What conjugate gradients are given to solve a Newton system in few steps.
 
 The system is :math:`H = \operatorname{diag}(1/2w) + T T^*/(2\gamma)` over the active pairs. Its
-diagonal serves row sums and loops. The channel energies are strongly tied to each other and to the
-row sums: there the two blocks
+diagonal serves most maps. Those with few dual numbers may be strongly tied to each other and to
+a map like the row sums: there the two blocks
 
 .. math:: \begin{pmatrix} R & B \\ B^\top & E \end{pmatrix}
 
-are solved together, with :math:`R` replaced by the diagonal matrix :math:`\bar R \succeq R` of
-twice its degrees, so that the Schur complement :math:`E - B^\top \bar R^{-1} B` stays positive.
+are solved together, with :math:`R` replaced by a diagonal matrix :math:`\bar R \succeq R`, so that
+the Schur complement :math:`E - B^\top \bar R^{-1} B` stays positive. A map says itself whether it
+can give its rows of :math:`E` and :math:`B` (``columns``), and whether it has such a
+:math:`\bar R` (``bound``).
 """
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
+import torch
+from torch import Tensor
 
-from glnn.solver.energies import ChannelsOnPairs
-from glnn.solver.penalties import OnPairs, RowSums
+from glnn.solver.dual import WorkingProblem
 
-Apply = Callable[[np.ndarray], np.ndarray]
-_WIDEST = 512  # channels up to which the dense Schur complement pays
+Apply = Callable[[Tensor], Tensor]
+_AT_ONCE = 2**23  # entries of columns that are looked at together
+_MOST = 2**26  # entries of the coupling of both blocks
 
 
-def preconditioner(
-    maps: list[OnPairs], slices: list[slice], inverse: np.ndarray, scale: float
-) -> Apply:
+def preconditioner(working: WorkingProblem, active: Tensor, scale: float) -> Apply:
     r"""Return an approximate inverse of the Newton matrix.
 
     Parameters
     ----------
-    maps, slices
-        The penalties on the active pairs, and where each one's part of a vector lies.
-    inverse
-        The entries :math:`1/(2w)`.
+    working
+        The problem on its pairs.
+    active
+        One for pairs with an edge, zero for the others.
     scale
         :math:`1/(2\gamma)`.
     """
-    diagonal = inverse + scale * np.concatenate([on_pairs.squares() for on_pairs in maps])
-    rows = next((k for k, m in enumerate(maps) if isinstance(m.penalty, RowSums)), None)
-    channels = next((k for k, m in enumerate(maps) if _is_small(m)), None)
-    if channels is None or rows is None:
+    squares = [pair_map.squares(active) for pair_map in working.maps]
+    diagonal = working.peers.all_reduce(torch.cat([working.offsets[:0], *squares]))
+    diagonal = torch.add(working.inverse, diagonal, alpha=scale)
+    few = [k for k, m in enumerate(working.maps) if m.columns(slice(0, 0)) is not None]
+    bounded = [k for k, m in enumerate(working.maps) if m.bound(active) is not None]
+    widths = [sum(_width(working.slices[k]) for k in part) for part in (few, bounded)]
+    if not (few and bounded) or widths[0] * widths[1] > _MOST:
         return lambda residual: residual / diagonal
-    parts = (slices[rows], slices[channels])
-    energies = maps[channels]
-    assert isinstance(energies, ChannelsOnPairs)  # _is_small has looked
-    blocks = _blocks(maps[rows], energies, (inverse[parts[0]], inverse[parts[1]]), scale)
-    return _Schur(diagonal, parts, blocks)
+    schur = _Schur(working, active, scale, diagonal, (few, bounded))
+    return schur if schur.is_positive else lambda residual: residual / diagonal
 
 
-def _is_small(on_pairs: OnPairs) -> bool:
-    return isinstance(on_pairs, ChannelsOnPairs) and on_pairs.products.shape[1] <= _WIDEST
+def _width(part: slice) -> int:
+    return int(part.stop - part.start)
 
 
 class _Schur:
-    """Row sums and channel energies solved together, the rest by the diagonal."""
+    """The small block and the bounded ones solved together, the rest by the diagonal."""
 
     def __init__(
-        self, diagonal: np.ndarray, parts: tuple[slice, slice], blocks: tuple[np.ndarray, ...]
+        self,
+        working: WorkingProblem,
+        active: Tensor,
+        scale: float,
+        diagonal: Tensor,
+        parts: tuple[list[int], list[int]],
     ) -> None:
+        few, bounded = parts
         self.diagonal = diagonal
-        self.rows, self.channels = parts
-        self.row_block, self.coupling, energy = blocks
-        schur = energy - self.coupling.T @ (self.coupling / self.row_block[:, None])
-        self.factor = scipy.linalg.cho_factor(schur)
+        place = torch.arange(len(diagonal), device=diagonal.device)
+        self.small = torch.cat([place[working.slices[k]] for k in few])
+        self.rows = torch.cat([place[working.slices[k]] for k in bounded])
+        bounds = [working.maps[k].bound(active) for k in bounded]
+        own = torch.cat([bound for bound in bounds if bound is not None])
+        self.row_block = working.inverse[self.rows] + scale * working.peers.all_reduce(own)
+        energy, coupling = _blocks(working, active, few, bounded)
+        self.coupling = scale * working.peers.all_reduce(coupling)
+        schur = scale * working.peers.all_reduce(energy)
+        schur.diagonal().add_(working.inverse[self.small])
+        schur -= self.coupling.T @ (self.coupling / self.row_block[:, None])
+        self.factor, failed = torch.linalg.cholesky_ex(schur)
+        self.is_positive = working.peers.broadcast(float(failed)) == 0
 
-    def __call__(self, residual: np.ndarray) -> np.ndarray:
+    def __call__(self, residual: Tensor) -> Tensor:
         result = residual / self.diagonal
         on_rows = residual[self.rows] / self.row_block
-        energy = scipy.linalg.cho_solve(
-            self.factor, residual[self.channels] - self.coupling.T @ on_rows
-        )
-        result[self.channels] = energy
+        rest = residual[self.small] - self.coupling.T @ on_rows
+        energy = torch.cholesky_solve(rest[:, None], self.factor)[:, 0]
+        result[self.small] = energy
         result[self.rows] = on_rows - (self.coupling @ energy) / self.row_block
-        return np.asarray(result)
+        return result
 
 
 def _blocks(
-    rows: OnPairs, channels: ChannelsOnPairs, inverse: tuple[np.ndarray, np.ndarray], scale: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Return :math:`\bar R` (its diagonal), :math:`B` and :math:`E`."""
-    pairs, products = rows.pairs, channels.products
-    row_block = inverse[0] + 2 * scale * rows.squares()
-    half = pairs.counts / 2  # a loop is counted from both of its ends
-    order = np.arange(len(pairs))
-    entries = (np.tile(half, 2), (np.concatenate([pairs.i, pairs.j]), np.tile(order, 2)))
-    incidence = sp.csr_matrix(entries, shape=(pairs.n_nodes, len(pairs)))
-    coupling = scale * _dense(incidence @ products)
-    weighted = sp.diags(pairs.counts) @ products
-    energy = scale * _dense(products.T @ weighted)
-    energy[np.diag_indices_from(energy)] += inverse[1]
-    return row_block, coupling, energy
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+    working: WorkingProblem, active: Tensor, few: list[int], bounded: list[int]
+) -> tuple[Tensor, Tensor]:
+    r"""Return this process's share of :math:`E` and :math:`B`, some pairs at a time."""
+    width = sum(_width(working.slices[k]) for k in few)
+    height = sum(_width(working.slices[k]) for k in bounded)
+    energy = working.offsets.new_zeros(width, width)
+    coupling = working.offsets.new_zeros(height, width)
+    step, n_pairs = max(1, _AT_ONCE // max(1, width)), len(working.pairs)
+    weight = active * working.pairs.counts
+    for first in range(0, n_pairs, step):
+        place = slice(first, min(first + step, n_pairs))
+        given = [working.maps[k].columns(place) for k in few]
+        columns = torch.cat([part for part in given if part is not None], 1)
+        energy += columns.T @ (columns * weight[place, None])
+        parts = [working.maps[k].coupled(active, columns, place) for k in bounded]
+        coupling += torch.cat(parts)
+    return energy, coupling

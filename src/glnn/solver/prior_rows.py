@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.exceptions import InputError
+from glnn.graph.prior import PriorKind
 
 _TELEPORT = 0.15  # of the prior graph ``pagerank``
 
@@ -37,7 +38,7 @@ class PriorRows:
         The prior graph, needed for ``pagerank``.
     """
 
-    kind: str
+    kind: PriorKind
     degrees: np.ndarray
     prior: sp.csr_matrix
 

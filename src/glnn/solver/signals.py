@@ -1,6 +1,7 @@
 """What similarity is made of: features on a common scale, and predictions."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,9 +10,16 @@ from sklearn.preprocessing import normalize
 from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError
 from glnn.peers import ALONE, Peers
-from glnn.solver.implicit import Matrix
 
-SIGNALS = ("l2", "idf", "standardized", "raw")
+if TYPE_CHECKING:
+    Matrix: TypeAlias = Any  # scipy has no types
+else:
+    Matrix = np.ndarray | sp.csr_matrix
+
+SignalKind = Literal["l2", "idf", "standardized", "raw"]
+"""How features become signals."""
+
+SIGNALS: tuple[SignalKind, ...] = get_args(SignalKind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +31,8 @@ class FeatureSignal:
     kind
         ``raw``: features as they are; ``l2``: rows of length one; ``idf``: columns times
         :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns
-        of mean zero and deviation one (sparse features are not centred), then rows of length one.
+        of mean zero and deviation one (sparse features are not centred, and a column that is the
+        same everywhere counts as zero), then rows of length one.
     n_features
         Number of columns.
     scale, shift
@@ -37,14 +46,18 @@ class FeatureSignal:
     array([[0., 1.]])
     """
 
-    kind: str
+    kind: SignalKind
     n_features: int
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
 
     @classmethod
     def fit(
-        cls, kind: str, features: Matrix, column_weights: object = None, peers: Peers = ALONE
+        cls,
+        kind: SignalKind,
+        features: Matrix,
+        column_weights: object = None,
+        peers: Peers = ALONE,
     ) -> "FeatureSignal":
         r"""Take scales and means from the training rows, of which each process has its own.
 
@@ -103,16 +116,21 @@ def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | No
     """Return one over the deviation of each column, and the means where they are subtracted."""
     n_rows = peers.all_reduce(float(features.shape[0]))
     if sp.issparse(features):
-        wide = features.astype(np.float64)
-        mean = peers.all_reduce(np.asarray(wide.sum(0)).ravel()) / n_rows
-        square = peers.all_reduce(np.asarray(wide.multiply(wide).sum(0)).ravel()) / n_rows
-        deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+        columns, values = features.indices, features.data.astype(np.float64)
+        width = features.shape[1]
+        mean = peers.all_reduce(np.bincount(columns, values, width)) / n_rows
+        off = np.bincount(columns, (values - mean[columns]) ** 2, width)
+        n_stored = np.bincount(columns, minlength=width)
+        off += (features.shape[0] - n_stored) * mean**2  # zeros that are not stored
+        deviation = np.sqrt(peers.all_reduce(off) / n_rows)
     else:
         mean = peers.all_reduce(features.sum(0, dtype=np.float64)) / n_rows
         deviation = np.sqrt(peers.all_reduce(((features - mean) ** 2).sum(0)) / n_rows)
     flat = deviation <= 1e-12 * np.abs(mean)
     scale = 1.0 / np.where(flat | (deviation == 0), 1.0, deviation)
-    return scale, None if sp.issparse(features) else mean
+    if sp.issparse(features):
+        return np.where(flat, 0.0, scale), None
+    return scale, mean
 
 
 def prediction_signal(predictions: object, weight: float | int, n_nodes: int) -> np.ndarray:

@@ -2,26 +2,40 @@
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from torch import Tensor
 
 from glnn._validation import check_choice, check_integer, check_number
-from glnn.objective import Weights
-from glnn.solver.candidates import nearest
-from glnn.solver.certificate import certify
+from glnn.exceptions import InputError
+from glnn.graph.pairs import Pairs, PairValues, pair_keys, sorted_distinct
+from glnn.graph.prior import PRIORS, PriorKind
+from glnn.graph.row_matrix import BLOCK_BYTES, row_matrix, to_device
+from glnn.graph.spread import SpreadRows, pair_owners, sent
+from glnn.objective import READINGS, Objective, Reading, Term, Weights
+from glnn.objective.closeness import Proximal
+from glnn.peers import ALONE, Partition, Peers
+from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
+from glnn.solver.certificate import Certificate, certify
 from glnn.solver.degree import DegreeGoal, added_degree, solve_for_degree
-from glnn.solver.device_solve import can_be_resident, solve_on_device
-from glnn.solver.implicit import BLOCK_BYTES
+from glnn.solver.dual import WorkingProblem
 from glnn.solver.inputs import GraphInputs
-from glnn.solver.learned import Answer, LearnedGraph
-from glnn.solver.new_nodes import RowProblem
-from glnn.solver.problem import TaskTerm, build_problem
-from glnn.solver.support import SolverTask, starting_pairs
-from glnn.solver.working_set import SolveSettings, solve_problem
+from glnn.solver.learned import LearnedGraph
+from glnn.solver.new_rows import NewRowProblem
+from glnn.solver.problem import Problem
+from glnn.solver.signals import SIGNALS, SignalKind
+from glnn.solver.task_term import TaskTerm
+from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
-SUPPORTS = ("all", "candidates")
+Support = Literal["all", "candidates"]
+"""Which pairs may become edges."""
+
+SUPPORTS: tuple[Support, ...] = get_args(Support)
 _DEFAULT_NEIGHBORS = 10
 
 
@@ -31,24 +45,26 @@ def learn_graph(
     *,
     n_neighbors: float | int | None = None,
     weights: Weights | None = None,
-    reading: str = "trace",
-    signal: str = "l2",
+    reading: Reading = "trace",
+    signal: SignalKind = "l2",
     column_weights: Any = None,
     predictions: Any = None,
     prediction_weight: float | int = 3.0,
-    prior: str = "renormalized",
-    support: str = "all",
+    prior: PriorKind = "renormalized",
+    support: Support = "all",
     n_candidates: int = 20,
-    candidates: tuple[np.ndarray, np.ndarray] | None = None,
+    candidates: Ends | None = None,
     task: TaskTerm | None = None,
     proximal: tuple[float | int, sp.csr_matrix] | None = None,
+    terms: Sequence[Term] = (),
     loops: bool = True,
     tol: float = 1e-8,
     max_iter: int = 100,
-    search: str = "auto",
+    search: Search = "auto",
     block_bytes: int = BLOCK_BYTES,
     device: str = "cpu",
     start: LearnedGraph | None = None,
+    peers: Peers = ALONE,
 ) -> LearnedGraph:
     r"""Learn the graph that minimises the objective over symmetric :math:`A \ge 0`, exactly.
 
@@ -59,44 +75,53 @@ def learn_graph(
     Parameters
     ----------
     X
-        Features, nodes x columns, dense or sparse.
+        Features, nodes x columns, dense or sparse. Over several processes each gives its block of
+        rows, as :class:`glnn.peers.Partition` cuts them.
     graph
         A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``. One that many calls
         share may be prepared: :class:`glnn.solver.inputs.GivenGraph`, which has its ``prior``.
+        Over several processes, this one's rows of the matrix (CSR).
     n_neighbors
-        Wanted mean degree of the edges that the prior graph lacks; sets :math:`\lambda_1`.
-        Default: 10 if there is neither a graph nor weights, otherwise the weights decide.
+        Wanted mean degree of the edges that the prior graph lacks, above 0; sets
+        :math:`\lambda_1`. Default: 10 if there is neither a graph nor weights, otherwise the
+        weights decide.
     weights
         Weights of the terms. Default: the paper's with a graph, ``Weights.without_prior()``
         without one. Without a graph ``closeness`` plays no part.
     reading
-        ``trace``, ``channel`` or ``frobenius``.
+        ``trace`` (default), ``channel`` or ``frobenius``.
     signal
-        How features become signals: ``l2``, ``idf``, ``standardized`` or ``raw``.
+        How features become signals: ``l2`` (default), ``idf``, ``standardized`` or ``raw``.
     column_weights
-        Weights of a metric over the columns of ``X``; ``None``: all count alike.
+        Weights of a metric over the columns of ``X``, at least 0; ``None``: all count alike.
     predictions, prediction_weight
-        Class probabilities of every node that join the signals, and their weight.
+        Class probabilities of every node that join the signals, and their weight (default 3).
     prior
         How the prior graph is made from the given one: ``binary``, ``symmetric``,
-        ``renormalized`` or ``pagerank``.
+        ``renormalized`` (default) or ``pagerank``.
     support
-        ``all``: any pair may become an edge, and every pair is checked. ``candidates``: only
-        given edges, loops and the ``n_candidates`` most similar rows of each node.
+        ``all`` (default): any pair may become an edge, and every pair is checked. ``candidates``:
+        only given edges, loops and the ``n_candidates`` most similar rows of each node.
     n_candidates, candidates, search
-        Size of the feature search, its pairs if they are known already, and its method.
+        Size of the feature search (default 20), its pairs if they are known already, and its
+        method (see :func:`nearest`).
     task
         The linear term C of a task, of low rank.
     proximal
         A weight and an earlier adjacency matrix to stay close to.
+    terms
+        Further terms of the objective.
     loops
         Whether nodes may have loops.
     tol, max_iter
-        Accuracy of the entries, and the most Newton steps of one solve.
+        Accuracy of the entries (1e-8), and the most Newton steps of one solve (100).
     block_bytes, device
-        Memory for one block of pairs, and where dense blocks are computed.
+        Memory for one block of pairs on the host, and where everything is computed.
     start
         An earlier answer to start from; changes the time, not the result.
+    peers
+        The processes of one fit. Rows and pairs are spread over them, and the graph is the same
+        for any number of them.
 
     Examples
     --------
@@ -105,7 +130,11 @@ def learn_graph(
     True
     """
     settings = SolveSettings(tol, max_iter, block_bytes, device)
+    check_choice("reading", reading, READINGS)
+    check_choice("signal", signal, SIGNALS)
+    check_choice("prior", prior, PRIORS)
     check_choice("support", support, SUPPORTS)
+    check_choice("search", search, SEARCHES)
     inputs = GraphInputs.read(
         X,
         graph,
@@ -113,92 +142,136 @@ def learn_graph(
         column_weights=column_weights,
         prior=prior,
         predictions=None if predictions is None else (predictions, prediction_weight),
+        peers=peers,
     )
     weights, target = _resolved(weights, n_neighbors, inputs.prior)
-    problem = build_problem(
-        inputs.signals,
-        inputs.prior,
-        weights,
-        reading,
-        task=task,
-        proximal=proximal,
-        loops=loops,
-        device=device,
-    )
+    more = [*terms, *_given_terms(inputs.partition, device, task, proximal)]
+    stage = _Stage.of(inputs, weights, reading, more, loops=loops, device=device)
     if candidates is None:
         width = _search_width(n_candidates, target, support)
-        candidates = nearest(
-            inputs.base, width, search=search, block_bytes=block_bytes, device=device
-        )
-    asked = SolverTask(problem, inputs.prior, candidates, weights, target)
-    warm = None if start is None else start.dual
-    if support == "candidates" and device != "cpu" and can_be_resident(problem):
-        answer = solve_on_device(asked, settings, warm)
+        found = nearest_pairs(stage.base, width, search=search, block_bytes=block_bytes)
     else:
-        answer = _solve_on_host(asked, support, settings, warm)
-    return _learned(inputs, answer, candidates, n_candidates)
+        found = _checked_candidates(candidates, inputs.partition.n_nodes, device)
+    asked = _Asked(support, n_candidates, target, weights, reading)
+    warm = (
+        None
+        if start is None
+        else {k: torch.from_numpy(v).to(device) for k, v in start.dual.items()}
+    )
+    return _solved(stage, asked, _own(inputs.partition, found), settings, warm)
 
 
-def _solve_on_host(
-    asked: SolverTask,
-    support: str,
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """The inputs, their signals on the device, and the problem made of them."""
+
+    inputs: GraphInputs
+    base: SpreadRows
+    problem: Problem
+    given: Pairs | None
+
+    @classmethod
+    def of(
+        cls,
+        inputs: GraphInputs,
+        weights: Weights,
+        reading: Reading,
+        more: list[Term],
+        *,
+        loops: bool,
+        device: str,
+    ) -> "_Stage":
+        """Put everything on the device; the problem has its support later."""
+        partition = inputs.partition
+        base = SpreadRows(row_matrix(inputs.base, device=device), partition)
+        signals = base
+        if inputs.signals is not inputs.base:
+            signals = SpreadRows(row_matrix(inputs.signals, device=device), partition)
+        prior, given = None, None
+        if inputs.prior is not None:
+            known = PairValues.of_rows(partition, inputs.prior, device)
+            prior, given = known.pairs.adjacency(known.values), known.pairs
+        objective = Objective.of(weights, signals, prior, reading=reading, more=more)
+        problem = Problem(objective, partition, loops, None, device)
+        assert problem.curvature > 0  # refused before anything is computed
+        return cls(inputs, base, problem, given)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What the caller wants besides the problem."""
+
+    support: Support
+    n_candidates: int
+    target: float | int | None
+    weights: Weights
+    reading: Reading
+
+
+def _solved(
+    stage: _Stage,
+    asked: _Asked,
+    candidates: tuple[Tensor, Tensor],
     settings: SolveSettings,
-    warm: dict[str, np.ndarray] | None,
-) -> Answer:
-    """Solve in NumPy, and check the solution on its own."""
-    problem, weights = asked.problem, asked.weights
-    pairs = starting_pairs(problem, asked.candidates)
-    if support == "candidates":
+    warm: dict[str, Tensor] | None,
+) -> LearnedGraph:
+    """Solve, check the solution on its own, and put everything known about it together."""
+    problem, weights = stage.problem, asked.weights
+    pairs = problem.starting_pairs(candidates)
+    if asked.support == "candidates":
         problem = dataclasses.replace(problem, support=pairs)
     notes: tuple[str, ...] = ()
     if asked.target is None:
-        solved = solve_problem(problem, pairs, settings, warm)
+        solved = solve_problem(problem, WorkingProblem.of(problem, pairs), settings, warm)
     else:
-        free = problem.shifted(weights.sparsity)
-        goal = DegreeGoal(asked.target, asked.prior)
-        found, solved, notes = solve_for_degree(free, pairs, goal, settings, warm)
-        weights, problem = weights.replace(sparsity=found), free.shifted(-found)
+        goal = DegreeGoal(asked.target, stage.given)
+        sparsity, solved, notes = solve_for_degree(problem, pairs, goal, settings, warm)
+        weights = weights.replace(sparsity=sparsity)
+        problem = problem.reweighted("sparsity", sparsity)
     adjacency = solved.pairs.to_csr(solved.solution.values)
-    checked = certify(problem, adjacency, block_bytes=settings.block_bytes, device=settings.device)
-    certificate = dataclasses.replace(
-        checked, iterations=solved.iterations, rounds=solved.rounds, notes=notes
-    )
-    degree = added_degree(solved.pairs, solved.solution.values, asked.prior)
-    return Answer(problem, weights, adjacency, certificate, degree, solved.solution.dual)
-
-
-def _learned(
-    inputs: GraphInputs,
-    answer: Answer,
-    candidates: tuple[np.ndarray, np.ndarray],
-    n_candidates: int,
-) -> LearnedGraph:
-    """Put everything known about the solution together."""
-    problem, adjacency = answer.problem, answer.adjacency
-    row_sums = np.asarray(adjacency.sum(1)).ravel()
-    rows = RowProblem(
-        transform=inputs.transform,
-        signal=inputs.signals,
-        metric=problem.metric(answer.dual, answer.weights.smoothness),
-        row_sums=row_sums,
-        trace=float(adjacency.diagonal().sum()),
-        weights=answer.weights,
-        prior=inputs.prior_rows,
-        has_loops=problem.loops,
-        n_candidates=None if problem.support is None else n_candidates,
-    )
+    certificate = _certified(problem, adjacency, solved, notes, asked, settings)
+    dual = solved.solution.dual
+    partition = stage.inputs.partition
     return LearnedGraph(
         adjacency=adjacency,
-        prior=inputs.prior,
-        certificate=answer.certificate,
-        weights=answer.weights,
-        reading=problem.reading,
-        row_sums=row_sums,
-        mean_added_degree=answer.mean_added_degree,
-        dual=answer.dual,
-        candidates=candidates,
+        prior=stage.inputs.prior,
+        certificate=certificate,
+        weights=weights,
+        reading=asked.reading,
+        row_sums=partition.everyone(np.asarray(adjacency.sum(1)).ravel()),
+        mean_added_degree=added_degree(solved.pairs, solved.solution.values, stage.given),
+        dual={name: part.cpu().numpy() for name, part in dual.items()},
+        candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
-        rows=rows,
+        new_rows=NewRowProblem(
+            transform=stage.inputs.transform,
+            signal=stage.inputs.signals,
+            share=problem.new_row(dual).cpu(),
+            prior=stage.inputs.prior_rows,
+            has_loops=problem.loops,
+            n_candidates=None if problem.support is None else asked.n_candidates,
+        ),
+    )
+
+
+def _certified(
+    problem: Problem,
+    adjacency: sp.csr_matrix,
+    solved: Solved,
+    notes: tuple[str, ...],
+    asked: _Asked,
+    settings: SolveSettings,
+) -> Certificate:
+    """Return what is proven of the solution, and why if it is not optimal."""
+    checked = certify(problem, adjacency, block_bytes=settings.block_bytes)
+    if not checked.converged and solved.solution.reason:
+        notes = (*notes, f"not optimal: {solved.solution.reason}")
+    return dataclasses.replace(
+        checked,
+        iterations=solved.iterations,
+        rounds=solved.rounds,
+        notes=notes,
+        reading=asked.reading,
     )
 
 
@@ -213,9 +286,55 @@ def _resolved(
     return weights or Weights.paper(), n_neighbors
 
 
-def _search_width(n_candidates: int, target: float | int | None, support: str) -> int:
+def _given_terms(
+    partition: Partition,
+    device: str,
+    task: TaskTerm | None,
+    proximal: tuple[float | int, sp.csr_matrix] | None,
+) -> list[Term]:
+    """Return the terms of a task and of an earlier graph."""
+    found: list[Term] = []
+    if task is not None:
+        found.append(task.term(partition, device))
+    if proximal is not None:
+        weight, previous = proximal
+        shape = (partition.n_rows, partition.n_nodes)
+        if np.shape(previous) != shape:
+            raise InputError(
+                f"proximal must hold a weight and a {shape[0]} x {shape[1]} matrix, "
+                f"got shape {np.shape(previous)}."
+            )
+        check_number("the weight of proximal", weight, low=0)
+        known = PairValues.of_rows(partition, sp.csr_matrix(previous), device)
+        found.append(Proximal(weight, known.pairs.adjacency(known.values), partition))
+    return found
+
+
+def _search_width(n_candidates: int, target: float | int | None, support: Support) -> int:
     """Return how many similar rows to find; to begin with, enough for the wanted degree."""
     width = check_integer("n_candidates", n_candidates, low=0)
     if support == "all" and target is not None:
         return max(width, math.ceil(1.5 * target))
     return width
+
+
+def _checked_candidates(candidates: Ends, n_nodes: int, device: str) -> tuple[Tensor, Tensor]:
+    first, second = (np.asarray(ends, dtype=np.int64) for ends in candidates)
+    for ends in (first, second):
+        if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
+            raise InputError(
+                f"candidates must hold node numbers in [0, {n_nodes}), "
+                f"got {ends.min()} to {ends.max()}."
+            )
+    return to_device(first, device), to_device(second, device)
+
+
+def _own(partition: Partition, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return this process's pairs among those that any process names."""
+    if partition.peers.size == 1:
+        return ends
+    keys = sorted_distinct(pair_keys(partition.n_nodes, *ends))
+    pairs = Pairs.from_keys(partition, keys)
+    (keys,) = sent(partition, pair_owners(partition, pairs.i, pairs.j), keys)
+    own = Pairs.from_keys(partition, sorted_distinct(keys))
+    return own.i, own.j

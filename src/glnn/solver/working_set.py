@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from glnn._validation import check_integer, check_number
 from glnn.exceptions import InputError
-from glnn.solver.dual_newton import DualSolution, WorkingProblem, solve_dual
-from glnn.solver.implicit import BLOCK_BYTES, Implicit, Tile
-from glnn.solver.pairs import Pairs, sorted_distinct
-from glnn.solver.problem import Problem
+from glnn.graph.implicit import Tile
+from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
+from glnn.graph.row_matrix import BLOCK_BYTES
+from glnn.graph.spread import pair_owners, sent
+from glnn.solver.dual import WorkingProblem
+from glnn.solver.newton import DualSolution, solve_dual
+from glnn.solver.problem import Dual, Problem
 
 _MOST_JOINING = 4_000_000
 _MAX_ROUNDS = 100
@@ -28,7 +31,7 @@ class Solved:
 
 @dataclass(frozen=True)
 class SolveSettings:
-    """Accuracy and memory of a solve."""
+    """Accuracy and memory of a solve, and where it runs."""
 
     tol: float | int = 1e-8
     max_iter: int = 100
@@ -47,73 +50,73 @@ class SolveSettings:
 
 
 def solve_problem(
-    problem: Problem,
-    pairs: Pairs,
-    settings: SolveSettings,
-    start: dict[str, np.ndarray] | None = None,
+    problem: Problem, working: WorkingProblem, settings: SolveSettings, start: Dual | None = None
 ) -> Solved:
-    """Solve on ``pairs``; with support ``all``, grow them until no other pair wants an edge.
+    """Solve on the pairs of ``working``; with support ``all``, grow them until no other wants in.
 
     Each round lowers the objective, and only pairs without weight leave the working set, so no
     working set comes twice.
     """
-    core, iterations, rounds, dual = pairs, 0, 0, start
+    core, iterations, rounds, dual = working.pairs, 0, 0, start
     while True:
-        working = WorkingProblem.of(problem, pairs)
+        pairs = working.pairs
         solution = solve_dual(working, dual, tol=settings.tol, max_iter=settings.max_iter)
         iterations, rounds, dual = iterations + solution.iterations, rounds + 1, solution.dual
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
-        joining = missing_pairs(problem, solution, pairs, settings)
-        if not joining.size:
+        threshold = (
+            2 * problem.curvature * settings.tol * max(1.0, working.largest(solution.values))
+        )
+        joining = missing_pairs(problem, dual, pairs, threshold, settings)
+        if not problem.partition.peers.all_reduce(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        pairs = Pairs.from_keys(problem.n_nodes, sorted_distinct([core.keys, used, joining]))
-    return Solved(working.pairs, solution, iterations, rounds)
+        keys = sorted_distinct(torch.cat([core.keys, used, joining]))
+        working = WorkingProblem.of(problem, Pairs.from_keys(problem.partition, keys))
+    return Solved(pairs, solution, iterations, rounds)
 
 
 def missing_pairs(
-    problem: Problem, solution: DualSolution, pairs: Pairs, settings: SolveSettings
-) -> np.ndarray:
-    r"""Return keys of pairs outside ``pairs`` whose numerator :math:`b - T^*(y)` is positive.
+    problem: Problem, dual: Dual, pairs: Pairs, threshold: float, settings: SolveSettings
+) -> Tensor:
+    r"""Return keys of pairs outside ``pairs`` whose numerator :math:`b - T^*(y)` is large enough.
 
-    At most a few million come, those with the largest numerators.
+    At most a few million come, those with the largest numerators. ``pairs`` must have all that
+    the sparse part of the numerator names.
     """
-    largest = float(solution.values.max(initial=0.0))
-    threshold = 2 * problem.curvature * settings.tol * max(1.0, largest)
-    keys, sizes = [np.empty(0, np.int64)], [np.empty(0)]
-    n_found = 0
-    numerator: Implicit = problem.numerator(solution.dual)
-    for tile in numerator.tiles(block_bytes=settings.block_bytes, device=settings.device):
-        found, size = _positive(tile, threshold, problem)
-        new = ~pairs.contains(found)
-        keys.append(found[new])
-        sizes.append(size[new])
-        n_found += int(new.sum())
-        if n_found > 2 * _MOST_JOINING:
+    part = problem.partition
+    keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
+    tiles = problem.numerator(dual).tiles(part, problem.device, block_bytes=settings.block_bytes)
+    for tile in tiles:
+        found, size = _above(tile, threshold, problem)
+        if part.peers.size == 1:  # elsewhere others know which pairs are there already
+            new = ~pairs.contains(found)
+            found, size = found[new], size[new]
+        keys, sizes = torch.cat([keys, found]), torch.cat([sizes, size])
+        if len(keys) > 2 * _MOST_JOINING:
             keys, sizes = _largest(keys, sizes)
-            n_found = _MOST_JOINING
-    keys, sizes = _largest(keys, sizes)
-    return keys[0]
+    i = torch.div(keys, problem.n_nodes, rounding_mode="floor")
+    owner = pair_owners(part, i, keys - i * problem.n_nodes)
+    keys, sizes = sent(part, owner, keys, sizes)
+    new = ~pairs.contains(keys)
+    return _largest(keys[new], sizes[new])[0]
 
 
-def _positive(tile: Tile, threshold: float, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def _above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tensor]:
     """Return keys and sizes of the tile's entries above the threshold, each pair once."""
     wanted = tile.values > threshold
     if tile.on_diagonal:
         wanted = wanted.triu_(0 if problem.loops else 1)
     place = torch.nonzero(wanted.view(-1)).view(-1)
-    size = tile.values.view(-1)[place].cpu().numpy()
-    row, column = np.divmod(place.cpu().numpy(), tile.values.shape[1])
-    return (row + tile.first_row) * problem.n_nodes + column + tile.first_column, size
+    n_columns = tile.values.shape[1]
+    row = torch.div(place, n_columns, rounding_mode="floor")
+    first, second = row + tile.first_row, place - row * n_columns + tile.first_column
+    return pair_keys(problem.n_nodes, first, second), tile.values.view(-1)[place]
 
 
-def _largest(
-    keys: list[np.ndarray], sizes: list[np.ndarray]
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Join the parts and keep the pairs with the largest numerators."""
-    key, size = np.concatenate(keys), np.concatenate(sizes)
-    if len(key) > _MOST_JOINING:
-        kept = np.argpartition(-size, _MOST_JOINING)[:_MOST_JOINING]
-        key, size = key[kept], size[kept]
-    return [key], [size]
+def _largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Keep the pairs with the largest numerators."""
+    if len(keys) > _MOST_JOINING:
+        sizes, kept = torch.topk(sizes, _MOST_JOINING)
+        keys = keys[kept]
+    return keys, sizes

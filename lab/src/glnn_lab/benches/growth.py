@@ -25,7 +25,7 @@ def _search(method: str) -> Callable[[NodeData, int], None]:
     def run(data: NodeData, n_epochs: int) -> None:
         features = data.features.toarray()
         signal = FeatureSignal.fit("l2", features).transform(features)
-        nearest(signal, N_NEIGHBORS, search=method)
+        nearest(signal, N_NEIGHBORS, search=method)  # type: ignore[arg-type]
 
     return run
 
@@ -36,7 +36,7 @@ def _graph_step(data: NodeData, n_epochs: int) -> None:
         data.features.toarray(),
         data.graph,
         weights=graph.weights,
-        support=graph.support,
+        support=graph.support,  # type: ignore[arg-type]
         n_candidates=graph.n_candidates,
         search="clusters",
     )

@@ -21,7 +21,6 @@ from glnn.engine.seeding import generator_for
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
-from glnn.objective import Objective
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.methods import Outcome
 
@@ -93,7 +92,7 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list
         rounds.run()
         assert rounds.trained is not None
         outcome = Outcome(rounds.trained.probabilities.argmax(1), len(rounds.history))
-        prior, seen, word = prior_graph(data.graph, rounds.graph.prior), rounds.seen, "round"
+        prior, seen, word = prior_graph(data.graph, rounds.graph.prior), rounds.seen, "round"  # type: ignore[arg-type]
     shown = shown_nodes(data) if cell.seed == 0 else None
     steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
     return outcome, [
@@ -117,14 +116,11 @@ def _rounds(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedRo
 
 def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
     """Train graph and network together as the paper prints it, up to the last epoch shown."""
-    signal = rounds.signal.toarray() if sp.issparse(rounds.signal) else rounds.signal
     task = LiteralTask(
-        torch.from_numpy(np.asarray(signal, dtype=np.float32)),
-        prior,
         rounds.features,
         rounds.problem.labels,
         rounds.head,
-        Objective(rounds.graph.weights, rounds.graph.reading),
+        LiteralTask.objective(rounds.signal, prior, rounds.graph, "cpu"),
         init=generator_for(rounds.seed, 1, 0),
         noise=generator_for(rounds.seed, 1, 1),
     )

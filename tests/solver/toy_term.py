@@ -1,0 +1,35 @@
+"""A term of its own: the total weight of the edges of a group of nodes shall be a given number."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glnn.graph.base import Adjacency
+from glnn.graph.implicit import Implicit
+from glnn.objective import QuadraticTerm
+from glnn.objective.new_row import Coupling, RowShare
+
+
+@dataclass(frozen=True, eq=False)
+class GroupWeight(QuadraticTerm):
+    r""":math:`(\sum_{i \in S} r_i - c)^2` with the row sums :math:`r`: ``group`` marks S."""
+
+    weight: float
+    group: Tensor
+    total: float
+    name: str = "group_weight"
+
+    @property
+    def target(self) -> Tensor:
+        return torch.tensor([self.total], dtype=torch.float64)
+
+    def image(self, adj: Adjacency) -> Tensor:
+        return (self.group * adj.row_sums()).sum()[None]
+
+    def adjoint(self, y: Tensor) -> Implicit:
+        return Implicit(nodes=self.group * y[0] / 2)
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        missing = -float(dual[0]) / (2 * self.weight)
+        return RowShare(couplings=(Coupling(self.weight, self.group, 0.0, missing),))
