@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,31 @@ def test_rewired_edges_move_to_pairs_that_had_none(share, seed):
     assert len(edge_set(moved) - edge_set(DATA)) == round(share * DATA.n_edges)
 
 
+@SETTINGS
+@given(SHARES, SEEDS)
+def test_poisoned_edges_part_like_nodes_and_join_unlike_ones(share, seed):
+    poisoned = perturb.poison_edges(DATA, share, seed)
+    before, after = edge_set(DATA), edge_set(poisoned)
+    assert len(before ^ after) == round(share * DATA.n_edges)
+    assert all(DATA.labels[i] == DATA.labels[j] for i, j in before - after)
+    assert all(DATA.labels[i] != DATA.labels[j] for i, j in after - before)
+
+
+def test_nodes_without_a_label_are_not_poisoned():
+    labels = np.where(np.arange(60) < 30, DATA.labels, -1)
+    poisoned = perturb.poison_edges(DATA.replace(labels=labels), 0.3, 1)
+    changed = edge_set(DATA) ^ edge_set(poisoned)
+    assert changed
+    assert max(max(pair) for pair in changed) < 30
+
+
+def test_more_poison_than_there_are_pairs_is_refused():
+    graph = sp.csr_matrix(1.0 - np.eye(3))
+    pair = NodeData(sp.csr_matrix(np.eye(3)), np.array([0, 1, 1]), graph)
+    with pytest.raises(InputError, match="at most the 0 unlike pairs"):
+        perturb.poison_edges(pair, 1.0)
+
+
 @pytest.mark.parametrize("damage", [perturb.add_edges, perturb.rewire_edges])
 def test_large_graphs_draw_pairs_without_listing_them_all(damage, monkeypatch):
     monkeypatch.setattr(perturb, "_SMALL", 10)
@@ -74,6 +100,7 @@ EVERY = [
     perturb.delete_edges,
     perturb.add_edges,
     perturb.rewire_edges,
+    perturb.poison_edges,
     perturb.flip_labels,
     perturb.drop_features,
     perturb.noise_features,

@@ -35,6 +35,13 @@ def test_edges_are_damaged_and_labels_are_not(kind, factor):
     assert (data.graph != whole.graph).nnz > 0
 
 
+def test_poisoned_graphs_join_fewer_like_nodes():
+    whole, _ = opened()
+    data, _ = opened(perturbation="poison", share=0.25)
+    assert data.homophily < whole.homophily
+    assert np.array_equal(data.labels, whole.labels)
+
+
 def test_a_graph_can_be_taken_away():
     data, _ = opened(perturbation="no-graph")
     assert data.graph is None

@@ -60,6 +60,46 @@ def rewire_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOr
     return changed
 
 
+def poison_edges(data: NodeData, share: float | int, seed: int = 0) -> NodeData:
+    """Return the data with links that mislead: like nodes parted, unlike nodes joined (DICE).
+
+    As many links as the share says are changed, each with equal chance by deleting one between two
+    nodes of a class or by adding one between nodes of two classes. Nodes without a label take no
+    part. Where no link is left to delete, one is added.
+
+    Parameters
+    ----------
+    data
+        The record, with a graph and two classes or more.
+    share
+        Of the edges there are.
+    seed
+        Number of the draw.
+
+    Notes
+    -----
+    Waniek et al., "Hiding individuals and communities in a social network", 2018: disconnect
+    internally, connect externally, with the true classes in place of communities.
+    """
+    rows, columns, weights, rng = _prepare(data, share, seed, "poison")
+    if data.n_classes < 2:
+        raise InputError(f"poison_edges must have two classes or more, got {data.n_classes}.")
+    labels, count = data.labels, round(share * rows.size)
+    alike = np.flatnonzero((labels[rows] == labels[columns]) & (labels[rows] >= 0))
+    n_deleted = min(int(rng.binomial(count, 0.5)), alike.size)
+    gone = rng.permutation(alike)[:n_deleted]
+    new_rows, new_columns = _unlike_pairs(rows, columns, labels, count - n_deleted, rng)
+    keep = np.setdiff1d(np.arange(rows.size), gone)
+    poisoned: NodeData = _rebuild(
+        data,
+        np.concatenate([rows[keep], new_rows]),
+        np.concatenate([columns[keep], new_columns]),
+        np.concatenate([weights[keep], np.ones(new_rows.size, weights.dtype)]),
+        f"poisoned {share:g} of edges",
+    )
+    return poisoned
+
+
 def flip_labels(
     data: NodeData, share: float | int, seed: int = 0, *, nodes: Any = None
 ) -> NodeData:
@@ -159,6 +199,40 @@ def _noted(data: NodeData, note: str, **changes: Any) -> NodeData:
     return data.replace(provenance={**data.provenance, "perturbed": text}, **changes)
 
 
+def _unlike_pairs(
+    rows: np.ndarray,
+    columns: np.ndarray,
+    labels: np.ndarray,
+    count: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct random pairs i < j of labelled nodes of two classes that are no edges."""
+    n_nodes, known = labels.size, np.flatnonzero(labels >= 0)
+    sizes = np.unique(labels[known], return_counts=True)[1]
+    joined = np.count_nonzero(
+        (labels[rows] != labels[columns]) & (labels[rows] >= 0) & (labels[columns] >= 0)
+    )
+    n_free = (known.size**2 - int((sizes**2).sum())) // 2 - joined
+    if count > n_free:
+        raise InputError(
+            f"share must ask for at most the {n_free} unlike pairs without an edge, got {count}."
+        )
+    found = np.empty(0, dtype=np.int64)
+    while found.size < count:
+        ends = known[rng.integers(0, known.size, size=(2, 4 * (count - found.size) + 64))]
+        codes = ends.min(axis=0) * n_nodes + ends.max(axis=0)
+        fits = (labels[ends[0]] != labels[ends[1]]) & ~np.isin(codes, rows * n_nodes + columns)
+        found = _first_ones(np.concatenate([found, codes[fits]]))
+    return found[:count] // n_nodes, found[:count] % n_nodes
+
+
+def _first_ones(codes: np.ndarray) -> np.ndarray:
+    """Return the numbers in the order in which they first appear."""
+    fresh, first = np.unique(codes, return_index=True)
+    ordered: np.ndarray = fresh[np.argsort(first)]
+    return ordered
+
+
 def _non_edges(
     rows: np.ndarray, columns: np.ndarray, n_nodes: int, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -180,6 +254,5 @@ def _non_edges(
         ends = rng.integers(0, n_nodes, size=(2, 2 * (count - found.size) + 64))
         codes = ends.min(axis=0) * n_nodes + ends.max(axis=0)
         codes = codes[(ends[0] != ends[1]) & ~np.isin(codes, taken)]
-        fresh, first = np.unique(np.concatenate([found, codes]), return_index=True)
-        found = fresh[np.argsort(first)]
+        found = _first_ones(np.concatenate([found, codes]))
     return found[:count] // n_nodes, found[:count] % n_nodes

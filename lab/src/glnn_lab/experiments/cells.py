@@ -11,7 +11,7 @@ from glnn._validation import check_choice, check_integer, check_number
 from glnn.exceptions import InputError
 
 Scalar = str | int | float | bool | None
-PERTURBATIONS = ("none", "delete", "add", "rewire", "no-graph")
+PERTURBATIONS = ("none", "delete", "add", "rewire", "poison", "no-graph")
 PROBES = ("accuracy", "adjacency")
 
 
@@ -28,8 +28,8 @@ class Cell:
     split, split_options
         As in :func:`glnn.data.make_split`.
     perturbation, share
-        What is done to the given graph: a share of its edges deleted, added or rewired, or all of
-        it taken away.
+        What is done to the given graph: a share of its edges deleted, added, rewired or poisoned,
+        or all of it taken away.
     settings
         What differs from the method's own settings.
     probe

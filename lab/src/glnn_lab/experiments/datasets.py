@@ -1,13 +1,13 @@
 """The data sets of the experiments by name, with the split each is measured on."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from glnn._validation import check_choice
 from glnn.data import DATASETS, NodeData, Split, load_dataset, make_split, pubmed_star
 from glnn.data.embedded import EMBEDDED
-from glnn.data.perturb import add_edges, delete_edges, rewire_edges
+from glnn.data.perturb import add_edges, delete_edges, poison_edges, rewire_edges
 from glnn_lab.experiments.cells import Cell, Scalar
 
 PUBMED_STAR = "pubmed-star"
@@ -25,7 +25,12 @@ TITLES = MappingProxyType(
 )
 """The paper's names; the paper samples 3,000 nodes of Pubmed and calls them Pubmed*."""
 
-_DAMAGE = {"delete": delete_edges, "add": add_edges, "rewire": rewire_edges}
+_DAMAGE: dict[str, Callable[[NodeData, float | int, int], NodeData]] = {
+    "delete": delete_edges,
+    "add": add_edges,
+    "rewire": rewire_edges,
+    "poison": poison_edges,
+}
 _EMBEDDED_SPLIT = MappingProxyType({"n_per_class": 5})
 
 
