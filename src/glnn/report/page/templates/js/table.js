@@ -24,7 +24,7 @@ function nodeState(model, node) {
 
 const TABLE_KINDS = {
   all: () => true,
-  next: (model, node) => !model.truth[node],
+  next: (model, node) => !model.seen(node),
   suspect: (model, node) => model.suspect(node),
   wrong: (model, node) => model.isWrong(node),
 };
