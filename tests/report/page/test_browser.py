@@ -136,6 +136,10 @@ def test_pressing_a_node_explains_it_and_its_links(open_page):
     tab.mouse.click(*place_of(tab, 7))
     panel = tab.locator("#panel")
     assert panel.locator("h3").inner_text().startswith("node-")
+    n_links = int(re.search(r"Links: (\d+) learned", panel.inner_text()).group(1))
+    n_listed = panel.locator(".links li").count()
+    assert 0 < n_listed <= 12
+    assert n_links >= n_listed or "dropped" in panel.inner_text()
     first = panel.locator(".links li").first
     assert re.search(r"given|added", first.inner_text())
     assert "similar in column" in first.inner_text()

@@ -2,8 +2,8 @@ import dataclasses
 
 import numpy as np
 
-from glnn.report.page.links import DROPPED, upper_links
-from glnn.report.page.shown import page_arrays, shown_part
+from glnn.report.page.links import ADDED, DROPPED, links_of, upper_links
+from glnn.report.page.shown import drawn_links, page_arrays, shown_part
 
 
 def test_a_small_graph_is_shown_whole_and_nothing_is_said_to_be_left_out(make_page):
@@ -23,7 +23,21 @@ def test_a_sample_keeps_labelled_nodes_and_says_what_it_leaves_out(make_page):
     assert len(shown.chosen) == 80
     assert len(shown.links) == 50
     assert "80 of 200 nodes" in shown.left_out
-    assert "50 heaviest" in shown.left_out
+    assert "50 are drawn" in shown.left_out
+    assert sum(shown.fates) > 50
+
+
+def test_of_too_many_links_no_node_loses_its_heaviest_and_given_ones_come_before_added(make_page):
+    links = links_of(*(getattr(make_page(150).graphs, name) for name in ("learned", "given")))
+    n_needed = int((links.fate != ADDED).sum()) + 150
+    drawn = drawn_links(links, n_needed)
+    assert len(drawn) == n_needed
+    assert (drawn.fate != ADDED).sum() == (links.fate != ADDED).sum()
+    for node in range(150):
+        own, shown = (
+            part.weight[(part.source == node) | (part.target == node)] for part in (links, drawn)
+        )
+        assert not own.size or shown.max() == own.max()
 
 
 def test_shares_of_terms_stay_with_their_links_in_a_sample(make_page):

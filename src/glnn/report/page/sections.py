@@ -92,7 +92,7 @@ def _share(counts: Int[np.ndarray, "c"], number: int) -> Measure:
 
 def map_section(page: PageData, shown: Shown) -> dict[str, Any]:
     """Return how many links have which fate, and the map in a sentence."""
-    fates = np.bincount(shown.links.fate, minlength=3).tolist()
+    fates = shown.fates
     n_learned = fates[0] + fates[1]
     words = f"{count(len(shown.chosen), 'node')} and {count(n_learned, 'learned link')}."
     if page.graphs.given is not None:

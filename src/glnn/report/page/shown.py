@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from glnn.report.layout import plane_layout
 from glnn.report.page.data import LinkTerms, PageData
-from glnn.report.page.links import DROPPED, Links, links_of
+from glnn.report.page.links import ADDED, DROPPED, Links, links_of, upper_links
 from glnn.report.page.pack import scaled_to
 
 MOST_NODES = 20_000
@@ -19,19 +20,22 @@ N_COLUMNS = 2
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The nodes and links that the page draws, and a sentence on what it leaves out."""
+    """The nodes and links that the page draws, and a sentence on what it leaves out.
+
+    ``fates`` counts all links among the chosen nodes, drawn or not: kept, added, dropped.
+    """
 
     chosen: Int[np.ndarray, "m"]
     links: Links
     places: Float[np.ndarray, "m 2"]
+    fates: tuple[int, ...]
     left_out: str
 
 
 def shown_part(page: PageData, most_nodes: int = MOST_NODES, most_links: int = MOST_LINKS) -> Shown:
     """Choose nodes and links, and lay them out.
 
-    Labelled and suspect nodes come first, others are drawn without a pattern. Of too many links
-    the heaviest learned ones stay.
+    Labelled and suspect nodes come first, others are drawn without a pattern.
     """
     n_nodes, graphs = len(page.nodes), page.graphs
     chosen = _chosen_nodes(page, most_nodes)
@@ -44,13 +48,26 @@ def shown_part(page: PageData, most_nodes: int = MOST_NODES, most_links: int = M
         place = links.place.copy()
         place[links.fate != DROPPED] = np.flatnonzero(inside)
         links = Links(links.source, links.target, links.weight, links.fate, place)
-    n_all = len(links)
-    if n_all > most_links:
-        heaviest = np.argsort(-links.weight, kind="stable")[:most_links]
-        links = links.pick(np.sort(heaviest))
+    fates = tuple(np.bincount(links.fate, minlength=3).tolist())
+    links = drawn_links(links, most_links)
     known = page.nodes.places
     places = plane_layout(learned, page.nodes.predicted[chosen]) if known is None else known[chosen]
-    return Shown(chosen, links, places, _left_out(n_nodes, len(chosen), n_all, len(links)))
+    left_out = _left_out(n_nodes, len(chosen), sum(fates), len(links))
+    return Shown(chosen, links, places, fates, left_out)
+
+
+def drawn_links(links: Links, most: int) -> Links:
+    """Return at most so many links: each node's heaviest, then given ones, then by weight."""
+    if len(links) <= most:
+        return links
+    by_weight = np.argsort(-links.weight, kind="stable")
+    rank = np.empty(len(links))
+    rank[by_weight] = np.arange(len(links))
+    rank[links.fate != ADDED] -= len(links)
+    for ends in (links.source, links.target):
+        _, first = np.unique(ends[by_weight], return_index=True)
+        rank[by_weight[first]] -= 2 * len(links)
+    return links.pick(np.sort(np.argpartition(rank, most - 1)[:most]))
 
 
 def _chosen_nodes(page: PageData, most: int) -> np.ndarray:
@@ -72,7 +89,10 @@ def _left_out(n_nodes: int, n_chosen: int, n_links: int, n_kept: int) -> str:
             "page counts all nodes."
         )
     if n_kept < n_links:
-        said.append(f"Of {n_links:,} links the {n_kept:,} heaviest are drawn.")
+        said.append(
+            f"Of {n_links:,} links {n_kept:,} are drawn: each node's heaviest, those of the given "
+            "graph, then the heaviest of all."
+        )
     return " ".join(said)
 
 
@@ -99,11 +119,24 @@ def page_arrays(page: PageData, shown: Shown) -> tuple[dict[str, Any], dict[str,
         "target": links.target.astype(index),
         "weight": scaled_to(links.weight, np.uint16, top),
         "fate": links.fate,
+        "degree": degrees(page.graphs.learned)[chosen].astype(np.uint32),
     }
     if page.graphs.terms is not None:
         more_words, more_arrays = _term_arrays(page.graphs.terms, links)
         return words | more_words, arrays | more_arrays
     return words, arrays
+
+
+def degrees(graph: sp.csr_matrix) -> Int[np.ndarray, "n"]:
+    """Return how many neighbours each node has, itself aside.
+
+    Examples
+    --------
+    >>> degrees(sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]]))).tolist()
+    [1, 1]
+    """
+    links = upper_links(graph)
+    return np.bincount(np.concatenate([links.row, links.col]), minlength=graph.shape[0])
 
 
 def _classes(numbers: np.ndarray) -> np.ndarray:

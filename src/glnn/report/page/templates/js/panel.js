@@ -54,11 +54,12 @@ function linkList(model, node, go) {
   const links = [...model.links(node)].sort((a, b) => model.weight[b] - model.weight[a]);
   const box = element("div");
   const dropped = links.filter((link) => model.fate[link] === 2).length;
-  box.append(element("h4", `Links: ${links.length - dropped} learned${dropped ? `, ${dropped} given ones dropped` : ""}`));
+  box.append(element("h4", `Links: ${model.degree[node]} learned${dropped ? `, ${dropped} given ones dropped` : ""}`));
   const list = element("ol", undefined, "links");
   for (const link of links.slice(0, N_LISTED)) list.append(linkItem(model, node, link, go));
   box.append(list);
-  if (links.length > N_LISTED) box.append(element("p", `and ${links.length - N_LISTED} more`, "soft"));
+  const more = model.degree[node] + dropped - Math.min(links.length, N_LISTED);
+  if (more > 0) box.append(element("p", `and ${more} more`, "soft"));
   return box;
 }
 

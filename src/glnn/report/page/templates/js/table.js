@@ -2,14 +2,13 @@
 const PAGE_ROWS = 20;
 
 function tableColumns(model) {
-  const degree = (node) => model.links(node).filter((link) => model.fate[link] !== 2).length;
   return {
     id: { text: (k) => model.ids[k], order: (k) => model.ids[k], words: true },
     truth: { text: (k) => (model.truth[k] ? model.className(model.truth[k]) : ""), order: (k) => model.truth[k] || 1e6 },
     predicted: { text: (k) => model.className(model.predicted[k]), order: (k) => model.predicted[k] },
     confidence: { text: (k) => percent(model.confidence[k], 1), order: (k) => model.confidence[k] },
     second: { text: (k) => { const s = model.ranked(k)[1]; return s ? `${model.classes[s[0]]} ${percent(s[1])}` : ""; } },
-    links: { text: (k) => String(degree(k)), order: degree },
+    links: { text: (k) => String(model.degree[k]), order: (k) => model.degree[k] },
     state: { text: (k) => nodeState(model, k), order: (k) => nodeState(model, k), words: true },
   };
 }
