@@ -64,9 +64,9 @@ def test_nodes_without_a_label_are_not_poisoned():
 
 def test_more_poison_than_there_are_pairs_is_refused():
     graph = sp.csr_matrix(1.0 - np.eye(3))
-    pair = NodeData(sp.csr_matrix(np.eye(3)), np.array([0, 1, 1]), graph)
+    trio = NodeData(sp.csr_matrix(np.eye(3)), np.array([0, 1, 1]), graph, ("a", "b"))
     with pytest.raises(InputError, match="at most the 0 unlike pairs"):
-        perturb.poison_edges(pair, 1.0)
+        perturb.poison_edges(trio, 1.0)
 
 
 @pytest.mark.parametrize("damage", [perturb.add_edges, perturb.rewire_edges])
