@@ -1,0 +1,77 @@
+"""A fitted estimator as explanations see it: nodes, labels, links and what made them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.quality.embedding import Spread, embedding
+from glnn.solver.shares import LinkShares
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNodes:
+    """The training nodes of a fit.
+
+    Parameters
+    ----------
+    adjacency
+        The learned graph, CSR.
+    features
+        Scaled features, as the network takes them.
+    spread
+        Spreads signals over the graph as the network does.
+    labels
+        Number of the class of every node whose label was given, -1 elsewhere.
+    trained
+        Sorted numbers of the nodes whose labels trained the network.
+    probabilities
+        Class probabilities, calibrated where the fit did so.
+    classes
+        The labels by class number.
+    column_names
+        Names of the feature columns.
+    shares
+        Which term made which link; ``None`` if that is not known.
+    """
+
+    adjacency: sp.csr_matrix
+    features: Any
+    spread: Spread
+    labels: np.ndarray
+    trained: np.ndarray
+    probabilities: np.ndarray
+    classes: np.ndarray
+    column_names: Sequence[str]
+    shares: LinkShares | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.labels)
+
+    def rows(self) -> np.ndarray:
+        """Return the nodes' rows that say which nodes are alike to the network."""
+        return embedding(self.features, self.spread)
+
+    def class_of(self, number: int) -> Any:
+        """Return the label with this class number."""
+        return self.classes[number]
+
+    def label_of(self, node: int) -> Any:
+        """Return the given label of a node, ``None`` without one."""
+        number = self.labels[node]
+        return None if number < 0 else self.classes[number]
+
+    def column_shares(self, node: int, ends: np.ndarray) -> np.ndarray:
+        """Return what each feature column gives to the links of a node, links x columns."""
+        if self.shares is None:
+            return np.zeros((len(ends), self.features.shape[1]))
+        return self.shares.column_shares(self._dense(node)[0], self._dense(ends))
+
+    def _dense(self, nodes: Any) -> np.ndarray:
+        chosen = self.features[np.atleast_1d(nodes)]
+        dense = chosen.toarray() if sp.issparse(chosen) else chosen
+        return np.asarray(dense, dtype=np.float64)

@@ -1,0 +1,133 @@
+"""One node of a finished run, explained by the names of its table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from glnn._validation import did_you_mean
+from glnn.data.files import shown, shown_path
+from glnn.data.graph_npz import read_graph_npz
+from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError
+from glnn.quality.explain import Explanation
+from glnn.report.new_rows import read_page
+from glnn.report.words import percent
+
+_WORDS = {
+    "closeness": "given graph",
+    "smoothness": "similarity",
+    "predictions": "predictions",
+    "task": "task",
+    "proximal": "earlier graph",
+}
+_REST = "penalties"
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedNode:
+    """An explanation, and the ids of all nodes of the run."""
+
+    explanation: Explanation
+    ids: np.ndarray
+
+    def name(self, node: int) -> str:
+        """Return the id of a node as text."""
+        return str(self.ids[node])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain values, with the id beside every row number."""
+        page = self.explanation.to_dict()
+        for part in (page, *page["links"], *page["voices"]):
+            part["id"] = self.name(part["node"])
+        return page
+
+
+def explain_node(run: Path, name: str, *, n_links: int = 10, n_labels: int = 10) -> ExplainedNode:
+    """Explain a node of a run folder by its id.
+
+    Parameters
+    ----------
+    run
+        The folder that a fit left.
+    name
+        The id of the node; for data without ids, its row number.
+    n_links, n_labels
+        How many links and labelled nodes to name.
+    """
+    page = read_page(run)
+    graph, known = read_graph_npz(run / "graph.npz")
+    ids = np.arange(graph.shape[0]) if known is None else known
+    names = [str(each) for each in ids.tolist()]
+    if name not in names:
+        raise InputError(
+            f"the id must be one of the {len(names)} nodes of {shown_path(run)}, "
+            f"got {shown(name)}.{did_you_mean(name, names)}"
+        )
+    model = GLNNClassifier.load(run)
+    columns = page["feature_names"]
+    found = model.explain(
+        names.index(name), n_links=n_links, n_labels=n_labels, column_names=columns
+    )
+    return ExplainedNode(found, ids)
+
+
+def heading(node: ExplainedNode) -> str:
+    """Return the answer in one line."""
+    found = node.explanation
+    given = "no label was given" if found.label is None else f"given label {found.label}"
+    chance = percent(found.probability)
+    return f"{node.name(found.node)}: predicted {found.predicted} ({chance}); {given}."
+
+
+def link_table(node: ExplainedNode) -> Table:
+    """Return the links with what made them."""
+    links = node.explanation.links
+    parts = [grouped(link.terms) for link in links]
+    terms = list(dict.fromkeys(name for part in parts for name in part))
+    table = Table("link to", title="Heaviest links, and what made them", title_justify="left")
+    for column in ("class", "weight", *terms, "columns"):
+        table.add_column(column, justify="left" if column in ("class", "columns") else "right")
+    for link, part in zip(links, parts):
+        known = f"{link.predicted} ?" if link.label is None else f"{link.label}"
+        shares = [f"{part.get(term, 0.0):+.4f}" for term in terms]
+        table.add_row(
+            node.name(link.node), known, f"{link.weight:.4f}", *shares, ", ".join(link.columns)
+        )
+    return table
+
+
+def voice_table(node: ExplainedNode) -> Table:
+    """Return the labelled nodes that speak, and how much."""
+    found = node.explanation
+    table = Table("label of", title="Labels that speak here", title_justify="left")
+    table.add_column("class")
+    table.add_column("for its class", justify="right")
+    table.add_column(f"for {found.predicted}", justify="right")
+    for voice in found.voices:
+        table.add_row(
+            node.name(voice.node),
+            str(voice.label),
+            f"{voice.effect:+.4f}",
+            f"{voice.effects[found.predicted]:+.4f}",
+        )
+    return table
+
+
+def grouped(terms: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts of a weight in plain words, all that only takes away together.
+
+    Examples
+    --------
+    >>> grouped({"smoothness": 0.5, "sparsity": -0.125, "row_sums": -0.25})
+    {'similarity': 0.5, 'penalties': -0.375}
+    """
+    parts: dict[str, float] = {}
+    for name, value in terms.items():
+        word = _WORDS.get(name, _REST)
+        parts[word] = parts.get(word, 0.0) + value
+    rest = parts.pop(_REST, None)
+    return parts if rest is None else parts | {_REST: rest}

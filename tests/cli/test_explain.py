@@ -1,0 +1,37 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def run(finished):
+    return finished / "run"
+
+
+def test_links_and_labels_of_a_node_are_printed_by_their_ids(glnn, run):
+    outcome = glnn("explain", run, "p0")
+    assert outcome.code == 0
+    assert outcome.out.startswith("p0: predicted ")
+    for words in ("Heaviest links, and what made them", "Labels that speak here", "similarity"):
+        assert words in outcome.out
+
+
+def test_json_has_terms_that_sum_to_the_weight_of_every_link(glnn, run):
+    page = json.loads(glnn("explain", run, "p1", "--json", "--links", 3).out)
+    assert page["id"] == "p1" and 0 < len(page["links"]) <= 3
+    for link in page["links"]:
+        assert sum(link["terms"].values()) == pytest.approx(link["weight"], abs=1e-6)
+    assert {voice["id"] for voice in page["voices"]} <= {f"p{k}" for k in range(100)}
+
+
+def test_an_unknown_id_is_one_line_with_the_nearest_one(glnn, run):
+    outcome = glnn("explain", run, "q0")
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
+    assert "Did you mean" in outcome.err
+
+
+def test_a_folder_without_a_run_is_one_line(glnn, tmp_path):
+    outcome = glnn("explain", tmp_path, "p0")
+    assert outcome.code == 2
+    assert "must be a run folder" in outcome.err

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+
+from glnn.engine.classifier import Labels
+from glnn.engine.problem import FitProblem
+from glnn.engine.record import FitRecord
+from glnn.engine.trainer import Validation
+from glnn.solver.shares import LinkShares
+from glnn.solver.signals import FeatureSignal
+
+
+@pytest.fixture
+def problem():
+    labels = Labels(np.array([4, 1]), np.array([1, 0]), 6, 2)
+    validation = Validation(torch.tensor([3]), torch.tensor([1]))
+    return FitProblem(np.zeros((6, 2)), labels, None, validation)
+
+
+@pytest.fixture
+def shares():
+    transform = FeatureSignal("idf", 2, np.array([1.0, 2.0]))
+    return LinkShares(("closeness", "task"), np.ones((3, 2)), transform, np.array(0.5))
+
+
+def test_labels_that_train_and_labels_that_choose_are_told_apart(problem):
+    record = FitRecord.of(problem, None)
+    assert_array_equal(record.labels, [-1, 0, -1, 1, 1, -1])
+    assert_array_equal(np.flatnonzero(record.trains), [1, 4])
+
+
+def test_a_record_comes_back_from_its_arrays(problem, shares):
+    record = FitRecord.of(problem, shares)
+    again = FitRecord.unpacked(*record.packed())
+    assert_array_equal(again.labels, record.labels)
+    assert_array_equal(again.trains, record.trains)
+    assert again.shares.names == shares.names
+    assert_array_equal(again.shares.values, shares.values)
+    assert_array_equal(again.shares.metric, shares.metric)
+    assert_array_equal(again.shares.transform.scale, shares.transform.scale)
+    assert again.shares.transform.shift is None and again.shares.transform.kind == "idf"
+
+
+def test_a_record_without_shares_comes_back_without(problem):
+    record = FitRecord.of(problem, None)
+    assert FitRecord.unpacked(*record.packed()).shares is None

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from glnn.quality.explain import Explanation, Link, Voice
+from glnn.report.explained import ExplainedNode, grouped, heading, link_table, voice_table
+
+
+@pytest.fixture
+def node():
+    terms = {"closeness": 0.5, "smoothness": 0.25, "sparsity": -0.125, "row_sums": -0.25}
+    links = (
+        Link(1, 0.375, "cook", "cook", 0.9, terms, {"age": 0.2}),
+        Link(2, 0.25, None, "pilot", 0.6, {"smoothness": 0.25}, {}),
+    )
+    voices = (Voice(1, "cook", 0.4, {"cook": 0.4, "pilot": -0.4}),)
+    found = Explanation(0, None, "pilot", 0.75, links, voices, {"age": 0.2})
+    return ExplainedNode(found, np.array(["ann", "bob", "eve"]))
+
+
+def cells(table):
+    return [list(column.cells) for column in table.columns]
+
+
+def test_grouped_terms_have_the_sum_of_all_terms(node):
+    for link in node.explanation.links:
+        assert sum(grouped(link.terms).values()) == pytest.approx(sum(link.terms.values()))
+
+
+def test_a_term_without_a_word_of_its_own_is_a_penalty():
+    assert grouped({"toy": -1.0, "task": 0.5}) == {"task": 0.5, "penalties": -1.0}
+
+
+def test_the_answer_is_one_line_with_names(node):
+    assert heading(node) == "ann: predicted pilot (75.0 %); no label was given."
+
+
+def test_links_are_named_and_predictions_marked_as_such(node):
+    columns = cells(link_table(node))
+    assert columns[0] == ["bob", "eve"]
+    assert columns[1] == ["cook", "pilot ?"]
+    assert columns[-2] == ["-0.3750", "+0.0000"]  # penalties
+
+
+def test_labels_are_shown_for_their_own_class_and_the_predicted_one(node):
+    assert cells(voice_table(node)) == [["bob"], ["cook"], ["+0.4000"], ["-0.4000"]]
+
+
+def test_ids_stand_beside_row_numbers(node):
+    page = node.to_dict()
+    assert page["id"] == "ann"
+    assert [link["id"] for link in page["links"]] == ["bob", "eve"]
+    assert page["voices"][0]["id"] == "bob"
