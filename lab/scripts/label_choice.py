@@ -5,7 +5,7 @@
 
 A draw begins with two random labels a class. Then labels are added, up to 20 a class on average,
 by suggestion and, in a second run of the same draw, at random; after each step the whole fit runs
-again. Accuracy is that on nodes which are never labelled: the public test nodes of Cora and
+again (without calibration, which costs a second fit). Accuracy is that on nodes which are never labelled: the public test nodes of Cora and
 Citeseer, 800 random ones of the digits. Lines are added to the file draw by draw, so a sweep may
 be run in pieces.
 """
@@ -29,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", default=[])
     parser.add_argument("--seeds", default="200-209", help="first-last")
+    parser.add_argument("--rounds", type=int, default=None, help="of every fit; the preset's")
     parser.add_argument("--out", type=Path, default=Path("choice.jsonl"))
     parser.add_argument("--show", type=Path, default=None)
     options = parser.parse_args()
@@ -36,7 +37,9 @@ def main() -> None:
     for name in options.datasets:
         data = load_dataset(name)
         for seed in range(first, last + 1):
-            record = {"dataset": name, "seed": seed, "sizes": SIZES} | draw(data, seed)
+            found = draw(data, seed, options.rounds)
+            record = {"dataset": name, "seed": seed, "rounds": options.rounds, "sizes": SIZES}
+            record |= found
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
             print(json.dumps(record), flush=True)
@@ -44,55 +47,41 @@ def main() -> None:
         show(options.show)
 
 
-def draw(data: NodeData, seed: int) -> dict[str, list[float]]:
+def draw(data: NodeData, seed: int, n_rounds: int | None) -> dict[str, list[float]]:
     """Return the accuracies after each step, by suggestion and at random."""
     rng = np.random.default_rng(seed)
     test = data.splits["test"] if data.splits else rng.choice(data.n_nodes, N_TEST, replace=False)
     pool = np.setdiff1d(data.labelled, test)
     of_class = [pool[data.labels[pool] == c] for c in range(data.n_classes)]
     start = np.concatenate([rng.choice(nodes, SIZES[0], replace=False) for nodes in of_class])
-    first = fitted(data, start, seed)
 
-    def at_random(model: GLNNClassifier, may: np.ndarray, k: int) -> np.ndarray:
-        return np.asarray(rng.choice(may, k, replace=False))
+    def fitted(labelled: np.ndarray) -> GLNNClassifier:
+        y = np.full(data.n_nodes, -1)
+        y[labelled] = data.labels[labelled]
+        model = GLNNClassifier(random_state=seed, n_rounds=n_rounds, calibrate=None)
+        return model.fit(data.features, y, graph=data.graph)
 
+    def curve(choose: Choice) -> list[float]:
+        labelled, model = start, first
+        accuracy = [measured(data, model, test)]
+        for size in SIZES[1:]:
+            wanted = size * data.n_classes - len(labelled)
+            more = choose(model, np.setdiff1d(pool, labelled), wanted)
+            labelled = np.concatenate([labelled, more])
+            model = fitted(labelled)
+            accuracy.append(measured(data, model, test))
+        return accuracy
+
+    first = fitted(start)
     return {
-        "suggested": curve(data, first, start, pool, test, seed, suggested),
-        "random": curve(data, first, start, pool, test, seed, at_random),
+        "suggested": curve(suggested),
+        "random": curve(lambda model, may, k: rng.choice(may, k, replace=False)),
     }
 
 
 def suggested(model: GLNNClassifier, may: np.ndarray, k: int) -> np.ndarray:
     """Return the best suggestions among the nodes that may be labelled."""
-    asked = model.suggest_labels(k, among=may)
-    return np.asarray(asked["node"])
-
-
-def curve(
-    data: NodeData,
-    model: GLNNClassifier,
-    start: np.ndarray,
-    pool: np.ndarray,
-    test: np.ndarray,
-    seed: int,
-    choose: Choice,
-) -> list[float]:
-    """Add labels step by step; return the accuracy on the test nodes after each."""
-    labelled, accuracy = start, [measured(data, model, test)]
-    for size in SIZES[1:]:
-        wanted = size * data.n_classes - len(labelled)
-        more = choose(model, np.setdiff1d(pool, labelled), wanted)
-        labelled = np.concatenate([labelled, more])
-        model = fitted(data, labelled, seed)
-        accuracy.append(measured(data, model, test))
-    return accuracy
-
-
-def fitted(data: NodeData, labelled: np.ndarray, seed: int) -> GLNNClassifier:
-    """Fit to the labels of some nodes."""
-    y = np.full(data.n_nodes, -1)
-    y[labelled] = data.labels[labelled]
-    return GLNNClassifier(random_state=seed).fit(data.features, y, graph=data.graph)
+    return np.asarray(model.suggest_labels(k, among=may)["node"])
 
 
 def measured(data: NodeData, model: GLNNClassifier, test: np.ndarray) -> float:

@@ -36,7 +36,9 @@ def main() -> None:
     labelled = np.sort(
         np.concatenate([rng.choice(nodes, options.labels, replace=False) for nodes in of_class])
     )
-    effects = np.stack([effects_of(data, labelled, s, options.preset) for s in range(options.seeds)])
+    effects = np.stack(
+        [effects_of(data, labelled, s, options.preset) for s in range(options.seeds)]
+    )
     estimate = estimated(data, labelled, options.preset)
     if options.out is not None:
         np.savez(options.out, effects=effects, estimate=estimate, labelled=labelled)

@@ -22,6 +22,7 @@ from glnn.engine.labels import UNLABELLED, decode_classes, encode_classes, encod
 from glnn.engine.model import Model
 from glnn.engine.presets import resolve_settings
 from glnn.engine.problem import FitProblem
+from glnn.engine.record import RECORD, FitRecord
 from glnn.engine.seeding import check_device
 from glnn.engine.settings import FitSettings
 from glnn.engine.trainer import Validation
@@ -30,13 +31,15 @@ from glnn.graph.convert import as_adjacency
 from glnn.objective import Weights
 from glnn.parallel.fit import FitPlan, fit_rows
 from glnn.peers import Peers
+from glnn.quality.reasons import ReasonsMixin
 from glnn.quality.trusted import TrustedMixin
 from glnn.solver.certificate import Certificate
+from glnn.solver.shares import link_shares
 
 _NOT_SETTINGS = ("preset", "head", "random_state", "device", "callbacks", "calibrate")
 
 
-class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a graph from features and a few labels, and classify its nodes.
 
     Parameters
@@ -225,6 +228,8 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         problem = self._problem(X, y, graph, validation)
         result = fit_problem(problem, settings, seed=seed, device=device, callbacks=callbacks)
         self._keep(Model.of(problem.features, result), result.history)
+        shares = None if result.learned is None else link_shares(result.learned)
+        self._record = FitRecord.of(problem, shares)
         self.certificate_ = None if result.learned is None else result.learned.certificate
         self.choices_ = result.choices
         self.seed_ = seed
@@ -256,7 +261,9 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         fitted = fit_rows(peers, lambda: self._problem(*load()), plan, store)
         if fitted is None:
             return self
-        self._keep(fitted.model(self._problem(*load()).features), fitted.history)
+        problem = self._problem(*load())
+        self._keep(fitted.model(problem.features), fitted.history)
+        self._record = FitRecord.of(problem, None)
         self.certificate_, self.choices_ = fitted.certificate, fitted.choices
         self.seed_ = seed
         self.trust(None)
@@ -319,6 +326,7 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a folder as safetensors and JSON; nothing is pickled."""
         self._check_fitted()
+        record, shares = self._record.packed()
         page = {
             "params": {k: v for k, v in self._plain_params().items() if v is not None},
             "classes": encode_classes(self.classes_),
@@ -327,9 +335,10 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
             "calibration": self.calibration_.to_dict(),
             "n_features_in": self.n_features_in_,
             "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "history": [dict(record) for record in self.history_],
+            "history": [dict(epoch) for epoch in self.history_],
+            "shares": shares,
         }
-        self._model.save(Path(folder), page, self._held_out_arrays())
+        self._model.save(Path(folder), page, self._held_out_arrays() | record)
 
     @classmethod
     def load(cls, folder: str | Path) -> "GLNNClassifier":
@@ -350,7 +359,9 @@ class GLNNClassifier(TrustedMixin, ClassifierMixin, BaseEstimator):  # type: ign
         for record in page["history"]:
             history.append(record)
         estimator._keep(model, history)
-        estimator._restore_trust(page.get("calibration"), page["more"])
+        estimator._record = FitRecord.unpacked(page["more"], page["shares"])
+        others = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
+        estimator._restore_trust(page.get("calibration"), others)
         return estimator
 
     def set_params(self, **params: Any) -> "GLNNClassifier":

@@ -38,7 +38,7 @@ def test_links_are_named_and_predictions_marked_as_such(node):
     columns = cells(link_table(node))
     assert columns[0] == ["bob", "eve"]
     assert columns[1] == ["cook", "pilot ?"]
-    assert columns[-2] == ["-0.3750", "+0.0000"]  # penalties
+    assert columns[-2] == ["-0.375", "+0.000"]  # penalties
 
 
 def test_labels_are_shown_for_their_own_class_and_the_predicted_one(node):

@@ -58,7 +58,7 @@ def test_columns_of_the_features_sum_to_the_share_of_similarity(reading):
 
 
 def test_the_terms_of_the_trace_reading_are_those_of_the_closed_form():
-    features, given, predictions, _ = inputs(1)
+    features = inputs(1)[0]
     found = learned(1, "trace", task=None)
     shares, adjacency = link_shares(found), found.adjacency
     rows = np.repeat(np.arange(25), np.diff(adjacency.indptr))
@@ -77,7 +77,7 @@ def test_the_terms_of_the_trace_reading_are_those_of_the_closed_form():
 
 
 def test_nodes_of_different_predictions_owe_their_link_less():
-    features, given, predictions, _ = inputs(2)
+    predictions = inputs(2)[2]
     found = learned(2, "trace", predictions=np.eye(3)[predictions.argmax(1)], task=None)
     shares, adjacency = link_shares(found), found.adjacency
     rows = np.repeat(np.arange(25), np.diff(adjacency.indptr))

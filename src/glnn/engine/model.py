@@ -84,15 +84,16 @@ class Model:
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, known or new; see the estimator for the rule."""
         if links is not None:
-            return self._predict_new(features, links)
+            return self.predict_new(features, links)
         seen, known = known_distributions(row_digests(features), self.digests, self.distributions)
         probabilities = np.empty((len(seen), self.distributions.shape[1]))
         probabilities[seen] = known
         if not seen.all():
-            probabilities[~seen] = self._predict_new(features[~seen], None)
+            probabilities[~seen] = self.predict_new(features[~seen], None)
         return probabilities
 
-    def _predict_new(self, features: Any, links: Any) -> np.ndarray:
+    def predict_new(self, features: Any, links: Any = None) -> np.ndarray:
+        """Return class probabilities of rows, each taken for a new node."""
         if self.rows is None:
             raise InputError(
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "

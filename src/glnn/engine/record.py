@@ -11,7 +11,8 @@ from glnn.engine.problem import FitProblem
 from glnn.solver.shares import LinkShares
 from glnn.solver.signals import FeatureSignal
 
-_NAME = "record"
+RECORD = "record."
+"""How the names of its arrays begin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class FitRecord:
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
         """Return the arrays by name, and the plain facts about the shares."""
-        arrays = {f"{_NAME}.labels": self.labels, f"{_NAME}.trains": self.trains}
+        arrays = {f"{RECORD}labels": self.labels, f"{RECORD}trains": self.trains}
         shares = self.shares
         if shares is None:
             return arrays, None
@@ -57,17 +58,17 @@ class FitRecord:
             "scale": shares.transform.scale,
             "shift": shares.transform.shift,
         }
-        arrays |= {f"{_NAME}.{name}": part for name, part in parts.items() if part is not None}
+        arrays |= {f"{RECORD}{name}": part for name, part in parts.items() if part is not None}
         facts = {"kind": shares.transform.kind, "n_features": shares.transform.n_features}
         return arrays, {"names": list(shares.names)} | facts
 
     @classmethod
     def unpacked(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> "FitRecord":
-        """Return the record that :meth:`packed` took apart."""
-        labels, trains = arrays[f"{_NAME}.labels"], arrays[f"{_NAME}.trains"]
+        """Return the record that :meth:`packed` took apart; other arrays are left alone."""
+        labels, trains = arrays[f"{RECORD}labels"], arrays[f"{RECORD}trains"]
         if facts is None:
             return cls(labels, trains, None)
-        scale, shift = (arrays.get(f"{_NAME}.{name}") for name in ("scale", "shift"))
+        scale, shift = (arrays.get(f"{RECORD}{name}") for name in ("scale", "shift"))
         transform = FeatureSignal(facts["kind"], facts["n_features"], scale, shift)
-        values, metric = arrays[f"{_NAME}.values"], arrays.get(f"{_NAME}.metric")
+        values, metric = arrays[f"{RECORD}values"], arrays.get(f"{RECORD}metric")
         return cls(labels, trains, LinkShares(tuple(facts["names"]), values, transform, metric))

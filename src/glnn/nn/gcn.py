@@ -55,6 +55,10 @@ class GCN(nn.Module):
         logits: Tensor = self.second(adj_hat, dropped(hidden, rate, generator))
         return logits
 
+    def spread(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        r"""Return signals as they reach a node over both layers, :math:`\hat A^2 X`."""
+        return adj_hat @ (adj_hat @ x)
+
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:

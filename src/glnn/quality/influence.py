@@ -23,7 +23,7 @@ _RIDGE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class LabelInfluence:
-    """What every label adds to the scores of every node.
+    r"""What every label adds to the scores of every node.
 
     Parameters
     ----------

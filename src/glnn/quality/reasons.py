@@ -11,7 +11,10 @@ from sklearn.base import clone
 from glnn._validation import check_indices, check_integer
 from glnn.engine.labels import UNLABELLED, encode_labels
 from glnn.engine.model import Model
+from glnn.engine.record import FitRecord
 from glnn.exceptions import InputError
+from glnn.graph.prior import normalized
+from glnn.graph.sparse import SparseAdjacency
 from glnn.quality.embedding import Spread
 from glnn.quality.explain import Explanation, explain, voices_of
 from glnn.quality.fitted import FittedNodes
@@ -28,13 +31,14 @@ class ReasonsMixin:
     """Why a node got its class, which columns count, and what to label next.
 
     A class that mixes it in sets ``classes_`` and ``label_distributions_`` in ``fit``, and keeps
-    its model as ``_model``.
+    its model as ``_model`` and what it was told as ``_record``.
     """
 
     classes_: np.ndarray
     label_distributions_: np.ndarray
     n_features_in_: int
     _model: Model
+    _record: FitRecord
 
     def explain(
         self,
@@ -188,18 +192,18 @@ class ReasonsMixin:
             model.adjacency,
             model.features,
             _spread_of(model),
-            model.record.labels,
-            np.flatnonzero(model.record.trains),
+            self._record.labels,
+            np.flatnonzero(self._record.trains),
             self.label_distributions_,
             self.classes_,
             [str(name) for name in names],
-            model.record.shares,
+            self._record.shares,
         )
 
 
 def _spread_of(model: Model) -> Spread:
     """Return how the network spreads signals over the learned graph."""
-    adj_hat = model.adj_hat()
+    adj_hat = SparseAdjacency.from_scipy(normalized(model.adjacency))
 
     def spread(signals: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from rich.box import SIMPLE
 from rich.table import Table
 
 from glnn._validation import did_you_mean
@@ -88,14 +89,15 @@ def link_table(node: ExplainedNode) -> Table:
     links = node.explanation.links
     parts = [grouped(link.terms) for link in links]
     terms = list(dict.fromkeys(name for part in parts for name in part))
-    table = Table("link to", title="Heaviest links, and what made them", title_justify="left")
+    table = _table("link to", "Heaviest links, and what made them")
     for column in ("class", "weight", *terms, "columns"):
-        table.add_column(column, justify="left" if column in ("class", "columns") else "right")
+        justify: Literal["left", "right"] = "left" if column in ("class", "columns") else "right"
+        table.add_column(column, justify=justify, min_width=max(map(len, column.split())))
     for link, part in zip(links, parts):
         known = f"{link.predicted} ?" if link.label is None else f"{link.label}"
-        shares = [f"{part.get(term, 0.0):+.4f}" for term in terms]
+        shares = [f"{part.get(term, 0.0):+.3f}" for term in terms]
         table.add_row(
-            node.name(link.node), known, f"{link.weight:.4f}", *shares, ", ".join(link.columns)
+            node.name(link.node), known, f"{link.weight:.3f}", *shares, ", ".join(link.columns)
         )
     return table
 
@@ -103,7 +105,7 @@ def link_table(node: ExplainedNode) -> Table:
 def voice_table(node: ExplainedNode) -> Table:
     """Return the labelled nodes that speak, and how much."""
     found = node.explanation
-    table = Table("label of", title="Labels that speak here", title_justify="left")
+    table = _table("label of", "Labels that speak here")
     table.add_column("class")
     table.add_column("for its class", justify="right")
     table.add_column(f"for {found.predicted}", justify="right")
@@ -115,6 +117,11 @@ def voice_table(node: ExplainedNode) -> Table:
             f"{voice.effects[found.predicted]:+.4f}",
         )
     return table
+
+
+def _table(first: str, title: str) -> Table:
+    """Return a table that fits a narrow screen."""
+    return Table(first, title=title, title_justify="left", box=SIMPLE, pad_edge=False)
 
 
 def grouped(terms: Mapping[str, float]) -> dict[str, float]:

@@ -53,7 +53,7 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     links
         An edge list between ids of new rows and ids of the training data.
     """
-    page = _read_page(run)
+    page = read_page(run)
     model = GLNNClassifier.load(run)
     new = read_new(table, page)
     joined, more = (None, ()) if links is None else _read_links(run, new, links)
@@ -123,7 +123,8 @@ def _encoder(page: dict[str, Any]) -> TableEncoder:
     return TableEncoder(tuple(ColumnCode(name) for name in page["feature_names"]))
 
 
-def _read_page(run: Path) -> dict[str, Any]:
+def read_page(run: Path) -> dict[str, Any]:
+    """Return how the data of a run folder were read, or say that it is none."""
     try:
         page = json.loads((run / "data.json").read_text(encoding="utf-8"))
         whole = page["format"] == "glnn data" and page["version"] == 2
