@@ -5,9 +5,9 @@
 
 A draw begins with two random labels a class. Then labels are added, up to 20 a class on average,
 by suggestion and, in a second run of the same draw, at random; after each step the whole fit runs
-again (without calibration, which costs a second fit). Accuracy is that on nodes which are never labelled: the public test nodes of Cora and
-Citeseer, 800 random ones of the digits. Lines are added to the file draw by draw, so a sweep may
-be run in pieces.
+again (without calibration, which costs a second fit). Accuracy is that on nodes which are never
+labelled: the public test nodes of Cora and Citeseer, 800 random ones of the digits. Lines are
+added to the file draw by draw, so a sweep may be run in pieces.
 """
 
 import argparse
