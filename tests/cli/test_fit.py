@@ -18,7 +18,7 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path)
     assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
     for word in ("GLNN", "logistic regression", "label spreading", "kNN-GCN", "mean degree"):
         assert word in outcome.out
-    for word in ("edges that join equal labels", "certificate", str(run / "report.html")):
+    for word in ("edges that join equal labels", "graph problem", str(run / "report.html")):
         assert word in outcome.out.replace("\n", "")
 
 
@@ -37,7 +37,7 @@ def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):
     assert metrics["settings"]["head"]["n_epochs"] == 5
     assert metrics["seed"] == 0
     assert len(lines) == 1 + 178
-    assert [line.split(",")[1] for line in lines[1:]] == [str(c) for c in model.transduction_]
+    assert [line.split(",")[2] for line in lines[1:]] == [str(c) for c in model.transduction_]
     assert len((run / "history.jsonl").read_text().splitlines()) == model.n_iter_
 
 
@@ -66,7 +66,7 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     assert outcome.code == 0
     assert "none left to test" in outcome.out
     lines = (run / "predictions.csv").read_text().splitlines()
-    assert lines[0].startswith("id,label,probability,")
+    assert lines[0].startswith("id,given_label,predicted,probability,")
     assert lines[1].startswith("p0,")
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["data"]["classes"] == ["cook", "pilot"]
@@ -192,3 +192,29 @@ def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
     outcome = glnn(*how, "--seed", 1, "--out", tmp_path / "b")
     assert outcome.is_bad_input("of this very fit", "remove it")
     assert not (tmp_path / "b").exists()
+
+
+def own_table(people):
+    return people / "people.csv", "--labels", people / "jobs.csv", "--label", "job"
+
+
+def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", *own_table(people), "--folds", 2, "--out", run, *QUICK)
+    assert outcome.code == 0
+    page = json.loads((run / "metrics.json").read_text())
+    assert page["estimate"]["n_folds"] == 2
+    after_progress = outcome.out.split("kNN-GCN", 1)[1].split("\n\n", 1)[1]
+    assert after_progress.startswith(page["verdict"])
+    assert page["verdict"] == page["estimate"]["verdict"]
+
+
+def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", *own_table(people), "--no-estimate", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert "fold 1" not in outcome.out
+    assert json.loads((run / "metrics.json").read_text())["estimate"] is None
+    both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
+    assert both.code == 2
+    assert "must not come together" in both.err

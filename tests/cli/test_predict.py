@@ -27,7 +27,7 @@ def test_new_rows_are_written_with_all_probabilities(glnn, run, people):
     assert outcome.code == 0
     assert "2 rows" in outcome.out
     first = (people / "found.csv").read_text().splitlines()[0]
-    assert first == "id,label,probability,p(cook),p(pilot)"
+    assert first == "id,predicted,probability,p(cook),p(pilot)"
 
 
 def test_links_of_new_rows_count(glnn, run, people):

@@ -55,9 +55,17 @@ def test_predictions_carry_id_label_and_probability(tmp_path):
     with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert [line["id"] for line in lines] == IDS[:2]
-    assert [line["label"] for line in lines] == ["yes", "no"]
+    assert [line["predicted"] for line in lines] == ["yes", "no"]
     assert [float(line["probability"]) for line in lines] == [0.75, 0.9]
     assert float(lines[0]["p(no)"]) == 0.25
+
+
+def test_given_labels_stand_beside_predictions(tmp_path):
+    more = {"given": ["no", ""], "held_out": ["yes", ""]}
+    write_predictions(tmp_path / "p.csv", None, ["yes", "no"], np.eye(2), ["yes", "no"], **more)
+    first, second = (tmp_path / "p.csv").read_text().splitlines()[:2]
+    assert first == "id,given_label,predicted,probability,p(yes),p(no),held_out"
+    assert second == "0,no,yes,1,1,0,yes"
 
 
 def test_predictions_without_ids_number_the_nodes(tmp_path):

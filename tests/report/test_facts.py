@@ -23,8 +23,7 @@ def test_counts_agree_with_the_dense_matrix():
     graph = random_graph()
     labels = np.arange(30) % 3
     labels[::5] = -1
-    predictions = np.arange(30) % 2
-    facts = GraphFacts.of(graph, labels, predictions, given=random_graph(seed=1))
+    facts = GraphFacts.of(graph, labels, given=random_graph(seed=1))
     linked = graph.toarray() != 0
     off = linked & ~np.eye(30, dtype=bool)
     known = off & (labels[:, None] >= 0) & (labels[None] >= 0)
@@ -35,14 +34,13 @@ def test_counts_agree_with_the_dense_matrix():
     assert facts.n_isolated == (off.sum(1) == 0).sum()
     assert facts.n_labelled_edges == known.sum() / 2
     assert facts.equal_labels == (labels[:, None] == labels[None])[known].mean()
-    assert facts.equal_predictions == (predictions[:, None] == predictions[None])[off].mean()
     assert facts.n_given == given.sum() / 2
     assert facts.n_kept == (given & off).sum() / 2
     assert facts.n_added == (off & ~given).sum() / 2
 
 
 def test_a_graph_without_edges_has_no_shares():
-    facts = GraphFacts.of(sp.csr_matrix((3, 3)), np.array([0, 1, -1]), np.zeros(3, dtype=int))
+    facts = GraphFacts.of(sp.csr_matrix((3, 3)), np.array([0, 1, -1]))
     assert (facts.n_edges, facts.n_isolated, facts.n_components) == (0, 3, 3)
     assert facts.equal_labels is None
-    assert facts.to_dict()["equal_predictions"] is None
+    assert facts.to_dict()["n_labelled_edges"] == 0

@@ -68,9 +68,7 @@ def test_more_classes_than_colours_still_have_a_short_legend(results):
     many = dataclasses.replace(
         results, data=data, classes=np.arange(n), probabilities=probabilities
     )
-    many = dataclasses.replace(
-        many, facts=GraphFacts.of(many.adjacency, data.labels, many.predictions)
-    )
+    many = dataclasses.replace(many, facts=GraphFacts.of(many.adjacency, data.labels))
     figure = plots.graph_figure(many)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(names) <= 18

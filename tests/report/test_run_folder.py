@@ -16,6 +16,7 @@ from glnn.report.run_folder import (
     write_run,
 )
 from glnn.report.sources import choose_split
+from glnn.report.words import verdict_line
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,8 @@ def test_without_matplotlib_only_the_picture_is_missing(
 
 def test_metrics_hold_what_was_measured_and_are_json(results):
     page = metrics(results)
+    assert next(iter(page.items())) == ("verdict", verdict_line(results))
+    assert set(page["accuracy"]) == {"validation", "test"}  # none on labels that trained
     assert page["accuracy"]["test"] == results.accuracy("test")
     assert page["graph"]["n_edges"] == results.facts.n_edges
     assert page["certificate"]["max_violation"] == 1e-9

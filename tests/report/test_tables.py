@@ -1,11 +1,15 @@
 import io
 
+import numpy as np
 from rich.console import Console
 
+from glnn.quality.estimate import estimate
 from glnn.quality.intervals import Interval
+from glnn.quality.plain import NodeProblem
 from glnn.report.compare import Comparison, PairLine, RunLine
 from glnn.report.page.data import Measure
 from glnn.report.tables import (
+    estimate_table,
     fact_table,
     markdown_summary,
     pair_table,
@@ -56,3 +60,21 @@ def test_runs_and_pairs_have_a_line_each():
     assert "1,234" in printed(run_table(both))
     assert "+2.0" in printed(pair_table(both))
     assert "5 / 6 / 7" in printed(pair_table(both))
+
+
+def test_an_estimate_is_shown_beside_plain_methods_in_eighty_columns():
+    classes = np.arange(60) % 3
+    problem = NodeProblem(np.eye(60), None, classes, np.arange(60))
+    judged = estimate(
+        problem,
+        lambda hidden: 0.1 + 0.7 * np.eye(3)[classes],
+        np.array(["a", "b", "c"]),
+        compared=("majority", "logistic_regression"),
+    )
+    console = Console(file=io.StringIO(), width=80)
+    console.print(estimate_table(judged))
+    lines = console.file.getvalue().splitlines()
+    assert "On 60 hidden labels, 5 folds" in lines[0]
+    (own,) = [line for line in lines if "GLNN" in line]
+    assert "100.0 ±" in own
+    assert [row.style for row in estimate_table(judged).rows] == ["bold", None, None]

@@ -1,20 +1,35 @@
 import dataclasses
 
-from glnn.report.words import certificate_sentences, fact_rows, label_sentence
+import numpy as np
+
+from glnn.report.words import certificate_sentences, fact_rows, label_sentence, verdict_line
 
 
 def test_facts_name_the_certificate_and_the_shares(results):
     rows = dict(fact_rows(results.facts, results.certificate))
     assert rows["edges"] == "91"
-    assert rows["edges that join equal labels"] == "98.9 %"
-    assert rows["certificate"] == str(results.certificate)
+    assert rows["edges that join equal labels"] == "98.9 % of 91 between test nodes"
+    assert rows["graph problem"] == str(results.certificate)
     assert "edges added" not in rows
 
 
-def test_a_share_of_few_labels_says_of_how_many(results):
-    partly = dataclasses.replace(results.facts, n_labelled_edges=7)
-    rows = dict(fact_rows(partly, None))
-    assert rows["edges that join equal labels"] == "98.9 % of 7 with both labels known"
+def test_labels_that_the_fit_has_seen_say_nothing_about_its_graph(results):
+    unknown = dataclasses.replace(results.facts, equal_labels=None, n_labelled_edges=0)
+    assert not any("labels" in name for name, _ in fact_rows(unknown, None))
+
+
+def test_test_labels_give_the_verdict_where_no_estimate_does(results):
+    share = results.accuracy("test")
+    assert verdict_line(results).startswith(f"about {100 * share:.0f} % ± ")
+    assert verdict_line(results).endswith("on 16 labels it had not seen")
+
+
+def test_without_any_hidden_label_nothing_is_claimed(results):
+    none = np.empty(0, np.int64)
+    few = dataclasses.replace(results, split=dataclasses.replace(results.split, test=none))
+    assert verdict_line(few) == "too few labels to tell: 4"
+    many = dataclasses.replace(few, split=dataclasses.replace(few.split, train=np.arange(20)))
+    assert verdict_line(many).startswith("not judged")
 
 
 def test_a_given_graph_is_compared_with(results):
@@ -22,7 +37,7 @@ def test_a_given_graph_is_compared_with(results):
     rows = dict(fact_rows(facts, None))
     assert rows["given edges kept"] == "80 of 100"
     assert rows["edges added"] == "11"
-    assert rows["certificate"] == "none"
+    assert rows["graph problem"] == "none"
 
 
 def test_the_certificate_says_what_was_checked(certificate):

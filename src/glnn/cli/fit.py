@@ -7,6 +7,7 @@ from rich.console import Console
 
 from glnn.cli import options as given
 from glnn.cli.progress import StageProgress
+from glnn.exceptions import InputError
 
 if TYPE_CHECKING:
     from glnn.report.results import FitResults
@@ -37,6 +38,8 @@ def fit(
     seed: given.Seed = 0,
     device: given.Device = "cpu",
     threads: given.Threads = None,
+    folds: given.Folds = None,
+    no_estimate: given.NoEstimate = False,
     compare: given.Compare = False,
     out: given.Out = None,
     overwrite: given.Overwrite = False,
@@ -52,13 +55,15 @@ def fit(
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
     shown = {"compare": compare, "quiet": quiet}
+    if no_estimate and folds is not None:
+        raise InputError("--folds and --no-estimate must not come together. Leave one of them out.")
     if checkpoint is not None or is_started_by_torchrun():
         _fit_over(reading, options, out, overwrite, checkpoint, **shown)
         return
     options.check()
     opened, split = reading.open()
     folder = out or _default_folder(opened.data.name, options)
-    _fit_into(folder, opened, split, options, overwrite, **shown)
+    _fit_into(folder, opened, split, options, overwrite, 0 if no_estimate else folds, **shown)
 
 
 def _default_folder(name: str, options: Any) -> Path:
@@ -66,9 +71,19 @@ def _default_folder(name: str, options: Any) -> Path:
 
 
 def _fit_into(
-    folder: Path, opened: Any, split: Any, options: Any, overwrite: bool, **shown: bool
+    folder: Path,
+    opened: Any,
+    split: Any,
+    options: Any,
+    overwrite: bool,
+    folds: int | None,
+    **shown: bool,
 ) -> None:
-    """Fit with a bar, write the folder, and say what came out."""
+    """Fit with a bar, write the folder, judge, write it again, and say what came out.
+
+    So an estimate that is interrupted loses only itself.
+    """
+    from glnn.report.estimate_run import folds_wanted, with_estimate
     from glnn.report.fit_run import COMPARED, run_fit
     from glnn.report.run_folder import prepare_folder, remove_if_empty, write_run
 
@@ -79,9 +94,14 @@ def _fit_into(
             console.print(note, markup=False, highlight=False, soft_wrap=True)
         n_epochs = options.expected_epochs(has_graph=opened.data.graph is not None)
         with StageProgress(console, n_epochs, quiet=shown["quiet"]) as watch:
-            compared = COMPARED if shown["compare"] else ()
+            compared = COMPARED if shown["compare"] and split.test.size else ()
             results, model = run_fit(opened, split, options, compared=compared, watch=watch)
         left_out = write_run(folder, opened, results, model)
+        n_folds = folds_wanted(results, folds)
+        if n_folds:
+            with StageProgress(console, n_folds * n_epochs, quiet=shown["quiet"]) as watch:
+                results = with_estimate(results, model, options, n_folds, watch)
+            left_out = write_run(folder, opened, results, model)
     finally:
         remove_if_empty(folder)
     _conclude(console, folder, results, left_out)
@@ -126,16 +146,22 @@ def _fit_over(
 def _conclude(
     console: Console, folder: Path, results: "FitResults", left_out: tuple[str, ...]
 ) -> None:
-    from glnn.report.tables import fact_table, score_table
-    from glnn.report.words import label_sentence
+    """Say how good the answer is before anything else, then what was found and where it lies."""
+    from glnn.report.estimate_run import closing_lines
+    from glnn.report.tables import estimate_table, fact_table, score_table
+    from glnn.report.words import label_sentence, verdict_line
 
+    plain: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
     console.print()
-    console.print(label_sentence(results), markup=False, highlight=False, soft_wrap=True)
+    console.print(verdict_line(results), style="bold", **plain)
+    console.print(label_sentence(results), **plain)
     if results.split.test.size:
         console.print(score_table(results))
+    if results.estimate is not None:
+        console.print(estimate_table(results.estimate))
     console.print(fact_table(results))
-    for line in left_out:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in (*closing_lines(results), *left_out):
+        console.print(line, **plain)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():
             console.print(f"{what + ':':<12}{folder / name}", markup=False, soft_wrap=True)

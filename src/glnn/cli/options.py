@@ -134,8 +134,24 @@ Compare = Annotated[
     bool,
     typer.Option(
         "--compare",
-        help="Also run logistic regression, label spreading and a kNN-graph GCN, same labels.",
+        help="Also run plain methods on the same labels; an estimate has them in any case.",
         rich_help_panel=_OUTPUT,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Judge the fit on labels it has not seen, in so many fits without them. Without it: "
+        "5 where no label is left to test, none elsewhere.",
+        show_default=False,
+        rich_help_panel=_METHOD,
+    ),
+]
+NoEstimate = Annotated[
+    bool,
+    typer.Option(
+        "--no-estimate", help="Judge nothing and calibrate nothing.", rich_help_panel=_METHOD
     ),
 ]
 Out = Annotated[

@@ -65,6 +65,9 @@ def write_predictions(
     labels: Sequence[Any] | np.ndarray,
     probabilities: Any,
     classes: Sequence[Any] | np.ndarray,
+    *,
+    given: Sequence[str] | None = None,
+    held_out: Sequence[str] | None = None,
 ) -> None:
     """Write one line a node: id, predicted label, its probability, and that of every class.
 
@@ -80,6 +83,11 @@ def write_predictions(
         Nodes x classes, in the order of ``classes``.
     classes
         The class names.
+    given
+        The label that each node was given, empty where there is none.
+    held_out
+        Whether a labelled node was predicted without its own label: ``yes`` or ``no``, empty for
+        nodes without one.
     """
     table = np.asarray(probabilities, dtype=np.float64)
     names = [str(name) for name in np.asarray(classes).tolist()]
@@ -94,9 +102,12 @@ def write_predictions(
     strange = next((label for label in chosen if label not in place), None)
     if strange is not None:
         raise InputError(f"labels must be among classes, got {shown(strange)}.")
-    columns: dict[str, Any] = {"id": nodes, "label": chosen}
+    columns: dict[str, Any] = {"id": nodes}
+    columns |= {} if given is None else {"given_label": list(given)}
+    columns["predicted"] = chosen
     columns["probability"] = table[np.arange(len(chosen)), [place[label] for label in chosen]]
     columns |= {f"p({name})": table[:, column] for name, column in place.items()}
+    columns |= {} if held_out is None else {"held_out": list(held_out)}
     write_frames(Path(path), [pd.DataFrame(columns).map(_short)])
 
 

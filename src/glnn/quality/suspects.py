@@ -6,6 +6,12 @@ import numpy as np
 
 from glnn.quality.held_out import HeldOut
 
+UNLIKELY = 0.35
+"""A given label is doubted below this share of what chance alone gives a class."""
+
+SURE = 0.5
+"""Least probability of the class that contradicts it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
@@ -31,10 +37,11 @@ class Suspects:
 
 
 def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> Suspects:
-    """Find judged nodes whose label a fit without it contradicts with confidence.
+    r"""Find judged nodes whose label a fit without it contradicts with confidence.
 
-    A prediction is confident if its probability is at least the mean probability that its class
-    has at nodes with that label: as sure as the fit usually is where it agrees.
+    The calibrated probability :math:`q` of hidden labels knows how often labels are wrong, so it
+    is never far below chance unless something speaks against a label. Doubted is a label with
+    :math:`q < 0.35 / C` where another class has at least one half.
 
     Parameters
     ----------
@@ -45,25 +52,8 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> Suspects:
     """
     nodes = held_out.judged
     given, q = held_out.classes[nodes], calibrated[nodes]
-    predicted = q.argmax(1)
-    confidence = q[np.arange(len(nodes)), predicted]
-    usual = usual_confidence(q, given)
-    found = np.flatnonzero((predicted != given) & (confidence >= usual[predicted]))
-    doubt = confidence[found] - q[found, given[found]]
-    order = found[np.argsort(-doubt, kind="stable")]
+    own, predicted = q[np.arange(len(nodes)), given], q.argmax(1)
+    confidence = q.max(1)
+    found = np.flatnonzero((own < UNLIKELY / q.shape[1]) & (confidence >= SURE))
+    order = found[np.argsort(own[found] - confidence[found], kind="stable")]
     return Suspects(nodes[order], given[order], predicted[order], confidence[order])
-
-
-def usual_confidence(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return for each class its mean probability at the nodes that have it; 1 without such nodes.
-
-    Examples
-    --------
-    >>> usual_confidence(np.array([[0.9, 0.1], [0.7, 0.3]]), np.array([0, 0]))
-    array([0.8, 1. ])
-    """
-    n_classes = probabilities.shape[1]
-    count = np.bincount(classes, minlength=n_classes)
-    own = probabilities[np.arange(len(classes)), classes]
-    total = np.bincount(classes, own, minlength=n_classes)
-    return np.divide(total, count, out=np.ones(n_classes), where=count > 0)

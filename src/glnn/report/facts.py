@@ -21,10 +21,9 @@ class GraphFacts:
     n_isolated, n_components
         Nodes without an edge, and connected parts.
     equal_labels, n_labelled_edges
-        Share of edges that join equal labels, of those with both labels known, and how many
-        these are; ``None`` if there are none.
-    equal_predictions
-        Share of edges that join equal predictions.
+        Share of edges that join equal labels, of those whose labels the fit has not seen, and how
+        many these are; ``None`` if there are none. The graph is learned from the labels that it
+        has seen: of those the share would be high for noise, too.
     n_given, n_kept, n_added
         Edges of the given graph, how many of them the learned one has, and how many edges are
         new; ``None`` without a given graph.
@@ -38,7 +37,6 @@ class GraphFacts:
     n_components: int
     equal_labels: float | None
     n_labelled_edges: int
-    equal_predictions: float | None
     n_given: int | None = None
     n_kept: int | None = None
     n_added: int | None = None
@@ -47,23 +45,22 @@ class GraphFacts:
     def of(
         cls,
         adjacency: sp.csr_matrix,
-        labels: np.ndarray,
-        predictions: np.ndarray,
+        hidden: np.ndarray,
         given: sp.csr_matrix | None = None,
     ) -> "GraphFacts":
-        """Count on a symmetric graph; ``labels`` has -1 where unknown.
+        """Count on a symmetric graph; ``hidden`` has classes that the fit has not seen, else -1.
 
         Examples
         --------
         >>> path = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0.0]]))
-        >>> facts = GraphFacts.of(path, np.array([0, 0, -1]), np.array([0, 0, 1]))
-        >>> facts.n_edges, facts.equal_labels, facts.equal_predictions
-        (2, 1.0, 0.5)
+        >>> facts = GraphFacts.of(path, np.array([0, 0, -1]))
+        >>> facts.n_edges, facts.equal_labels, facts.n_labelled_edges
+        (2, 1.0, 1)
         """
         n_nodes = adjacency.shape[0]
         i, j = edges_of(adjacency)
         degree = np.bincount(np.concatenate([i, j]), minlength=n_nodes)
-        known = (labels[i] >= 0) & (labels[j] >= 0)
+        known = (hidden[i] >= 0) & (hidden[j] >= 0)
         return cls(
             n_nodes=n_nodes,
             n_edges=len(i),
@@ -71,9 +68,8 @@ class GraphFacts:
             mean_degree=float(degree.mean()),
             n_isolated=int((degree == 0).sum()),
             n_components=int(connected_components(adjacency, directed=False)[0]),
-            equal_labels=_share(labels[i[known]] == labels[j[known]]),
+            equal_labels=_share(hidden[i[known]] == hidden[j[known]]),
             n_labelled_edges=int(known.sum()),
-            equal_predictions=_share(predictions[i] == predictions[j]),
             **_against(adjacency, given),
         )
 

@@ -152,7 +152,7 @@ def results_of(
         probabilities=model.label_distributions_,
         adjacency=model.graph_,
         certificate=model.certificate_,
-        facts=GraphFacts.of(model.graph_, data.labels, predictions, data.graph),
+        facts=GraphFacts.of(model.graph_, hidden_labels(data, split), data.graph),
         scores=(own, *others),
         history=model.history_,
         settings=used_settings(options.settings(), data.graph is not None, model.choices_),
@@ -186,6 +186,13 @@ def visible_labels(data: NodeData, split: Split) -> np.ndarray:
     named = np.full(data.n_nodes, "", dtype=object)
     named[seen] = np.array(data.class_names, dtype=object)[data.labels[seen]]
     return named.astype(np.str_)
+
+
+def hidden_labels(data: NodeData, split: Split) -> np.ndarray:
+    """Return the classes of the test nodes, which no fit sees; -1 elsewhere."""
+    hidden = np.full(data.n_nodes, -1, dtype=np.int64)
+    hidden[split.test] = data.labels[split.test]
+    return hidden
 
 
 def class_numbers(data: NodeData, classes: np.ndarray) -> np.ndarray:

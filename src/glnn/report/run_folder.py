@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from glnn.data import write_graph, write_predictions
+from glnn.data import write_graph
 from glnn.data.files import atomic_write, shown_path
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
@@ -17,10 +17,12 @@ from glnn.report.layout import plane_layout
 from glnn.report.page import render
 from glnn.report.page.shown import MOST_NODES
 from glnn.report.page.stored import write_page
+from glnn.report.predictions import write_node_predictions
 from glnn.report.results import FitResults
 from glnn.report.run_page import page_of
 from glnn.report.sources import OpenedSource
 from glnn.report.versions import versions
+from glnn.report.words import verdict_line
 
 OWN_FILES = (
     "model.safetensors",
@@ -70,9 +72,7 @@ def write_run(
     data = results.data
     model.save(folder)
     write_graph(results.adjacency, folder / "graph.npz", data.ids)
-    names = results.class_names
-    chosen = [names[k] for k in results.probabilities.argmax(1)]
-    write_predictions(folder / "predictions.csv", data.ids, chosen, results.probabilities, names)
+    write_node_predictions(folder / "predictions.csv", results)
     results.split.save(folder / "split.json")
     _write_text(folder / "history.jsonl", results.history.to_jsonl())
     _write_json(folder / "data.json", data_page(opened))
@@ -106,8 +106,9 @@ def metrics(results: FitResults) -> dict[str, Any]:
     split, data = results.split, results.data
     parts = {"train": split.train, "validation": split.val, "test": split.test}
     return {
+        "verdict": verdict_line(results),
         "format": "glnn metrics",
-        "version": 1,
+        "version": 2,
         "data": {
             "name": data.name,
             "n_nodes": data.n_nodes,
@@ -120,10 +121,11 @@ def metrics(results: FitResults) -> dict[str, Any]:
         "labels": {"split": split.name, "seed": split.seed}
         | {f"n_{part}": int(nodes.size) for part, nodes in parts.items()},
         "accuracy": {
-            "train": results.accuracy("train"),
-            "validation": results.accuracy("val"),
+            "validation": results.accuracy("val"),  # on nodes that chose the epoch
             "test": results.accuracy("test"),
         },
+        "estimate": None if results.estimate is None else results.estimate.to_dict(),
+        "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
         "scores": [dict(vars(score)) for score in results.scores],
         "graph": results.facts.to_dict(),
         "certificate": None if results.certificate is None else results.certificate.to_dict(),

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from rich.markup import escape
 from rich.table import Table
 
+from glnn.quality import Evaluation
+from glnn.quality.intervals import Interval
 from glnn.report.compare import Comparison
 from glnn.report.page.judged import measure_of
 from glnn.report.page.numbers import lead, measure
@@ -31,6 +33,31 @@ def score_table(results: FitResults) -> Table:
         best = bool(known) and score.accuracy == max(known)
         table.add_row(*row, style="bold" if best else None)
     return table
+
+
+def estimate_table(estimate: Evaluation) -> Table:
+    """Return the fit beside plain methods on hidden labels, and what the fit is ahead by."""
+    title = f"On {len(estimate.own.judged):,} hidden labels, {len(estimate.folds)} folds, in %"
+    table = Table("method", title=title, title_justify="left", min_width=len(title) + 4)
+    for name in ("accuracy", "balanced", "macro-F1", "ahead in accuracy"):
+        table.add_column(name, justify="right")
+    scores = (estimate.own, *estimate.others)
+    best = max(score.metrics["accuracy"].value for score in scores)
+    for score in scores:
+        found = score.metrics
+        cells = [_with_width(found[name]) for name in ("accuracy", "balanced_accuracy", "macro_f1")]
+        ahead = "" if score.difference is None else _signed(score.difference)
+        style = "bold" if found["accuracy"].value == best else None
+        table.add_row(score.title, *cells, ahead, style=style)
+    return table
+
+
+def _with_width(interval: Interval) -> str:
+    return f"{100 * interval.value:.1f} ± {100 * interval.half_width:.0f}"
+
+
+def _signed(interval: Interval) -> str:
+    return f"{100 * interval.value:+.1f} [{100 * interval.low:+.0f}, {100 * interval.high:+.0f}]"
 
 
 def fact_table(results: FitResults) -> Table:

@@ -1,5 +1,7 @@
 """Results in plain words, shared by the screen, the Markdown and the HTML page."""
 
+from glnn.quality.intervals import accuracy_interval
+from glnn.quality.verdict import FEWEST
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults
 from glnn.solver import Certificate
@@ -34,22 +36,35 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
         ("mean degree", f"{facts.mean_degree:.2f}"),
         ("nodes without an edge", f"{facts.n_isolated:,}"),
         ("connected parts", f"{facts.n_components:,}"),
-        ("edges that join equal labels", _equal_labels(facts)),
-        ("edges that join equal predictions", percent(facts.equal_predictions)),
     ]
+    if facts.equal_labels is not None:
+        rows.append(("edges that join equal labels", _equal_labels(facts)))
     if facts.n_given is not None:
         rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
         rows.append(("edges added", f"{facts.n_added:,}"))
-    rows.append(("certificate", "none" if certificate is None else str(certificate)))
+    rows.append(("graph problem", "none" if certificate is None else str(certificate)))
     return rows
 
 
 def _equal_labels(facts: GraphFacts) -> str:
-    """Return the share, and of how many edges it is where labels are not all known."""
+    """Return the share, and of how many edges it is."""
     share = percent(facts.equal_labels)
-    if facts.n_labelled_edges in (0, facts.n_edges):
-        return share
-    return f"{share} of {facts.n_labelled_edges:,} with both labels known"
+    return f"{share} of {facts.n_labelled_edges:,} between test nodes"
+
+
+def verdict_line(results: FitResults) -> str:
+    """Return how good the answer is in one sentence, which opens all that is shown of a run."""
+    if results.estimate is not None:
+        return results.estimate.verdict.sentence
+    right, n_train = results.accuracy("test"), int(results.split.train.size)
+    if right is None and n_train < FEWEST:
+        return f"too few labels to tell: {n_train}"
+    if right is None:
+        return "not judged: every label trained, and no estimate was made"
+    n_test = int(results.split.test.size)
+    interval = accuracy_interval(round(right * n_test), n_test)
+    width = f"± {100 * interval.half_width:.0f}"
+    return f"about {100 * right:.0f} % {width} on {count(n_test, 'label')} it had not seen"
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:
@@ -76,6 +91,7 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
         f"No other graph on these pairs can lower the objective by more than "
         f"{max(certificate.gap, rounding):.1e} (its value is {certificate.objective:.6g}).",
         *certificate.notes,
+        "All this is about the graph problem. Whether predictions are right, it does not say.",
     ]
 
 
