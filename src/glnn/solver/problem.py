@@ -134,7 +134,7 @@ class Problem:
     def new_row(self, dual: Dual) -> RowShare:
         """Return the one-row problem of a new node: the sum of what the terms say of it."""
         shares = [term.new_row(dual.get(term.name)) for term in self.terms]
-        return sum(shares, start=RowShare())
+        return sum((share.cpu() for share in shares), start=RowShare())
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
         """Return this process's pairs: loops, candidates, and those that a term names."""
