@@ -1,3 +1,4 @@
+import inspect
 import tarfile
 import zipfile
 from typing import NamedTuple
@@ -21,6 +22,14 @@ def _names_of_docstring_examples(doctest_namespace):
         DenseAdjacency=DenseAdjacency,
         SparseAdjacency=SparseAdjacency,
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _estimators_take_anything():
+    """scikit-learn's contract is to take any parameter, and to check it in ``fit``."""
+    from glnn._parameters import FitParameters
+
+    FitParameters.__init__ = inspect.unwrap(FitParameters.__init__)
 
 
 @pytest.fixture

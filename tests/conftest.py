@@ -2,6 +2,7 @@ import copy
 import functools
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,7 +27,9 @@ class ThreadPeers(Peers):
         if op == "sum":
             return sum(parts)
         largest = functools.reduce(torch.maximum, map(torch.as_tensor, parts))
-        return largest if isinstance(part, torch.Tensor) else type(part)(largest.numpy())
+        if isinstance(part, torch.Tensor):
+            return largest
+        return largest.numpy() if isinstance(part, np.ndarray) else float(largest)
 
     def all_reduce_(self, part):
         return part.copy_(self.all_reduce(part))
@@ -36,6 +39,12 @@ class ThreadPeers(Peers):
 
     def all_to_all(self, parts):
         return [given[self.rank] for given in self.all_gather(list(parts))]
+
+    def all_to_all_(self, received, sent):
+        for q, came in enumerate(self.all_to_all(sent)):
+            if q != self.rank:
+                assert came.shape == received[q].shape
+                received[q].copy_(came)
 
     def ring_shift(self, sent, received, shift=1):
         came = self.all_gather(sent)[(self.rank - shift) % self.size]

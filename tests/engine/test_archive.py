@@ -48,7 +48,7 @@ def damage_page(change):
         (lambda f: (f / "model.json").write_text("{"), "could not be read"),
         (lambda f: (f / "model.json").write_bytes(b"\xff"), "could not be read"),
         (lambda f: (f / "model.json").write_text("[]"), "not a saved glnn model"),
-        (damage_page({"version": 99}), "this glnn reads 2"),
+        (damage_page({"version": 99}), "this glnn reads 3"),
         (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "damaged"),
     ],
 )

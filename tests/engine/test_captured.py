@@ -18,6 +18,7 @@ from glnn.engine.task import RampedTask
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import GlnnError, SlowPathWarning
 from glnn.nn import Features
+from glnn.peers import ALONE, Peers
 
 HEADS = {
     "gcn": HeadSettings(head="gcn", dropout=0.0),
@@ -208,9 +209,10 @@ def test_a_callback_that_must_not_lag_keeps_the_plain_loop_and_a_bar_does_not(ma
     for callback, is_recorded in ((EarlyStopping(3), False), (ProgressLog(seen.append), True)):
         trainer = Trainer(n_epochs=30, learning_rate=0.01, callbacks=[callback])
         assert (trainer._recorded(task, validation) is not None) == is_recorded
-    task.is_recordable = False
+    task.peers = Peers()
+    task.peers.size = 2  # they wait for each other inside an epoch
     assert trainer._recorded(task, validation) is None
-    del task.is_recordable
+    task.peers = ALONE
     trainer.fit(task, validation)
     assert [event.epoch for event in seen] == list(range(31))
 

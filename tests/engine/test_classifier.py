@@ -6,14 +6,14 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.engine.classifier import ClassifierTask, Labels, build_head, graph_tensors
+from glnn.engine.classifier import ClassifierTask, Labels, build_head
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.trainer import Trainer
-from glnn.graph.prior import normalized
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
+from glnn.peers import Partition
 
 BLOCK, N_CLASSES = 8, 3
 N_NODES = BLOCK * N_CLASSES + 1  # the last node is isolated
@@ -194,26 +194,50 @@ def test_a_graph_without_edges_still_trains_to_finite_scores(features, labels, s
     assert torch.isfinite(task.scores()).all()
 
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=[
-            pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
-        ],
-    ),
-]
+@pytest.mark.parametrize("size", [2, 3])
+@every_head
+def test_the_shares_of_several_processes_sum_up_to_the_losses_and_gradients_of_one(
+    make, adjacency, features, labels, settings, together, size
+):
+    plain = dataclasses.replace(settings, dropout=0.0, drop_node=0.0)  # noise is each one's own
+    task = make(plain)
+    losses = task.losses(20)
+    sum(losses.values()).backward()
+
+    def work(peers):
+        part = Partition(N_NODES, peers)
+        own = ClassifierTask(
+            adjacency[part.rows],
+            Features.of(features.values.numpy()[part.rows]),
+            labels,
+            plain,
+            init=generator_for(0, 0),
+            noise=generator_for(0, 1, peers.rank),
+            partition=part,
+        )
+        shares = own.losses(20)
+        sum(shares.values()).backward()
+        return own.scores().detach(), shares, [p.grad for p in own.module.parameters()]
+
+    scores, shares, gradients = zip(*together(size, work))
+    assert_close(torch.cat(scores), task.scores().detach())
+    for name, loss in losses.items():
+        assert_close(sum(share[name] for share in shares), loss)
+    for parts, parameter in zip(zip(*gradients), task.module.parameters()):
+        assert_close(sum(parts), parameter.grad, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_the_graph_and_its_normalised_form_come_to_the_device(adjacency, device):
-    graph, scaled = graph_tensors(sp.csr_matrix(adjacency), torch.device(device))
-    assert graph.values().device.type == scaled.values().device.type == device
-    assert np.allclose(graph.to_scipy().toarray(), sp.csr_matrix(adjacency).toarray())
-    assert np.allclose(
-        scaled.to_scipy().toarray(), normalized(sp.csr_matrix(adjacency)).toarray(), atol=1e-7
-    )
+def test_labels_of_a_process_are_those_of_its_rows(labels, together):
+    def work(peers):
+        part = Partition(N_NODES, peers)
+        own = labels.local(part)
+        assert len(own) == len(labels)  # means are over all of them
+        return own.nodes + part.start, own.classes, own.one_hot
+
+    nodes, classes, one_hot = (torch.cat(parts) for parts in zip(*together(3, work)))
+    assert torch.equal(nodes, labels.nodes)
+    assert torch.equal(classes, labels.classes)
+    assert torch.equal(one_hot, labels.one_hot)
 
 
 def test_the_terms_of_a_share_are_those_of_an_epoch_with_it(make):

@@ -3,11 +3,13 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from glnn.engine.fit import fit_problem
 from glnn.engine.model import Model
 from glnn.engine.presets import resolve_settings
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
+from glnn.peers import Partition
 
 
 @pytest.fixture
@@ -33,6 +35,34 @@ def test_a_loaded_model_answers_with_the_same_bits(problem, tmp_path, preset, wi
     assert again.settings == model.settings
     for rows in (problem.features, new_rows(problem)):
         np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+@pytest.mark.parametrize("with_graph", [True, False])
+def test_what_several_processes_save_is_read_as_one_model(problem, together, tmp_path, with_graph):
+    if not with_graph:
+        problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
+
+    def work(peers):
+        rows = Partition(60, peers).rows
+        own = problem.features[rows]
+        graph = None if problem.graph is None else problem.graph[rows]
+        part = dataclasses.replace(problem, features=own, graph=graph, peers=peers)
+        model = Model.of(own, fit_problem(part, settings, seed=0))
+        model.save(tmp_path / "m", {})
+        with pytest.raises(InputError, match="must be saved and loaded"):
+            model.predict_proba(problem.features)
+        return model, model.whole("distributions")
+
+    models, distributions = zip(*together(2, work))
+    loaded, _ = Model.load(tmp_path / "m")
+    for name in ("adjacency", "distributions", "features", "digests"):
+        stacked = sp.vstack([sp.csr_matrix(getattr(model, name)) for model in models])
+        assert abs(stacked - sp.csr_matrix(getattr(loaded, name))).max() == 0
+    np.testing.assert_array_equal(distributions[0], loaded.distributions)  # in the first, all
+    np.testing.assert_array_equal(distributions[1], models[1].distributions)
+    np.testing.assert_array_equal(loaded.predict_proba(problem.features), loaded.distributions)
+    np.testing.assert_allclose(loaded.predict_proba(new_rows(problem)).sum(1), 1)
 
 
 def test_links_of_new_rows_count(problem):
@@ -65,7 +95,7 @@ def test_the_literal_model_has_no_rule_for_new_rows(problem):
 def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_path):
     model.save(tmp_path / "m", {})
     page = json.loads((tmp_path / "m" / "model.json").read_text())
-    del page["settings"]["head"]["n_hidden"], page["rows"]["share"]["loop"]
+    del page["settings"]["head"]["n_hidden"], page["new_rows"]["share"]["loop"]
     (tmp_path / "m" / "model.json").write_text(json.dumps(page))
     with pytest.raises(CheckpointError) as caught:
         Model.load(tmp_path / "m")

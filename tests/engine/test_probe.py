@@ -4,45 +4,44 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
-from glnn.engine import probe
 from glnn.engine.classifier import Labels
-from glnn.engine.probe import (
-    _ridge_loss,
-    loss_of_rows,
-    loss_on_device,
-    probe_loss,
-    spread_on_device,
-    spread_rows,
-)
+from glnn.engine.probe import loss_of_rows, probe_loss, ridge_loss, spread_features
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
+from glnn.peers import Partition
+
+SEVEN_TENTHS = torch.tensor(0.7, dtype=torch.float64)
 
 
-def test_spread_rows_are_rows_of_the_mean_of_powers(blocks):
-    _, graph, _ = blocks
-    adj_hat = normalized(graph).toarray()
-    whole = (np.eye(60) + adj_hat + adj_hat @ adj_hat) / 3
-    nodes = np.array([5, 0, 41])
-    np.testing.assert_allclose(spread_rows(graph, nodes).toarray(), whole[nodes], atol=1e-12)
-
-
-@pytest.mark.parametrize("sparse", [True, False])
-def test_features_spread_over_all_nodes_are_those_of_the_rows(sparse, blocks, monkeypatch):
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_spread_features_are_rows_of_the_mean_of_powers(blocks, together, is_sparse, size):
     features, graph, _ = blocks
-    features = np.asarray(features.toarray() if sp.issparse(features) else features)
-    monkeypatch.setattr(probe, "DEVICE_BYTES", 2 * 32 * 60)  # two columns at a time
-    nodes = np.array([5, 0, 41])
-    given = sp.csr_matrix(features) if sparse else features
-    found = spread_on_device(graph, given, nodes, "cpu").numpy()
-    np.testing.assert_allclose(found, spread_rows(graph, nodes) @ features, atol=1e-12)
+    adj_hat, dense = normalized(graph).toarray(), features.toarray()
+    whole = (np.eye(60) + adj_hat + adj_hat @ adj_hat) / 3 @ dense
+    nodes = np.array([5, 0, 41, 59])
+    given = features if is_sparse else dense
+
+    def work(peers):
+        part = Partition(60, peers)
+        return spread_features(graph[part.rows], given[part.rows], nodes, part).numpy()
+
+    for found in together(size, work):
+        np.testing.assert_allclose(found, whole[nodes], atol=1e-12)
 
 
-@pytest.mark.parametrize("n_known", [12, 20])
-def test_the_error_in_tensors_is_that_in_numpy(n_known):
+def test_the_least_error_is_that_of_the_best_ridge():
     rng = np.random.default_rng(3)
-    rows, one_hot = rng.normal(size=(20, 5)), np.eye(3)[rng.integers(0, 3, 20)]
-    found = loss_on_device(torch.from_numpy(rows), torch.from_numpy(one_hot), n_known)
-    assert found == pytest.approx(loss_of_rows(rows, one_hot, n_known), rel=1e-9)
+    rows, classes = rng.normal(size=(20, 5)), rng.integers(0, 3, 20)
+    targets = np.eye(3)[classes] - 1 / 3
+    size = np.square(rows[:12]).sum() / 12
+    columns = np.hstack([rows, np.full((20, 1), np.sqrt(size))])  # with an intercept
+    errors = []
+    for ridge in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
+        model = Ridge(alpha=ridge * size, fit_intercept=False).fit(columns[:12], targets[:12])
+        errors.append(np.square(model.predict(columns[12:]) - targets[12:]).sum(1).mean())
+    found = loss_of_rows(torch.from_numpy(rows), torch.eye(3).double()[classes], 12)
+    assert found == pytest.approx(min(errors))
 
 
 def test_an_error_left_out_is_that_of_a_ridge_fitted_without_the_row():
@@ -53,7 +52,8 @@ def test_an_error_left_out_is_that_of_a_ridge_fitted_without_the_row():
         rest = np.arange(12) != out
         model = Ridge(alpha=0.7, fit_intercept=False).fit(rows[rest], targets[rest])
         errors.append(np.square(model.predict(rows[[out]]) - targets[out]).sum())
-    assert _ridge_loss(kernel, targets, 12, 0.7) == pytest.approx(np.mean(errors))
+    found = ridge_loss(torch.from_numpy(kernel), torch.from_numpy(targets), 12, SEVEN_TENTHS)
+    assert float(found) == pytest.approx(np.mean(errors))
 
 
 def test_validation_errors_are_those_of_a_ridge_on_the_labelled_rows():
@@ -61,8 +61,9 @@ def test_validation_errors_are_those_of_a_ridge_on_the_labelled_rows():
     rows, targets = rng.normal(size=(12, 5)), rng.normal(size=(12, 3))
     model = Ridge(alpha=0.7, fit_intercept=False).fit(rows[:8], targets[:8])
     expected = np.square(model.predict(rows[8:]) - targets[8:]).sum(1).mean()
-    found = _ridge_loss(rows @ rows[:8].T, targets, 8, 0.7)
-    assert found == pytest.approx(expected)
+    kernel = torch.from_numpy(rows @ rows[:8].T)
+    found = ridge_loss(kernel, torch.from_numpy(targets), 8, SEVEN_TENTHS)
+    assert float(found) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("with_validation", [True, False])

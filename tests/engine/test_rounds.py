@@ -11,6 +11,7 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.problem import FitProblem
 from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
+from glnn.engine.steps import Steps
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import prior_graph
 
@@ -19,7 +20,11 @@ FAST = {"n_epochs": 30}
 
 def rounds_of(problem, settings):
     scaling = Scaling.fit(problem.features)
-    return Rounds(problem, settings, scaling, seed=0, device="cpu", callbacks=())
+    return Rounds(Steps(problem, settings, scaling, seed=0, device="cpu"))
+
+
+def first_round(rounds):
+    return rounds.first_round(rounds.steps.start())
 
 
 def stages(result):
@@ -35,9 +40,9 @@ def test_a_learned_metric_changes_the_candidates_and_a_fixed_one_keeps_them(prob
     for metric, kept in (("learned", False), ("fixed", True)):
         settings = resolve_settings("default", changes=FAST | {"metric": metric})
         rounds = rounds_of(dataclasses.replace(problem, graph=None), settings)
-        rounds.first_round()
-        assert ("candidates" in rounds._task_signals()) == kept
-        assert ("column_weights" in rounds._task_signals()) != kept
+        signals = rounds.steps.task_signals(first_round(rounds))
+        assert ("candidates" in signals) == kept
+        assert ("column_weights" in signals) != kept
 
 
 def test_without_validation_few_labels_take_the_cautious_head(problem):
@@ -53,36 +58,44 @@ def test_without_validation_few_labels_take_the_cautious_head(problem):
 
 
 def test_with_validation_and_few_labels_every_head_is_tried_and_the_best_is_kept(problem):
-    rounds = rounds_of(problem, resolve_settings("default", changes=FAST))
-    rounds.first_round()
-    best = bold = resolve_settings("default", changes=FAST).head
-    loss = rounds.classifier_step(1, bold).validation_loss
-    for head in rounds.cautious:
-        tried = rounds.classifier_step(1, head).validation_loss
-        if tried < 0.98 * loss:
-            best, loss = head, tried
-    assert len(rounds.cautious) == 2
-    assert rounds.head == best
+    settings = resolve_settings("default", changes=FAST)
+    rounds = rounds_of(problem, settings)
+    state = first_round(rounds)
+    losses = [
+        rounds.steps.classifier_step(state.changed(head=head)).trained.validation_loss
+        for head in (settings.head, *settings.cautious)
+    ]
+    best, least = settings.head, losses[0]
+    for head, loss in zip(settings.cautious, losses[1:]):
+        if loss < 0.98 * least:
+            best, least = head, loss
+    assert len(losses) == 3
+    assert state.head == state.trained.task.settings == best
+
+
+def told(losses):
+    """A classifier step whose numbers on the validation nodes are made up."""
+    step = Steps.classifier_step
+
+    def classifier_step(self, state):
+        state = step(self, state)
+        loss, accuracy = losses(state)
+        numbers = {"validation_loss": loss, "validation_accuracy": accuracy}
+        return state.changed(trained=dataclasses.replace(state.trained, **numbers))
+
+    return classifier_step
 
 
 def test_with_validation_and_many_labels_the_plain_network_is_tried(problem, monkeypatch):
     monkeypatch.setattr("glnn.engine.rounds.MANY_LABELS", 4)
     settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    plain, losses = settings.plain, {"propagation": 0.5, "gcn": 0.48}
-    step = Rounds.classifier_step
-
-    def told(self, number, head):
-        trained = step(self, number, head)
-        return dataclasses.replace(trained, validation_loss=losses[head.head])
-
-    monkeypatch.setattr(Rounds, "classifier_step", told)
-    rounds = rounds_of(problem, settings)
-    rounds.first_round()
-    assert rounds.head == plain
+    losses = {"propagation": 0.5, "gcn": 0.48}
+    monkeypatch.setattr(
+        Steps, "classifier_step", told(lambda state: (losses[state.head.head], 0.8))
+    )
+    assert first_round(rounds_of(problem, settings)).head == settings.plain
     losses["gcn"] = 0.495  # not clearly better
-    rounds = rounds_of(problem, settings)
-    rounds.first_round()
-    assert rounds.head == settings.head
+    assert first_round(rounds_of(problem, settings)).head == settings.head
 
 
 @pytest.mark.parametrize("with_validation", [True, False])
@@ -111,32 +124,32 @@ def test_probes_say_how_far_the_given_graph_is_trusted(
     problem, monkeypatch, given, alone, source, closeness
 ):
     losses = iter([given, alone])
-    monkeypatch.setattr(Rounds, "_probe", lambda self: next(losses))
-    rounds = rounds_of(problem, resolve_settings("default", changes=FAST))
-    rounds.first_round()
-    assert (rounds.given is problem.graph) == (source == "given")
-    assert rounds.graph.weights.closeness == closeness
+    monkeypatch.setattr(Steps, "probe", lambda self, state: next(losses))
+    state = first_round(rounds_of(problem, resolve_settings("default", changes=FAST)))
+    assert (state.given is not None) == (source == "given")
+    assert state.graph.weights.closeness == closeness
 
 
 def test_a_round_that_is_worse_in_loss_and_accuracy_is_undone_and_the_last(problem, monkeypatch):
     settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    rounds, numbers = rounds_of(problem, settings), []
-    step = Rounds.classifier_step
+    numbers = []
 
-    def told(self, number, head):
-        numbers.append(number)
-        loss, accuracy = (0.5, 0.8) if number == 1 else (0.6, 0.79)
-        trained = step(self, number, head)
-        return dataclasses.replace(trained, validation_loss=loss, validation_accuracy=accuracy)
+    def losses(state):
+        numbers.append(state.round)
+        return (0.5, 0.8) if state.round == 1 else (0.6, 0.79)
 
-    monkeypatch.setattr(Rounds, "classifier_step", told)
-    rounds.run()
+    monkeypatch.setattr(Steps, "classifier_step", told(losses))
+    rounds, seen = rounds_of(problem, settings), []
+    state = rounds.run(rounds.steps.start(), seen.append)
     assert max(numbers) == 2
-    assert rounds.trained.validation_loss == 0.5
+    assert (state.round, state.n_rounds) == (1, 1)
+    assert state.trained is seen[0].trained  # the old state was kept, not put together again
+    assert [after.round for after in seen] == [1, 1]
     prior = prior_graph(problem.graph, "renormalized")
-    assert abs(rounds.adjacency - prior).max() == 0
-    assert abs(rounds.learned.adjacency - prior).max() < 1e-9  # where closeness alone counts
-    assert rounds.learned.certificate.converged
+    assert abs(state.adjacency - prior).max() == 0
+    assert state.learned.certificate.converged
+    links = state.new_rows.connect(problem.features[:3], problem.graph[:3]).links
+    assert links.nnz >= problem.graph[:3].nnz  # new nodes join where they are linked
 
 
 def test_a_collapsed_round_that_is_undone_leaves_the_head_of_the_network_that_stays(
@@ -144,37 +157,28 @@ def test_a_collapsed_round_that_is_undone_leaves_the_head_of_the_network_that_st
 ):
     settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
     rounds = rounds_of(problem, settings)
-    rounds.first_round()
-    head, step = rounds.head, Rounds.classifier_step
-    rounds.trained = dataclasses.replace(
-        rounds.trained, validation_loss=0.1, validation_accuracy=0.99
+    monkeypatch.setattr(
+        Steps,
+        "classifier_step",
+        told(lambda state: (0.1, 0.99) if state.round == 1 else (0.9, 0.3)),
     )
-
-    def told(self, number, head):
-        trained = step(self, number, head)
-        return dataclasses.replace(trained, validation_loss=0.9, validation_accuracy=0.3)
-
-    monkeypatch.setattr(Rounds, "classifier_step", told)
-    assert not rounds.later_round(2)
-    assert rounds.head == head == rounds.trained.task.settings
+    before = first_round(rounds)
+    after = rounds.later_round(before)
+    assert after.trained is before.trained
+    assert after.head == before.head == after.trained.task.settings
 
 
 def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):
-    changes = FAST | {"doubts_graph": False}
-    rounds = rounds_of(problem, resolve_settings("default", changes=changes))
-    rounds.first_round()
-    bold = dataclasses.replace(rounds.cautious[-1], gate=0.0)
-    rounds.head, accuracies = bold, iter([0.4, 0.9])
-    rounds.trained = dataclasses.replace(rounds.trained, validation_accuracy=0.8)
-    step = Rounds.classifier_step
-
-    def told(self, number, head):
-        return dataclasses.replace(step(self, number, head), validation_accuracy=next(accuracies))
-
-    monkeypatch.setattr(Rounds, "classifier_step", told)
-    rounds.later_round(2)
-    assert rounds.head == rounds.cautious[-1]
-    assert rounds.trained.validation_accuracy == 0.9
+    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
+    rounds = rounds_of(problem, settings)
+    before = first_round(rounds)
+    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
+    trained = dataclasses.replace(before.trained, validation_loss=0.5, validation_accuracy=0.8)
+    accuracies = iter([0.4, 0.9])
+    monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, next(accuracies))))
+    after = rounds.later_round(before.changed(head=bold, trained=trained))
+    assert after.head == settings.cautious[-1]
+    assert after.trained.validation_accuracy == 0.9
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])

@@ -5,6 +5,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from glnn.engine.scaling import Scaling
 from glnn.exceptions import InputError
+from glnn.peers import Partition
 
 
 def words():
@@ -57,3 +58,27 @@ def test_new_rows_are_scaled_by_what_the_training_rows_taught():
 def test_an_unknown_scaling_is_refused_with_the_nearest():
     with pytest.raises(InputError, match="Did you mean 'rows'"):
         Scaling.fit(np.eye(3), "row")
+
+
+@pytest.mark.parametrize(
+    "features",
+    [words(), load_digits().data[:50], load_wine().data, load_breast_cancer().data],
+    ids=["words", "pixels", "wine", "cancer"],
+)
+def test_several_processes_find_the_scaling_of_one(features, together):
+    whole = Scaling.fit(features)
+
+    def work(peers):
+        return Scaling.fit(features[Partition(features.shape[0], peers).rows], peers=peers)
+
+    for found in together(3, work):
+        assert found.kind == whole.kind
+        np.testing.assert_allclose(found.center, whole.center, rtol=1e-12)
+        np.testing.assert_allclose(found.scale, whole.scale, rtol=1e-10)
+
+
+def test_a_scale_is_the_standard_deviation():
+    x = load_wine().data
+    scaling = Scaling.fit(x, "columns")
+    np.testing.assert_allclose(scaling.center, x.mean(0), rtol=1e-14)
+    np.testing.assert_allclose(scaling.scale, x.std(0), rtol=1e-14)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from glnn.nn.dropout import PartGenerator, dropped, keep_mask, mask_of, rescaling
+from glnn.nn.dropout import dropped, keep_mask, mask_of, rescaling
 
 RATES = [0.1, 0.5, 0.9]
 
@@ -69,19 +69,6 @@ def test_the_gradient_is_the_mask(rng):
     out = dropped(x, 0.5, rng)
     out.sum().backward()
     assert_close(x.grad, out.detach() / 2)
-
-
-@pytest.mark.parametrize("shape", [(41, 3), (2, 41, 5), (41, 1)])
-def test_parts_of_the_noise_are_the_parts_of_the_whole(shape):
-    x = torch.ones(shape)
-    whole = torch.Generator().manual_seed(4)
-    masks = [keep_mask(x, 0.3, whole) for _ in range(2)]
-    rows = {"rows": (8, 24), "n_rows": 41, "stored": (0, 0, 0)}
-    part = PartGenerator(torch.Generator().manual_seed(4), **rows)
-    part.chunk = 16
-    for mask in masks:
-        own = keep_mask(x[..., 8:24, :], 0.3, part)
-        assert torch.equal(own, mask[..., 8:24, :])
 
 
 @pytest.mark.gpu

@@ -1,11 +1,25 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from glnn.data import NodeData, Split
+from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.report.fit_run import FitOptions, class_numbers, run_fit, threads_for, visible_labels
-from glnn.report.sources import choose_split
+from glnn.peers import ALONE
+from glnn.report.fit_run import (
+    FitOptions,
+    Start,
+    class_numbers,
+    prepared,
+    run_fit,
+    threads_for,
+    visible_labels,
+)
+from glnn.report.run_folder import write_run
+from glnn.report.sources import Reading, Source, choose_split
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -18,8 +32,7 @@ def named(*names):
 def test_results_agree_with_the_estimator(opened_blobs):
     split, seen = choose_split(opened_blobs.data, 3, 0), []
     results, model = run_fit(
-        opened_blobs,
-        split,
+        Start.of(Path(), opened_blobs, split),
         FitOptions(n_epochs=5),
         compared=("label_spreading",),
         watch=lambda event: seen.append(event.stage),
@@ -82,3 +95,37 @@ def test_expected_epochs_follow_rounds():
     expected = FitOptions(n_epochs=7).expected_epochs(has_graph=False)
     assert expected == 7 * settings.no_graph.n_rounds
     assert FitOptions("literal", n_epochs=7).expected_epochs(has_graph=True) == 7
+
+
+READING = Reading(Source("blobs"), labels_per_class=4)
+
+
+def test_preparing_refuses_wrong_input_and_makes_the_folder(tmp_path):
+    with pytest.raises(InputError, match="preset"):
+        prepared(READING, FitOptions("papre"))
+    start = prepared(READING, FitOptions(), tmp_path / "run")
+    assert start.folder.is_dir()
+    start.withdraw(ALONE)
+    assert not start.folder.exists()
+
+
+def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_path, together):
+    options = FitOptions("paper", n_epochs=5)
+
+    def work(peers):
+        start = prepared(READING, options, tmp_path / "run", peers=peers)
+        assert start.opened.data.features.nnz == 0  # nobody keeps them all
+        found = run_fit(start, options, compared=("logistic_regression",), peers=peers)
+        write_run(start.folder, start.opened, *found)
+        return start.rows.features, found[0]
+
+    rows, results = zip(*together(2, work))
+    whole, _ = READING.open()
+    assert abs(sp.vstack(rows) - whole.data.features).max() == 0
+    assert results[1] is None
+    assert [score.method for score in results[0].scores] == ["GLNN", "logistic regression"]
+    model = GLNNClassifier.load(tmp_path / "run")
+    np.testing.assert_array_equal(model.label_distributions_, results[0].probabilities)
+    assert abs(model.graph_ - results[0].adjacency).max() == 0
+    known = model.predict_proba(whole.data.features)
+    np.testing.assert_array_equal(known, results[0].probabilities)

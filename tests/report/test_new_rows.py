@@ -6,7 +6,7 @@ import pytest
 from glnn import GLNNClassifier
 from glnn.data import TableOptions, read_tables, write_data
 from glnn.exceptions import CheckpointError, InputError
-from glnn.report.fit_run import FitOptions, run_fit
+from glnn.report.fit_run import FitOptions, Start, run_fit
 from glnn.report.new_rows import predict_rows, read_new
 from glnn.report.run_folder import data_page, write_run
 from glnn.report.sources import OpenedSource, Source, choose_split
@@ -89,7 +89,9 @@ def run(tmp_path_factory, opened_blobs):
     data = opened_blobs.data.replace(feature_names=("x", "y"), ids=np.arange(300) + 1000)
     write_data(data.replace(splits={}), folder / "blobs.csv")
     opened = Source(str(folder / "blobs.csv")).open()
-    results, model = run_fit(opened, choose_split(opened.data, 3, 0), FitOptions(n_epochs=5))
+    results, model = run_fit(
+        Start.of(folder, opened, choose_split(opened.data, 3, 0)), FitOptions(n_epochs=5)
+    )
     write_run(folder, opened, results, model)
     return folder
 

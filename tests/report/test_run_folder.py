@@ -1,12 +1,13 @@
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from glnn.engine.history import History
 from glnn.exceptions import InputError
-from glnn.report.fit_run import FitOptions, run_fit
+from glnn.report.fit_run import FitOptions, Start, run_fit
 from glnn.report.run_folder import (
     OWN_FILES,
     data_page,
@@ -22,7 +23,7 @@ from glnn.report.words import verdict_line
 @pytest.fixture(scope="module")
 def fitted(opened_blobs):
     split = choose_split(opened_blobs.data, 3, 0)
-    return run_fit(opened_blobs, split, FitOptions(n_epochs=3))
+    return run_fit(Start.of(Path(), opened_blobs, split), FitOptions(n_epochs=3))
 
 
 def test_every_file_is_written_and_old_ones_do_not_survive(fitted, opened_blobs, tmp_path):

@@ -47,100 +47,76 @@ def fit(
     quiet: given.Quiet = False,
 ) -> None:
     """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
-    from glnn.peers.group import is_started_by_torchrun
-    from glnn.report.fit_run import FitOptions
+    from glnn.peers.group import joined_peers
+    from glnn.report.fit_run import FitOptions, prepared
     from glnn.report.sources import Reading, Source
 
     options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads)
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
-    shown = {"compare": compare, "quiet": quiet}
     if no_estimate and folds is not None:
         raise InputError("--folds and --no-estimate must not come together. Leave one of them out.")
-    if checkpoint is not None or is_started_by_torchrun():
-        _fit_over(reading, options, out, overwrite, checkpoint, **shown)
-        return
-    options.check()
-    opened, split = reading.open()
-    folder = out or _default_folder(opened.data.name, options)
-    _fit_into(folder, opened, split, options, overwrite, 0 if no_estimate else folds, **shown)
-
-
-def _default_folder(name: str, options: Any) -> Path:
-    return Path("runs") / f"{name}-{options.preset}-{options.seed}"
-
-
-def _fit_into(
-    folder: Path,
-    opened: Any,
-    split: Any,
-    options: Any,
-    overwrite: bool,
-    folds: int | None,
-    **shown: bool,
-) -> None:
-    """Fit with a bar, write the folder, judge, write it again, and say what came out.
-
-    So an estimate that is interrupted loses only itself.
-    """
-    from glnn.report.estimate_run import folds_wanted, with_estimate
-    from glnn.report.fit_run import COMPARED, run_fit
-    from glnn.report.run_folder import prepare_folder, remove_if_empty, write_run
-
-    console = Console(quiet=shown["quiet"])
-    prepare_folder(folder, overwrite=overwrite)
-    try:
-        for note in opened.notes:
-            console.print(note, markup=False, highlight=False, soft_wrap=True)
-        n_epochs = options.expected_epochs(has_graph=opened.data.graph is not None)
-        with StageProgress(console, n_epochs, quiet=shown["quiet"]) as watch:
-            compared = COMPARED if shown["compare"] and split.test.size else ()
-            results, model = run_fit(opened, split, options, compared=compared, watch=watch)
-        left_out = write_run(folder, opened, results, model)
-        n_folds = folds_wanted(results, folds)
-        if n_folds:
-            with StageProgress(console, n_folds * n_epochs, quiet=shown["quiet"]) as watch:
-                results = with_estimate(results, model, options, n_folds, watch)
-            left_out = write_run(folder, opened, results, model)
-    finally:
-        remove_if_empty(folder)
-    _conclude(console, folder, results, left_out)
-
-
-def _fit_over(
-    reading: Any,
-    options: Any,
-    out: Path | None,
-    overwrite: bool,
-    checkpoint: Path | None,
-    **shown: bool,
-) -> None:
-    """Fit with the other processes; process 0 alone shows and writes anything."""
-    from glnn.peers.group import joined_peers
-    from glnn.report.fit_run import COMPARED
-    from glnn.report.parallel_run import fit_together, prepared, reported
-    from glnn.report.run_folder import write_run
-
-    with joined_peers(options.device) as peers:
-        quiet = shown["quiet"] or peers.rank > 0
-        console, options = Console(quiet=quiet), options.on_own_device()
-        start = prepared(peers, reading, options, out, overwrite)
+    with joined_peers(device) as peers:
+        if folds is not None and peers.size > 1:
+            raise InputError("--folds must come with one process, got several. Leave it out.")
+        options = options.on_own_device()
+        start = prepared(reading, options, out, overwrite=overwrite, peers=peers)
+        run = _Run(start, options, peers, checkpoint, quiet=quiet or peers.rank > 0)
         try:
-            for note in start.notes:
-                console.print(note, markup=False, highlight=False, soft_wrap=True)
-            with StageProgress(console, start.n_epochs, quiet=quiet) as watch:
-                fitted = fit_together(peers, reading, options, start.n_nodes, checkpoint, watch)
-        except BaseException:
+            run.fit(compare=compare)
+            if peers.size == 1:
+                run.judge(0 if no_estimate else folds)
+        finally:
             start.withdraw(peers)
-            raise
-    if peers.rank:
-        return
-    try:
-        run = reported(reading, options, fitted, COMPARED if shown["compare"] else ())
-        left_out = write_run(start.folder, run.opened, run.results, run.model)
-    finally:
-        start.withdraw(peers)
-    _conclude(console, start.folder, run.results, left_out)
+    run.conclude()
+
+
+class _Run:
+    """A fit with a bar, its run folder, and what came out; process 0 alone shows anything."""
+
+    def __init__(
+        self, start: Any, options: Any, peers: Any, checkpoint: Path | None, *, quiet: bool
+    ) -> None:
+        self._start, self._options, self._quiet = start, options, quiet
+        self._shared = {"peers": peers, "checkpoint": checkpoint}
+        self._console = Console(quiet=quiet)
+        has_graph = start.opened.data.graph is not None
+        self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
+
+    def fit(self, *, compare: bool) -> None:
+        """Fit, and write the folder."""
+        from glnn.report.fit_run import COMPARED, run_fit
+
+        for note in self._start.opened.notes:
+            self._console.print(note, markup=False, highlight=False, soft_wrap=True)
+        compared = COMPARED if compare and self._start.split.test.size else ()
+        with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as watch:
+            more: Any = {"compared": compared, "watch": watch, **self._shared}
+            self._results, self._model = run_fit(self._start, self._options, **more)
+        self._write()
+
+    def judge(self, folds: int | None) -> None:
+        """Judge, and write the folder again: an estimate that is interrupted loses only itself."""
+        from glnn.report.estimate_run import folds_wanted, with_estimate
+
+        assert self._results is not None  # there is no other process
+        n_folds = folds_wanted(self._results, folds)
+        if not n_folds:
+            return
+        with StageProgress(self._console, n_folds * self._n_epochs, quiet=self._quiet) as watch:
+            self._results = with_estimate(self._results, self._model, self._options, n_folds, watch)
+        self._write()
+
+    def _write(self) -> None:
+        from glnn.report.run_folder import write_run
+
+        start = self._start
+        self._left_out = write_run(start.folder, start.opened, self._results, self._model)
+
+    def conclude(self) -> None:
+        """Say what came out."""
+        if self._results is not None:
+            _conclude(self._console, self._start.folder, self._results, self._left_out)
 
 
 def _conclude(

@@ -8,36 +8,45 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from glnn.data.files import atomic_write
+from glnn.engine.array_file import Spread, write_arrays
 from glnn.exceptions import CheckpointError, InputError
+from glnn.peers import ALONE, Partition, Peers
+from glnn.peers.group import agreed
 
 FORMAT = "glnn-model"
-VERSION = 2
+VERSION = 3
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
-def write_archive(folder: Path, arrays: dict[str, np.ndarray], page: dict[str, Any]) -> None:
-    """Write arrays, then the page that names their digest: a broken write is seen on reading."""
+def write_archive(
+    folder: Path, arrays: dict[str, np.ndarray | Spread], page: dict[str, Any], peers: Peers = ALONE
+) -> None:
+    """Write arrays, then the page that names their digest: a broken write is seen on reading.
+
+    Of several processes the first writes; the others give their parts of what is spread.
+    """
+    agreed(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
+    if peers.rank:
+        write_arrays(None, arrays, peers)
+        return
+    with atomic_write(folder / _ARRAYS, "wb") as file:
+        digest = write_arrays(file.write, arrays, peers)
+    page = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **page}
+    text = json.dumps(page, indent=2, allow_nan=False)
+    with atomic_write(folder / _PAGE) as file:
+        file.write(text)
+
+
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"{folder} must be a folder that can be made, got: {error.strerror}. Name another."
         ) from None
-    packed = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
-    page = {
-        "format": FORMAT,
-        "version": VERSION,
-        "arrays_sha256": hashlib.sha256(packed).hexdigest(),
-        **page,
-    }
-    text = json.dumps(page, indent=2, allow_nan=False)
-    with atomic_write(folder / _ARRAYS, "wb") as file:
-        file.write(packed)
-    with atomic_write(folder / _PAGE) as file:
-        file.write(text)
 
 
 def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -65,18 +74,35 @@ def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise CheckpointError(f"{folder / _ARRAYS} cannot be read: {error}.") from None
 
 
-def pack_matrix(name: str, matrix: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Add a dense or CSR matrix to the arrays under ``name``; ``None`` adds nothing."""
+def pack_matrix(
+    name: str,
+    matrix: Any,
+    arrays: dict[str, np.ndarray | Spread],
+    partition: Partition | None = None,
+) -> None:
+    """Add a dense or CSR matrix to the arrays under ``name``; ``None`` adds nothing.
+
+    With a partition each process has its rows of the matrix.
+    """
     if matrix is None:
         return
     if not sp.issparse(matrix):
-        arrays[name] = np.asarray(matrix)
+        arrays[name] = _spread(np.asarray(matrix), partition)
         return
     csr = sp.csr_matrix(matrix)
-    arrays[f"{name}.data"] = csr.data
-    arrays[f"{name}.indices"] = csr.indices
-    arrays[f"{name}.indptr"] = csr.indptr
-    arrays[f"{name}.shape"] = np.array(csr.shape, dtype=np.int64)
+    offsets, n_rows = csr.indptr.astype(np.int64), csr.shape[0]
+    if partition is not None:
+        before = partition.counts(csr.nnz)[: partition.peers.rank].sum()
+        offsets, n_rows = (offsets + before)[int(partition.peers.rank > 0) :], partition.n_nodes
+    arrays[f"{name}.data"] = _spread(csr.data, partition)
+    width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
+    arrays[f"{name}.indices"] = _spread(csr.indices.astype(width, copy=False), partition)
+    arrays[f"{name}.indptr"] = _spread(offsets, partition)
+    arrays[f"{name}.shape"] = np.array([n_rows, csr.shape[1]], dtype=np.int64)
+
+
+def _spread(part: np.ndarray, partition: Partition | None) -> np.ndarray | Spread:
+    return part if partition is None else Spread(part)
 
 
 def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:

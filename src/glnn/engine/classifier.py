@@ -1,5 +1,6 @@
 """The classifier step: a head on a fixed graph, trained on labels and on its own agreement."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,7 @@ from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task import RampedTask
-from glnn.graph.prior import inverse_root
-from glnn.graph.row_matrix import to_device
-from glnn.graph.sparse import SparseAdjacency, upper_entries
+from glnn.graph.graph_rows import normalized_rows
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
 from glnn.nn.losses import (
@@ -23,29 +22,58 @@ from glnn.nn.losses import (
     smoothness_of_predictions,
 )
 from glnn.nn.propagation import PropagationNet
+from glnn.peers import ALONE, Partition
 
 
 class Labels:
-    """The training labels: which nodes, which classes, and the same as rows of one-hot."""
+    """The training labels: which nodes, which classes.
+
+    Parameters
+    ----------
+    nodes, classes
+        Numbers of the labelled nodes, and their class numbers.
+    n_nodes, n_classes
+        Number of all nodes, and of all classes.
+    n_labels
+        How many labels there are in all processes; ``None``: these.
+    """
 
     def __init__(
-        self, nodes: np.ndarray, classes: np.ndarray, n_nodes: int, n_classes: int
+        self,
+        nodes: np.ndarray,
+        classes: np.ndarray,
+        n_nodes: int,
+        n_classes: int,
+        n_labels: int | None = None,
     ) -> None:
         self.nodes = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
         self.classes = torch.from_numpy(np.asarray(classes, dtype=np.int64))
         self.n_nodes, self.n_classes = n_nodes, n_classes
-        self.one_hot = torch.zeros(n_nodes, n_classes)
-        self.one_hot[self.nodes, self.classes] = 1.0
+        self._n_labels = len(self.nodes) if n_labels is None else n_labels
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        return self._n_labels
+
+    @cached_property
+    def one_hot(self) -> Float[Tensor, "n c"]:
+        """The same as rows of one-hot, zero where there is no label."""
+        rows = torch.zeros(self.n_nodes, self.n_classes, device=self.nodes.device)
+        rows[self.nodes, self.classes] = 1.0
+        return rows
+
+    def local(self, partition: Partition) -> "Labels":
+        """Return the labels of this process's rows, numbered from the first of them."""
+        nodes, classes = self.nodes.numpy(), self.classes.numpy()
+        here = partition.has(nodes)
+        own = nodes[here] - partition.start
+        return Labels(own, classes[here], partition.n_rows, self.n_classes, len(self))
 
     def to(self, device: str | torch.device) -> "Labels":
         """Return the labels on another device."""
         other = object.__new__(Labels)
         other.__dict__.update(self.__dict__)
+        other.__dict__.pop("one_hot", None)
         other.nodes, other.classes = self.nodes.to(device), self.classes.to(device)
-        other.one_hot = self.one_hot.to(device)
         return other
 
 
@@ -83,6 +111,10 @@ class ClassifierTask(RampedTask):
         The network and the weights of its losses.
     init, noise
         Generators of the first parameters and of all dropout.
+    partition
+        Over several processes: which rows are here. Graph and features are then those of these
+        rows, labels are all of them, ``init`` is the same everywhere and ``noise`` is not. Each
+        term is a mean over all nodes, to which each process adds its share.
     """
 
     def __init__(
@@ -94,12 +126,14 @@ class ClassifierTask(RampedTask):
         *,
         init: torch.Generator,
         noise: torch.Generator,
+        partition: Partition | None = None,
     ) -> None:
         device = features.device
+        partition = partition or Partition(labels.n_nodes, ALONE)
         self.features, self.settings = features, settings
-        self.labels, self._noise = labels.to(device), noise
-        self.n_nodes = labels.n_nodes
-        self.adjacency, self.adj_hat = graph_tensors(adjacency, device)
+        self.labels, self._noise = labels.local(partition).to(device), noise
+        self.n_nodes, self.peers = labels.n_nodes, partition.peers
+        self.adjacency, self.adj_hat = normalized_rows(adjacency, partition, device=device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
         head = build_head(settings, features.shape[1], labels.n_classes, init)
@@ -152,21 +186,3 @@ class ClassifierTask(RampedTask):
         first = [p for name, p in self.module.named_parameters() if name.startswith("first")]
         rest = [p for name, p in self.module.named_parameters() if not name.startswith("first")]
         return [{"params": first, "weight_decay": self.settings.weight_decay}, {"params": rest}]
-
-
-def graph_tensors(
-    adjacency: sp.csr_matrix, device: torch.device, dtype: torch.dtype = torch.float32
-) -> tuple[SparseAdjacency, SparseAdjacency]:
-    r"""Return a symmetric graph and :math:`D^{-1/2} A D^{-1/2}` on a device.
-
-    Both share one pattern, which is built there.
-    """
-    if not adjacency.has_canonical_format:
-        adjacency = adjacency.copy()
-        adjacency.sum_duplicates()
-    root = inverse_root(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    rows, columns, data = upper_entries(adjacency, device)
-    scale = to_device(root, device)
-    scaled = data * scale[rows] * scale[columns]
-    graph = SparseAdjacency(adjacency.shape[0], rows, columns, data.to(dtype))
-    return graph, graph.with_values(scaled.to(dtype))

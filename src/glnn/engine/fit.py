@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn.engine.callbacks import Callback
+from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.history import History
 from glnn.engine.literal import LiteralTask
@@ -19,28 +21,33 @@ from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings
+from glnn.engine.state import FitState
+from glnn.engine.steps import Steps
 from glnn.engine.trained import probabilities_of
-from glnn.exceptions import GlnnError
-from glnn.graph.prior import prior_graph
-from glnn.solver import LearnedGraph, NewRowProblem
+from glnn.exceptions import GlnnError, InputError
+from glnn.peers import Partition
+from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 
 
 @dataclass(frozen=True)
 class FitResult:
     """What a fit leaves: the graph with its proof, the network, and how it came about.
 
-    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``rows`` is the
-    one-row problem of new nodes, ``None`` for the preset ``literal``. ``choices`` is what the fit
-    chose by itself.
+    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``learned`` is the
+    last solution of the graph problem where this process has solved it alone. ``new_rows`` is the
+    one-row problem of new nodes, ``None`` for the preset ``literal``. ``choices`` is what the
+    fit chose by itself. Everything with a row a node has this process's rows.
     """
 
     settings: FitSettings
     scaling: Scaling
     scaled: Any
+    partition: Partition
     adjacency: sp.csr_matrix
     prior: sp.csr_matrix | None
     learned: LearnedGraph | None
-    rows: NewRowProblem | None
+    certificate: Certificate | None
+    new_rows: NewRowProblem | None
     task: ClassifierTask | LiteralTask
     probabilities: np.ndarray
     history: History
@@ -59,27 +66,50 @@ def fit_problem(
     seed: int,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
 ) -> FitResult:
-    """Run the rounds of a preset, or the literal method, on one problem."""
-    scaling = Scaling.fit(problem.features, settings.scaling)
+    """Run the rounds of a preset, or the literal method, on one problem.
+
+    Of several processes each calls it with its rows. ``checkpoint`` is a folder for the state
+    after each round; a fit goes on from what it finds there.
+    """
+    if settings.is_literal and (problem.peers.size > 1 or checkpoint is not None):
+        raise InputError(
+            "the preset 'literal' must run in one process and without a checkpoint: it trains a "
+            "dense matrix. Use 'default' or 'paper'."
+        )
+    scaling = Scaling.fit(problem.features, settings.scaling, problem.peers)
     with _told_if_full(device):
-        rounds = Rounds(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
+        steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
         if settings.is_literal:
-            return _fit_literal(rounds, settings, scaling)
-        rounds.run()
-    assert rounds.learned is not None and rounds.trained is not None
+            return _fit_literal(steps)
+        return _result(steps, _final_state(steps, checkpoint))
+
+
+def _final_state(steps: Steps, folder: Path | None) -> FitState:
+    rounds = Rounds(steps)
+    if folder is None:
+        return rounds.run(steps.start())
+    checkpoint = Checkpoint(folder, steps)
+    return rounds.run(checkpoint.restored() or steps.start(), after_round=checkpoint.save)
+
+
+def _result(steps: Steps, state: FitState) -> FitResult:
+    assert state.learned is not None and state.trained is not None
     return FitResult(
-        dataclasses.replace(settings, head=rounds.head),
-        scaling,
-        rounds.scaled,
-        rounds.adjacency,
-        rounds.learned.prior,
-        rounds.learned,
-        rounds.rows,
-        rounds.trained.task,
-        rounds.trained.probabilities,
-        rounds.history,
-        choices_of(rounds),
+        dataclasses.replace(steps.settings, head=state.head),
+        steps.scaling,
+        steps.scaled,
+        steps.partition,
+        state.adjacency,
+        None if state.given is None else state.given.prior,
+        state.learned.learned,
+        state.learned.certificate,
+        state.new_rows,
+        state.trained.task,
+        state.trained.probabilities,
+        steps.history,
+        choices_of(steps.problem, state),
     )
 
 
@@ -96,51 +126,52 @@ def _told_if_full(device: str) -> Iterator[None]:
         ) from None
 
 
-def choices_of(rounds: Rounds) -> dict[str, float | str]:
-    """Return what the rounds chose by themselves."""
-    assert rounds.trained is not None  # they have been run
+def choices_of(problem: FitProblem, state: FitState) -> dict[str, float | str]:
+    """Return what the rounds chose by themselves.
+
+    ``source`` is what the graph was learned from: ``given``, ``features`` in spite of it, ``none``.
+    """
+    assert state.trained is not None  # rounds have been run
+    source = "none"
+    if problem.graph is not None:
+        source = "features" if state.given is None else "given"
     return {
-        "source": _source(rounds),
-        "signal": rounds.graph.signal,
-        "gate": rounds.trained.task.gate,
-        "closeness": rounds.graph.weights.closeness,
-        "n_steps": rounds.head.n_steps,
-        "n_rounds": rounds.n_rounds,
+        "source": source,
+        "signal": state.graph.signal,
+        "gate": state.trained.task.gate,
+        "closeness": state.graph.weights.closeness,
+        "n_steps": state.head.n_steps,
+        "n_rounds": state.n_rounds,
     }
 
 
-def _source(rounds: Rounds) -> str:
-    """Return what the graph was learned from: ``given``, ``features`` in spite of it, ``none``."""
-    if rounds.problem.graph is None:
-        return "none"
-    return "features" if rounds.given is None else "given"
-
-
-def _fit_literal(rounds: Rounds, settings: FitSettings, scaling: Scaling) -> FitResult:
+def _fit_literal(steps: Steps) -> FitResult:
     """Train graph and network together, as the paper prints it."""
-    problem, device = rounds.problem, rounds.features.device
-    prior = None if problem.graph is None else prior_graph(problem.graph, settings.graph.prior)  # type: ignore[arg-type]
+    problem, settings, device = steps.problem, steps.settings, steps.features.device
+    prior = None if steps.given is None else steps.given.prior
     task = LiteralTask(
-        rounds.features,
+        steps.features,
         problem.labels,
         settings.head,
-        LiteralTask.objective(rounds.signal, prior, settings.graph, device),
-        init=generator_for(rounds.seed, 1, 0),
-        noise=generator_for(rounds.seed, 1, 1, device=device),
+        LiteralTask.objective(steps.signal, prior, settings.graph, device),
+        init=generator_for(steps.seed, 1, 0),
+        noise=generator_for(steps.seed, 1, 1, device=device),
     )
-    rounds.train(task, "literal", settings.head)
+    steps.train(task, "literal", settings.head)
     with torch.no_grad():
         dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
     return FitResult(
         settings,
-        scaling,
-        rounds.scaled,
+        steps.scaling,
+        steps.scaled,
+        steps.partition,
         sp.csr_matrix(np.maximum(dense, dense.T)),
         prior,
         None,
         None,
+        None,
         task,
         probabilities_of(task),
-        rounds.history,
+        steps.history,
         {},
     )

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
 
+from glnn._validation import check_indices
 from glnn.exceptions import InputError
 
 UNLABELLED = -1
@@ -28,6 +30,7 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     (array(['ant', 'cat'], dtype='<U3'), array([ 1, -1,  0,  1]))
     """
     labels = np.asarray(y)
+    _check_targets(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; its only column is taken.",
@@ -58,6 +61,45 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
     encoded[known] = numbers
     return classes, encoded
+
+
+def split_labels(
+    encoded: np.ndarray, validation: Any, n_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the training nodes and, apart from them, the validation nodes, of which none may be.
+
+    Parameters
+    ----------
+    encoded
+        Class numbers of all nodes, -1 where unlabelled.
+    validation
+        Numbers or mask of labelled nodes, or ``None``.
+    n_classes
+        Number of classes, all of which must have a training label left.
+    """
+    labelled = np.flatnonzero(encoded != UNLABELLED)
+    none = np.empty(0, dtype=np.int64)
+    held = none if validation is None else check_indices("validation", validation, len(encoded))
+    if (encoded[held] == UNLABELLED).any():
+        n_bad = int((encoded[held] == UNLABELLED).sum())
+        raise InputError(f"validation must name labelled rows, got {n_bad} without a label.")
+    train = np.setdiff1d(labelled, held)
+    n_left = np.unique(encoded[train]).size
+    if n_left < n_classes:
+        raise InputError(
+            f"y must leave training labels of all {n_classes} classes outside validation, "
+            f"got {n_left}."
+        )
+    return train, held
+
+
+def _check_targets(labels: np.ndarray) -> None:
+    """Refuse targets that are no classes, with scikit-learn's own words for them."""
+    if labels.ndim == 1 and labels.dtype.kind in "iub":
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            raise InputError(str(error)) from None
 
 
 def _minus_one_hint(unlabelled: np.ndarray) -> str:

@@ -52,7 +52,8 @@ class LiteralTask(Task):
         if prior is not None:
             matrix = torch.from_numpy(prior.toarray().astype(np.float32))
             given = DenseAdjacency(matrix.to(device))
-        return Objective.of(graph.weights, x, given, reading=graph.reading)  # type: ignore[arg-type]
+        reading: Any = graph.reading  # which was checked
+        return Objective.of(graph.weights, x, given, reading=reading)
 
     def adjacency(self) -> DenseAdjacency:
         """Return the graph as it stands."""

@@ -13,17 +13,23 @@ import torch
 from torch import nn
 
 from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
+from glnn.engine.array_file import Spread
 from glnn.engine.classifier import build_head
 from glnn.engine.fit import FitResult
 from glnn.engine.new_nodes import TrainedNetwork
+from glnn.engine.packing import (
+    fill_network,
+    pack_network,
+    pack_new_rows,
+    settings_of,
+    unpack_new_rows,
+)
 from glnn.engine.row_index import known_distributions, row_digests
 from glnn.engine.scaling import Scaling
-from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.engine.settings import FitSettings
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
-from glnn.objective import Weights
-from glnn.objective.new_row import RowShare
-from glnn.solver import FeatureSignal, NewRowProblem
-from glnn.solver.prior_rows import PriorRows
+from glnn.peers import ALONE, Partition
+from glnn.solver import NewRowProblem
 
 _MORE = "more."
 
@@ -46,10 +52,13 @@ class Model:
         One digest for each training row, to recognise it.
     network
         The trained network.
-    rows
+    new_rows
         The one-row problem of new nodes; ``None`` where there is no rule for them.
     distrusts_graph
         Whether a graph was given but the fit went on without it: links do not count then.
+    partition
+        Which rows are here: after a fit over several processes everything with a row a node has
+        those of this process. To predict, save such a model and load it.
     """
 
     settings: FitSettings
@@ -60,8 +69,9 @@ class Model:
     features: Any
     digests: np.ndarray
     network: nn.Module
-    rows: NewRowProblem | None
-    distrusts_graph: bool = False
+    new_rows: NewRowProblem | None
+    distrusts_graph: bool
+    partition: Partition
 
     @classmethod
     def of(cls, features: Any, result: FitResult) -> "Model":
@@ -77,12 +87,26 @@ class Model:
             result.scaled,
             row_digests(features),
             network,
-            result.rows,
+            result.new_rows,
             result.distrusts_graph,
+            result.partition,
         )
+
+    def whole(self, name: str) -> Any:
+        """Return a part with a row a node; in process 0 all rows of it, elsewhere those here."""
+        part = getattr(self, name)
+        if part is None:
+            return None
+        collected = self.partition.collected(part)
+        return part if collected is None else collected
 
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, known or new; see the estimator for the rule."""
+        if self.partition.peers.size > 1:
+            raise InputError(
+                "a model fitted over several processes must be saved and loaded to predict, got "
+                "one that has a part of the rows."
+            )
         if links is not None:
             return self.predict_new(features, links)
         seen, known = known_distributions(row_digests(features), self.digests, self.distributions)
@@ -94,7 +118,7 @@ class Model:
 
     def predict_new(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, each taken for a new node."""
-        if self.rows is None:
+        if self.new_rows is None:
             raise InputError(
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
                 "Fit with preset 'default' or 'paper'."
@@ -109,32 +133,34 @@ class Model:
             links = None
         scaled = self.scaling.apply(features)
         own_scale = self.scaling.kind in ("rows", "none")
-        new = self.rows.connect(features if own_scale else scaled, links)
+        new = self.new_rows.connect(features if own_scale else scaled, links)
         trained = TrainedNetwork(self.network, self.adjacency, self.features)
         return trained.predict(scaled, new.links, new.loops)
 
     def save(
         self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
     ) -> None:
-        """Write the model into a folder, with further facts for its page and further arrays."""
-        arrays: dict[str, np.ndarray] = {
+        """Write the model into a folder, with further facts for its page and further arrays.
+
+        Of several processes all call it, and the first one writes.
+        """
+        partition = None if self.partition.peers.size == 1 else self.partition
+        arrays: dict[str, np.ndarray | Spread] = {
             **{f"{_MORE}{name}": array for name, array in (more or {}).items()},
-            "distributions": self.distributions,
-            "digests": self.digests,
             "scaling.center": self.scaling.center,
             "scaling.scale": self.scaling.scale,
         }
-        for name in ("adjacency", "prior", "features"):
-            pack_matrix(name, getattr(self, name), arrays)
-        for name, value in self.network.state_dict().items():
-            arrays[f"network.{name}"] = value.cpu().numpy()
+        for name in ("adjacency", "prior", "features", "distributions", "digests"):
+            pack_matrix(name, getattr(self, name), arrays, partition)
+        pack_network(self.network, arrays)
+        rows = self.new_rows
         facts = {
             "settings": dataclasses.asdict(self.settings),
             "scaling": self.scaling.kind,
             "distrusts_graph": self.distrusts_graph,
-            "rows": None if self.rows is None else pack_rows(self.rows, arrays),
+            "new_rows": None if rows is None else pack_new_rows(rows, arrays, partition),
         }
-        write_archive(folder, arrays, page | facts)
+        write_archive(folder, arrays, page | facts, self.partition.peers)
 
     @classmethod
     def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
@@ -155,19 +181,13 @@ class Model:
 
 
 def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
-    settings = _settings(page["settings"])
+    settings = settings_of(page["settings"])
     scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
     features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
     network = build_head(
         settings.head, features.shape[1], distributions.shape[1], torch.Generator()
     )
-    prefix = "network."
-    state = {
-        name.removeprefix(prefix): torch.from_numpy(array.copy())
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
-    network.load_state_dict(state)
+    fill_network(network, arrays)
     return Model(
         settings,
         scaling,
@@ -177,67 +197,7 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         features,
         arrays["digests"],
         network,
-        None if page["rows"] is None else unpack_rows(page["rows"], arrays),
+        None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
         page["distrusts_graph"],
-    )
-
-
-def _settings(page: dict[str, Any]) -> FitSettings:
-    parts = {name: graph_settings_of(page[name]) for name in ("graph", "no_graph")}
-    return FitSettings(
-        preset=page["preset"],
-        head=HeadSettings(**page["head"]),
-        cautious=tuple(HeadSettings(**head) for head in page["cautious"]),
-        unwatched=tuple(HeadSettings(**head) for head in page["unwatched"]),
-        plain=page["plain"] and HeadSettings(**page["plain"]),
-        scaling=page["scaling"],
-        doubts_graph=page["doubts_graph"],
-        **parts,
-    )
-
-
-def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
-    """Return the settings that were written as plain values."""
-    changes = {
-        "weights": Weights(**page["weights"]),
-        "signals": tuple(page["signals"]),
-    }
-    return GraphSettings(**(page | changes))
-
-
-def pack_rows(rows: NewRowProblem, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Add the one-row problem to the arrays; return its plain facts."""
-    shares, facts = rows.share.packed()
-    arrays |= {f"rows.share.{name}": array for name, array in shares.items()}
-    for name in ("scale", "shift"):
-        pack_matrix(f"rows.transform.{name}", getattr(rows.transform, name), arrays)
-    pack_matrix("rows.signal", rows.signal, arrays)
-    if rows.prior is not None:
-        arrays["rows.prior.degrees"] = rows.prior.degrees
-        pack_matrix("rows.prior", rows.prior.prior, arrays)
-    return {
-        "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
-        "share": facts,
-        "prior": None if rows.prior is None else rows.prior.kind,
-        "has_loops": rows.has_loops,
-        "n_candidates": rows.n_candidates,
-    }
-
-
-def unpack_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> NewRowProblem:
-    """Return the one-row problem that :func:`pack_rows` took apart."""
-    scale, shift = (unpack_matrix(f"rows.transform.{name}", arrays) for name in ("scale", "shift"))
-    prior = None
-    if page["prior"] is not None:
-        matrix = unpack_matrix("rows.prior", arrays)
-        prior = PriorRows(page["prior"], arrays["rows.prior.degrees"], matrix)
-    prefix = "rows.share."
-    shares = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-    return NewRowProblem(
-        FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
-        unpack_matrix("rows.signal", arrays),
-        RowShare.unpacked(shares, page["share"]),
-        prior,
-        page["has_loops"],
-        page["n_candidates"],
+        Partition(features.shape[0], ALONE),
     )

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from jaxtyping import Float64
 from torch import Tensor
 
-from glnn.engine.classifier import Labels, graph_tensors
+from glnn.engine.classifier import Labels
 from glnn.engine.trainer import Validation
-from glnn.graph.prior import normalized
-from glnn.graph.row_matrix import DEVICE_BYTES, row_matrix, to_device
+from glnn.graph.csr import hear_beta_warning
+from glnn.graph.prior import inverse_root
+from glnn.peers import ALONE, Partition
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _MAX_NODES = 1000
@@ -29,20 +31,19 @@ def probe_loss(
     validation: Validation | None,
     seed: int,
     *,
+    partition: Partition | None = None,
     device: str | torch.device = "cpu",
 ) -> float:
     """Return the mean squared error of the best ridge on nodes that it was not fitted to.
 
-    With validation nodes those are meant, otherwise every labelled node when it is left out.
+    With validation nodes those are meant, otherwise every labelled node when it is left out. Over
+    several processes graph and features are those of the partition's rows, labels are all.
     """
+    partition = partition or Partition(labels.n_nodes, ALONE)
     nodes, classes, n_known = probed_nodes(labels, validation, seed)
-    one_hot = np.eye(labels.n_classes)[classes]
-    if torch.device(device).type != "cpu":
-        resident = spread_on_device(adjacency, features, nodes, device)
-        return loss_on_device(resident, to_device(one_hot, device), n_known)
-    spread = spread_rows(adjacency, nodes) @ features
-    rows = np.asarray(spread.toarray() if sp.issparse(spread) else spread, dtype=np.float64)
-    return loss_of_rows(rows, one_hot, n_known)
+    one_hot = torch.eye(labels.n_classes, dtype=torch.float64)[torch.from_numpy(classes)]
+    rows = spread_features(adjacency, features, nodes, partition, device)
+    return partition.peers.broadcast(loss_of_rows(rows, one_hot.to(device), n_known))
 
 
 def probed_nodes(
@@ -58,78 +59,107 @@ def probed_nodes(
     return nodes, classes, len(known[0])
 
 
-def loss_of_rows(rows: np.ndarray, one_hot: np.ndarray, n_known: int) -> float:
+def spread_features(
+    block: sp.csr_matrix,
+    features: Any,
+    nodes: np.ndarray,
+    partition: Partition,
+    device: str | torch.device = "cpu",
+) -> Float64[Tensor, "k d"]:
+    r"""Return the rows of :math:`\frac13 (I + \hat A + \hat A^2) X` that belong to some nodes.
+
+    The sum of powers is symmetric, so its rows at the nodes are its columns. Those of
+    :math:`\hat A` have few entries, which all processes learn; each applies its rows of
+    :math:`\hat A` to them, and adds what its rows of :math:`X` give.
+    """
+    adj_hat = _normalized(block, partition)
+    place = np.full(partition.n_nodes, -1, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    steps = _columns(adj_hat, place, len(nodes))
+    first = _everyones(steps, partition)
+    picked = np.flatnonzero(partition.has(nodes))
+    marks = (np.ones(len(picked)), (nodes[picked] - partition.start, picked))
+    near = steps + sp.csr_matrix(marks, shape=steps.shape)
+    weights = (_tensor(near, device) + torch.sparse.mm(*_tensors(adj_hat, first, device))) / 3
+    own: Tensor = torch.sparse.mm(weights.t(), _tensor(features, device))
+    return partition.peers.all_reduce(own.to_dense() if own.is_sparse else own)
+
+
+def _normalized(block: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    r"""Return the rows that are here of :math:`D^{-1/2} A D^{-1/2}`."""
+    own = np.asarray(block.sum(1), dtype=np.float64).ravel()
+    left, right = inverse_root(own), inverse_root(partition.everyone(own))
+    data = block.data * np.repeat(left, np.diff(block.indptr)) * right[block.indices]
+    return sp.csr_matrix((data, block.indices, block.indptr), shape=block.shape)
+
+
+def _columns(block: sp.csr_matrix, place: np.ndarray, n_picked: int) -> sp.csr_matrix:
+    """Return the picked columns, in their new places."""
+    kept = np.flatnonzero(place[block.indices] >= 0)
+    rows = np.searchsorted(block.indptr, kept, side="right") - 1
+    entries = (block.data[kept], (rows, place[block.indices[kept]]))
+    return sp.csr_matrix(entries, shape=(block.shape[0], n_picked))
+
+
+def _everyones(block: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    """Return all rows of a matrix with few entries."""
+    coo = block.tocoo()
+    parts = (coo.data, coo.row.astype(np.int64) + partition.start, coo.col.astype(np.int64))
+    data, rows, columns = (np.concatenate(partition.peers.all_gather(part)) for part in parts)
+    return sp.csr_matrix((data, (rows, columns)), shape=(partition.n_nodes, block.shape[1]))
+
+
+def loss_of_rows(
+    rows: Float64[Tensor, "k d"], one_hot: Float64[Tensor, "k c"], n_known: int
+) -> float:
     """Return the error of the best ridge, given the spread features of the probed nodes."""
     targets = one_hot - 1 / one_hot.shape[1]
     kernel = rows @ rows[:n_known].T
-    size = max(float(np.trace(kernel[:n_known])) / n_known, 1e-300)
-    kernel += size  # a constant column of the same size is the intercept
-    return min(_ridge_loss(kernel, targets, n_known, ridge * size) for ridge in _RIDGES)
-
-
-def spread_rows(adjacency: sp.csr_matrix, nodes: np.ndarray, n_steps: int = 2) -> sp.csr_matrix:
-    r"""Return the rows of :math:`\frac{1}{K+1}\sum_k \hat A^k` that belong to some nodes."""
-    adj_hat, shape = normalized(adjacency), (len(nodes), adjacency.shape[0])
-    picks = (np.ones(len(nodes)), (np.arange(len(nodes)), nodes))
-    total = power = sp.csr_matrix(picks, shape=shape)
-    for _ in range(n_steps):
-        power = sp.csr_matrix(power @ adj_hat)
-        total = total + power
-    return sp.csr_matrix(total / (n_steps + 1))
-
-
-def spread_on_device(
-    adjacency: sp.csr_matrix,
-    features: Any,
-    nodes: np.ndarray,
-    device: str | torch.device,
-    n_steps: int = 2,
-) -> Tensor:
-    """Return the spread features of some nodes, by products over all of them, few columns a time.
-
-    A GPU takes all nodes faster than a processor finds those two steps away.
-    """
-    _, adj_hat = graph_tensors(adjacency, torch.device(device), dtype=torch.float64)
-    picked = to_device(nodes, device)
-    step = max(1, DEVICE_BYTES // (32 * adjacency.shape[0]))
-    parts = []
-    for first in range(0, features.shape[1], step):
-        columns = row_matrix(features[:, first : first + step], device=device).dense().double()
-        spread = adj_hat.sum_of_powers(columns.contiguous(), n_steps)
-        parts.append(spread[picked] / (n_steps + 1))
-    return torch.cat(parts, 1)
-
-
-def loss_on_device(rows: Tensor, one_hot: Tensor, n_known: int) -> float:
-    """Return the same error as :func:`loss_of_rows`, in tensors."""
-    targets = one_hot - 1 / one_hot.shape[1]
-    kernel = rows @ rows[:n_known].T
     size = (kernel[:n_known].trace() / n_known).clamp_min(1e-300)
-    kernel += size
-    losses = []
-    for ridge in _RIDGES:
-        inverse = torch.linalg.inv(kernel[:n_known] + torch.diag(ridge * size.expand(n_known)))
-        alpha = inverse @ targets[:n_known]
-        errors = alpha / inverse.diagonal()[:, None]
-        if len(kernel) > n_known:
-            errors = kernel[n_known:] @ alpha - targets[n_known:]
-        losses.append(errors.square().sum(1).mean())
+    kernel += size  # a constant column of the same size is the intercept
+    losses = [ridge_loss(kernel, targets, n_known, ridge * size) for ridge in _RIDGES]
     return float(torch.stack(losses).min())
 
 
-def _ridge_loss(kernel: np.ndarray, targets: np.ndarray, n_known: int, ridge: float) -> float:
+def ridge_loss(
+    kernel: Float64[Tensor, "k l"],
+    targets: Float64[Tensor, "k c"],
+    n_known: int,
+    ridge: Float64[Tensor, ""],
+) -> Float64[Tensor, ""]:
     r"""Errors on the rows below the first ``n_known``, or left out one by one where none are.
 
     With :math:`H = (K + \rho I)^{-1}` and :math:`\alpha = H T`, the error of a row that is left
     out is :math:`\alpha_i / H_{ii}`.
     """
-    inverse = np.linalg.inv(kernel[:n_known] + ridge * np.eye(n_known))
+    inverse = torch.linalg.inv(kernel[:n_known] + torch.diag(ridge.expand(n_known)))
     alpha = inverse @ targets[:n_known]
     if len(kernel) > n_known:
         errors = kernel[n_known:] @ alpha - targets[n_known:]
     else:
-        errors = alpha / np.diag(inverse)[:, None]
-    return float(np.square(errors).sum(1).mean())
+        errors = alpha / inverse.diagonal()[:, None]
+    loss: Tensor = errors.square().sum(1).mean()
+    return loss
+
+
+def _tensors(
+    left: sp.csr_matrix, right: sp.csr_matrix, device: str | torch.device
+) -> tuple[Tensor, Tensor]:
+    return _tensor(left, device), _tensor(right, device)
+
+
+def _tensor(matrix: Any, device: str | torch.device) -> Float64[Tensor, "n d"]:
+    """Return a dense or sparse matrix in double precision."""
+    if not sp.issparse(matrix):
+        return torch.from_numpy(np.asarray(matrix)).to(device, torch.float64)
+    matrix.sum_duplicates()  # sorts the rows, if they are not
+    coo = sp.coo_matrix(matrix)
+    places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+    values = torch.from_numpy(coo.data.astype(np.float64))
+    hear_beta_warning()  # products turn to compressed rows inside
+    return torch.sparse_coo_tensor(
+        places.to(device), values.to(device), coo.shape, is_coalesced=True, check_invariants=False
+    )
 
 
 def _some(

@@ -26,8 +26,8 @@ class FitRecord:
     trains
         Which of them trained the network; the others chose its epoch.
     shares
-        Which term made which link; ``None`` where that is not known: the preset ``literal``, and
-        fits over several processes.
+        Which term made which link; ``None`` where that is not known: the preset ``literal``,
+        fits over several processes, and finished ones that were read from a checkpoint.
     """
 
     labels: Int[np.ndarray, "n"]

@@ -1,14 +1,16 @@
 """How features are brought to a common scale, by a rule that is fitted once and written down."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice
+from glnn.peers import ALONE, Peers
 
-SCALINGS = ("auto", "rows", "columns", "unit", "none")
+ScalingName = Literal["auto", "rows", "columns", "unit", "none"]
+SCALINGS = get_args(ScalingName)
 
 
 @dataclass(frozen=True)
@@ -30,20 +32,21 @@ class Scaling:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, features: Any, kind: str = "auto") -> "Scaling":
-        """Choose and fit a scaling.
+    def fit(cls, features: Any, kind: str = "auto", peers: Peers = ALONE) -> "Scaling":
+        """Choose and fit a scaling; several processes give their rows and get the same one.
 
         ``auto`` takes ``rows`` for non-negative features of which at most a third are not zero,
         ``unit`` if the widest column spans at most four times the median span of the columns
         that vary, and ``columns`` otherwise.
         """
         if check_choice("scaling", kind, SCALINGS) == "auto":
-            kind = _natural_kind(features)
+            kind = _natural_kind(features, peers)
         if kind in ("rows", "none"):
             return cls(kind, np.empty(0), np.empty(0))
         dense = features.toarray() if sp.issparse(features) else np.asarray(features)
-        center = dense.mean(0, dtype=np.float64)
-        scale = dense.std(0, dtype=np.float64)
+        n_nodes = peers.all_reduce(float(len(dense)))
+        center = peers.all_reduce(dense.sum(0, dtype=np.float64)) / n_nodes
+        scale = np.sqrt(peers.all_reduce(np.square(dense - center).sum(0)) / n_nodes)
         if kind == "unit":
             scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
         tiny = scale <= 1e-12 * np.maximum(1.0, np.abs(center))
@@ -63,13 +66,16 @@ class Scaling:
         return ((dense - self.center) / self.scale).astype(np.float32)
 
 
-def _natural_kind(features: Any) -> str:
+def _natural_kind(features: Any, peers: Peers) -> str:
     stored = features.data if sp.issparse(features) else features
-    n_entries = features.shape[0] * features.shape[1]
-    if np.count_nonzero(stored) * 3 <= n_entries and stored.min(initial=0) >= 0:
+    n_filled = peers.all_reduce(float(np.count_nonzero(stored)))
+    n_entries = peers.all_reduce(float(features.shape[0] * features.shape[1]))
+    lowest = -peers.all_reduce(-float(stored.min(initial=0)), "max")
+    if n_filled * 3 <= n_entries and lowest >= 0:
         return "rows"
     dense = features.toarray() if sp.issparse(features) else np.asarray(features)
-    span = np.ptp(dense, axis=0)
+    high, low = dense.max(0).astype(np.float64), dense.min(0).astype(np.float64)
+    span = peers.all_reduce(high, "max") + peers.all_reduce(-low, "max")
     span = span[span > 0]
     if span.size and span.max() <= 4 * np.median(span):
         return "unit"

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from glnn._validation import check_choice, check_integer, check_number
 from glnn.engine.scaling import SCALINGS
@@ -11,9 +11,11 @@ from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS, Weights
 from glnn.solver import SIGNALS, SUPPORTS
 
-HEADS = ("gcn", "propagation")
-METRICS = ("fixed", "learned")
-FIRST_GRAPHS = ("prior", "features")
+Preset = Literal["default", "paper", "literal"]
+Head = Literal["gcn", "propagation"]
+Metric = Literal["fixed", "learned"]
+FirstGraph = Literal["prior", "features"]
+HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,29 +11,43 @@ from glnn.engine.callbacks import Callback
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
+from glnn.engine.probe import probe_loss
 from glnn.engine.problem import FitProblem
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.state import FitState, Solution
 from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trained import Trained, predicted
 from glnn.engine.trainer import Trainer
 from glnn.nn.features import Features
-from glnn.peers import ALONE, Peers
-from glnn.solver import LearnedGraph, NewRowProblem, TaskTerm, learn_graph
+from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.inputs import GivenGraph
+
+_INIT, _NOISE = 0, 1  # purposes of generators
+_PROBLEM = ("weights", "n_neighbors", "reading", "signal", "prediction_weight", "prior")
 
 
 class Steps:
-    """The state of one fit between its steps.
+    """The steps of one fit; what they change is the state that they return.
 
-    ``rows`` is the one-row problem of new nodes. Their predictions are not known yet, so without
-    a given graph it is that of the first round, whose signals are features alone.
+    Parameters
+    ----------
+    problem, settings, scaling
+        What is fitted, and how.
+    seed
+        Of all random numbers.
+    device
+        Where the network is trained.
+    callbacks
+        Told of every stage and epoch.
+
+    Attributes
+    ----------
+    history
+        Every epoch so far, those of choices that were dropped included.
     """
-
-    peers: Peers = ALONE
-    """Those with whom the rows are shared."""
 
     def __init__(
         self,
@@ -43,113 +57,120 @@ class Steps:
         *,
         seed: int,
         device: str,
-        callbacks: Sequence[Callback],
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        scaled = scaling.apply(problem.features)
-        self.problem, self.seed, self.callbacks = problem, seed, callbacks
-        self.scaled = scaled
-        self.features = self.features_of(scaled, device)
+        self.problem, self.settings, self.scaling = problem, settings, scaling
+        self.seed, self.callbacks, self.history = seed, callbacks, History()
+        self.partition = problem.partition
+        self.scaled = scaling.apply(problem.features)
+        self.features = Features.of(self.scaled, device=device)
         self.has_words = scaling.kind in ("rows", "none")
-        self.signal = problem.features if self.has_words else scaled
-        self.given = problem.graph
-        self._given_graph: GivenGraph | None = None
-        self.graph = settings.graph_settings(problem.graph is not None)
-        self.head, *self.cautious = settings.heads(problem.validation is not None)
-        self.n_rounds = self.graph.n_rounds
-        self.settings = settings
-        self.history = History()
-        self.learned: LearnedGraph | None = None
-        self.rows: NewRowProblem | None = None
-        self.adjacency = sp.csr_matrix((0, 0))
-        self.trained: Trained | None = None
+        self.signal = problem.features if self.has_words else self.scaled
+        self.given = self._prepared(problem.graph)
+        self.validation = None
+        if problem.validation is not None:
+            local = problem.validation.local(self.partition)
+            self.validation = local.to(self.features.device)
 
-    def features_of(self, scaled: Any, device: str) -> Features:
-        """Return the scaled features as the network takes them."""
-        return Features.of(scaled, device=device)
+    def start(self) -> FitState:
+        """Return the state before the first round."""
+        graph = self.settings.graph_settings(self.problem.graph is not None)
+        head = self.settings.heads(self.validation is not None)[0]
+        return FitState(graph, head, self.given, graph.n_rounds)
 
-    def graph_step(self, number: int) -> sp.csr_matrix:
+    def _prepared(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
+        """Return the given graph with its prior graph, which all rounds use."""
+        if graph is None:
+            return None
+        kind: Any = self.settings.graph.prior  # which was checked
+        peers = self.partition.peers
+        return GivenGraph.checked(graph.astype(np.float64, copy=False), kind, peers)
+
+    def graph_step(self, state: FitState) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
 
         With a given graph and more than one round, the first round may take the prior graph as it
         is: nothing is known yet that could correct it.
         """
-        graph, given = self.graph, self.given
-        takes_prior = graph.first_graph == "prior" and self.n_rounds > 1
-        if given is not None and number == 1 and takes_prior:
-            return self._prepared(given).prior
-        self.learned = self.solve(number, support=graph.support, **self._task_signals())
-        if self.rows is None or given is not None:
-            self.rows = self.learned.new_rows
-        return self.learned.adjacency
+        graph, given = state.graph, state.given
+        takes_prior = graph.first_graph == "prior" and state.n_rounds > 1
+        if given is not None and state.round == 1 and takes_prior:
+            return state.changed(adjacency=given.prior)
+        learned = self.solve(state, support=graph.support, **self.task_signals(state))
+        keeps = state.new_rows is not None and given is None
+        new_rows = state.new_rows if keeps else learned.new_rows
+        return state.changed(
+            adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=new_rows
+        )
 
-    def _prepared(self, given: sp.csr_matrix) -> GivenGraph:
-        """Return the given graph with its prior graph, made once."""
-        if self._given_graph is None:
-            self._given_graph = GivenGraph.checked(
-                given.astype(np.float64, copy=False),
-                self.graph.prior,  # type: ignore[arg-type]
-            )
-        return self._given_graph
-
-    def solve(self, number: int, **more: Any) -> LearnedGraph:
-        """Learn the graph of this round's settings."""
-        graph, given = self.graph, self.given
-        with self._stage(f"graph {number}"):
+    def solve(self, state: FitState, **more: Any) -> LearnedGraph:
+        """Learn the graph of a state's settings."""
+        graph = state.graph
+        with self._stage(f"graph {state.round}"):
             return learn_graph(
                 self.signal,
-                None if given is None else self._prepared(given),
-                weights=graph.weights,
-                n_neighbors=graph.n_neighbors,
-                reading=graph.reading,  # type: ignore[arg-type]
-                signal=graph.signal,  # type: ignore[arg-type]
-                prediction_weight=graph.prediction_weight,
-                prior=graph.prior,  # type: ignore[arg-type]
-                n_candidates=min(graph.n_candidates, self.features.shape[0] - 1),
+                state.given,
+                **{name: getattr(graph, name) for name in _PROBLEM},
+                n_candidates=min(graph.n_candidates, self.partition.n_nodes - 1),
                 device=str(self.features.device),
+                peers=self.partition.peers,
                 **more,
             )
 
-    def _task_signals(self) -> dict[str, Any]:
+    def task_signals(self, state: FitState) -> dict[str, Any]:
         """Return what the last classifier adds to the graph problem."""
         signals: dict[str, Any] = {}
-        if self.trained is not None:
-            signals["predictions"] = self.trained.probabilities
-            if self.graph.task_weight:
-                left, right = task_factors(self.trained.task)
-                signals["task"] = TaskTerm(self.graph.task_weight * left, right)
-            if self.graph.metric == "learned":
-                weights = channel_weights(self.signal, self.trained.probabilities, self.peers)
+        graph, trained = state.graph, state.trained
+        if trained is not None:
+            signals["predictions"] = trained.probabilities
+            if graph.task_weight:
+                left, right = task_factors(trained.task)
+                signals["task"] = TaskTerm(graph.task_weight * left, right)
+            if graph.metric == "learned":
+                peers = self.partition.peers
+                weights = channel_weights(self.signal, trained.probabilities, peers)
                 return signals | {"column_weights": weights}
-        if self.learned is not None:
-            signals["candidates"] = self.learned.candidates
+        if state.learned is not None:
+            signals["candidates"] = state.learned.candidates
         return signals
 
-    def task_of(self, number: int, head: HeadSettings) -> ClassifierTask:
-        """Return a fresh network on the graph of this round."""
-        return ClassifierTask(
-            self.adjacency,
-            self.features,
+    def probe(self, state: FitState) -> float:
+        """Return how badly the graph of a state serves the labels."""
+        assert state.adjacency is not None  # there was a graph step
+        return probe_loss(
+            state.adjacency,
+            self.scaled,
             self.problem.labels,
-            head,
-            init=generator_for(self.seed, number, 0),
-            noise=generator_for(self.seed, number, 1, device=self.features.device),
+            self.problem.validation,
+            self.seed,
+            partition=self.partition,
+            device=self.features.device,
         )
 
-    def classifier_step(self, number: int, head: HeadSettings) -> Trained:
-        """Train the network from scratch on the graph of this round."""
-        task = self.task_of(number, head)
-        self.train(task, f"classifier {number}", head)
-        found, validation = predicted(task), self.problem.validation
-        probabilities: np.ndarray = found.cpu().numpy()
-        if validation is None:
-            return Trained(task, probabilities, None, None)
-        numbers = validation.to(found.device).evaluate(found.log())
-        return Trained(
-            task,
-            probabilities,
-            float(numbers["validation_loss"]),
-            float(numbers["validation_accuracy"]),
+    def task_of(self, state: FitState) -> ClassifierTask:
+        """Return a fresh network on the graph of a state."""
+        assert state.adjacency is not None  # there was a graph step
+        device, rank = self.features.device, self.partition.peers.rank
+        return ClassifierTask(
+            state.adjacency,
+            self.features,
+            self.problem.labels,
+            state.head,
+            init=generator_for(self.seed, state.round, _INIT),
+            noise=generator_for(self.seed, state.round, _NOISE, rank, device=device),
+            partition=self.partition,
         )
+
+    def classifier_step(self, state: FitState) -> FitState:
+        """Train the network of a state's settings from scratch on its graph."""
+        task = self.task_of(state)
+        self.train(task, f"classifier {state.round}", state.head)
+        found = predicted(task)
+        probabilities: np.ndarray = found.cpu().numpy()
+        if self.validation is None:
+            return state.changed(trained=Trained(task, probabilities, None, None))
+        loss, accuracy = self.validation.measure(found.log())
+        return state.changed(trained=Trained(task, probabilities, float(loss), float(accuracy)))
 
     def train(self, task: Task, stage: str, head: HeadSettings) -> None:
         """Run the training loop and keep its history."""
@@ -160,10 +181,7 @@ class Steps:
             grace=head.ramp_epochs,
             callbacks=self.callbacks,
         )
-        validation = self.problem.validation
-        if validation is not None:
-            validation = validation.to(self.features.device)
-        self.history.extend(trainer.fit(task, validation, stage=stage))
+        self.history.extend(trainer.fit(task, self.validation, stage=stage))
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

@@ -7,15 +7,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from glnn.peers import ALONE, Peers
+
 
 class Task(ABC):
     """A model with its objective: all that tells one method from another.
 
     The trainer calls :meth:`losses` once an epoch, minimises their sum, and evaluates
     :meth:`scores`. Randomness comes from generators that the task holds.
+
+    With several ``peers`` the losses and their gradients are this process's share of sums over all
+    of them, and the scores are those of its rows. The module is the same in every process.
     """
 
     module: nn.Module
+    peers: Peers = ALONE
 
     @abstractmethod
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
@@ -33,11 +39,9 @@ class Task(ABC):
 class RampedTask(Task):
     """A task in which an epoch's number plays no part but for the share of some weights.
 
-    Its losses are a function of tensors alone, so an epoch may be recorded and replayed, unless
-    ``is_recordable`` says otherwise.
+    Its losses are a function of tensors alone, so a process that is alone may record an epoch and
+    replay it.
     """
-
-    is_recordable: bool = True
 
     @abstractmethod
     def ramp(self, epoch: int) -> float:

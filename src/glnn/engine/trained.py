@@ -47,9 +47,11 @@ def is_better(tried: Trained, kept: Trained | None) -> bool:
     return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
 
 
-def is_worse(trained: Trained, before: Trained | None) -> bool:
+def is_worse(trained: Trained | None, before: Trained | None) -> bool:
     """Whether validation loss and accuracy are both worse than in the round before."""
-    if before is None or before.validation_loss is None or trained.validation_loss is None:
+    if trained is None or before is None:
+        return False
+    if before.validation_loss is None or trained.validation_loss is None:
         return False
     assert trained.validation_accuracy is not None and before.validation_accuracy is not None
     has_higher_loss = trained.validation_loss > before.validation_loss

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -18,18 +18,38 @@ from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
 from glnn.engine.history import History, Record
 from glnn.engine.task import RampedTask, Task
 from glnn.exceptions import GlnnError, SlowPathWarning
+from glnn.peers import ALONE, Partition, Peers
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Labelled nodes used to choose the epoch, never to train."""
+    """Labelled nodes used to choose the epoch, never to train.
+
+    Parameters
+    ----------
+    nodes, labels
+        Numbers of the nodes, and their class numbers.
+    n_labels
+        How many there are in all processes; ``None``: these.
+    peers
+        The processes that have the others.
+    """
 
     nodes: Int[Tensor, "v"]
     labels: Int[Tensor, "v"]
+    n_labels: int | None = None
+    peers: Peers = ALONE
+
+    def local(self, partition: Partition) -> "Validation":
+        """Return the nodes among this process's rows, numbered from the first of them."""
+        here = torch.from_numpy(partition.has(self.nodes.numpy()))
+        own = self.nodes[here] - partition.start
+        return Validation(own, self.labels[here], len(self.nodes), partition.peers)
 
     def to(self, device: torch.device) -> "Validation":
         """Return the same nodes and labels on another device."""
-        return Validation(self.nodes.to(device), self.labels.to(device))
+        moved = self.nodes.to(device), self.labels.to(device)
+        return replace(self, nodes=moved[0], labels=moved[1])
 
     def evaluate(self, scores: Float[Tensor, "n c"]) -> Record:
         """Return loss and accuracy on these nodes."""
@@ -37,10 +57,13 @@ class Validation:
         return {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
 
     def measure(self, scores: Float[Tensor, "n c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return the same as numbers that stay on the device."""
+        """Return the same as numbers that stay on the device: means over all processes."""
         picked = scores[self.nodes]
-        loss = functional.cross_entropy(picked, self.labels)
-        return loss, (picked.argmax(1) == self.labels).float().mean()
+        loss = functional.cross_entropy(picked, self.labels, reduction="sum")
+        right = (picked.argmax(1) == self.labels).sum()
+        sums = self.peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
+        means = sums / (len(self.nodes) if self.n_labels is None else self.n_labels)
+        return means[0], means[1]
 
 
 class Trainer:
@@ -103,11 +126,19 @@ class Trainer:
                     record |= validation.evaluate(task.scores())
                 best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
-            is_asked = stop_requested(self.callbacks, stage, record)
-            if is_asked or epoch >= self._deadline(best.epoch):
+            if self._is_asked_to_stop(task.peers, stage, record) or epoch >= self._deadline(
+                best.epoch
+            ):
                 break
         best.restore()
         return history
+
+    def _is_asked_to_stop(self, peers: Peers, stage: str, record: Record) -> bool:
+        """Tell the callbacks of an epoch; where one may ask to stop, all processes agree."""
+        is_asked = stop_requested(self.callbacks, stage, record)
+        if peers.size == 1 or all(callback.may_lag for callback in self.callbacks):
+            return is_asked
+        return peers.all_reduce(float(is_asked), "max") > 0
 
     def _deadline(self, best_epoch: int | None) -> float | int:
         """Return the last epoch that is taken if none after the best so far is better."""
@@ -118,7 +149,7 @@ class Trainer:
     def _recorded(self, task: Task, validation: Validation | None) -> CapturedEpochs | None:
         """Return the recorded epochs of a task that can be, ``None`` for all others."""
         may_lag = all(callback.may_lag for callback in self.callbacks)
-        if not isinstance(task, RampedTask) or not task.is_recordable or not may_lag:
+        if not isinstance(task, RampedTask) or task.peers.size > 1 or not may_lag:
             return None
         device = next(task.module.parameters()).device
         if device.type != "cuda" or self.n_epochs < FEWEST_EPOCHS:
@@ -160,13 +191,28 @@ class Trainer:
     def _step(self, task: Task, optimizer: Adam, epoch: int, stage: str) -> Record:
         optimizer.zero_grad()
         terms = task.losses(epoch)
-        total = torch.stack(list(terms.values())).sum()
+        values = torch.stack(list(terms.values()))
+        values.sum().backward()  # type: ignore[no-untyped-call]
+        values = _summed(task, values.detach())
+        total = values.sum()
         if not torch.isfinite(total):
             raise _diverged(epoch, stage, total.item())
-        total.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         record: Record = {"stage": stage, "epoch": epoch, "loss": total.item()}
-        return record | {name: value.item() for name, value in terms.items()}
+        return record | {name: value.item() for name, value in zip(terms, values)}
+
+
+def _summed(task: Task, losses: Tensor) -> Tensor:
+    """Sum gradients and losses over processes, in one message; return the losses."""
+    if task.peers.size == 1:
+        return losses
+    grads = [p.grad for p in task.module.parameters() if p.grad is not None]
+    flat = task.peers.all_reduce_(torch.cat([part.reshape(-1) for part in [*grads, losses]]))
+    sizes = [part.numel() for part in [*grads, losses]]
+    *summed, losses = torch.split(flat, sizes)
+    for grad, part in zip(grads, summed):
+        grad.copy_(part.view_as(grad))
+    return losses
 
 
 def _diverged(epoch: int, stage: str, loss: float) -> GlnnError:

@@ -88,7 +88,7 @@ class CsrPattern:
 
     def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
         """Return the same as torch knows it."""
-        _hear_beta_warning()
+        hear_beta_warning()
         return torch.sparse_csr_tensor(
             self.offsets, self.columns, entries, self.shape, check_invariants=False
         )
@@ -190,7 +190,7 @@ def _by_rows(
 
 
 @functools.cache
-def _hear_beta_warning() -> None:
+def hear_beta_warning() -> None:
     """Let torch say once per process, unheard, that its CSR support is beta and unchecked."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")

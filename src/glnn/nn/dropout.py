@@ -25,8 +25,6 @@ def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) 
     is therefore rounded to a multiple of 1/256, and the rescaling uses the rounded one. On a GPU
     numbers are cheap and kernels are not: there one draw makes the mask.
     """
-    if isinstance(generator, PartGenerator):
-        return mask_of(generator.bytes_of_rows(x.shape), x, rate)
     if x.is_cuda:
         mask = torch.empty_like(x).bernoulli_(1 / rescaling(rate), generator=generator)
         return mask.mul_(rescaling(rate))
@@ -59,60 +57,3 @@ def random_bytes(n_bytes: int, generator: torch.Generator) -> Tensor:
     words = torch.empty(-(-n_bytes // 8), dtype=torch.int64, device=generator.device)
     words.random_(-(2**63), None, generator=generator)
     return words.view(torch.uint8)[:n_bytes]
-
-
-class PartGenerator(torch.Generator):
-    """The noise of some rows: the bytes that a single process would draw for them.
-
-    All bytes are drawn, ``chunk`` of them at a time, and those of the rows are kept.
-
-    Parameters
-    ----------
-    like
-        The generator of the single process.
-    rows, n_rows
-        The first row that is here and one past the last, and the number of all rows. Tensors
-        have their rows in the last dimension but one.
-    stored
-        The same three numbers for the stored values of sparse features.
-    """
-
-    def __new__(cls, like: torch.Generator, **_: object) -> "PartGenerator":  # noqa: D102
-        return super().__new__(cls, device=like.device)  # type: ignore[call-arg]
-
-    def __init__(
-        self,
-        like: torch.Generator,
-        *,
-        rows: tuple[int, int],
-        n_rows: int,
-        stored: tuple[int, int, int],
-    ) -> None:
-        self.set_state(like.get_state())
-        self._rows, self._n_rows, self.stored = rows, n_rows, stored
-        self.chunk = 2**16 if like.device.type == "cpu" else 2**40  # a GPU's stream has no parts
-
-    @property
-    def first_row(self) -> int:
-        """The first row that is here."""
-        return self._rows[0]
-
-    def next_bytes(self, n_bytes: int) -> Tensor:
-        """Return the next bytes of the stream; all but the last of a tensor in whole words."""
-        return random_bytes(n_bytes, self)
-
-    def bytes_of_rows(self, shape: torch.Size) -> Tensor:
-        """Return the bytes for a tensor of this shape, flat."""
-        width, n_blocks = shape[-1], shape[:-2].numel()
-        size = self._n_rows * width
-        first, last = self._rows[0] * width, self._rows[1] * width
-        kept = torch.empty(n_blocks, last - first, dtype=torch.uint8, device=self.device)
-        for start in range(0, n_blocks * size, self.chunk):
-            drawn = self.next_bytes(min(self.chunk, n_blocks * size - start))
-            for block in range(n_blocks):
-                low = max(start, block * size + first)
-                high = min(start + len(drawn), block * size + last)
-                if low < high:
-                    shift = block * size + first
-                    kept[block, low - shift : high - shift] = drawn[low - start : high - start]
-        return kept.view(-1)

@@ -44,16 +44,12 @@ class Features:
         *,
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
-        stays_sparse: bool | None = None,
     ) -> "Features":
         """Wrap a numpy array or a scipy sparse matrix.
 
-        A sparse matrix with more than a third of its entries stored is cheaper dense;
-        ``stays_sparse`` decides otherwise.
+        A sparse matrix with more than a third of its entries stored is cheaper dense.
         """
-        if stays_sparse is None:
-            stays_sparse = sp.issparse(matrix) and is_cheaper_sparse(matrix.nnz, matrix.shape)
-        if stays_sparse:
+        if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
             csr = sp.csr_matrix(matrix)
             csr.sort_indices()
             offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
@@ -107,24 +103,17 @@ class Features:
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         if self._pattern is None:
             return self.values @ weight
-        return FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
+        return _FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def is_cheaper_sparse(n_stored: int | float, shape: tuple[int, int]) -> bool:
-    """Say whether a product with so many stored entries is faster sparse."""
-    return bool(n_stored * 3 <= shape[0] * shape[1])
-
-
-class FeatureProduct(torch.autograd.Function):
+class _FeatureProduct(torch.autograd.Function):
     r""":math:`Z = X W` with :math:`\partial W = X^\top \partial Z`, as the features take both."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
-        """Multiply, and remember the features."""
         ctx.x = x
         return x.product(weight)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """Return the weight's gradient alone: features have none."""
         return ctx.x.transposed_product(grads[0]), None

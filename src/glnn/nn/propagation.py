@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from glnn.graph.base import Adjacency, GraphOperator
 from glnn.nn.dropout import keep_mask
 from glnn.nn.features import Features
-from glnn.nn.random_views import ViewSettings, ViewSums, node_masks, random_views
+from glnn.nn.random_views import ViewSettings, node_masks, random_views
 
 
 def mean_of_powers(
@@ -55,9 +55,6 @@ class PropagationNet(nn.Module):
     ``n_features``.
     """
 
-    sums = ViewSums()
-    """How gradients are summed over nodes."""
-
     def __init__(
         self,
         n_features: int,
@@ -97,7 +94,7 @@ class PropagationNet(nn.Module):
         """Return the logits of several random views, spread over the graph in one product."""
         if not self.teleport and _is_fixed(adj_hat):
             parameters = (self.first, self.first_bias, self.second, self.second_bias)
-            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node, self.sums)
+            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
             return random_views(parameters, adj_hat, x, settings, generator)
         mapped = [x.dropped(self.dropout, generator) @ self.first for _ in range(n_views)]
         masks = node_masks(mapped[0].detach(), (n_views, x.shape[0]), self.drop_node, generator)

@@ -12,39 +12,14 @@ from glnn.nn.dropout import keep_mask, rescaling
 from glnn.nn.features import Features
 
 
-class ViewSums:
-    """The sums over nodes in the gradients of views, where all nodes are here."""
-
-    def over_nodes(self, g: Float[Tensor, "n d"]) -> Float[Tensor, "d"]:
-        """Return the sum of all rows."""
-        return g.sum(0)
-
-    def of_classes(self, by_class: Float[Tensor, "v c n"]) -> Float[Tensor, "c"]:
-        """Return the sums over views and nodes."""
-        return by_class.sum((0, 2))
-
-    def of_products(
-        self, by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "n vh"]
-    ) -> Float[Tensor, "c h"]:
-        """Return the products of all views, summed up."""
-        by_view = split_views(hidden, len(by_class))
-        if not hidden.is_cuda:
-            return torch.bmm(by_class, by_view).sum(0)
-        total = by_class[0] @ by_view[0]  # a GPU shares the sum over nodes in mm alone
-        for left, right in zip(by_class[1:], by_view[1:]):
-            total.addmm_(left, right)
-        return total
-
-
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are drawn: their number, steps over the graph, what they drop; and their sums."""
+    """How views are drawn: their number, steps over the graph, what they drop."""
 
     n_views: int
     n_steps: int
     dropout: float
     drop_node: float
-    sums: ViewSums
 
 
 def random_views(
@@ -80,10 +55,6 @@ class _RandomViews(torch.autograd.Function):
         settings: ViewSettings,
         generator: torch.Generator,
     ) -> Tensor:
-        # plain tensors: where rows are elsewhere, operations on parameters are told by their type
-        first, first_bias, second, second_bias = (
-            parameter.detach() for parameter in (first, first_bias, second, second_bias)
-        )
         n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
         views = [x.dropped(settings.dropout, generator) for _ in range(n_views)]
         masks = node_masks(first, (n_views, n_nodes), settings.drop_node, generator)
@@ -103,7 +74,7 @@ class _RandomViews(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hidden, second = ctx.saved_tensors
-        settings, sums, width = ctx.settings, ctx.settings.sums, len(second)
+        settings, width = ctx.settings, len(second)
         n_views, n_shares = settings.n_views, settings.n_steps + 1
         by_class = grads[0].mT.contiguous()
         g = torch.empty_like(hidden)
@@ -112,15 +83,27 @@ class _RandomViews(torch.autograd.Function):
         # what was dropped is zero as well: one comparison undoes both, dropout and ReLU
         torch.ops.aten.threshold_backward.grad_input(g, hidden, 0, grad_input=g)
         g.mul_(rescaling(settings.dropout) / n_shares)
-        for_bias = sums.over_nodes(g).view(n_views, width).sum(0).mul_(n_shares)
-        for_second = sums.of_products(by_class, hidden).T.contiguous()
-        for_second_bias = sums.of_classes(by_class)
+        for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
+        for_second = _sum_of_products(by_class, split_views(hidden, n_views)).T.contiguous()
+        for_second_bias = by_class.sum((0, 2))
         g = ctx.adj_hat.sum_of_powers(g, settings.n_steps)
         for_first = None
         for v, (dropped, mask) in enumerate(zip(ctx.views, ctx.masks)):
             part = dropped.transposed_product(g[:, v * width : (v + 1) * width] * mask)
             for_first = part if for_first is None else for_first.add_(part)
         return for_first, for_bias, for_second, for_second_bias, None, None, None, None
+
+
+def _sum_of_products(
+    by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "v n h"]
+) -> Float[Tensor, "c h"]:
+    """Return the products of all views, summed up."""
+    if not hidden.is_cuda:
+        return torch.bmm(by_class, hidden).sum(0)
+    total = by_class[0] @ hidden[0]  # a GPU shares the sum over nodes in mm alone
+    for left, right in zip(by_class[1:], hidden[1:]):
+        total.addmm_(left, right)
+    return total
 
 
 def node_masks(

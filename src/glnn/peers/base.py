@@ -14,8 +14,8 @@ class Peers:
 
     Code that speaks to its peers therefore runs in one process as if they were not there. The
     words are those of ``torch.distributed``. Every method is called by all processes, in the same
-    order; numbers, NumPy arrays and tensors may travel, and none is changed in place but by
-    :meth:`all_reduce_`.
+    order; numbers, NumPy arrays and tensors may travel, and none is changed in place but by the
+    methods whose name ends with ``_``.
 
     Examples
     --------
@@ -49,6 +49,12 @@ class Peers:
     def all_to_all(self, parts: list[T]) -> list[T]:
         """Give part ``q`` to process ``q``; return what each process gave to this one."""
         return parts
+
+    def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:
+        """Give tensor ``q`` to process ``q``; fill ``received``, all messages at once.
+
+        Places for oneself are not looked at. Shapes must be known: nothing else travels.
+        """
 
     def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:
         """Give a tensor to the process ``shift`` further on; fill one from ``shift`` before."""

@@ -109,17 +109,23 @@ class Group(Peers):
             received[source] = arrived
         return received
 
+    def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:  # noqa: D102
+        others = [(self.rank + shift) % self.size for shift in range(1, self.size)]
+        _exchange([(sent[q], q) for q in others], [(received[q], q) for q in others])
+
     def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:  # noqa: D102
         to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
-        steps = []
-        if sent.numel():
-            steps.append(dist.P2POp(dist.isend, sent.contiguous(), to))
-        if received.numel():
-            steps.append(dist.P2POp(dist.irecv, received, source))
-        with _clearly():
-            for work in dist.batch_isend_irecv(steps) if steps else []:
-                work.wait()
+        _exchange([(sent, to)], [(received, source)])
         return received
+
+
+def _exchange(sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
+    """Send tensors to processes and fill others from them; empty ones do not travel."""
+    steps = [dist.P2POp(dist.isend, part.contiguous(), to) for part, to in sends if part.numel()]
+    steps += [dist.P2POp(dist.irecv, part, source) for part, source in receives if part.numel()]
+    with _clearly():
+        for work in dist.batch_isend_irecv(steps) if steps else []:
+            work.wait()
 
 
 def agreed(peers: Peers, prepare: Callable[[], object]) -> None:

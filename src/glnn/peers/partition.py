@@ -10,9 +10,6 @@ import scipy.sparse as sp
 from glnn.exceptions import InputError
 from glnn.peers.base import Peers
 
-GROUP = 16
-"""Rows that a matrix product may take together."""
-
 
 @dataclass(frozen=True, eq=False)
 class Partition:
@@ -41,15 +38,9 @@ class Partition:
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """First row of every block, and the number of nodes.
-
-        Blocks begin at multiples of ``GROUP`` where there are enough rows: a matrix product takes
-        several rows together, and they must be those that a single process takes together.
-        """
+        """First row of every block, and the number of nodes."""
         size = self.peers.size
-        step = next(step for step in (GROUP, 4, 1) if self.n_nodes // step >= size)
-        starts = [self.n_nodes // step * rank // size * step for rank in range(size)]
-        return np.array([*starts, self.n_nodes], dtype=np.int64)
+        return self.n_nodes * np.arange(size + 1, dtype=np.int64) // size
 
     @property
     def start(self) -> int:
@@ -120,6 +111,8 @@ class Partition:
 
     def collected(self, matrix: Any) -> Any:
         """Return the whole matrix in process 0, ``None`` elsewhere."""
+        if self.peers.size == 1:
+            return matrix
         blocks = []
         for speaker in range(self.peers.size):
             block = self.block_of(matrix, speaker)

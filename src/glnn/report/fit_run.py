@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
+from glnn.peers import ALONE, Partition, Peers
+from glnn.peers.group import agreed
 from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults, Score, accuracy
-from glnn.report.sources import OpenedSource
+from glnn.report.run_folder import prepare_folder, remove_if_empty
+from glnn.report.sources import OpenedSource, Reading, TakenRows
 
 COMPARED = tuple(PLAIN_METHODS)
 _SMALL = 10_000
@@ -71,15 +75,10 @@ class FitOptions:
 
     def estimator(self, watch: Watch | None = None, calibrate: str | None = None) -> GLNNClassifier:
         """Return the unfitted estimator; the estimate's folds calibrate it later."""
-        return GLNNClassifier(
-            self.preset,
-            head=self.head,
-            random_state=self.seed,
-            device=self.device,
-            callbacks=None if watch is None else [ProgressLog(watch)],
-            calibrate=calibrate,
-            **self._changes(),
-        )
+        callbacks = None if watch is None else [ProgressLog(watch)]
+        model = GLNNClassifier(random_state=self.seed, device=self.device, callbacks=callbacks)
+        changes = self._changes() | {"calibrate": calibrate}
+        return model.set_params(preset=self.preset, head=self.head, **changes)
 
     def _changes(self) -> dict[str, Any]:
         wanted = {"n_neighbors": self.n_neighbors, "n_epochs": self.n_epochs}
@@ -98,37 +97,92 @@ def check_device(device: str) -> None:
         ) from None
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before a fit: the data of this process, and where its run will lie.
+
+    With several processes ``opened`` has no feature values; ``rows`` has those of this process.
+    """
+
+    folder: Path
+    opened: OpenedSource
+    split: Split
+    rows: TakenRows
+
+    @classmethod
+    def of(cls, folder: Path, opened: OpenedSource, split: Split, peers: Peers = ALONE) -> "Start":
+        """Take this process's rows of the data, and let go of the others."""
+        rows = opened.take(Partition(opened.data.n_nodes, peers).rows)
+        kept = opened if peers.size == 1 else opened.without_features()
+        return cls(folder, kept, split, rows)
+
+    def withdraw(self, peers: Peers) -> None:
+        """Take back the run folder if nothing was written into it."""
+        if peers.rank == 0:
+            remove_if_empty(self.folder)
+
+
+def prepared(
+    reading: Reading,
+    options: FitOptions,
+    out: Path | None = None,
+    *,
+    overwrite: bool = False,
+    peers: Peers = ALONE,
+) -> Start:
+    """Check options and data in every process, the run folder in process 0."""
+    starts: list[Start] = []
+
+    def check() -> None:
+        options.check()
+        opened, split = reading.open()
+        folder = out or Path("runs") / f"{opened.data.name}-{options.preset}-{options.seed}"
+        starts.append(Start.of(folder, opened, split, peers))
+        if peers.rank == 0:
+            prepare_folder(folder, overwrite=overwrite)
+
+    agreed(peers, check)
+    return starts[0]
+
+
 def run_fit(
-    opened: OpenedSource,
-    split: Split,
+    start: Start,
     options: FitOptions,
     *,
     compared: tuple[str, ...] = (),
     watch: Watch | None = None,
-) -> tuple[FitResults, GLNNClassifier]:
-    """Fit on the labels of a split, run the methods to compare, and count.
+    peers: Peers = ALONE,
+    checkpoint: Path | None = None,
+) -> tuple[FitResults | None, GLNNClassifier]:
+    """Fit on the labels of a split, run the methods to compare, and count in process 0.
 
     Parameters
     ----------
-    opened
-        The data.
-    split
-        Which labels train, which choose the epoch, which test.
+    start
+        The data, and which labels train, choose the epoch and test.
     options
-        How to fit.
+        How to fit. Unless it says otherwise, each of several processes has one thread: they
+        share the processors.
     compared
-        Names of plain methods that get the same labels.
+        Names of plain methods that get the same labels; process 0 reads all the data for them.
     watch
         Told how far the work is; a plain method is a stage of no epochs.
+    peers
+        The processes of the fit.
+    checkpoint
+        Folder of the state after each round, or ``None``.
     """
-    options.check()
-    data = opened.data
+    opened, split, rows = start.opened, start.split, start.rows
+    y, n_nodes = visible_labels(opened.data, split), opened.data.n_nodes
     model = options.estimator(watch, "auto" if split.val.size else None)
-    with threads_for(data.n_nodes, options.threads):
+    with threads_for(n_nodes if peers.size == 1 else 0, options.threads):
         started = time.perf_counter()
-        model.fit(data.features, visible_labels(data, split), data.graph, split.val)
+        model.fit(rows.features, y, rows.graph, split.val, peers=peers, checkpoint=checkpoint)
         seconds = time.perf_counter() - started
-        others = [compared_score(name, data, split, options.seed, watch) for name in compared]
+        if peers.rank:
+            return None, model
+        whole = opened.data if peers.size == 1 or not compared else opened.source.open().data
+        others = [compared_score(name, whole, split, options.seed, watch) for name in compared]
     return results_of(opened, split, options, model, seconds, others), model
 
 

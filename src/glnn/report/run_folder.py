@@ -64,13 +64,19 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
 
 
 def write_run(
-    folder: Path, opened: OpenedSource, results: FitResults, model: GLNNClassifier
+    folder: Path, opened: OpenedSource, results: FitResults | None, model: GLNNClassifier
 ) -> tuple[str, ...]:
-    """Write all files of a run; return what could not be written, in words."""
-    for name in OWN_FILES:  # an old run must not be taken for a part of the new one
-        (folder / name).unlink(missing_ok=True)
-    data = results.data
+    """Write all files of a run; return what could not be written, in words.
+
+    Of several processes all call it; those without results only give their part of the model.
+    """
+    if results is not None:
+        for name in OWN_FILES:  # an old run must not be taken for a part of the new one
+            (folder / name).unlink(missing_ok=True)
     model.save(folder)
+    if results is None:
+        return ()
+    data = results.data
     write_graph(results.adjacency, folder / "graph.npz", data.ids)
     write_node_predictions(folder / "predictions.csv", results)
     results.split.save(folder / "split.json")

@@ -3,8 +3,10 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from glnn._validation import check_integer
 from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_tables
@@ -97,6 +99,13 @@ class Source:
             )
 
 
+class TakenRows(NamedTuple):
+    """Some rows of the data: of their features, and of the given graph if there is one."""
+
+    features: Any
+    graph: sp.csr_matrix | None
+
+
 @dataclass(frozen=True)
 class OpenedSource:
     """Data as they were read, with what a user should know about the reading.
@@ -112,6 +121,20 @@ class OpenedSource:
     def without_graph(self) -> "OpenedSource":
         """Return the same data with the given graph left out."""
         return dataclasses.replace(self, data=self.data.replace(graph=None))
+
+    def without_features(self) -> "OpenedSource":
+        """Return the same data with no feature values, where rows are held elsewhere."""
+        shape = self.data.features.shape
+        return dataclasses.replace(
+            self, data=self.data.replace(features=sp.csr_matrix(shape, dtype=np.float32))
+        )
+
+    def take(self, rows: slice) -> "TakenRows":
+        """Return some rows of the data, apart from the rest of them."""
+        if rows == slice(0, self.data.n_nodes):
+            return TakenRows(self.data.features, self.data.graph)
+        features, graph = self.data.features[rows].copy(), self.data.graph
+        return TakenRows(features, None if graph is None else graph[rows])
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One fit on a graph of a published size, some of its edges replaced by random ones."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from glnn._validation import check_choice, check_integer, check_number
 from glnn.data import NodeData, Split
@@ -70,7 +70,7 @@ def _run(
     if method == "linear":
         outcome = get_method("logistic_regression").run(data, split, seed, {})
         return outcome.classes, outcome.n_epochs, {}
-    head = "gcn" if method == "glnn-gcn" else None
+    head: Literal["gcn"] | None = "gcn" if method == "glnn-gcn" else None
     model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs, calibrate=None)
     model.fit(data.features, masked_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)

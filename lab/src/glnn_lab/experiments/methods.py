@@ -73,9 +73,8 @@ def _estimator(
         if "lambda0" in params:
             weights = PRESETS[preset].graph.weights
             params["weights"] = weights.replace(smoothness=params.pop("lambda0"))
-        model = GLNNClassifier(preset, head=head, random_state=seed, calibrate=None).set_params(
-            **params
-        )
+        model = GLNNClassifier(random_state=seed, calibrate=None)
+        model.set_params(preset=preset, head=head, **params)
         validation = split.val if split.val.size else None
         graph = data.graph if uses_graph else None
         model.fit(data.features, masked_labels(data, split), graph, validation)

@@ -18,6 +18,8 @@ from glnn.engine.problem import FitProblem
 from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
+from glnn.engine.state import FitState
+from glnn.engine.steps import Steps
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
@@ -31,22 +33,18 @@ EDGE = 0.01
 """A pair whose weight is above this counts as an edge."""
 
 
-class RecordedRounds(Rounds):
-    """Rounds that keep the graph of each."""
+class RecordedSteps(Steps):
+    """Steps that keep the graph of each round."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.seen: dict[int, sp.csr_matrix] = {}
 
-    def first_round(self) -> None:
-        """Take the first round and keep the graph it chose."""
-        super().first_round()
-        self.seen = {1: self.adjacency}
-
-    def graph_step(self, number: int) -> sp.csr_matrix:
+    def graph_step(self, state: FitState) -> FitState:
         """Solve, and keep the graph, whether or not its round is undone later."""
-        self.seen[number] = super().graph_step(number)
-        return self.seen[number]
+        state = super().graph_step(state)
+        self.seen[state.round] = state.adjacency
+        return state
 
 
 class EpochGraphs(Callback):
@@ -83,26 +81,30 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list
             f"a learned graph can be watched for {', '.join(presets)} on data with a graph, got "
             f"{cell.method} on {cell.dataset}."
         )
-    rounds = _rounds(presets[cell.method], cell, data, split)
+    steps = _steps(presets[cell.method], cell, data, split)
     if cell.method == "glnn-literal":
         prior = prior_graph(data.graph, "binary")
-        outcome, seen = _literal_graphs(rounds, prior)
+        outcome, seen = _literal_graphs(steps, prior)
         word = "epoch"
     else:
-        rounds.run()
-        assert rounds.trained is not None
-        outcome = Outcome(rounds.trained.probabilities.argmax(1), len(rounds.history))
-        prior, seen, word = prior_graph(data.graph, rounds.graph.prior), rounds.seen, "round"  # type: ignore[arg-type]
+        rounds = Rounds(steps)
+        state = rounds.first_round(steps.start())
+        steps.seen = {1: state.adjacency}  # the graph it chose
+        state = rounds.run(state)
+        assert state.trained is not None
+        outcome = Outcome(state.trained.probabilities.argmax(1), len(steps.history))
+        assert steps.given is not None  # there is a graph
+        prior, seen, word = steps.given.prior, steps.seen, "round"
     shown = shown_nodes(data) if cell.seed == 0 else None
-    steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
+    shown_steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
     return outcome, [
         {"step": step, "number": number, **graph_facts(graph, prior, data.labels, shown)}
-        for step, number, graph in steps
+        for step, number, graph in shown_steps
     ]
 
 
-def _rounds(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedRounds:
-    """Make the rounds of a preset, with the labels that a fit would see."""
+def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedSteps:
+    """Make the steps of a preset, with the labels that a fit would see."""
     settings = resolve_settings(preset, changes=dict(cell.settings))
     labels = Labels(np.array(split.train), data.labels[split.train], data.n_nodes, data.n_classes)
     validation = None
@@ -111,25 +113,25 @@ def _rounds(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedRo
         validation = Validation(nodes, torch.from_numpy(data.labels[split.val]))
     problem = FitProblem(data.features, labels, data.graph, validation)
     scaling = Scaling.fit(data.features, settings.scaling)
-    return RecordedRounds(problem, settings, scaling, seed=cell.seed, device="cpu", callbacks=())
+    return RecordedSteps(problem, settings, scaling, seed=cell.seed, device="cpu")
 
 
-def _literal_graphs(rounds: RecordedRounds, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
+def _literal_graphs(steps: RecordedSteps, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
     """Train graph and network together as the paper prints it, up to the last epoch shown."""
+    settings = steps.settings
+    head, graph = settings.head, settings.graph
     task = LiteralTask(
-        rounds.features,
-        rounds.problem.labels,
-        rounds.head,
-        LiteralTask.objective(rounds.signal, prior, rounds.graph, "cpu"),
-        init=generator_for(rounds.seed, 1, 0),
-        noise=generator_for(rounds.seed, 1, 1),
+        steps.features,
+        steps.problem.labels,
+        head,
+        LiteralTask.objective(steps.signal, prior, graph, "cpu"),
+        init=generator_for(steps.seed, 1, 0),
+        noise=generator_for(steps.seed, 1, 1),
     )
-    epochs = [epoch for epoch in EPOCHS if epoch <= rounds.head.n_epochs]
+    epochs = [epoch for epoch in EPOCHS if epoch <= head.n_epochs]
     watch = EpochGraphs(task, epochs)
-    trainer = Trainer(
-        n_epochs=max(epochs), learning_rate=rounds.head.learning_rate, callbacks=[watch]
-    )
-    history = trainer.fit(task, rounds.problem.validation)
+    trainer = Trainer(n_epochs=max(epochs), learning_rate=head.learning_rate, callbacks=[watch])
+    history = trainer.fit(task, steps.problem.validation)
     with torch.no_grad():
         classes = task.scores().argmax(1).numpy()
     return Outcome(classes, len(history)), watch.seen

@@ -12,35 +12,32 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from glnn import GLNNClassifier
 from glnn.data.synthetic import block_model
 from glnn.engine.classifier import Labels
+from glnn.engine.fit import fit_problem
 from glnn.engine.presets import resolve_settings
 from glnn.engine.problem import FitProblem
-from glnn.parallel.rounds import RowsRounds, TakenRows
+from glnn.peers import Partition, row_exchange
 from glnn.peers.group import joined_peers
 
 CASES = {
-    "paper": ("paper", {"n_epochs": 12, "n_rounds": 2}, True, True),
-    "default": ("default", {"n_epochs": 4}, True, True),
-    "no graph": ("default", {"n_epochs": 8, "n_rounds": 2}, False, False),
+    "paper": ("paper", {"n_epochs": 30, "n_rounds": 2}, True),
+    "no graph": ("default", {"n_epochs": 30, "n_rounds": 2}, False),
 }
 
 
-def arguments(has_graph, has_validation):
-    """Return the arguments of ``fit``: clouds with a block model, some words among them."""
-    data = block_model(243, 3, n_features=20, seed=3)
-    rng = np.random.default_rng(0)
-    likely = np.arange(20)[None] % 3 == data.labels[:, None]
-    words = sp.csr_matrix((rng.random((243, 20)) < np.where(likely, 0.4, 0.1)).astype(np.float32))
-    features = words if has_graph else data.features
-    y = np.where(np.arange(243) < 120, data.labels, -1)
-    validation = np.arange(60, 120) if has_validation else None
-    return features, y, data.graph if has_graph else None, validation
+def data():
+    return block_model(243, 3, n_features=20, seed=3)
 
 
-def wide_problem():
-    """Return a problem whose features are most of it."""
-    data = block_model(640, 4, n_features=192, seed=1)
-    labels = Labels(np.arange(60), data.labels[:60].copy(), 640, 4)
-    return FitProblem(data.features, labels, data.graph)
+def labels_seen(known):
+    return np.where(np.arange(243) < 60, known, -1)
+
+
+def wide_problem(peers):
+    """Return a process's part of a problem whose features are most of it."""
+    whole = block_model(640, 4, n_features=192, seed=1)
+    labels = Labels(np.arange(60), whole.labels[:60].copy(), 640, 4)
+    rows = Partition(640, peers).rows
+    return FitProblem(whole.features[rows].copy(), labels, whole.graph[rows], None, peers)
 
 
 class Held(TorchDispatchMode):
@@ -59,6 +56,8 @@ class Held(TorchDispatchMode):
         if isinstance(value, torch.Tensor):
             if value.layout == torch.sparse_csr:
                 value = value.values()
+            elif value.is_sparse:
+                value = value._values()
             self.largest = max(self.largest, value.untyped_storage().nbytes())
         elif isinstance(value, np.ndarray):
             whole = value if value.base is None or not hasattr(value.base, "nbytes") else value.base
@@ -86,22 +85,25 @@ class Held(TorchDispatchMode):
 def largest_held(peers):
     """Return the bytes of the largest array of a fit, once the rows are taken."""
     settings = resolve_settings(
-        "default", changes={"n_epochs": 2, "n_candidates": 10, "n_rounds": 2, "doubts_graph": False}
+        "default", changes={"n_epochs": 2, "n_candidates": 10, "n_rounds": 2}
     )
-    taken = TakenRows.of(peers, wide_problem, settings)
+    problem = wide_problem(peers)
     with Held() as held:
-        RowsRounds(taken, settings, seed=0, device="cpu", callbacks=()).run()
+        fit_problem(problem, settings, seed=0)
     return held.largest
 
 
 def main(folder):
     torch.set_num_threads(1)
+    whole = data()
     with joined_peers() as peers:
-        for name, (preset, changes, *which) in CASES.items():
+        rows = Partition(243, peers).rows
+        for name, (preset, changes, has_graph) in CASES.items():
             model = GLNNClassifier(preset, random_state=0, **changes)
-            model.fit_over(peers, lambda which=which: arguments(*which))
-            if peers.rank == 0:
-                model.save(folder / name)
+            graph = whole.graph[rows] if has_graph else None
+            model.fit(whole.features[rows], labels_seen(whole.labels), graph, peers=peers)
+            model.save(folder / name)
+        row_exchange.AT_ONCE = 0  # what is fetched is small here
         note = {"rank": peers.rank, "largest": largest_held(peers)}
         (folder / f"held-{peers.rank}.json").write_text(json.dumps(note))
 

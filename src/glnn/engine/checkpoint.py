@@ -1,0 +1,207 @@
+"""The state of a fit between its rounds, on disk: one file a process, and a page that names them.
+
+The page is replaced in one move when every process's new file is there, and old files go after
+that. So whenever a process dies, the page names files that are whole.
+"""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from glnn.data.files import atomic_write
+from glnn.engine.archive import pack_matrix, unpack_matrix
+from glnn.engine.packing import (
+    fill_network,
+    graph_settings_of,
+    pack_network,
+    pack_new_rows,
+    unpack_new_rows,
+)
+from glnn.engine.settings import HeadSettings
+from glnn.engine.state import FitState, Solution
+from glnn.engine.steps import Steps
+from glnn.engine.trained import Trained
+from glnn.exceptions import CheckpointError, InputError
+from glnn.peers.group import agreed
+from glnn.solver.certificate import Certificate
+
+FORMAT, VERSION, PAGE = "glnn-checkpoint", 2, "checkpoint.json"
+
+Page = dict[str, Any]
+
+
+class Checkpoint:
+    """A folder that holds the state after the last finished round of one fit.
+
+    Parameters
+    ----------
+    folder
+        Where; all processes must see the same one.
+    steps
+        The fit; its settings, seed, rows and number of processes must be those of the state that
+        is found there.
+    """
+
+    def __init__(self, folder: Path, steps: Steps) -> None:
+        self.folder, self._steps, self._peers = folder, steps, steps.partition.peers
+        self._fit = self._everyones(_fingerprint(steps))
+
+    def save(self, state: FitState) -> None:
+        """Write the state after a round, or leave the old one as it was."""
+        arrays, facts = _pack(state)
+        packed = save(arrays)
+        digest = hashlib.sha256(packed)
+        mine = self._file(digest.hexdigest())
+        agreed(self._peers, lambda: _write(mine, packed))
+        page = {
+            "format": FORMAT,
+            "version": VERSION,
+            "fit": self._fit,
+            "files": self._everyones(digest.digest()),
+            "history": [dict(record) for record in self._steps.history],
+            **facts,
+        }
+        agreed(self._peers, lambda: self._write_page(page))
+        for old in self.folder.glob(self._file("*").name):
+            if old != mine:
+                old.unlink(missing_ok=True)
+
+    def restored(self) -> FitState | None:
+        """Return the state that the folder holds, its history put back; ``None`` without one."""
+        read: list[tuple[dict[str, np.ndarray], Page]] = []
+        agreed(self._peers, lambda: read.extend(self._read()))
+        if not read:
+            return None
+        arrays, page = read[0]
+        for record in page["history"]:
+            self._steps.history.append(record)
+        return _unpack(self._steps, arrays, page)
+
+    def _write_page(self, page: Page) -> None:
+        if self._peers.rank == 0:
+            with atomic_write(self.folder / PAGE) as file:
+                file.write(json.dumps(page, indent=1))
+
+    def _file(self, digest: str) -> Path:
+        part = f"process-{self._peers.rank}-of-{self._peers.size}"
+        return self.folder / f"{part}-{digest[:16]}.safetensors"
+
+    def _read(self) -> list[tuple[dict[str, np.ndarray], Page]]:
+        """Return this process's arrays and the page, in a list; none if there is no page."""
+        path = self.folder / PAGE
+        if not path.is_file():
+            return []
+        page = _read_page(path)
+        if page["fit"] != self._fit:
+            raise CheckpointError(
+                f"{self.folder} must be the checkpoint of this very fit, got one of other data, "
+                "settings, seed or number of processes. Name another folder, or remove it."
+            )
+        try:
+            digest = page["files"][self._peers.rank]
+            packed = self._file(digest).read_bytes()
+            if hashlib.sha256(packed).hexdigest() == digest:
+                return [(dict(load(packed)), page)]
+        except (OSError, LookupError, TypeError, SafetensorError):
+            pass  # said below
+        raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
+
+    def _everyones(self, digest: bytes) -> list[str]:
+        """Return the digests of all processes."""
+        parts = self._peers.all_gather(np.frombuffer(digest, dtype=np.uint8))
+        return [bytes(part).hex() for part in parts]
+
+
+def _read_page(path: Path) -> Page:
+    try:
+        page = json.loads(path.read_text(encoding="utf-8"))
+        is_ours = page["format"] == FORMAT and "fit" in page
+        version = page["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} cannot be read: {type(error).__name__}. Remove the folder."
+        ) from None
+    if not is_ours or version != VERSION:
+        raise CheckpointError(
+            f"{path} must be a checkpoint of format {VERSION}, got {version!r}. Remove the folder, "
+            "or use the version of glnn that wrote it."
+        )
+    return dict(page)
+
+
+def _write(path: Path, packed: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent} must be writable, got: {error.strerror}.") from None
+    with atomic_write(path, "wb") as file:
+        file.write(packed)
+
+
+def _fingerprint(steps: Steps) -> bytes:
+    """Return a digest of what the fit's answer depends on, as far as this process has it."""
+    problem = steps.problem
+    arrays: dict[str, Any] = {}
+    pack_matrix("features", problem.features, arrays)
+    pack_matrix("graph", problem.graph, arrays)
+    if problem.validation is not None:
+        arrays["validation"] = problem.validation.nodes.numpy()
+        arrays["validation.labels"] = problem.validation.labels.numpy()
+    arrays["labels"] = problem.labels.nodes.numpy()
+    arrays["classes"] = problem.labels.classes.numpy()
+    settings = json.dumps([dataclasses.asdict(steps.settings), steps.seed], sort_keys=True)
+    digest = hashlib.sha256(settings.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
+def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
+    """Return this process's arrays, and what is the same in every process."""
+    trained, learned = state.trained, state.learned
+    assert trained is not None  # a round has ended
+    arrays: dict[str, Any] = {"probabilities": trained.probabilities}
+    pack_matrix("adjacency", state.adjacency, arrays)
+    pack_network(trained.task.module, arrays)
+    certificate = None
+    if learned is not None:
+        arrays["candidates.i"], arrays["candidates.j"] = learned.candidates
+        certificate = learned.certificate.to_dict()
+    facts = {
+        "graph": dataclasses.asdict(state.graph),
+        "head": dataclasses.asdict(state.head),
+        "trusts_graph": state.given is not None,
+        "round": state.round,
+        "n_rounds": state.n_rounds,
+        "validation": [trained.validation_loss, trained.validation_accuracy],
+        "certificate": certificate,
+        "new_rows": None if state.new_rows is None else pack_new_rows(state.new_rows, arrays),
+    }
+    return {name: np.asarray(array, order="C") for name, array in arrays.items()}, facts
+
+
+def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState:
+    learned = None
+    if page["certificate"] is not None:
+        candidates = (arrays["candidates.i"], arrays["candidates.j"])
+        learned = Solution(Certificate.from_dict(page["certificate"]), candidates)
+    state = FitState(
+        graph_settings_of(page["graph"]),
+        HeadSettings(**page["head"]),
+        steps.given if page["trusts_graph"] else None,
+        page["n_rounds"],
+        page["round"],
+        unpack_matrix("adjacency", arrays),
+        learned,
+        None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
+    )
+    task = steps.task_of(state)
+    fill_network(task.module, arrays)
+    return state.changed(trained=Trained(task, arrays["probabilities"], *page["validation"]))

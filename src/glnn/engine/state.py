@@ -1,0 +1,90 @@
+"""The state of a fit between its steps, as a value."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn.engine.settings import GraphSettings, HeadSettings
+from glnn.engine.trained import Trained
+from glnn.solver import Certificate, LearnedGraph, NewRowProblem
+from glnn.solver.inputs import GivenGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What later steps need of a solved graph problem, beside the graph.
+
+    Parameters
+    ----------
+    certificate
+        What is proven about the graph.
+    candidates
+        The pairs of the feature search, to be used again.
+    learned
+        The solution itself; ``None`` after a checkpoint, and over several processes.
+    """
+
+    certificate: Certificate
+    candidates: tuple[np.ndarray, np.ndarray]
+    learned: LearnedGraph | None = None
+
+    @classmethod
+    def of(cls, learned: LearnedGraph) -> "Solution":
+        """Keep what counts."""
+        is_whole = learned.adjacency.shape[0] == learned.n_nodes
+        return cls(learned.certificate, learned.candidates, learned if is_whole else None)
+
+
+@dataclass(frozen=True, eq=False)
+class FitState:
+    """Where a fit stands. A step takes one and returns the next; to undo is to keep the old one.
+
+    Parameters
+    ----------
+    graph, head
+        Settings of the next graph step and of the next classifier step.
+    given
+        The given graph with its prior graph; ``None`` if there is none, or it is not trusted.
+    n_rounds
+        How many rounds to take.
+    round
+        The round under way, or the last one taken; 0 before the first.
+    adjacency
+        The graph that the classifier sees.
+    learned
+        The last solution of the graph problem; ``None`` while there was none.
+    new_rows
+        The one-row problem of new nodes. Their predictions are not known yet, so without a given
+        graph it is that of the first round, whose signals are features alone.
+    trained
+        The last classifier.
+
+    Graphs, signals and predictions are those of this process's rows.
+    """
+
+    graph: GraphSettings
+    head: HeadSettings
+    given: GivenGraph | None
+    n_rounds: int
+    round: int = 0
+    adjacency: sp.csr_matrix | None = None
+    learned: Solution | None = None
+    new_rows: NewRowProblem | None = None
+    trained: Trained | None = None
+
+    def changed(self, **changes: Any) -> "FitState":
+        """Return the state with some of its parts replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def next_round(self) -> "FitState":
+        """Return the state at the beginning of the next round."""
+        return self.changed(round=self.round + 1)
+
+    def restarted(self, graph: GraphSettings, given: GivenGraph | None) -> "FitState":
+        """Return the state with another graph problem, nothing of which is solved yet."""
+        return self.changed(
+            graph=graph, given=given, adjacency=None, learned=None, new_rows=None, trained=None
+        )

@@ -1,1 +1,0 @@
-"""One fit over several processes, each with a block of the rows."""
