@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from glnn.quality.suggest import most_telling, uncertainty
+from glnn.quality.suggest import attention, most_telling, uncertainty
 
 
 def total_variance(rows, weights, labelled, ridge):
@@ -64,3 +64,9 @@ def test_uncertainty_does_not_depend_on_the_order_or_number_of_equal_classes():
     assert_allclose(first, second)
     for n_classes in (2, 5):
         assert_allclose(uncertainty(np.full((1, n_classes), 1 / n_classes)), 1.0)
+
+
+def test_half_of_the_weight_goes_to_all_nodes_alike():
+    p = np.random.default_rng(1).dirichlet(np.ones(3), 50)
+    assert_allclose(attention(p).sum(), 2 * uncertainty(p).sum())
+    assert_allclose(attention(p) - uncertainty(p), uncertainty(p).mean())

@@ -21,7 +21,7 @@ from glnn.quality.fitted import FittedNodes
 from glnn.quality.importance import ColumnImportance, column_importance, metric_weights
 from glnn.quality.labels import without
 from glnn.quality.left_out import left_out_effects
-from glnn.quality.suggest import most_telling, uncertainty
+from glnn.quality.suggest import attention, most_telling
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -107,7 +107,7 @@ class ReasonsMixin:
         may = every if among is None else check_indices("among", among, nodes.n_nodes)
         pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
         known = np.flatnonzero(nodes.labels != UNLABELLED)
-        weights = uncertainty(nodes.probabilities)
+        weights = attention(nodes.probabilities)
         chosen, gains = most_telling(nodes.rows(), weights, known, pool, k)
         best = nodes.probabilities[chosen].argmax(1)
         columns = {
