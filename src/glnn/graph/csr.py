@@ -11,8 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.graph.row_kernel import LONGEST, is_kernel_ready, row_product
-
 
 @dataclass(frozen=True)
 class CsrPattern:
@@ -71,15 +69,6 @@ class CsrPattern:
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        if self.has_short_rows(x):
-            return row_product(
-                self.offsets,
-                self.columns,
-                values,
-                x.detach().contiguous(),
-                longest=self.longest,
-                source=self.source,
-            )
         return product(self.filled(values.index_select(0, self.source)), x.detach())
 
     def filled(self, entries: Float[Tensor, "e"]) -> "CsrMatrix":
@@ -92,15 +81,6 @@ class CsrPattern:
         return torch.sparse_csr_tensor(
             self.offsets, self.columns, entries, self.shape, check_invariants=False
         )
-
-    def has_short_rows(self, x: Float[Tensor, "c d"]) -> bool:
-        """Say whether a product with ``x`` is one for the kernel of short rows."""
-        return is_kernel_ready(x) and self.longest <= LONGEST
-
-    @cached_property
-    def longest(self) -> int:
-        """Number of entries of the longest row."""
-        return int(self.offsets.diff().max()) if len(self.offsets) > 1 else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +106,6 @@ class CsrMatrix:
 
 def product(matrix: CsrMatrix, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
     """Return the product with a dense matrix."""
-    if matrix.pattern.has_short_rows(x):
-        return _by_rows(matrix, x)
     if _is_single_on_host(matrix, x):
         return _by_bags(matrix, x)
     return added(x.new_zeros(matrix.pattern.shape[0], x.shape[1]), matrix, x)
@@ -144,8 +122,6 @@ def added(
     The result may be written into ``out``, or into ``total`` where there is no ``out``.
     """
     out = total if out is None else out
-    if matrix.pattern.has_short_rows(x) and total.is_contiguous():
-        return _by_rows(matrix, x, total, out)
     if _is_single_on_host(matrix, x):
         return _by_bags(matrix, x).add_(total)
     if out is not total:
@@ -160,8 +136,8 @@ def _is_single_on_host(matrix: CsrMatrix, x: Tensor) -> bool:
 def _by_bags(matrix: CsrMatrix, x: Tensor) -> Tensor:
     """Take the rows of ``x`` for words, and each row of the matrix for a weighted bag of them.
 
-    Sums over bags of words have vector kernels for every processor; the library of sparse
-    products has them for those of its own maker, and takes two to three times as long on others.
+    Sums over bags of words have vector kernels for every processor; MKL's sparse products have
+    them for Intel's, and take two to three times as long on others.
     """
     p = matrix.pattern
     return functional.embedding_bag(
@@ -171,21 +147,6 @@ def _by_bags(matrix: CsrMatrix, x: Tensor) -> Tensor:
         mode="sum",
         per_sample_weights=matrix.entries,
         include_last_offset=True,
-    )
-
-
-def _by_rows(
-    matrix: CsrMatrix, x: Tensor, start: Tensor | None = None, out: Tensor | None = None
-) -> Tensor:
-    p = matrix.pattern
-    return row_product(
-        p.offsets,
-        p.columns,
-        matrix.entries,
-        x.contiguous(),
-        longest=p.longest,
-        start=start,
-        out=out,
     )
 
 
