@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from glnn.report.estimate_run import (
     suspect_lines,
     with_estimate,
 )
-from glnn.report.fit_run import FitOptions, run_fit
+from glnn.report.fit_run import FitOptions, Start, run_fit
 from glnn.report.sources import choose_split
 
 OPTIONS = FitOptions(n_epochs=15)
@@ -30,7 +31,7 @@ def run(opened_blobs):
         opened_blobs, data=data.replace(labels=labels, splits={}, name="mine")
     )
     split = choose_split(opened.data, None, 0)
-    before, model = run_fit(opened, split, OPTIONS)
+    before, model = run_fit(Start.of(Path(), opened, split), OPTIONS)
     told = []
     after = with_estimate(before, model, OPTIONS, 3, told.append)
     return before, after, model, told, wrong
