@@ -4,7 +4,7 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.graph import row_matrix as module
+from glnn.graph import row_base
 from glnn.graph.row_matrix import row_matrix
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -53,7 +53,7 @@ def test_both_storages_have_the_same_numbers(store, device, matrix):
 def test_products_of_pairs_are_the_same_for_every_storage_and_chunk(
     left, right, at_once, device, matrix, monkeypatch
 ):
-    monkeypatch.setattr(module, "_ENTRIES", at_once)
+    monkeypatch.setattr(row_base, "_ENTRIES", at_once)
     rng = np.random.default_rng(1)
     other = rng.standard_normal((9, 40)) * (rng.random((9, 40)) < 0.3)
     i, j = rng.integers(0, 17, 50), rng.integers(0, 9, 50)
@@ -65,23 +65,9 @@ def test_products_of_pairs_are_the_same_for_every_storage_and_chunk(
         assert_close(first.products(second, *ends).dense().cpu(), expected)
 
 
-def test_few_different_rows_are_made_dense_at_a_time(matrix, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 8 * 40 * 2)
-    rows = row_matrix(sp.csr_matrix(matrix))
-    monkeypatch.setattr(module, "block_bytes_of", lambda device, on_host=0: 8 * 40 * 2)
-    i, j = (torch.from_numpy(ends) for ends in np.random.default_rng(2).integers(0, 17, (2, 60)))
-    assert_close(rows.dots(rows, i, j), torch.from_numpy((matrix[i] * matrix[j]).sum(1)))
-
-
 def test_no_pairs_have_no_products(matrix):
     none = torch.empty(0, dtype=torch.int64)
     for store in STORAGES.values():
         rows = row_matrix(store(matrix))
         assert rows.dots(rows, none, none).shape == (0,)
         assert rows.products(rows, none, none).dense().shape == (0, 40)
-
-
-def test_an_array_that_may_not_be_written_is_copied():
-    frozen = np.ones((2, 2))
-    frozen.flags.writeable = False
-    assert row_matrix(frozen).dense().sum() == 4

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.graph.row_matrix import row_matrix
+from glnn.graph.row_matrix import DenseRows, row_matrix
 from glnn.graph.spread import (
     SpreadRows,
     meets,
@@ -91,3 +91,19 @@ def test_a_tensor_is_spread_over_one_process():
     assert whole.partition.n_rows == 3
     assert spread(whole) is whole
     assert whole.summed(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_all_processes_decide_alike_whether_rows_are_dense(size, together):
+    matrix = np.zeros((32, 4))
+    matrix[:16] = 1.0  # the first process would decide otherwise than the second
+
+    def work(peers):
+        part = Partition(32, peers)
+        rows = SpreadRows(row_matrix(sp.csr_matrix(matrix[part.rows])), part)
+        assert rows.dense_from(0.6) is rows
+        dense = rows.dense_from(0.5)
+        assert isinstance(dense.own, DenseRows)
+        return dense.own.dense()
+
+    assert_close(torch.cat(together(size, work)), torch.from_numpy(matrix))

@@ -102,7 +102,8 @@ def test_without_the_regulariser_features_do_not_shape_the_graph(opened):
     shuffled = data.replace(features=data.features[::-1])
     method = get_method("glnn-no-glr")
     graphs = [method.run(d, split, 0, settings).model.graph_ for d in (data, shuffled)]
-    assert np.array_equal(graphs[0].toarray(), graphs[1].toarray())
+    # other candidates have no weight, but move the places of sums
+    assert np.abs((graphs[0] - graphs[1]).toarray()).max() < 1e-14
 
 
 def test_features_only_never_sees_the_graph(opened):

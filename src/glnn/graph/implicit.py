@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glnn.graph.pairs import Pairs, PairValues
-from glnn.graph.row_matrix import BLOCK_BYTES, RowMatrix, block_bytes_of
+from glnn.graph.row_base import BLOCK_BYTES, RowMatrix, block_bytes_of
 from glnn.graph.spread import SpreadRows, meets
 from glnn.peers import Partition
 

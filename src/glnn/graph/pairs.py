@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from glnn.graph.csr import CsrPattern
-from glnn.graph.row_matrix import to_device
+from glnn.graph.row_base import to_device
 from glnn.graph.sparse import SparseAdjacency, symmetric_pattern
 from glnn.graph.spread import owners, sent
 from glnn.peers import Partition

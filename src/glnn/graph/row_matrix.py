@@ -1,7 +1,5 @@
-"""Matrices of signal rows, dense or stored by entries: the one place that tells them apart."""
+"""Matrices of signal rows from what users have, and those with all entries."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,102 +8,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from glnn.graph.csr import CsrMatrix, CsrPattern, product
-
-BLOCK_BYTES = 64 * 2**20
-"""Memory for one block of products on the host."""
-
-DEVICE_BYTES = 4 * 2**30
-"""The same on a device that is not the host."""
-
-_DENSE_FROM = 0.05  # share of stored entries from which a dense product is the faster one
-_ENTRIES = 2**20  # entries of pairs that are looked at together on the host
-
-
-class RowMatrix(ABC):
-    """A matrix that is read row by row; device and dtype are those of its tensors."""
-
-    n_columns: int
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    @abstractmethod
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return what the matrix consists of, to be sent to another process."""
-
-    @abstractmethod
-    def like(self, tensors: tuple[Tensor, ...]) -> "RowMatrix":
-        """Return the matrix of the same width that consists of these tensors."""
-
-    @abstractmethod
-    def to(self, dtype: torch.dtype) -> "RowMatrix":
-        """Return the same numbers in another precision."""
-
-    @abstractmethod
-    def block(self, rows: slice) -> "RowMatrix":
-        """Return consecutive rows."""
-
-    @abstractmethod
-    def take(self, index: Tensor) -> "RowMatrix":
-        """Return the rows with these numbers."""
-
-    @abstractmethod
-    def joined(self, others: "list[RowMatrix]") -> "RowMatrix":
-        """Return these rows, then those of others that are stored alike."""
-
-    @abstractmethod
-    def dense(self) -> Tensor:
-        """Return all entries."""
-
-    @abstractmethod
-    def times(self, right: Tensor) -> Tensor:
-        """Return the product with a dense matrix."""
-
-    @abstractmethod
-    def met_by(self, left: Tensor) -> Tensor:
-        r"""Return :math:`L X^\top`: dense rows times these."""
-
-    @abstractmethod
-    def scaled(self, scale: Tensor) -> "RowMatrix":
-        """Return the matrix with its columns multiplied."""
-
-    @abstractmethod
-    def squared(self) -> "RowMatrix":
-        """Return the squares of all entries."""
-
-    @abstractmethod
-    def column_sums(self, weights: Tensor) -> Tensor:
-        r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
-
-    @abstractmethod
-    def products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "RowMatrix":
-        r"""Return :math:`x_{ic}\,z_{jc}`, a row for every pair (i, j)."""
-
-    @abstractmethod
-    def dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
-        r"""Return :math:`x_i \cdot z_j` for every pair (i, j)."""
-
-    @property
-    @abstractmethod
-    def row_length(self) -> float:
-        """Mean number of stored entries of a row."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where the numbers lie."""
-        return self.tensors()[0].device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Their precision."""
-        return self.tensors()[0].dtype
-
-    def lengths(self) -> Tensor:
-        """Return the squared length of each row."""
-        every = torch.arange(len(self), device=self.device)
-        return self.dots(self, every, every)
+from glnn.graph.row_base import RowMatrix, entries_at_once, to_device
+from glnn.graph.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +71,11 @@ class DenseRows(RowMatrix):
         return DenseRows(self.take(i).matrix * other.take(j).dense())
 
     def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        if isinstance(other, SparseRows):
+        if other.is_stored_by_entries:
             return other.dots(self, j, i)
-        step = max(1, _at_once(i.device) * 4 // max(1, self.n_columns))
+        step = max(
+            1, entries_at_once(i.device) // 8 // max(1, self.n_columns)
+        )  # what a cache holds
         parts = [
             (self.matrix.index_select(0, a) * other.dense().index_select(0, b)).sum(1)
             for a, b in zip(torch.split(i, step), torch.split(j, step))
@@ -179,192 +85,6 @@ class DenseRows(RowMatrix):
     @property
     def row_length(self) -> float:  # noqa: D102
         return float(self.n_columns)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows(RowMatrix):
-    """Compressed rows: ``columns[starts[i]:starts[i + 1]]`` have entries in row ``i``.
-
-    Examples
-    --------
-    >>> rows = row_matrix(sp.csr_matrix(np.array([[0.0, 2.0], [1.0, 0.0]])))
-    >>> rows.dots(rows, torch.tensor([0, 0]), torch.tensor([0, 1]))
-    tensor([4., 0.], dtype=torch.float64)
-    """
-
-    values: Tensor
-    columns: Tensor
-    starts: Tensor
-    width: int
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override] # noqa: D102
-        return self.width
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
-        return self.values, self.columns, self.starts
-
-    def like(self, tensors: tuple[Tensor, ...]) -> "SparseRows":  # noqa: D102
-        values, columns, starts = tensors
-        return SparseRows(values, columns, starts, self.width)
-
-    def to(self, dtype: torch.dtype) -> "SparseRows":  # noqa: D102
-        return SparseRows(self.values.to(dtype), self.columns, self.starts, self.width)
-
-    def block(self, rows: slice) -> "SparseRows":  # noqa: D102
-        first, last, _ = rows.indices(len(self))
-        starts = self.starts[first : last + 1]
-        low, high = int(starts[0]), int(starts[-1])
-        return SparseRows(self.values[low:high], self.columns[low:high], starts - low, self.width)
-
-    def take(self, index: Tensor) -> "SparseRows":  # noqa: D102
-        place, lengths = self.entries_of(index)
-        starts = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        return SparseRows(
-            self.values.index_select(0, place),
-            self.columns.index_select(0, place),
-            starts,
-            self.width,
-        )
-
-    def joined(self, others: list[RowMatrix]) -> "SparseRows":  # noqa: D102
-        every = [self.tensors(), *(other.tensors() for other in others)]
-        values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
-        lengths = torch.cat([part[2].diff() for part in every])
-        starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        return SparseRows(values, columns, starts, self.width)
-
-    def entries_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the places of the entries of some rows, and how many each row has."""
-        first = self.starts.index_select(0, index)
-        lengths = self.starts.index_select(0, index + 1) - first
-        shift = first - (lengths.cumsum(0) - lengths)
-        place = torch.repeat_interleave(shift, lengths)
-        return place.add_(torch.arange(len(place), device=index.device)), lengths
-
-    def _row_of_entries(self) -> Tensor:
-        every = torch.arange(len(self), device=self.values.device)
-        return torch.repeat_interleave(every, self.starts.diff(), output_size=len(self.values))
-
-    def dense(self) -> Tensor:  # noqa: D102
-        place = self._row_of_entries() * self.width + self.columns
-        flat = self.values.new_zeros(len(self) * self.width)
-        return flat.index_add_(0, place, self.values).view(len(self), self.width)
-
-    @property
-    def is_thin(self) -> bool:
-        """Whether a sparse product beats a dense one."""
-        few = len(self.values) < _DENSE_FROM * len(self) * self.width
-        return few and self.values.device.type == "cpu"
-
-    def csr(self) -> CsrMatrix:
-        """Return the same as a matrix whose structure is known once."""
-        shape = (len(self), self.width)
-        return CsrPattern.compressed(shape, self.starts, self.columns, self.columns).filled(
-            self.values
-        )
-
-    def times(self, right: Tensor) -> Tensor:  # noqa: D102
-        if self.is_thin:
-            return product(self.csr(), right.contiguous())
-        parts = [block @ right for block in self._dense_blocks()]
-        return parts[0] if len(parts) == 1 else torch.cat([right[:0], *parts])
-
-    def met_by(self, left: Tensor) -> Tensor:  # noqa: D102
-        if self.is_thin:
-            return self.times(left.T.contiguous()).T.contiguous()
-        return torch.cat([left[:, :0], *(left @ block.T for block in self._dense_blocks())], 1)
-
-    def _dense_blocks(self) -> Iterator[Tensor]:
-        """Yield all rows, so many at a time as there is room for."""
-        step = max(1, block_bytes_of(self.values.device) // (8 * max(1, self.width)))
-        for first in range(0, len(self), step):
-            yield self.block(slice(first, first + step)).dense()
-
-    def scaled(self, scale: Tensor) -> "SparseRows":  # noqa: D102
-        return self.like(
-            (self.values * scale.index_select(0, self.columns), self.columns, self.starts)
-        )
-
-    def squared(self) -> "SparseRows":  # noqa: D102
-        return self.like((self.values.square(), self.columns, self.starts))
-
-    def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
-        total = self.values.new_zeros(self.width)
-        parts = self.values * weights.index_select(0, self._row_of_entries())
-        return total.index_add_(0, self.columns, parts)
-
-    def products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
-        columns, values, counts = [self.columns[:0]], [self.values[:0]], [self.columns[:0]]
-        for met in _met(self, other, i, j):
-            found = met.dense.take(met.place).mul_(met.values)
-            kept = torch.nonzero(found).view(-1)
-            columns.append(met.columns[kept])
-            values.append(found[kept])
-            ends = torch.searchsorted(kept, met.starts)  # entries kept before each pair
-            counts.append(ends.diff())
-        starts = torch.zeros(len(i) + 1, dtype=torch.int64, device=i.device)
-        torch.cumsum(torch.cat(counts), 0, out=starts[1:])
-        return SparseRows(torch.cat(values), torch.cat(columns), starts, self.width)
-
-    def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        parts = [torch.mv(met.matrix(), met.dense) for met in _met(self, other, i, j)]
-        return torch.cat([self.values[:0], *parts])
-
-    @property
-    def row_length(self) -> float:  # noqa: D102
-        return len(self.values) / max(1, len(self))
-
-
-@dataclass(frozen=True, eq=False)
-class _Met:
-    """The stored entries of one end of some pairs, and where to look for the other end's.
-
-    Entry ``e`` of pair ``p``, in ``starts[p]:starts[p + 1]``, has its value and column here and
-    meets ``dense[place[e]]``.
-    """
-
-    starts: Tensor
-    columns: Tensor
-    values: Tensor
-    place: Tensor
-    dense: Tensor
-
-    def matrix(self) -> Tensor:
-        """Return the entries as rows over the numbers they meet."""
-        shape = (len(self.starts) - 1, len(self.dense))
-        pattern = CsrPattern.compressed(shape, self.starts, self.place, self.place)
-        return pattern.matrix(self.values)
-
-
-def _met(left: SparseRows, right: RowMatrix, i: Tensor, j: Tensor) -> Iterator[_Met]:
-    """Yield the entries of some pairs at a time.
-
-    The stored entries of one row are looked up in the other, which is made dense: the one whose
-    number changes less often, where both are stored by entries.
-    """
-    if isinstance(right, SparseRows):
-        left, right, i, j = right, left, j, i
-    step = max(1, int(_at_once(i.device) / max(1.0, left.row_length)))
-    room, first = block_bytes_of(i.device) // 8, 0
-    while first < len(i):
-        far, turn = torch.unique_consecutive(j[first : first + step], return_inverse=True)
-        if len(far) * left.width > room and step > 1:
-            step //= 2
-            continue
-        entries, lengths = left.entries_of(i[first : first + step])
-        starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=i.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        columns = left.columns.index_select(0, entries)
-        rows = torch.repeat_interleave(turn * left.width, lengths, output_size=len(entries))
-        values, dense = left.values.index_select(0, entries), right.take(far).dense().reshape(-1)
-        yield _Met(starts, columns, values, rows.add_(columns), dense)
-        first += step
 
 
 def row_matrix(
@@ -381,18 +101,3 @@ def row_matrix(
     else:
         rows = DenseRows(to_device(np.asarray(matrix), device))
     return rows if dtype is None else rows.to(dtype)
-
-
-def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
-    """Return a tensor on the device; torch refuses to share arrays that may not be written."""
-    own = np.require(array, requirements=["C", "W"])
-    return torch.from_numpy(own).to(device)
-
-
-def block_bytes_of(device: torch.device, on_host: int = BLOCK_BYTES) -> int:
-    """Return the memory for one block of products on a device."""
-    return on_host if device.type == "cpu" else DEVICE_BYTES
-
-
-def _at_once(device: torch.device) -> int:
-    return _ENTRIES if device.type == "cpu" else 64 * _ENTRIES

@@ -12,7 +12,7 @@ from torch import Tensor
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
 from glnn.graph.csr import CsrMatrix, CsrPattern, added, product
-from glnn.graph.row_matrix import to_device
+from glnn.graph.row_base import to_device
 
 
 class SparseAdjacency(Adjacency):

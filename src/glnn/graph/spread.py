@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.row_matrix import RowMatrix, row_matrix
+from glnn.graph.row_base import DEVICE_BYTES, RowMatrix
+from glnn.graph.row_matrix import DenseRows, row_matrix
 from glnn.peers import ALONE, Partition
 
 
@@ -46,6 +47,20 @@ class SpreadRows:
             )
             block = block.like(received)
             yield source, block
+
+    def dense_from(self, share: float) -> "SpreadRows":
+        """Return the same rows, dense where so large a share of their entries is stored.
+
+        All processes decide alike. A device that is not the host is also given dense rows if
+        they fit there.
+        """
+        own, n_nodes = self.own, self.partition.n_nodes
+        n_stored = self.partition.peers.all_reduce(len(own) * own.row_length)
+        n_bytes = n_nodes * own.n_columns * own.dtype.itemsize
+        fits = own.device.type != "cpu" and n_bytes <= DEVICE_BYTES
+        if fits or n_stored >= share * n_nodes * own.n_columns:
+            return self.with_own(DenseRows(own.dense()))
+        return self
 
     def summed(self, own: Tensor) -> Tensor:
         """Return the sum of everyone's parts."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from glnn.graph.base import Adjacency
 from glnn.graph.implicit import Factor, Implicit
 from glnn.graph.pairs import Pairs
-from glnn.graph.row_matrix import RowMatrix
+from glnn.graph.row_base import RowMatrix
 from glnn.graph.spread import SpreadRows
 from glnn.objective.base import QuadraticTerm
 from glnn.objective.new_row import RowShare

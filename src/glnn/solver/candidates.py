@@ -9,7 +9,8 @@ from torch import Tensor
 from glnn._validation import check_choice, check_integer
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.graph.implicit import tile_size
-from glnn.graph.row_matrix import BLOCK_BYTES, RowMatrix, block_bytes_of, row_matrix
+from glnn.graph.row_base import BLOCK_BYTES, DENSE_FROM, RowMatrix, block_bytes_of
+from glnn.graph.row_matrix import row_matrix
 from glnn.graph.spread import SpreadRows, spread
 from glnn.solver import centres, clusters
 from glnn.solver.signals import Matrix
@@ -89,7 +90,7 @@ def nearest_pairs(
 def _exact(signal: SpreadRows, k: int, block_bytes: int) -> tuple[Tensor, Tensor]:
     """Return columns and scores of the ``k`` best of each row, block by block in float32."""
     part = signal.partition
-    rows = signal.with_own(signal.own.to(torch.float32))
+    rows = signal.with_own(signal.own.to(torch.float32)).dense_from(DENSE_FROM)
     room = block_bytes_of(rows.own.device, block_bytes)
     height = tile_size(rows.own.n_columns, room)
     width = max(1, room // (8 * max(min(height, part.n_rows), rows.own.n_columns)))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.graph.row_matrix import RowMatrix
+from glnn.graph.row_base import RowMatrix
 from glnn.peers import Peers
 
 SAMPLE, TURNS = 16, 4

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glnn.exceptions import InputError
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
-from glnn.graph.row_matrix import BLOCK_BYTES, to_device
+from glnn.graph.row_base import BLOCK_BYTES, to_device
 from glnn.graph.spread import pair_owners, sent, sweep_owners
 from glnn.solver.problem import Dual, Problem
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.row_matrix import RowMatrix
+from glnn.graph.row_base import DENSE_FROM, RowMatrix
 from glnn.graph.spread import SpreadRows, owners, sent, sent_rows
 from glnn.peers import Partition
 from glnn.solver import centres as kmeans
@@ -36,7 +36,8 @@ def clustered_nearest(signal: SpreadRows, k: int, *, seed: int = 0) -> tuple[Ten
     compared is not: a row's neighbours in far clusters are missed. Rows of zeros take no part.
     The answer depends on nothing but the arguments.
     """
-    part, rows = signal.partition, signal.own.to(torch.float32)
+    part = signal.partition
+    rows = signal.with_own(signal.own.to(torch.float32)).dense_from(DENSE_FROM).own
     found = torch.zeros(len(rows), k, dtype=torch.int64, device=rows.device)
     score = torch.full((len(rows), k), -torch.inf, device=rows.device)
     taking = torch.nonzero(rows.lengths() > 0).view(-1)

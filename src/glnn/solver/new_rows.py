@@ -23,7 +23,8 @@ from torch import Tensor
 
 from glnn._validation import check_features
 from glnn.exceptions import InputError
-from glnn.graph.row_matrix import BLOCK_BYTES, RowMatrix, row_matrix
+from glnn.graph.row_base import BLOCK_BYTES, RowMatrix
+from glnn.graph.row_matrix import row_matrix
 from glnn.objective.new_row import Coupling, RowShare
 from glnn.solver.prior_rows import PriorRows
 from glnn.solver.signals import FeatureSignal, Matrix

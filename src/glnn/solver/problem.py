@@ -132,9 +132,12 @@ class Problem:
         return value
 
     def new_row(self, dual: Dual) -> RowShare:
-        """Return the one-row problem of a new node: the sum of what the terms say of it."""
-        shares = [term.new_row(dual.get(term.name)) for term in self.terms]
-        return sum((share.cpu() for share in shares), start=RowShare())
+        """Return the one-row problem of a new node: the sum of what the terms say of it.
+
+        It lies on the host, where new nodes are connected.
+        """
+        shares = [term.new_row(dual.get(term.name)).cpu() for term in self.terms]
+        return sum(shares, start=RowShare())
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
         """Return this process's pairs: loops, candidates, and those that a term names."""

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from glnn.graph.implicit import Implicit
 from glnn.graph.pairs import Pairs, PairValues
-from glnn.graph.row_matrix import DenseRows, RowMatrix, row_matrix
+from glnn.graph.row_base import RowMatrix
+from glnn.graph.row_matrix import DenseRows, row_matrix
 from glnn.objective import Term
 from glnn.solver.learned import LearnedGraph
 from glnn.solver.problem import Dual

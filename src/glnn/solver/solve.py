@@ -12,14 +12,10 @@ import torch
 from torch import Tensor
 
 from glnn._validation import check_choice, check_integer, check_number
-from glnn.exceptions import InputError
-from glnn.graph.pairs import Pairs, PairValues, pair_keys, sorted_distinct
 from glnn.graph.prior import PRIORS, PriorKind
-from glnn.graph.row_matrix import BLOCK_BYTES, row_matrix, to_device
-from glnn.graph.spread import SpreadRows, pair_owners, sent
-from glnn.objective import READINGS, Objective, Reading, Term, Weights
-from glnn.objective.closeness import Proximal
-from glnn.peers import ALONE, Partition, Peers
+from glnn.graph.row_base import BLOCK_BYTES
+from glnn.objective import READINGS, Reading, Term, Weights
+from glnn.peers import ALONE, Peers
 from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.degree import DegreeGoal, added_degree, solve_for_degree
@@ -29,6 +25,7 @@ from glnn.solver.learned import LearnedGraph
 from glnn.solver.new_rows import NewRowProblem
 from glnn.solver.problem import Problem
 from glnn.solver.signals import SIGNALS, SignalKind
+from glnn.solver.stage import Stage, checked_candidates, given_terms, own_pairs
 from glnn.solver.task_term import TaskTerm
 from glnn.solver.working_set import Solved, SolveSettings, solve_problem
 
@@ -145,56 +142,20 @@ def learn_graph(
         peers=peers,
     )
     weights, target = _resolved(weights, n_neighbors, inputs.prior)
-    more = [*terms, *_given_terms(inputs.partition, device, task, proximal)]
-    stage = _Stage.of(inputs, weights, reading, more, loops=loops, device=device)
+    more = [*terms, *given_terms(inputs.partition, device, task, proximal)]
+    stage = Stage.of(inputs, weights, reading, more, loops=loops, device=device)
     if candidates is None:
         width = _search_width(n_candidates, target, support)
         found = nearest_pairs(stage.base, width, search=search, block_bytes=block_bytes)
     else:
-        found = _checked_candidates(candidates, inputs.partition.n_nodes, device)
+        found = checked_candidates(candidates, inputs.partition.n_nodes, device)
     asked = _Asked(support, n_candidates, target, weights, reading)
     warm = (
         None
         if start is None
         else {k: torch.from_numpy(v).to(device) for k, v in start.dual.items()}
     )
-    return _solved(stage, asked, _own(inputs.partition, found), settings, warm)
-
-
-@dataclass(frozen=True, eq=False)
-class _Stage:
-    """The inputs, their signals on the device, and the problem made of them."""
-
-    inputs: GraphInputs
-    base: SpreadRows
-    problem: Problem
-    given: Pairs | None
-
-    @classmethod
-    def of(
-        cls,
-        inputs: GraphInputs,
-        weights: Weights,
-        reading: Reading,
-        more: list[Term],
-        *,
-        loops: bool,
-        device: str,
-    ) -> "_Stage":
-        """Put everything on the device; the problem has its support later."""
-        partition = inputs.partition
-        base = SpreadRows(row_matrix(inputs.base, device=device), partition)
-        signals = base
-        if inputs.signals is not inputs.base:
-            signals = SpreadRows(row_matrix(inputs.signals, device=device), partition)
-        prior, given = None, None
-        if inputs.prior is not None:
-            known = PairValues.of_rows(partition, inputs.prior, device)
-            prior, given = known.pairs.adjacency(known.values), known.pairs
-        objective = Objective.of(weights, signals, prior, reading=reading, more=more)
-        problem = Problem(objective, partition, loops, None, device)
-        assert problem.curvature > 0  # refused before anything is computed
-        return cls(inputs, base, problem, given)
+    return _solved(stage, asked, own_pairs(inputs.partition, found), settings, warm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +170,7 @@ class _Asked:
 
 
 def _solved(
-    stage: _Stage,
+    stage: Stage,
     asked: _Asked,
     candidates: tuple[Tensor, Tensor],
     settings: SolveSettings,
@@ -246,7 +207,7 @@ def _solved(
         new_rows=NewRowProblem(
             transform=stage.inputs.transform,
             signal=stage.inputs.signals,
-            share=problem.new_row(dual).cpu(),
+            share=problem.new_row(dual),
             prior=stage.inputs.prior_rows,
             has_loops=problem.loops,
             n_candidates=None if problem.support is None else asked.n_candidates,
@@ -286,55 +247,9 @@ def _resolved(
     return weights or Weights.paper(), n_neighbors
 
 
-def _given_terms(
-    partition: Partition,
-    device: str,
-    task: TaskTerm | None,
-    proximal: tuple[float | int, sp.csr_matrix] | None,
-) -> list[Term]:
-    """Return the terms of a task and of an earlier graph."""
-    found: list[Term] = []
-    if task is not None:
-        found.append(task.term(partition, device))
-    if proximal is not None:
-        weight, previous = proximal
-        shape = (partition.n_rows, partition.n_nodes)
-        if np.shape(previous) != shape:
-            raise InputError(
-                f"proximal must hold a weight and a {shape[0]} x {shape[1]} matrix, "
-                f"got shape {np.shape(previous)}."
-            )
-        check_number("the weight of proximal", weight, low=0)
-        known = PairValues.of_rows(partition, sp.csr_matrix(previous), device)
-        found.append(Proximal(weight, known.pairs.adjacency(known.values), partition))
-    return found
-
-
 def _search_width(n_candidates: int, target: float | int | None, support: Support) -> int:
     """Return how many similar rows to find; to begin with, enough for the wanted degree."""
     width = check_integer("n_candidates", n_candidates, low=0)
     if support == "all" and target is not None:
         return max(width, math.ceil(1.5 * target))
     return width
-
-
-def _checked_candidates(candidates: Ends, n_nodes: int, device: str) -> tuple[Tensor, Tensor]:
-    first, second = (np.asarray(ends, dtype=np.int64) for ends in candidates)
-    for ends in (first, second):
-        if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
-            raise InputError(
-                f"candidates must hold node numbers in [0, {n_nodes}), "
-                f"got {ends.min()} to {ends.max()}."
-            )
-    return to_device(first, device), to_device(second, device)
-
-
-def _own(partition: Partition, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return this process's pairs among those that any process names."""
-    if partition.peers.size == 1:
-        return ends
-    keys = sorted_distinct(pair_keys(partition.n_nodes, *ends))
-    pairs = Pairs.from_keys(partition, keys)
-    (keys,) = sent(partition, pair_owners(partition, pairs.i, pairs.j), keys)
-    own = Pairs.from_keys(partition, sorted_distinct(keys))
-    return own.i, own.j

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError
 from glnn.graph.pairs import PairValues
-from glnn.graph.row_matrix import DenseRows, to_device
+from glnn.graph.row_base import to_device
+from glnn.graph.row_matrix import DenseRows
 from glnn.graph.spread import SpreadRows
 from glnn.objective.task import Task
 from glnn.peers import Partition

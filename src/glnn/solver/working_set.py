@@ -9,7 +9,7 @@ from glnn._validation import check_integer, check_number
 from glnn.exceptions import InputError
 from glnn.graph.implicit import Tile
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
-from glnn.graph.row_matrix import BLOCK_BYTES
+from glnn.graph.row_base import BLOCK_BYTES
 from glnn.graph.spread import pair_owners, sent
 from glnn.solver.dual import WorkingProblem
 from glnn.solver.newton import DualSolution, solve_dual
