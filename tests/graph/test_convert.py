@@ -209,5 +209,5 @@ def test_rows_of_an_uneven_matrix_with_loops_are_made_those_of_the_whole(size, t
 
 
 def test_rows_of_another_shape_are_refused(together):
-    with pytest.raises(InputError, match=r"sparse matrix of the (16|24) rows"):
+    with pytest.raises(InputError, match=r"sparse matrix of the \d+ rows"):
         together(2, lambda peers: as_adjacency_rows(sp.eye(40, format="csr"), Partition(40, peers)))
