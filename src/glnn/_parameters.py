@@ -20,11 +20,20 @@ from glnn.solver.signals import SignalKind
 from glnn.solver.solve import Support
 
 Calibrate = Literal["auto", "folds"]
+ClassWeight = Literal["balanced"] | dict[Any, float]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 P = TypeVar("P", bound="FitParameters")
 
-_NOT_SETTINGS = ("preset", "head", "random_state", "device", "callbacks", "calibrate")
+_NOT_SETTINGS = (
+    "preset",
+    "head",
+    "random_state",
+    "device",
+    "callbacks",
+    "calibrate",
+    "class_weight",
+)
 
 
 class FitParameters(BaseEstimator):  # type: ignore[misc]
@@ -39,6 +48,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         device: str = "cpu",
         callbacks: Sequence[Callback] | None = None,
         calibrate: Calibrate | None = "auto",
+        class_weight: ClassWeight | None = None,
         weights: Weights | None = None,
         reading: Reading | None = None,
         signal: SignalKind | None = None,
@@ -72,6 +82,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.callbacks = callbacks
         self.calibrate = calibrate
+        self.class_weight = class_weight
         self.weights = weights
         self.reading = reading
         self.signal = signal

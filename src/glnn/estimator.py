@@ -36,6 +36,7 @@ from glnn.peers.group import agreed
 from glnn.quality.held_out import HeldOut, of_validation
 from glnn.quality.reasons import ReasonsMixin
 from glnn.quality.trusted import TrustedMixin
+from glnn.quality.weights import label_weights
 from glnn.solver.certificate import Certificate
 from glnn.solver.shares import link_shares
 
@@ -63,6 +64,9 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         long. ``folds``: each label hidden once in five fits, six times as long in all, and the
         most exact. ``None``: probabilities stay as the network gives them; nothing is spent. Over
         several processes validation nodes alone calibrate.
+    class_weight : "balanced", dictionary or None, default None
+        How much labels of each class count, in the losses on labels and on predictions, in the
+        choice of the epoch and in calibration. ``balanced``: each class as much as any other.
     weights : Weights
         Of the terms of the graph problem; see :func:`glnn.learn_graph`.
     reading : {"trace", "channel", "frobenius"}
@@ -170,6 +174,7 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         validation: Any = None,
         *,
         ids: Any = None,
+        sample_weight: Any = None,
         peers: Peers = ALONE,
         checkpoint: str | Path | None = None,
     ) -> "GLNNClassifier":
@@ -192,6 +197,8 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
             Numbers or mask of labelled rows used for choosing the epoch only.
         ids
             Names of the rows; by default the index of a frame ``X``, else they are numbered from 0.
+        sample_weight
+            How much the label of each row counts, at least 0; rows without one take no part.
         peers
             The processes of this fit (:func:`glnn.peers.group.joined_peers`). With several, ``X``
             and ``graph`` (scipy sparse, rows x N) are the rows that
@@ -205,7 +212,10 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         checked: list[tuple[dict[str, Any], FitProblem]] = []
         agreed(
-            peers, lambda: checked.append((self._plan(), self._problem(X, y, validation, peers)))
+            peers,
+            lambda: checked.append(
+                (self._plan(), self._problem(X, y, validation, peers, sample_weight))
+            ),
         )
         plan, problem = checked[0]
         if graph is not None:
@@ -220,7 +230,7 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.seed_ = plan["seed"]
         if peers.size == 1:
-            self._calibrate(X, y, graph, validation)
+            self._calibrate(X, y, graph, validation, sample_weight)
         else:
             self.trust(self._judged_by_validation(problem))
         return self
@@ -322,7 +332,9 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         self.graph_, self.prior_graph_ = model.whole("adjacency"), model.whole("prior")
         self.n_iter_ = len(history)
 
-    def _problem(self, X: Any, y: Any, validation: Any, peers: Peers) -> FitProblem:
+    def _problem(
+        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any = None
+    ) -> FitProblem:
         """Check the arguments of ``fit`` but for the graph, and number the classes."""
         X = self._checked(X, reset=True)
         if y is None:
@@ -342,6 +354,10 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         chosen = None
         if held.size:
             chosen = Validation(torch.from_numpy(held), torch.from_numpy(encoded[held]))
+        weights = label_weights(self.class_weight, sample_weight, self.classes_, encoded)
+        if weights is not None:
+            labels = labels.weighted(weights[train])
+            chosen = None if chosen is None else chosen.weighted(weights[held])
         return FitProblem(X, labels, None, chosen, peers)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from glnn._validation import check_features, check_indices
+from glnn.data.arguments import as_fit_arguments
 from glnn.engine.labels import UNLABELLED, encode_labels
 from glnn.estimator import GLNNClassifier
 from glnn.quality.comparison import COMPARED
@@ -65,6 +66,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
+    X, y, graph, validation = as_fit_arguments(X, y, graph, validation, None)
     features = check_features("X", X)
     n_nodes = features.shape[0]
     classes, encoded = encode_labels(y, n_nodes)
@@ -82,6 +84,7 @@ def evaluate(
         problem,
         refit,
         classes,
+        class_weight=judged.get_params(deep=False).get("class_weight"),
         n_folds=folds,
         compared=compared,
         seed=random_state,

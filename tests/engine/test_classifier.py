@@ -244,3 +244,12 @@ def test_the_terms_of_a_share_are_those_of_an_epoch_with_it(make):
     for settings in HEADS.values():
         of_epoch, of_share = make(settings).losses(5), make(settings).terms(torch.tensor(0.5))
         assert_close(of_epoch, of_share)
+
+
+def test_weights_of_labels_have_mean_one_and_their_class_its_mean():
+    plain = Labels(np.arange(4), np.array([0, 0, 1, 1]), 5, 3)
+    labels = plain.weighted(np.array([2.0, 4.0, 6.0, 12.0]))
+    assert labels.weights.mean() == 1
+    assert_close(labels.class_weights, torch.tensor([0.5, 1.5, 0.0]))
+    assert labels.to("cpu").class_weights is not None
+    assert plain.weights is None

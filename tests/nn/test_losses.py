@@ -12,8 +12,10 @@ from glnn.nn.losses import (
     consistency,
     cross_entropy,
     mean_view,
+    probabilities,
     sharpened,
     smoothness_of_predictions,
+    weighted_gate,
 )
 
 N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
@@ -266,3 +268,28 @@ def test_the_mean_view_is_the_mean_to_the_bit_and_held_fixed(n_views, rng):
     found = mean_view(views)
     assert torch.equal(found, views.detach().mean(0))
     assert not found.requires_grad
+
+
+def test_a_label_that_weighs_twice_is_two_labels(rng):
+    logits = torch.randn(2, 6, 3, generator=rng)
+    nodes, labels = torch.tensor([0, 2, 5]), torch.tensor([1, 0, 2])
+    twice = torch.tensor([0, 0, 1, 2])
+    weighted = cross_entropy(logits, nodes, labels, 4, torch.tensor([2.0, 1.0, 1.0]))
+    assert_close(weighted, cross_entropy(logits, nodes[twice], labels[twice]))
+
+
+def test_equal_weights_change_nothing(rng):
+    logits = torch.randn(2, 6, 3, generator=rng)
+    views = probabilities(logits)
+    nodes, labels, ones = torch.tensor([0, 2]), torch.tensor([1, 0]), torch.ones(3)
+    plain = cross_entropy(logits, nodes, labels)
+    assert_close(cross_entropy(logits, nodes, labels, weights=ones[:2]), plain)
+    assert_close(consistency(views, 0.5, 0.1, None, ones), consistency(views, 0.5, 0.1))
+
+
+def test_the_gate_weighs_nodes_by_the_class_they_are_drawn_to():
+    target = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
+    is_open = torch.tensor([True, True, False])
+    found = weighted_gate(target, is_open, torch.tensor([0.5, 3.0]))
+    assert found.tolist() == [0.5, 3.0, 0.0]
+    assert weighted_gate(target, is_open, None) is is_open

@@ -125,3 +125,32 @@ def test_fit_predict_is_the_transductive_answer(blobs):
 def test_an_unknown_calibration_is_refused_with_a_hint(blobs):
     with pytest.raises(InputError, match="Did you mean 'folds'"):
         fitted(blobs, calibrate="fold")
+
+
+def uneven(rng):
+    y = (rng.random(200) < 0.12).astype(int)
+    X = rng.normal(size=(200, 3)) + 1.6 * y[:, None]
+    return X, np.where(np.arange(200) < 120, y, -1), y
+
+
+def test_balanced_weights_find_more_of_a_rare_class(rng):
+    X, y, truth = uneven(rng)
+    rare = truth == 1
+    found = [
+        (GLNNClassifier(n_epochs=60, random_state=0, class_weight=how).fit_predict(X, y) == 1)[rare]
+        for how in (None, "balanced")
+    ]
+    assert found[1].sum() > found[0].sum()
+
+
+def test_a_weight_of_nothing_takes_a_label_away_from_the_losses(rng):
+    X, y, _ = uneven(rng)
+    own = np.ones(200)
+    own[y == 1] = 0
+    model = GLNNClassifier(**QUICK, calibrate=None).fit(X, y, sample_weight=own)
+    assert (model.transduction_ == 0).all()
+
+
+def test_wrong_class_weights_are_refused(blobs):
+    with pytest.raises(InputError, match="class_weight must be None"):
+        fitted(blobs, class_weight="even")

@@ -38,6 +38,7 @@ def fit(
     seed: given.Seed = 0,
     device: given.Device = "cpu",
     threads: given.Threads = None,
+    class_weight: given.ClassWeight = None,
     folds: given.Folds = None,
     no_estimate: given.NoEstimate = False,
     compare: given.Compare = False,
@@ -51,7 +52,7 @@ def fit(
     from glnn.report.fit_run import FitOptions, prepared
     from glnn.report.sources import Reading, Source
 
-    options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads)
+    options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads, class_weight)
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:

@@ -138,6 +138,13 @@ Compare = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(
+        help="balanced: labels of each class count as much as those of any other.",
+        rich_help_panel=_METHOD,
+    ),
+]
 Folds = Annotated[
     int | None,
     typer.Option(

@@ -36,6 +36,10 @@ class Labels:
         Number of all nodes, and of all classes.
     n_labels
         How many labels there are in all processes; ``None``: these.
+    weights
+        How much each label counts, of mean one over all processes; ``None``: all the same.
+    class_weights
+        How much an unlabelled node that is drawn to each class counts; ``None``: all the same.
     """
 
     def __init__(
@@ -45,11 +49,29 @@ class Labels:
         n_nodes: int,
         n_classes: int,
         n_labels: int | None = None,
+        weights: Float[Tensor, "l"] | None = None,
+        class_weights: Float[Tensor, "c"] | None = None,
     ) -> None:
         self.nodes = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
         self.classes = torch.from_numpy(np.asarray(classes, dtype=np.int64))
         self.n_nodes, self.n_classes = n_nodes, n_classes
         self._n_labels = len(self.nodes) if n_labels is None else n_labels
+        self.weights, self.class_weights = weights, class_weights
+
+    def weighted(self, weights: np.ndarray) -> "Labels":
+        """Return the labels with weights, scaled to mean one; a class has the mean of its own."""
+        each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
+        total = torch.zeros(self.n_classes).index_add_(0, self.classes, each)
+        by_class = total / torch.bincount(self.classes, minlength=self.n_classes).clamp_min(1)
+        return Labels(
+            self.nodes.numpy(),
+            self.classes.numpy(),
+            self.n_nodes,
+            self.n_classes,
+            self._n_labels,
+            each,
+            by_class,
+        )
 
     def __len__(self) -> int:
         return self._n_labels
@@ -66,7 +88,16 @@ class Labels:
         nodes, classes = self.nodes.numpy(), self.classes.numpy()
         here = partition.has(nodes)
         own = nodes[here] - partition.start
-        return Labels(own, classes[here], partition.n_rows, self.n_classes, len(self))
+        weights = None if self.weights is None else self.weights[torch.from_numpy(here)]
+        return Labels(
+            own,
+            classes[here],
+            partition.n_rows,
+            self.n_classes,
+            len(self),
+            weights,
+            self.class_weights,
+        )
 
     def to(self, device: str | torch.device) -> "Labels":
         """Return the labels on another device."""
@@ -74,6 +105,10 @@ class Labels:
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("one_hot", None)
         other.nodes, other.classes = self.nodes.to(device), self.classes.to(device)
+        if self.weights is not None:
+            other.weights = self.weights.to(device)
+        if self.class_weights is not None:
+            other.class_weights = self.class_weights.to(device)
         return other
 
 
@@ -153,12 +188,15 @@ class ClassifierTask(RampedTask):
         s = self.settings
         logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
-        terms = {"cross_entropy": cross_entropy(logits, labels.nodes, labels.classes, len(labels))}
+        known = (labels.nodes, labels.classes, len(labels), labels.weights)
+        terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.consistency_weight == 0 and s.smoothness_weight == 0:
             return terms
         views = probabilities(logits)
         if s.consistency_weight:
-            agreement = consistency(views, s.consistency_temperature, self.gate, n_nodes)
+            agreement = consistency(
+                views, s.consistency_temperature, self.gate, n_nodes, labels.class_weights
+            )
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
             terms["smoothness"] = (
@@ -172,6 +210,7 @@ class ClassifierTask(RampedTask):
                     s.smoothness_temperature,
                     self.gate,
                     n_nodes,
+                    labels.class_weights,
                 )
             )
         return terms

@@ -65,7 +65,12 @@ class LiteralTask(Task):
         adj = self.adjacency()
         logits = self.module["network"](adj, self.features, self._noise)  # type: ignore[index]
         terms = {
-            "cross_entropy": cross_entropy(logits[None], self.labels.nodes, self.labels.classes)
+            "cross_entropy": cross_entropy(
+                logits[None],
+                self.labels.nodes,
+                self.labels.classes,
+                weights=self.labels.weights,
+            )
         }
         return terms | self._objective.terms(adj)
 

@@ -51,7 +51,8 @@ def task_factors(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
     recorded = RecordedGraph(task.adj_hat)
     logits: Tensor = task.module(recorded, task.features)
     nodes, classes = task.labels.nodes, task.labels.classes
-    loss = cross_entropy(logits[None], nodes, classes) * len(nodes)
+    weights = task.labels.weights
+    loss = cross_entropy(logits[None], nodes, classes, weights=weights) * len(nodes)
     task.module.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     task.module.zero_grad(set_to_none=True)

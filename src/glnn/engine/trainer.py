@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -33,23 +34,33 @@ class Validation:
         How many there are in all processes; ``None``: these.
     peers
         The processes that have the others.
+    weights
+        How much each counts in the loss, of mean one over all processes; ``None``: all the same.
     """
 
     nodes: Int[Tensor, "v"]
     labels: Int[Tensor, "v"]
     n_labels: int | None = None
     peers: Peers = ALONE
+    weights: Float[Tensor, "v"] | None = None
+
+    def weighted(self, weights: np.ndarray) -> "Validation":
+        """Return the nodes with weights, scaled to mean one."""
+        each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
+        return replace(self, weights=each)
 
     def local(self, partition: Partition) -> "Validation":
         """Return the nodes among this process's rows, numbered from the first of them."""
         here = torch.from_numpy(partition.has(self.nodes.numpy()))
         own = self.nodes[here] - partition.start
-        return Validation(own, self.labels[here], len(self.nodes), partition.peers)
+        weights = None if self.weights is None else self.weights[here]
+        return Validation(own, self.labels[here], len(self.nodes), partition.peers, weights)
 
     def to(self, device: torch.device) -> "Validation":
         """Return the same nodes and labels on another device."""
+        weights = None if self.weights is None else self.weights.to(device)
         moved = self.nodes.to(device), self.labels.to(device)
-        return replace(self, nodes=moved[0], labels=moved[1])
+        return replace(self, nodes=moved[0], labels=moved[1], weights=weights)
 
     def evaluate(self, scores: Float[Tensor, "n c"]) -> Record:
         """Return loss and accuracy on these nodes."""
@@ -59,7 +70,11 @@ class Validation:
     def measure(self, scores: Float[Tensor, "n c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return the same as numbers that stay on the device: means over all processes."""
         picked = scores[self.nodes]
-        loss = functional.cross_entropy(picked, self.labels, reduction="sum")
+        if self.weights is None:
+            loss = functional.cross_entropy(picked, self.labels, reduction="sum")
+        else:
+            each = functional.cross_entropy(picked, self.labels, reduction="none")
+            loss = (each * self.weights).sum()
         right = (picked.argmax(1) == self.labels).sum()
         sums = self.peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
         means = sums / (len(self.nodes) if self.n_labels is None else self.n_labels)

@@ -15,10 +15,12 @@ def cross_entropy(
     nodes: Int[Tensor, "l"],
     labels: Int[Tensor, "l"],
     n_labels: int | None = None,
+    weights: Float[Tensor, "l"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""Mean over views and labelled nodes of :math:`-\ln Z_{l, y_l}`; 0 without such nodes.
 
     ``n_labels`` counts them where some are elsewhere: then the result is the share of these.
+    ``weights`` of the labels, of mean one, are factors of their losses.
 
     Notes
     -----
@@ -28,7 +30,12 @@ def cross_entropy(
     # on a GPU the gradient of an index sorts, that of index_select adds up
     chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
     picked = chosen.reshape(-1, logits.shape[-1])
-    total = functional.cross_entropy(picked, labels.repeat(len(logits)), reduction="sum")
+    known = labels.repeat(len(logits))
+    if weights is None:
+        total = functional.cross_entropy(picked, known, reduction="sum")
+    else:
+        each = functional.cross_entropy(picked, known, reduction="none")
+        total = (each * weights.repeat(len(logits))).sum()
     return total / max(1, len(logits) * (len(nodes) if n_labels is None else n_labels))
 
 
@@ -83,7 +90,7 @@ def mean_view(views: Float[Tensor, "v n c"]) -> Float[Tensor, "n c"]:
 def gated_distance(
     views: Float[Tensor, "v n c"],
     target: Float[Tensor, "n c"],
-    weight: Bool[Tensor, "n"],
+    weight: Bool[Tensor, "n"] | Float[Tensor, "n"],
     n_nodes: int | None = None,
 ) -> Float[Tensor, ""]:
     r"""Return :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`, with :math:`q, w` fixed."""
@@ -108,17 +115,36 @@ class _GatedDistance(torch.autograd.Function):
         return (gated * (2 * ctx.scale * grads[0])).mT, None, None, None
 
 
+def weighted_gate(
+    target: Float[Tensor, "n c"],
+    is_open: Bool[Tensor, "n"],
+    class_weights: Float[Tensor, "c"] | None,
+) -> Bool[Tensor, "n"] | Float[Tensor, "n"]:
+    """Return the gate, times the weight of each target's largest class where classes have any.
+
+    Without it, unlabelled nodes of a large class would speak as loud as ever.
+    """
+    if class_weights is None:
+        return is_open
+    return is_open * class_weights[target.argmax(-1)]
+
+
 def consistency(
-    views: Float[Tensor, "v n c"], temperature: float, gate: float, n_nodes: int | None = None
+    views: Float[Tensor, "v n c"],
+    temperature: float,
+    gate: float,
+    n_nodes: int | None = None,
+    class_weights: Float[Tensor, "c"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""Agreement of views, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
     :math:`q` is the sharpened mean of the views' predictions, held fixed; :math:`w_i` is 1 where
-    that mean is confident. ``views`` holds probabilities; ``n_nodes`` is :math:`N` where some
-    nodes are elsewhere.
+    that mean is confident, times the weight of its class where ``class_weights`` are given.
+    ``views`` holds probabilities; ``n_nodes`` is :math:`N` where some nodes are elsewhere.
     """
     mean = mean_view(views)
-    return gated_distance(views, sharpened(mean, temperature), confident(mean, gate), n_nodes)
+    weight = weighted_gate(mean, confident(mean, gate), class_weights)
+    return gated_distance(views, sharpened(mean, temperature), weight, n_nodes)
 
 
 def smoothness_of_predictions(
@@ -129,6 +155,7 @@ def smoothness_of_predictions(
     temperature: float,
     gate: float,
     n_nodes: int | None = None,
+    class_weights: Float[Tensor, "c"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
@@ -144,4 +171,5 @@ def smoothness_of_predictions(
     mean = torch.where(is_known, known, mean_view(views))
     by_class = (adj @ mean.contiguous()).T.contiguous() * inverse_degree
     around = by_class.T
-    return gated_distance(views, sharpened(around, temperature), confident(around, gate), n_nodes)
+    weight = weighted_gate(around, confident(around, gate), class_weights)
+    return gated_distance(views, sharpened(around, temperature), weight, n_nodes)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from glnn.quality.intervals import (
 )
 from glnn.quality.metrics import Judged
 from glnn.quality.plain import NodeProblem
+from glnn.quality.weights import label_weights
 
 
 def estimate(
@@ -27,6 +29,7 @@ def estimate(
     refit: Refit,
     classes: np.ndarray,
     *,
+    class_weight: Any = None,
     n_folds: int = 5,
     compared: Sequence[str] = COMPARED,
     seed: int = 0,
@@ -44,6 +47,8 @@ def estimate(
         Fits without the labels of some nodes; returns raw class probabilities of every node.
     classes
         The labels, in the order of the class numbers.
+    class_weight
+        That of the fit: calibration keeps to the same weights.
     n_folds
         Number of fits.
     compared
@@ -64,7 +69,8 @@ def estimate(
         refit, trains, folds, n_jobs=n_jobs, watch=lambda k: tell(f"fold {k + 1} of {len(folds)}")
     )
     seconds = time.perf_counter() - started
-    probabilities = held_out.calibrated()
+    counted = label_weights(class_weight, None, classes, held_out.classes)
+    probabilities = held_out.calibrated(counted)
     nodes = held_out.judged
     judged = Judged(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
@@ -74,13 +80,13 @@ def estimate(
         classes,
         folds,
         held_out,
-        held_out.calibration(),
+        held_out.calibration(weights=counted),
         probabilities,
         own,
         others,
         tuple(class_intervals(judged, weights)),
         set_coverage(held_out, ALPHA),
-        tuple(_notes(folds, judged, classes, weights)),
+        tuple(_notes(folds, judged, classes, weights, class_weight)),
     )
 
 
@@ -98,7 +104,9 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
     return accuracy_interval(n_right, len(nodes))
 
 
-def _notes(folds: Folds, judged: Judged, classes: np.ndarray, weights: np.ndarray) -> list[str]:
+def _notes(
+    folds: Folds, judged: Judged, classes: np.ndarray, weights: np.ndarray, class_weight: Any
+) -> list[str]:
     notes = []
     if folds.single.size:
         names = ", ".join(str(classes[number]) for number in folds.single)
@@ -113,7 +121,7 @@ def _notes(folds: Folds, judged: Judged, classes: np.ndarray, weights: np.ndarra
     if never.any():
         names = ", ".join(str(label) for label in classes[never])
         notes.append(f"classes that are never predicted where their labels are hidden: {names}")
-    gain = balanced_gain(judged, weights)
+    gain = None if class_weight is not None else balanced_gain(judged, weights)
     if gain is not None and gain.low > 0:
         notes.append(
             f"balanced class weights would raise macro-F1 by about {gain.value:.2f} (judged from "

@@ -39,6 +39,7 @@ class ReasonsMixin:
     n_features_in_: int
     _model: Model
     _record: FitRecord
+    _sample_weight: Any
 
     def explain(
         self,
@@ -169,7 +170,8 @@ class ReasonsMixin:
         X, y, graph, validation = self._fitted_to
         classes, encoded = encode_labels(y, len(self.label_distributions_))
         model = clone(self).set_params(calibrate=None, random_state=seed)
-        model.fit(X, without(classes, encoded, hidden), graph, validation)
+        seen = without(classes, encoded, hidden)
+        model.fit(X, seen, graph, validation, sample_weight=self._sample_weight)
         return np.asarray(model.label_distributions_)
 
     def _class_numbers(self, y: Any, n_rows: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from glnn.quality.held_out import HeldOut, hold_out, of_validation
 from glnn.quality.labels import without
 from glnn.quality.scorer import labelled_scorer
 from glnn.quality.suspects import suspect_labels
+from glnn.quality.weights import label_weights
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,6 +35,7 @@ class TrustedMixin:
     """
 
     calibrate: Any
+    class_weight: Any
     classes_: np.ndarray
     seed_: int
     raw_distributions_: np.ndarray
@@ -62,8 +64,10 @@ class TrustedMixin:
         ``fit`` does so by itself, as ``calibrate`` says. An :class:`~glnn.Evaluation` of the same
         data has ``held_out`` already; then no further fit is needed.
         """
-        none = Calibration.identity(len(self.classes_))
-        return self._take(held_out, none if held_out is None else held_out.calibration())
+        if held_out is None:
+            return self._take(None, Calibration.identity(len(self.classes_)))
+        weights = label_weights(self.class_weight, None, self.classes_, held_out.classes)
+        return self._take(held_out, held_out.calibration(weights=weights))
 
     def _take(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
         self.held_out_, self.calibration_ = held_out, calibration
@@ -116,9 +120,11 @@ class TrustedMixin:
         if self.calibrate is not None:
             check_choice("calibrate", self.calibrate, CALIBRATIONS)
 
-    def _calibrate(self, X: Any, y: Any, graph: Any, validation: Any) -> None:
+    def _calibrate(
+        self, X: Any, y: Any, graph: Any, validation: Any, sample_weight: Any = None
+    ) -> None:
         """Calibrate as ``calibrate`` says, right after a fit to the same arguments."""
-        self._fitted_to = (X, y, graph, validation)
+        self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
         n_nodes = len(self.raw_distributions_)
         nodes = _nodes(validation, n_nodes)
         if self.calibrate is None:
@@ -145,7 +151,8 @@ class TrustedMixin:
 
         def refit(hidden: np.ndarray) -> np.ndarray:
             model = unfitted(self, calibrate=None, random_state=self.seed_, callbacks=None)
-            model.fit(X, without(classes, encoded, hidden), graph, validation)
+            seen = without(classes, encoded, hidden)
+            model.fit(X, seen, graph, validation, sample_weight=self._sample_weight)
             return np.asarray(model.raw_distributions_)
 
         callbacks = self._callbacks()  # type: ignore[attr-defined]

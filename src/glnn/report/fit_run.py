@@ -48,6 +48,7 @@ class FitOptions:
     n_epochs: int | None = None
     device: str = "cpu"
     threads: int | None = None
+    class_weight: str | None = None
 
     def check(self) -> None:
         """Refuse a wrong option before any work is done."""
@@ -77,7 +78,7 @@ class FitOptions:
         """Return the unfitted estimator; the estimate's folds calibrate it later."""
         callbacks = None if watch is None else [ProgressLog(watch)]
         model = GLNNClassifier(random_state=self.seed, device=self.device, callbacks=callbacks)
-        changes = self._changes() | {"calibrate": calibrate}
+        changes = self._changes() | {"calibrate": calibrate, "class_weight": self.class_weight}
         return model.set_params(preset=self.preset, head=self.head, **changes)
 
     def _changes(self) -> dict[str, Any]:
