@@ -7,7 +7,6 @@ from rich.console import Console
 
 from glnn.cli import options as given
 from glnn.cli.progress import StageProgress
-from glnn.exceptions import InputError
 
 if TYPE_CHECKING:
     from glnn.report.results import FitResults
@@ -48,6 +47,7 @@ def fit(
     quiet: given.Quiet = False,
 ) -> None:
     """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
+    from glnn.exceptions import InputError
     from glnn.peers.group import joined_peers
     from glnn.report.fit_run import FitOptions, prepared
     from glnn.report.sources import Reading, Source
