@@ -113,3 +113,32 @@ def test_rows_are_those_of_the_whole(tmp_path, suffix):
 
 def test_names_give_rows_too(opened_blobs):
     assert (Source("blobs").rows().features(slice(0, 9)) != opened_blobs.data.features[:9]).nnz == 0
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
+@pytest.mark.parametrize("no_graph", [False, True])
+def test_several_processes_read_their_rows_and_know_what_one_would(
+    tmp_path, monkeypatch, together, suffix, no_graph
+):
+    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    data = block_model(40, 2, n_features=3, seed=0)
+    write_data(data, tmp_path / f"mine{suffix}")
+    reading = Reading(Source(str(tmp_path / f"mine{suffix}")), no_graph, labels_per_class=3)
+    whole, split = reading.open()
+    if suffix != ".csv":
+        monkeypatch.setattr(Source, "open", None)  # reading everything would fail
+    (opened, *_), *_ = parts = together(3, reading.open_rows)
+    rows = [taken for _, _, taken in parts]
+    assert abs(sp.vstack([taken.features for taken in rows]) - whole.data.features).max() == 0
+    if no_graph:
+        assert [taken.graph for taken in rows] == [None] * 3
+        assert opened.data.graph is None
+    else:
+        assert abs(sp.vstack([taken.graph for taken in rows]) - whole.data.graph).max() == 0
+        assert abs(opened.data.graph - whole.data.graph).max() == 0
+    assert opened.data.features.nnz == 0
+    for name in ("n_nodes", "n_features", "class_names", "feature_names", "name"):
+        assert getattr(opened.data, name) == getattr(whole.data, name)
+    for _, chosen, _ in parts:
+        np.testing.assert_array_equal(chosen.train, split.train)
+    assert data_page(opened) == data_page(whole)

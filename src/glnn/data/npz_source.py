@@ -7,9 +7,9 @@ import scipy.sparse as sp
 
 from glnn.data.arrays import canonical_csr, checked_csr
 from glnn.data.files import parsing, shown_path
-from glnn.data.node_npz import class_names_of, declared_shape, labels_of, splits_of, weighted_pairs
+from glnn.data.node_npz import declared_shape, record_of, weighted_pairs
 from glnn.data.npz import NpzFile
-from glnn.data.source import bounds, rows_of_pairs
+from glnn.data.source import bounds, no_values, rows_of_pairs
 from glnn.exceptions import DataFormatError
 
 
@@ -40,20 +40,17 @@ class NpzSource:
         with NpzFile(self.path) as file, parsing(self.path, "npz"):
             self.n_nodes, self.n_features = declared_shape(file)
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
-            self.labels = labels_of(file, self.n_nodes)
-            self.class_names = class_names_of(file, self.labels)
-            self.splits = splits_of(file)
-            ids = file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None
-            self.node_ids = np.arange(self.n_nodes) if ids is None else ids
-            self.name = self.path.stem
-            if "name" in file:
-                self.name = str(file.read("name", kinds="U", ndim=0))
+            self.record = record_of(file, no_values(self.n_nodes, self.n_features))
             self._pairs, self._weights = weighted_pairs(file)
             self.digest = file.digest
             sizes = {file.headers[f"features_{part}"].shape for part in ("data", "indices")}
         grow = self._starts[0] == 0 and not (np.diff(self._starts) < 0).any()
         if not grow or sizes != {(int(self._starts[-1]),)}:
             raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
+
+        self.name, self.node_ids = self.record.name, self.record.node_ids
+        self.labels, self.class_names = self.record.labels, self.record.class_names
+        self.splits = self.record.splits
 
     @property
     def has_graph(self) -> bool:

@@ -12,14 +12,15 @@ import scipy.sparse as sp
 from glnn.data.arrays import ids_from_text
 from glnn.data.cells import as_text, stripped
 from glnn.data.columns import plan_columns
-from glnn.data.edges import read_edges
+from glnn.data.edges import EdgeReport, read_edges
 from glnn.data.encoder import TableEncoder
 from glnn.data.files import shown_path
+from glnn.data.node_data import NodeData
 from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.parquet import guarded, open_parquet, parquet_frame
-from glnn.data.source import bounds
+from glnn.data.source import bounds, no_values
 from glnn.data.table_text import column_names
-from glnn.data.tables import encode_labels, index_of, splits_from
+from glnn.data.tables import TableReport, encode_labels, index_of, splits_from, table_provenance
 
 _BATCH_ROWS = 16_384
 
@@ -49,7 +50,6 @@ class ParquetSource:
         names = column_names(self.path, self._file.schema_arrow.names)
         plan = plan_columns(self._where, names, self._column, options, own_labels=True)
         self.encoder = TableEncoder.fit(self._where, plan.features, self._column, options)
-        self.notes = (*plan.notes, *self.encoder.notes())
         self.n_nodes = int(self._file.metadata.num_rows)
         self.n_features = len(self.encoder.feature_names)
         texts = [""] * self.n_nodes if plan.label is None else stripped(self._column(plan.label))
@@ -60,8 +60,21 @@ class ParquetSource:
         self.node_ids = np.arange(self.n_nodes) if ids is None else ids_from_text(ids)
         index = index_of([str(node) for node in self.node_ids] if ids is None else ids, self._where)
         self._graph: sp.csr_matrix | None = None
+        edges: EdgeReport | None = None
         if graph_path is not None:
-            self._graph, _ = read_edges(graph_path, index, on_unknown=options.on_unknown)
+            self._graph, edges = read_edges(graph_path, index, on_unknown=options.on_unknown)
+        self.report = TableReport(self.encoder, plan, edges=edges)
+        self.notes = self.report.lines()
+        self.record = NodeData(
+            features=no_values(self.n_nodes, self.n_features),
+            labels=self.labels,
+            class_names=self.class_names,
+            splits=self.splits,
+            ids=None if ids is None else self.node_ids,
+            name=self.name,
+            provenance=table_provenance(self.path, self.report),
+            feature_names=self.encoder.feature_names,
+        )
 
     @property
     def has_graph(self) -> bool:

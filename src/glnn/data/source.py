@@ -55,6 +55,10 @@ class RowSource(Protocol):
     def digest(self) -> str:
         """A text that changes with the data."""
 
+    @property
+    def record(self) -> NodeData:
+        """All there is to know but for the graph and the values of the features."""
+
     def features(self, rows: slice) -> sp.csr_matrix:
         """Return the features of some rows, float32."""
 
@@ -80,6 +84,11 @@ class RecordSource:
         self.has_graph = data.graph is not None
 
     @property
+    def record(self) -> NodeData:
+        """The record without its graph and the values of its features."""
+        return self.data.replace(features=no_values(self.n_nodes, self.n_features), graph=None)
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the arrays."""
         found = hashlib.sha256(repr(self.class_names).encode())
@@ -97,6 +106,11 @@ class RecordSource:
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self.data.graph is None else self.data.graph[rows]
+
+
+def no_values(n_nodes: int, n_features: int) -> sp.csr_matrix:
+    """Return features of which nothing is stored, in place of those that are elsewhere."""
+    return sp.csr_matrix((n_nodes, n_features), dtype=np.float32)
 
 
 def bounds(rows: slice, n_nodes: int) -> tuple[int, int]:

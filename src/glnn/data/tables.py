@@ -47,6 +47,12 @@ class TableReport:
             yield f"graph: merged {self.edges.n_repeated} repeated edges"
 
 
+def table_provenance(path: Path, report: TableReport) -> dict[str, str]:
+    """Return where a table's record comes from, and what was said on reading it."""
+    notes = {f"note {k}": line for k, line in enumerate(report.lines())}
+    return {"table": path.name, **notes}
+
+
 def read_table_data(
     features_path: str | Path,
     labels_path: str | Path | None = None,
@@ -109,7 +115,6 @@ def read_tables(
         )
     report = TableReport(encoder, plan, unknown, edge_report)
     labels, class_names = encode_labels(texts)
-    notes = {f"note {k}": line for k, line in enumerate(report.lines())}
     data = NodeData(
         features=features,
         labels=labels,
@@ -118,7 +123,7 @@ def read_tables(
         splits={} if plan.split is None else splits_from(stripped(frame[plan.split])),
         ids=None if ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={"table": path.name, **notes},
+        provenance=table_provenance(path, report),
         feature_names=encoder.feature_names,
     )
     return data, report

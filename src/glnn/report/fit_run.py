@@ -19,7 +19,7 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.peers import ALONE, Partition, Peers
+from glnn.peers import ALONE, Peers
 from glnn.peers.group import agreed
 from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
@@ -111,11 +111,9 @@ class Start:
     rows: TakenRows
 
     @classmethod
-    def of(cls, folder: Path, opened: OpenedSource, split: Split, peers: Peers = ALONE) -> "Start":
-        """Take this process's rows of the data, and let go of the others."""
-        rows = opened.take(Partition(opened.data.n_nodes, peers).rows)
-        kept = opened if peers.size == 1 else opened.without_features()
-        return cls(folder, kept, split, rows)
+    def of(cls, folder: Path, opened: OpenedSource, split: Split) -> "Start":
+        """Take all rows: there is no other process."""
+        return cls(folder, opened, split, opened.take(slice(0, opened.data.n_nodes)))
 
     def withdraw(self, peers: Peers) -> None:
         """Take back the run folder if nothing was written into it."""
@@ -136,9 +134,13 @@ def prepared(
 
     def check() -> None:
         options.check()
-        opened, split = reading.open()
+        if peers.size == 1:
+            opened, split = reading.open()
+            rows = opened.take(slice(0, opened.data.n_nodes))
+        else:
+            opened, split, rows = reading.open_rows(peers)
         folder = out or Path("runs") / f"{opened.data.name}-{options.preset}-{options.seed}"
-        starts.append(Start.of(folder, opened, split, peers))
+        starts.append(Start(folder, opened, split, rows))
         if peers.rank == 0:
             prepare_folder(folder, overwrite=overwrite)
 

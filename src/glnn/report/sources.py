@@ -16,12 +16,13 @@ from glnn.data.formats import is_edge_table
 from glnn.data.node_npz import DEFAULT_GRAPH
 from glnn.data.open_source import open_source
 from glnn.data.options import DEFAULT, TableOptions
-from glnn.data.source import RecordSource, RowSource
+from glnn.data.source import RecordSource, RowSource, no_values
 from glnn.data.splits import PAPER_COUNTS, class_sizes
 from glnn.data.summary import open_named
 from glnn.data.table_file import TABLE_SUFFIXES
 from glnn.data.table_out import edges_beside
 from glnn.exceptions import InputError
+from glnn.peers import Partition, Peers
 
 DEFAULT_PER_CLASS = 20
 
@@ -69,13 +70,18 @@ class Source:
 
     def rows(self) -> RowSource:
         """Return the data by rows: from the file where its format allows, else from memory."""
+        return self.rows_in_file() or RecordSource(self.open().data)
+
+    def rows_in_file(self) -> RowSource | None:
+        """Return the data by rows if the format of the file allows it."""
         path = Path(self.name)
         if not self.is_table:
             self._refuse_table_options()
         is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
-        if is_file and path.suffix.lower() in (".npz", ".parquet") and self.labels is None:
-            return open_source(path, self.options, self.graph)
-        return RecordSource(self.open().data)
+        if not is_file or path.suffix.lower() not in (".npz", ".parquet") or self.labels:
+            return None
+        source = open_source(path, self.options, self.graph)
+        return None if isinstance(source, RecordSource) else source
 
     def _open_table(self, path: Path) -> "OpenedSource":
         beside = edges_beside(path)
@@ -124,10 +130,8 @@ class OpenedSource:
 
     def without_features(self) -> "OpenedSource":
         """Return the same data with no feature values, where rows are held elsewhere."""
-        shape = self.data.features.shape
-        return dataclasses.replace(
-            self, data=self.data.replace(features=sp.csr_matrix(shape, dtype=np.float32))
-        )
+        empty = no_values(*self.data.features.shape)
+        return dataclasses.replace(self, data=self.data.replace(features=empty))
 
     def take(self, rows: slice) -> "TakenRows":
         """Return some rows of the data, apart from the rest of them."""
@@ -151,6 +155,25 @@ class Reading:
         opened = self.source.open()
         opened = opened.without_graph() if self.no_graph else opened
         return opened, choose_split(opened.data, self.labels_per_class, self.seed)
+
+    def open_rows(self, peers: Peers) -> tuple[OpenedSource, Split, TakenRows]:
+        """Read this process's rows, and of the others what is known besides feature values.
+
+        Where the format allows, feature values of other rows are not read. The given graph is
+        whole in process 0 alone, which counts its edges.
+        """
+        source = self.source.rows_in_file()
+        if source is None:
+            opened, split = self.open()
+            taken = opened.take(Partition(opened.data.n_nodes, peers).rows)
+            return opened.without_features(), split, taken
+        rows, has_graph = Partition(source.n_nodes, peers).rows, not self.no_graph
+        taken = TakenRows(source.features(rows), source.graph_rows(rows) if has_graph else None)
+        whole = source.graph_rows(slice(None)) if has_graph and peers.rank == 0 else None
+        report = getattr(source, "report", None)
+        notes = () if report is None else report.lines()
+        opened = OpenedSource(self.source, source.record.replace(graph=whole), notes, report)
+        return opened, choose_split(opened.data, self.labels_per_class, self.seed), taken
 
 
 def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Split:
