@@ -141,7 +141,7 @@ Compare = Annotated[
 ClassWeight = Annotated[
     str | None,
     typer.Option(
-        help="balanced: labels of each class count as much as those of any other.",
+        help="With balanced, labels of each class count as much as those of any other.",
         rich_help_panel=_METHOD,
     ),
 ]
