@@ -20,8 +20,8 @@ FAST = {"n_epochs": 40, "random_state": 0}
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "labels -1 and 1: here -1 means unlabelled, as in scikit-learn's "
     "own semi-supervised estimators",
-    "check_sample_weight_equivalence_on_dense_data": "a repeated row is one more node of the graph",
-    "check_sample_weight_equivalence_on_sparse_data": "a repeated row is one more node of the graph",
+    "check_sample_weight_equivalence_on_dense_data": "a repeated row is a further node",
+    "check_sample_weight_equivalence_on_sparse_data": "a repeated row is a further node",
 }
 
 

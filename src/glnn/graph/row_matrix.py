@@ -73,9 +73,8 @@ class DenseRows(RowMatrix):
     def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         if other.is_stored_by_entries:
             return other.dots(self, j, i)
-        step = max(
-            1, entries_at_once(i.device) // 8 // max(1, self.n_columns)
-        )  # what a cache holds
+        at_once = entries_at_once(i.device) // 16  # what a cache holds
+        step = max(1, at_once // max(1, self.n_columns))
         parts = [
             (self.matrix.index_select(0, a) * other.dense().index_select(0, b)).sum(1)
             for a, b in zip(torch.split(i, step), torch.split(j, step))

@@ -77,5 +77,7 @@ def _checked(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
             f"{len(encoded)} rows, got shape {weights.shape}."
         )
     if not weights[encoded >= 0].any():
-        raise InputError("sample_weight must leave a label that counts, got a weight of zero for all of them.")
+        raise InputError(
+            "sample_weight must leave a label that counts, got a weight of zero for all of them."
+        )
     return weights
