@@ -1,4 +1,5 @@
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -47,6 +48,26 @@ def test_a_lost_connection_becomes_one_clear_line(monkeypatch):
     assert "\n" not in str(caught.value)
     with pytest.raises(PeerError, match="did not answer in time"), _clearly():
         raise RuntimeError("Timed out waiting 1800000ms: Timeout")
+
+
+@pytest.mark.parametrize("error", [PeerError, InputError])
+def test_the_request_to_end_cannot_cut_off_the_line_of_a_process_that_fails(monkeypatch, error):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    for name in ("init_process_group", "destroy_process_group", "barrier"):
+        monkeypatch.setattr(dist, name, lambda *_, **__: None)
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with joined_peers():
+            assert signal.getsignal(signal.SIGTERM) is not before
+        assert signal.getsignal(signal.SIGTERM) is before
+        with pytest.raises(error), joined_peers():
+            raise error("what went wrong")
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.gpu

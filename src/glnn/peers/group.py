@@ -45,6 +45,9 @@ def joined_peers(device: str = "cpu") -> Iterator[Peers]:
         yield Group(dist.get_rank(), dist.get_world_size())
         with _clearly():
             dist.barrier()  # nobody leaves while another still talks
+    except GlnnError:
+        before = signal.SIG_IGN  # torchrun's request to end must not cut off the line that says why
+        raise
     finally:
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
