@@ -278,3 +278,9 @@ def test_links_that_are_no_numbers_and_folders_that_cannot_be_are_refused_in_one
 def test_use_before_fit_is_refused():
     with pytest.raises(NotFittedError, match="not fitted yet"):
         GLNNClassifier().predict(GOOD)
+
+
+def test_verbose_writes_the_stages(wine, capsys):
+    X, _, partial = wine
+    GLNNClassifier(n_epochs=2, random_state=0, verbose=True, calibrate=None).fit(X, partial)
+    assert "[glnn] classifier 1" in capsys.readouterr().out

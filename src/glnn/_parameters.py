@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from glnn._validation import did_you_mean
-from glnn.engine.callbacks import Callback
+from glnn.engine.callbacks import Callback, StageLines
 from glnn.engine.presets import resolve_settings
 from glnn.engine.scaling import ScalingName
 from glnn.engine.seeding import check_device
@@ -33,6 +33,7 @@ _NOT_SETTINGS = (
     "callbacks",
     "calibrate",
     "class_weight",
+    "verbose",
 )
 
 
@@ -49,6 +50,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback] | None = None,
         calibrate: Calibrate | None = "auto",
         class_weight: ClassWeight | None = None,
+        verbose: bool | int = False,
         weights: Weights | None = None,
         reading: Reading | None = None,
         signal: SignalKind | None = None,
@@ -83,6 +85,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.callbacks = callbacks
         self.calibrate = calibrate
         self.class_weight = class_weight
+        self.verbose = verbose
         self.weights = weights
         self.reading = reading
         self.signal = signal
@@ -138,7 +141,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return list(callbacks)
+        return [*callbacks, StageLines()] if self.verbose else list(callbacks)
 
     def _seed(self) -> int:
         """Return the seed, or draw one from the generator."""

@@ -67,6 +67,8 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
     class_weight : "balanced", dictionary or None, default None
         How much labels of each class count, in the losses on labels and on predictions, in the
         choice of the epoch and in calibration. ``balanced``: each class as much as any other.
+    verbose : bool, default False
+        Whether each step of the fit is written to the standard output, with the time it took.
     weights : Weights
         Of the terms of the graph problem; see :func:`glnn.learn_graph`.
     reading : {"trace", "channel", "frobenius"}

@@ -1,8 +1,16 @@
+import io
 import math
 
 import pytest
 
-from glnn.engine.callbacks import Callback, EarlyStopping, Progress, ProgressLog, stop_requested
+from glnn.engine.callbacks import (
+    Callback,
+    EarlyStopping,
+    Progress,
+    ProgressLog,
+    StageLines,
+    stop_requested,
+)
 
 
 def asked(callback, losses):
@@ -81,3 +89,12 @@ def test_one_request_to_stop_is_enough_and_every_callback_is_told_all_the_same(a
     callbacks = [Answering(answer) for answer in answers]
     assert stop_requested(callbacks, "classifier", {"epoch": 4}) == any(answers)
     assert told == [("classifier", 4)] * len(answers)
+
+
+def test_a_line_is_written_for_each_stage():
+    stream = io.StringIO()
+    lines = StageLines(stream)
+    lines.on_stage_begin("graph 1", 0)
+    lines.on_stage_end("graph 1")
+    assert stream.getvalue().startswith("[glnn] graph 1 ")
+    assert stream.getvalue().endswith(" s\n")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn._display import Shown
 from glnn._validation import check_features, check_indices
 from glnn.data.arrays import (
     canonical_csr,
@@ -26,8 +27,8 @@ from glnn.exceptions import InputError
 SPLIT_KEYS = ("train", "val", "test")
 
 
-@dataclass(frozen=True, eq=False)
-class NodeData:
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeData(Shown):
     """Nodes with features, labels and, where there is one, a graph; checked once, then frozen.
 
     Parameters
@@ -127,6 +128,16 @@ class NodeData:
         if "class_names" not in fields:
             fields["class_names"] = _numbered_classes(numbers)
         return cls(matrix, numbers, _graph_from(edges, matrix.shape[0]), **fields)
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "name": self.name,
+            "nodes": f"{self.n_nodes:,}",
+            "features": f"{self.n_features:,}",
+            "classes": f"{self.n_classes:,}",
+            "labels": f"{len(self.labelled):,}",
+            "edges": "no" if self.graph is None else f"{self.n_edges:,}",
+        }
 
     @property
     def n_nodes(self) -> int:

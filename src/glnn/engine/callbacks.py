@@ -1,7 +1,10 @@
 """What may watch a fit: each event has a method, and none may raise to steer the loop."""
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from glnn.engine.history import Record
 
@@ -74,6 +77,38 @@ class ProgressLog(Callback):
         """Report the finished epoch."""
         self._report(Progress(stage, int(record["epoch"]) + 1, self._n_epochs))
         return False
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """What lines can be written to."""
+
+    def write(self, text: str, /) -> object:
+        """Take some text."""
+
+
+class StageLines(Callback):
+    """Write a line for each stage that ended, as scikit-learn's ``verbose`` does.
+
+    Parameters
+    ----------
+    stream
+        Where to write; the standard output by default.
+    """
+
+    may_lag = True
+
+    def __init__(self, stream: Writer | None = None) -> None:
+        self._stream, self._began = stream, 0.0
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Look at the clock."""
+        self._began = time.perf_counter()
+
+    def on_stage_end(self, stage: str) -> None:
+        """Write what took how long."""
+        seconds = time.perf_counter() - self._began
+        (self._stream or sys.stdout).write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
 
 
 def stop_requested(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glnn._display import html_table
 from glnn.quality.calibration import Calibration
 from glnn.quality.comparison import MethodScore
 from glnn.quality.folds import Folds
@@ -153,11 +154,8 @@ class Evaluation:
         return f"Evaluation({len(self.own.judged)} labels, {len(self.folds)} folds: {self.verdict})"
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{value}</td></tr>"
-            for name, value in self.own.metrics.items()
-        )
-        return f"<p><b>{html.escape(self.verdict.sentence)}</b></p><table>{cells}</table>"
+        verdict = html.escape(self.verdict.sentence)
+        return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
 
 
 def _plain_page(score: MethodScore) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn._display import Shown
 from glnn.exceptions import InputError
 from glnn.objective import Reading, Weights
 from glnn.solver.certificate import Certificate
@@ -14,8 +15,8 @@ from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.problem import Problem
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedGraph:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedGraph(Shown):
     """The answer of :func:`learn_graph`; over several processes, this one's rows of it.
 
     Parameters
@@ -56,6 +57,16 @@ class LearnedGraph:
     candidates: tuple[np.ndarray, np.ndarray] = field(repr=False)
     problem: Problem = field(repr=False)
     new_rows: NewRowProblem = field(repr=False)
+
+    def _facts(self) -> dict[str, str]:
+        n_edges = sp.triu(self.adjacency, k=1).nnz
+        proof = "optimal" if self.certificate.converged else "NOT optimal"
+        return {
+            "reading": f"{self.reading} reading",
+            "nodes": f"{self.adjacency.shape[0]:,}",
+            "edges": f"{n_edges:,}",
+            f"with a gap of {self.certificate.relative_gap:.0e}": proof,
+        }
 
     @property
     def n_edges(self) -> int:
