@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 
-from glnn.report.page import render
+from glnn.report.page.document import render
 from glnn.report.run_page import flat_settings, page_of
 
 

@@ -14,7 +14,7 @@ def report(
 ) -> None:
     """Make the page of a run again, to explore it in a browser; no network is needed."""
     from glnn.data.files import atomic_write
-    from glnn.report.page import render
+    from glnn.report.page.document import render
     from glnn.report.page.stored import read_page
 
     html = render(read_page(run / "page.npz"))

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import scipy.sparse as sp
+
 from glnn.engine.history import Record
+from glnn.solver import LearnedGraph
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,12 @@ class Callback:
 
     def on_stage_end(self, stage: str) -> None:
         """Take note that a step ended."""
+
+    def on_graph(self, number: int, learned: LearnedGraph) -> None:
+        """Take note of a solved graph problem, this process's rows of it; it may be a try."""
+
+    def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
+        """Take note of the graph that a round ends with; a round that is undone has none."""
 
 
 class EarlyStopping(Callback):

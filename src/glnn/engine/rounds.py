@@ -46,7 +46,10 @@ class Rounds:
         ``after_round`` is called with the state after each.
         """
         while state.round == 0 or state.round < state.n_rounds:
+            before = state.round
             state = self.first_round(state) if state.round == 0 else self.later_round(state)
+            if state.round > before:
+                self.steps.tell_of_round(state)
             if after_round is not None:
                 after_round(state)
         return state

@@ -97,11 +97,18 @@ class Steps:
         if given is not None and state.round == 1 and takes_prior:
             return state.changed(adjacency=given.prior)
         learned = self.solve(state, support=graph.support, **self.task_signals(state))
+        for callback in self.callbacks:
+            callback.on_graph(state.round, learned)
         keeps = state.new_rows is not None and given is None
         new_rows = state.new_rows if keeps else learned.new_rows
         return state.changed(
             adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=new_rows
         )
+
+    def tell_of_round(self, state: FitState) -> None:
+        """Tell the callbacks of the graph that a round ends with."""
+        for callback in self.callbacks:
+            callback.on_round_end(state.round, state.adjacency)
 
     def solve(self, state: FitState, **more: Any) -> LearnedGraph:
         """Learn the graph of a state's settings."""

@@ -23,6 +23,7 @@ from glnn.peers import ALONE, Partition, Peers
 from glnn.peers.group import agreed
 from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
+from glnn.report.graph_log import GraphLog, logged_rounds
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.run_folder import prepare_folder, remove_if_empty
 from glnn.report.sources import OpenedSource, Reading, TakenRows
@@ -76,7 +77,7 @@ class FitOptions:
 
     def estimator(self, watch: Watch | None = None, calibrate: str | None = None) -> GLNNClassifier:
         """Return the unfitted estimator; the estimate's folds calibrate it later."""
-        callbacks = None if watch is None else [ProgressLog(watch)]
+        callbacks = [GraphLog(), *([] if watch is None else [ProgressLog(watch)])]
         model = GLNNClassifier(random_state=self.seed, device=self.device, callbacks=callbacks)
         changes = self._changes() | {"calibrate": calibrate, "class_weight": self.class_weight}
         return model.set_params(preset=self.preset, head=self.head, **changes)
@@ -215,6 +216,7 @@ def results_of(
         device=options.device,
         seconds=seconds | {score.method: score.seconds for score in others},
         notes=opened.notes,
+        rounds=logged_rounds(model.callbacks),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from glnn.engine.history import History
-from glnn.report.page.data import Curve, Learning
+from glnn.report.page.data import Curve, Learning, Round
 from glnn.report.words import certificate_sentences
 from glnn.solver import Certificate
 
@@ -14,7 +14,10 @@ _CURVES = ("loss", "validation_loss", "validation_accuracy")
 
 
 def learning_of(
-    history: History, certificate: Certificate | None, chosen: Mapping[str, Any]
+    history: History,
+    certificate: Certificate | None,
+    chosen: Mapping[str, Any],
+    rounds: tuple[Round, ...] = (),
 ) -> Learning:
     """Return training curves, what is proven, and what the fit decided by itself.
 
@@ -26,8 +29,11 @@ def learning_of(
         Of the learned graph.
     chosen
         The fit's own choices, by name.
+    rounds
+        The graph after each round, where it was kept.
     """
     return Learning(
+        rounds=rounds,
         curves=curves_of(history, int(chosen.get("n_rounds", 0))),
         certificate=tuple(certificate_sentences(certificate)),
         choices=chosen_in_words(chosen),

@@ -11,8 +11,8 @@ from glnn.estimator import GLNNClassifier
 from glnn.graph.convert import as_adjacency
 from glnn.quality.metrics import Judged
 from glnn.report.learning import learning_of
-from glnn.report.page import render
 from glnn.report.page.data import Evaluation, Graphs, Nodes, PageData, Reproduce
+from glnn.report.page.document import render
 from glnn.report.page.judged import on_hidden_labels
 from glnn.report.versions import versions
 

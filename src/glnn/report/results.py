@@ -11,6 +11,7 @@ from glnn.data import NodeData, Split
 from glnn.engine.history import History
 from glnn.quality import Evaluation
 from glnn.report.facts import GraphFacts
+from glnn.report.page.data import Round
 from glnn.solver import Certificate
 
 
@@ -60,6 +61,8 @@ class FitResults:
         Numbers of the nodes whose given label is doubted.
     command
         The command that made the run, if it was one.
+    rounds
+        The graph after each round.
     """
 
     data: NodeData
@@ -79,6 +82,7 @@ class FitResults:
     estimate: Evaluation | None = None
     suspects: tuple[int, ...] = ()
     command: str = ""
+    rounds: tuple[Round, ...] = ()
 
     @property
     def predictions(self) -> np.ndarray:

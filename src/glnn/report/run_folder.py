@@ -14,7 +14,7 @@ from glnn.data.files import atomic_write, shown_path
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
-from glnn.report.page import render
+from glnn.report.page.document import render
 from glnn.report.page.shown import MOST_NODES
 from glnn.report.page.stored import write_page
 from glnn.report.predictions import write_node_predictions

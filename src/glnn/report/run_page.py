@@ -38,7 +38,10 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         graphs=Graphs(results.adjacency, data.graph),
         evaluation=_evaluation(results),
         learning=learning_of(
-            results.history, results.certificate, results.settings.get("chosen", {})
+            results.history,
+            results.certificate,
+            results.settings.get("chosen", {}),
+            results.rounds,
         ),
         reproduce=_reproduce(results),
         notes=results.notes,

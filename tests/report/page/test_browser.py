@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from glnn.report.page import render
+from glnn.report.page.document import render
 from glnn.report.page.pack import unpacked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -2,8 +2,9 @@ import dataclasses
 import re
 from html.parser import HTMLParser
 
-from glnn.report.page import PageData, charts, render
-from glnn.report.page.data import Graphs
+from glnn.report.page import charts
+from glnn.report.page.data import Graphs, PageData
+from glnn.report.page.document import render
 from glnn.report.page.pack import unpacked
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.exceptions import DataFormatError, InputError
-from glnn.report.page import render
+from glnn.report.page.document import render
 from glnn.report.page.stored import read_page, write_page
 
 
