@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from glnn.cli.main import main
 from glnn.report.page.document import render
 from glnn.report.page.pack import unpacked
 
@@ -40,10 +41,11 @@ def open_page(browser, files, make_page):
     """Return a function that opens a page and checks at the end that nothing went wrong in it."""
     tabs, wrong = [], []
 
-    def opened(n_nodes=120, *, width=1280, dark=False):
-        path = files / f"{n_nodes}.html"
-        if not path.exists():
-            path.write_text(render(make_page(n_nodes)), encoding="utf-8")
+    def opened(n_nodes=120, *, path=None, width=1280, dark=False):
+        if path is None:
+            path = files / f"{n_nodes}.html"
+            if not path.exists():
+                path.write_text(render(make_page(n_nodes)), encoding="utf-8")
         scheme = "dark" if dark else "light"
         size = {"width": width, "height": 900}
         tab = browser.new_page(viewport=size, color_scheme=scheme)
@@ -99,6 +101,16 @@ def test_the_page_opens_with_a_drawn_map_and_all_charts(open_page):
     assert pixels(tab)[0] > 1000
     assert tab.locator(".plot canvas").count() >= 7
     assert tab.locator("#node-rows tr").count() == 20
+
+
+def test_the_page_of_a_real_run_opens_without_an_error(open_page, tmp_path):
+    args = ["fit", "blobs", "--labels-per-class", "4", "--epochs", "10", "--quiet"]
+    assert main([*args, "--out", str(tmp_path / "run")]) == 0
+    tab = open_page(path=tmp_path / "run" / "report.html")
+    assert pixels(tab)[0] > 1000
+    assert "on labels it had not seen" in tab.locator(".verdict").inner_text()
+    tab.mouse.click(*place_of(tab, 0))
+    assert tab.locator("#panel .links li").count() > 0
 
 
 def test_a_script_that_is_not_the_pages_own_does_not_run(open_page):
