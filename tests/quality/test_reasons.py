@@ -47,7 +47,7 @@ def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
 
 
 def test_columns_of_a_link_are_a_part_of_its_similarity(fitted):
-    nodes = fitted._nodes()
+    nodes = fitted.fitted_nodes()
     links = fitted.explain(20, n_links=100).links
     columns = nodes.column_shares(20, np.array([link.node for link in links]))
     assert_allclose(columns.sum(1), [link.terms["smoothness"] for link in links], atol=1e-6)

@@ -33,8 +33,11 @@ def test_a_classifier_writes_its_page(fitted, tmp_path):
     assert ("n_epochs", "20", "the default") in page_of_model(model, None).reproduce.changed
 
 
-def test_a_loaded_model_has_a_page_without_the_labels_it_was_not_saved_with(fitted, tmp_path):
-    model, _ = fitted
+def test_a_loaded_model_has_the_page_of_the_model_that_was_saved(fitted, tmp_path):
+    model, labels = fitted
     model.save(tmp_path)
     page = page_of_model(GLNNClassifier.load(tmp_path), None)
-    assert (page.nodes.truth >= 0).sum() == model.held_out_.judged.size
+    np.testing.assert_array_equal(page.nodes.truth, labels)
+    np.testing.assert_allclose(
+        page.graphs.terms.shares, page_of_model(model, model._fitted_to).graphs.terms.shares
+    )

@@ -73,7 +73,7 @@ class ReasonsMixin:
             labelled rows that speak for and against, and the columns that made the links.
         """
         check_integer("refits", refits, low=0)
-        nodes = self._nodes(column_names)
+        nodes = self.fitted_nodes(column_names)
         found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
         if not refits:
             return found
@@ -103,7 +103,7 @@ class ReasonsMixin:
         from pandas import DataFrame
 
         check_integer("k", k, low=1)
-        nodes = self._nodes()
+        nodes = self.fitted_nodes()
         every = np.arange(nodes.n_nodes)
         may = every if among is None else check_indices("among", among, nodes.n_nodes)
         pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
@@ -151,7 +151,7 @@ class ReasonsMixin:
         numbers = self._class_numbers(y, features.shape[0])
         judged = np.flatnonzero(numbers != UNLABELLED)
         joined = None if links is None else links[judged]
-        nodes = self._nodes()
+        nodes = self.fitted_nodes()
         return column_importance(
             lambda rows: self._model.predict_new(rows, joined),
             features[judged],
@@ -183,8 +183,14 @@ class ReasonsMixin:
         place = np.searchsorted(self.classes_, classes)
         return np.where(encoded == UNLABELLED, UNLABELLED, place[encoded])
 
-    def _nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
-        """Return the training rows as explanations see them."""
+    def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
+        """Return the training rows as explanations see them.
+
+        Parameters
+        ----------
+        column_names
+            Names of the feature columns; ``None``: those of the training table, else numbers.
+        """
         self._check_fitted()  # type: ignore[attr-defined]
         model = self._model
         names = column_names or getattr(self, "feature_names_in_", None)

@@ -18,14 +18,15 @@ from glnn.quality.explain import Explanation
 from glnn.report.new_rows import read_page
 from glnn.report.words import percent
 
-_WORDS = {
+TERM_WORDS = {
     "closeness": "given graph",
     "smoothness": "similarity",
     "predictions": "predictions",
     "task": "task",
     "proximal": "earlier graph",
 }
-_REST = "penalties"
+REST = "penalties"
+"""What all other terms are called together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ def grouped(terms: Mapping[str, float]) -> dict[str, float]:
     """
     parts: dict[str, float] = {}
     for name, value in terms.items():
-        word = _WORDS.get(name, _REST)
+        word = TERM_WORDS.get(name, REST)
         parts[word] = parts.get(word, 0.0) + value
-    rest = parts.pop(_REST, None)
-    return parts if rest is None else parts | {_REST: rest}
+    rest = parts.pop(REST, None)
+    return parts if rest is None else parts | {REST: rest}

@@ -24,6 +24,7 @@ from glnn.peers.group import agreed
 from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
 from glnn.report.graph_log import GraphLog, logged_rounds
+from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.run_folder import prepare_folder, remove_if_empty
 from glnn.report.sources import OpenedSource, Reading, TakenRows
@@ -200,6 +201,7 @@ def results_of(
     data, seconds = opened.data, {"fit": fit_seconds}
     classes = class_numbers(data, model.classes_)
     predictions = classes[model.label_distributions_.argmax(1)]
+    nodes = model.fitted_nodes(data.column_names)
     own = Score("GLNN", accuracy(predictions, data.labels, split.test), fit_seconds)
     return FitResults(
         data=data,
@@ -217,6 +219,8 @@ def results_of(
         seconds=seconds | {score.method: score.seconds for score in others},
         notes=opened.notes,
         rounds=logged_rounds(model.callbacks),
+        terms=link_terms(nodes),
+        metric=metric_columns(nodes),
     )
 
 

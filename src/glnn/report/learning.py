@@ -18,6 +18,7 @@ def learning_of(
     certificate: Certificate | None,
     chosen: Mapping[str, Any],
     rounds: tuple[Round, ...] = (),
+    metric: tuple[tuple[str, float], ...] = (),
 ) -> Learning:
     """Return training curves, what is proven, and what the fit decided by itself.
 
@@ -31,9 +32,12 @@ def learning_of(
         The fit's own choices, by name.
     rounds
         The graph after each round, where it was kept.
+    metric
+        Columns that count most in the learned similarity, with their weights.
     """
     return Learning(
         rounds=rounds,
+        metric=metric,
         curves=curves_of(history, int(chosen.get("n_rounds", 0))),
         certificate=tuple(certificate_sentences(certificate)),
         choices=chosen_in_words(chosen),

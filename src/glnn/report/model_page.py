@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from glnn.data.files import atomic_write
-from glnn.engine.labels import encode_labels
 from glnn.estimator import GLNNClassifier
 from glnn.graph.convert import as_adjacency
 from glnn.quality.metrics import Judged
 from glnn.report.learning import learning_of
+from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.page.data import Evaluation, Graphs, Nodes, PageData, Reproduce
 from glnn.report.page.document import render
 from glnn.report.page.judged import on_hidden_labels
@@ -28,7 +29,7 @@ def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] |
         The HTML file.
     fitted_to
         The arguments of its fit (features, labels, graph, validation nodes), ``None`` for a model
-        that was loaded: its labels are not known then, but for those that were judged.
+        that was loaded: nodes have numbers then, and the prior graph stands for the given one.
     """
     html = render(page_of_model(model, fitted_to))
     with atomic_write(path) as file:
@@ -38,32 +39,31 @@ def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] |
 
 def page_of_model(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> PageData:
     """Return what the page of a classifier shows; arguments as in :func:`write_report`."""
-    features, labels, graph, _ = fitted_to or (None, None, None, None)
-    n_nodes = len(model.label_distributions_)
+    features, _, graph, _ = fitted_to or (None, None, None, None)
+    known = model.fitted_nodes()
+    n_nodes = known.n_nodes
     given = model.prior_graph_ if graph is None else as_adjacency(graph, n_nodes)
-    nodes = _nodes(model, features, labels)
+    nodes = _nodes(model, features, known.labels)
     n_labels = int(nodes.seen.sum())
     return PageData(
         title="GLNNClassifier",
         subtitle=f"{n_nodes:,} nodes, {n_labels:,} of them with a label",
         class_names=tuple(str(label) for label in model.classes_),
         nodes=nodes,
-        graphs=Graphs(model.graph_, given),
+        graphs=Graphs(model.graph_, given, link_terms(known)),
         evaluation=_evaluation(model),
-        learning=learning_of(model.history_, model.certificate_, model.choices_),
+        learning=learning_of(
+            model.history_, model.certificate_, model.choices_, metric=metric_columns(known)
+        ),
         reproduce=_reproduce(model),
     )
 
 
-def _nodes(model: GLNNClassifier, features: Any, labels: Any) -> Nodes:
-    n_nodes, held_out = len(model.label_distributions_), model.held_out_
-    truth = np.full(n_nodes, -1, dtype=np.int64)
+def _nodes(model: GLNNClassifier, features: Any, truth: Int[np.ndarray, "n"]) -> Nodes:
+    n_nodes, held_out = len(truth), model.held_out_
     judged = np.full(n_nodes, -1, dtype=np.int64)
     if held_out is not None:
-        truth = np.array(held_out.classes)
         judged[held_out.judged] = held_out.calibrated()[held_out.judged].argmax(1)
-    if labels is not None:
-        truth = encode_labels(labels, n_nodes)[1]
     names = getattr(features, "index", np.arange(n_nodes))
     return Nodes(
         [str(name) for name in names],

@@ -11,7 +11,7 @@ from glnn.data import NodeData, Split
 from glnn.engine.history import History
 from glnn.quality import Evaluation
 from glnn.report.facts import GraphFacts
-from glnn.report.page.data import Round
+from glnn.report.page.data import LinkTerms, Round
 from glnn.solver import Certificate
 
 
@@ -63,6 +63,8 @@ class FitResults:
         The command that made the run, if it was one.
     rounds
         The graph after each round.
+    terms, metric
+        What made each link, and the columns that count most in the learned similarity.
     """
 
     data: NodeData
@@ -83,6 +85,8 @@ class FitResults:
     suspects: tuple[int, ...] = ()
     command: str = ""
     rounds: tuple[Round, ...] = ()
+    terms: LinkTerms | None = None
+    metric: tuple[tuple[str, float], ...] = ()
 
     @property
     def predictions(self) -> np.ndarray:
