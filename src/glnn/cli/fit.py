@@ -1,5 +1,7 @@
 """``glnn fit``: learn a graph and a classifier, and leave a run folder."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +54,17 @@ def fit(
     from glnn.report.fit_run import FitOptions, prepared
     from glnn.report.sources import Reading, Source
 
-    options = FitOptions(preset, head, seed, n_neighbors, epochs, device, threads, class_weight)
+    options = FitOptions(
+        preset,
+        head,
+        seed,
+        n_neighbors,
+        epochs,
+        device,
+        threads,
+        class_weight,
+        command=command_line(sys.argv),
+    )
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:
@@ -70,6 +82,18 @@ def fit(
         finally:
             start.withdraw(peers)
     run.conclude()
+
+
+def command_line(typed: list[str]) -> str:
+    """Return the command as it was typed, nothing if another program called it.
+
+    Examples
+    --------
+    >>> command_line(["/usr/bin/glnn", "fit", "my data.csv"]), command_line(["pytest"])
+    ("glnn fit 'my data.csv'", '')
+    """
+    is_own = bool(typed) and Path(typed[0]).name in ("glnn", "__main__.py")
+    return shlex.join(["glnn", *typed[1:]]) if is_own else ""
 
 
 class _Run:

@@ -40,7 +40,8 @@ class FitOptions:
     """How to fit; ``None`` leaves a setting to the preset.
 
     ``threads`` of ``None`` means one thread below 10,000 nodes, where more of them wait for each
-    other longer than they work, and PyTorch's own choice above.
+    other longer than they work, and PyTorch's own choice above. ``command`` is what was typed, for
+    the report.
     """
 
     preset: str = "default"
@@ -51,6 +52,7 @@ class FitOptions:
     device: str = "cpu"
     threads: int | None = None
     class_weight: str | None = None
+    command: str = ""
 
     def check(self) -> None:
         """Refuse a wrong option before any work is done."""
@@ -218,6 +220,7 @@ def results_of(
         device=options.device,
         seconds=seconds | {score.method: score.seconds for score in others},
         notes=opened.notes,
+        command=options.command,
         rounds=logged_rounds(model.callbacks),
         terms=link_terms(nodes),
         metric=metric_columns(nodes),

@@ -11,6 +11,7 @@ from glnn.data.source import RecordSource
 from glnn.engine.presets import resolve_settings
 from glnn.quality.intervals import accuracy_interval
 from glnn.quality.metrics import Judged
+from glnn.report.estimate_run import never_predicted, suspect_lines
 from glnn.report.learning import learning_of
 from glnn.report.page.data import Evaluation, Graphs, Method, Nodes, PageData, Reproduce
 from glnn.report.page.judged import estimated, measure_of, on_test_nodes
@@ -76,6 +77,17 @@ def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Node
 
 
 def _evaluation(results: FitResults) -> Evaluation | None:
+    """Return what was measured, with what a reader should know besides."""
+    found = _measured(results)
+    if found is None:
+        return None
+    missing, doubts = never_predicted(results), suspect_lines(results)[:1]
+    more = [*([] if missing is None else [missing]), *doubts]
+    said = tuple(line[:1].upper() + line[1:] for line in (*found.warnings, *more))
+    return dataclasses.replace(found, warnings=said)
+
+
+def _measured(results: FitResults) -> Evaluation | None:
     """Return the estimate of the folds, or else what the test nodes say, or nothing."""
     test, labels = results.split.test, results.data.labels
     if results.estimate is not None:
