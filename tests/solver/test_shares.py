@@ -88,3 +88,14 @@ def test_nodes_of_different_predictions_owe_their_link_less():
 
 def test_a_graph_without_predictions_has_no_share_of_them():
     assert PREDICTIONS not in link_shares(learned(3, "channel", predictions=None)).names
+
+
+def test_a_graph_that_is_the_prior_graph_owes_every_link_to_it():
+    features, given, _, _ = inputs(4)
+    none = (np.empty(0, np.int64), np.empty(0, np.int64))
+    options = {"weights": Weights.closeness_alone(), "candidates": none, "support": "candidates"}
+    found = learn_graph(features, given, **options)
+    shares = link_shares(found)
+    assert shares.names == ("closeness",)
+    assert (found.adjacency.indices == found.prior.indices).all()
+    assert_allclose(shares.values[:, 0], found.prior.data)
