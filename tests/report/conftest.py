@@ -1,12 +1,17 @@
+import dataclasses
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from glnn.data import NodeData, make_split
 from glnn.engine.history import History
+from glnn.report.estimate_run import with_estimate
 from glnn.report.facts import GraphFacts
+from glnn.report.fit_run import FitOptions, Start, run_fit
 from glnn.report.results import FitResults, Score
-from glnn.report.sources import Source
+from glnn.report.sources import Source, choose_split
 from glnn.solver import Certificate
 
 
@@ -67,3 +72,23 @@ def results(certificate):
 @pytest.fixture(scope="session")
 def opened_blobs():
     return Source("blobs").open()
+
+
+@pytest.fixture(scope="session")
+def judged_run(opened_blobs):
+    """A fit to sixty labels, four of them wrong, judged in three folds."""
+    data = opened_blobs.data
+    labels = data.labels.copy()
+    known = np.concatenate([np.flatnonzero(labels == c)[:20] for c in range(3)])
+    wrong = known[[0, 5, 25, 45]]
+    labels[wrong] = (labels[wrong] + 1) % 3
+    labels[np.setdiff1d(np.arange(data.n_nodes), known)] = -1
+    opened = dataclasses.replace(
+        opened_blobs, data=data.replace(labels=labels, splits={}, name="mine")
+    )
+    split = choose_split(opened.data, None, 0)
+    options = FitOptions(n_epochs=15)
+    before, model = run_fit(Start.of(Path(), opened, split), options)
+    told = []
+    after = with_estimate(before, model, options, 3, told.append)
+    return before, after, model, told, wrong

@@ -148,7 +148,7 @@ def _conclude(
     console: Console, folder: Path, results: "FitResults", left_out: tuple[str, ...]
 ) -> None:
     """Say how good the answer is before anything else, then what was found and where it lies."""
-    from glnn.report.estimate_run import closing_lines
+    from glnn.report.remarks import closing_lines
     from glnn.report.tables import estimate_table, fact_table, score_table
     from glnn.report.words import label_sentence, verdict_line
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,13 +211,16 @@ class ReasonsMixin:
 
 
 def _spread_of(model: Model) -> Spread:
-    """Return how the network spreads signals over the learned graph."""
-    adj_hat = SparseAdjacency.from_scipy(normalized(model.adjacency))
+    """Return how the network spreads signals over the learned graph, which must be whole."""
+
+    @cache
+    def adj_hat() -> SparseAdjacency:
+        return SparseAdjacency.from_scipy(normalized(model.adjacency))
 
     def spread(signals: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
         with torch.no_grad():
-            found: np.ndarray = model.network.spread(adj_hat, columns).numpy()  # type: ignore[operator]
+            found: np.ndarray = model.network.spread(adj_hat(), columns).numpy()  # type: ignore[operator]
         return found
 
     return spread

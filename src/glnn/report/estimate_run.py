@@ -11,7 +11,6 @@ from glnn.evaluation import evaluate
 from glnn.quality.suspects import suspect_labels
 from glnn.report.fit_run import FitOptions, Watch, threads_for, visible_labels
 from glnn.report.results import FitResults
-from glnn.report.words import count
 
 FOLDS = 5
 
@@ -85,37 +84,3 @@ def with_estimate(
         suspects=tuple(found.nodes.tolist()),
         seconds={**results.seconds, "estimate": time.perf_counter() - started},
     )
-
-
-def closing_lines(results: FitResults) -> list[str]:
-    """Return what a user should know besides numbers: notes, missing classes, doubtful labels."""
-    notes = [] if results.estimate is None else list(results.estimate.notes)
-    missing = never_predicted(results)
-    return [*notes, *([] if missing is None else [missing]), *suspect_lines(results)]
-
-
-def never_predicted(results: FitResults) -> str | None:
-    """Return a line on the classes that no node is predicted to have, if there are such."""
-    missing = np.setdiff1d(results.classes, results.predictions)
-    if not missing.size:
-        return None
-    names = ", ".join(results.data.class_names[number] for number in missing)
-    return f"never predicted, at no node at all: {names}"
-
-
-def suspect_lines(results: FitResults, most: int = 5) -> list[str]:
-    """Return the likeliest mistakes among the given labels, in words."""
-    estimate = results.estimate
-    if estimate is None or not results.suspects:
-        return []
-    data = results.data
-    n_found = len(results.suspects)
-    lines = [f"{count(n_found, 'given label')} may be wrong: fits without them say otherwise"]
-    for node in results.suspects[:most]:
-        row = estimate.probabilities[node]
-        given = data.class_names[data.labels[node]]
-        said = data.class_names[results.classes[row.argmax()]]
-        lines.append(f"  {data.node_ids[node]}: given {given}, predicted {said} ({row.max():.0%})")
-    if n_found > most:
-        lines.append(f"  and {n_found - most} more: see suspect_labels in metrics.json")
-    return lines

@@ -11,10 +11,10 @@ from glnn.data.source import RecordSource
 from glnn.engine.presets import resolve_settings
 from glnn.quality.intervals import accuracy_interval
 from glnn.quality.metrics import Judged
-from glnn.report.estimate_run import never_predicted, suspect_lines
 from glnn.report.learning import learning_of
 from glnn.report.page.data import Evaluation, Graphs, Method, Nodes, PageData, Reproduce
 from glnn.report.page.judged import estimated, measure_of, on_test_nodes
+from glnn.report.remarks import never_predicted, suspect_lines
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
 from glnn.report.words import label_sentence
