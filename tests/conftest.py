@@ -1,6 +1,9 @@
 import copy
 import functools
+import os
+import shutil
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,3 +81,58 @@ def run_together(size, work):
 @pytest.fixture
 def together():
     return run_together
+
+
+class PowerCuts:
+    """What a disk would hold if the power failed after each change to a folder.
+
+    Bytes that were not forced to the disk are lost, as a file system may lose them: such a file
+    is empty in the state that is kept.
+    """
+
+    CHANGES = ("fsync", "link", "mkdir", "rename", "replace", "rmdir", "unlink")
+
+    def __init__(self, folder, scratch):
+        self.folder, self._scratch, self.n_cuts = folder, scratch, 0
+        self._synced = {path.stat().st_ino: _stamp(path.stat()) for path in folder.rglob("*")}
+
+    def watch(self, monkeypatch, *others):
+        """Keep the state after every change that the operating system is asked for."""
+        for module, name in [*((os, name) for name in self.CHANGES), *others]:
+            monkeypatch.setattr(module, name, self._watched(name, getattr(module, name)))
+
+    def _watched(self, name, change):
+        def call(*args, **named):
+            answer = change(*args, **named)
+            if name == "fsync":
+                status = os.fstat(args[0])
+                self._synced[status.st_ino] = _stamp(status)
+            self._keep()
+            return answer
+
+        return call
+
+    def _keep(self):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self, "_keep", lambda: None)  # the copy itself is no change
+            target = self._scratch / f"{self.n_cuts:04}"
+            shutil.copytree(self.folder, target, copy_function=self._copied)
+            self.n_cuts += 1
+
+    def _copied(self, source, target):
+        status = Path(source).stat()
+        is_safe = self._synced.get(status.st_ino) == _stamp(status)
+        Path(target).write_bytes(Path(source).read_bytes() if is_safe else b"")
+
+    def states(self):
+        """The folders as they were after each change."""
+        return sorted(self._scratch.iterdir())
+
+
+def _stamp(status):
+    return status.st_size, status.st_mtime_ns
+
+
+@pytest.fixture
+def power_cuts(tmp_path_factory):
+    return lambda folder: PowerCuts(folder, tmp_path_factory.mktemp("cuts"))

@@ -25,6 +25,8 @@ def test_every_error_is_caught_as_one_of_glnn(error):
         (exceptions.InputError, ValueError),
         (exceptions.InputTypeError, TypeError),
         (exceptions.DataFormatError, exceptions.InputError),
+        (exceptions.OutputError, exceptions.InputError),
+        (exceptions.OutputError, OSError),
         (exceptions.DownloadError, OSError),
         (exceptions.ProblemError, exceptions.InputError),
         (exceptions.CheckpointError, ValueError),
@@ -42,7 +44,7 @@ def test_every_error_is_also_the_one_a_caller_would_expect(error, expected):
 
 
 def test_no_error_is_left_without_its_expected_kind():
-    assert len(ALL) == 13  # the twelve above, and their base
+    assert len(ALL) == 14  # the thirteen above, and their base
 
 
 @pytest.mark.parametrize("error", ALL)

@@ -19,6 +19,10 @@ class DataFormatError(InputError):
     """A file is not what its format demands, or asks for more than is sensible."""
 
 
+class OutputError(InputError, OSError):
+    """A file or folder could not be written; what was there before is as it was."""
+
+
 class DownloadError(GlnnError, OSError):
     """A data set could not be fetched, or what came is not what was published."""
 

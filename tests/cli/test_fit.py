@@ -1,10 +1,16 @@
+import dataclasses
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
 
 from glnn import GLNNClassifier
-from glnn.data import Split
+from glnn.data import Split, load_dataset
+from glnn.data.lock import only_writer
+from glnn.data.node_npz import write_node_npz
+from glnn.report.fit_run import run_fit
 from glnn.report.run_folder import OWN_FILES
 
 QUICK = ("--epochs", "5")
@@ -57,6 +63,34 @@ def test_by_default_runs_lie_under_their_name_preset_and_seed(glnn, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert glnn("fit", "blobs", "--seed", 3, "--preset", "paper", *QUICK).code == 0
     assert (tmp_path / "runs" / "blobs-paper-3" / "model.json").is_file()
+
+
+def test_a_name_inside_a_file_never_chooses_a_path(glnn, tmp_path, monkeypatch):
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b" / "c")
+    write_node_npz(dataclasses.replace(load_dataset("blobs"), name="../../../esc"), "x.npz")
+    assert glnn("fit", "x.npz", "--labels-per-class", 3, *QUICK, "--quiet").code == 0
+    assert Path("runs/esc-default-0/model.json").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_second_writer_is_told_and_harms_nothing(glnn, tmp_path):
+    with only_writer(tmp_path / "run"):
+        outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
+    assert outcome.code == 1
+    assert "one writer at a time" in outcome.err and outcome.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_removed_while_running_is_made_again(glnn, tmp_path, monkeypatch):
+    def fit_then_remove(*args, **named):
+        shutil.rmtree(tmp_path / "runs")
+        return run_fit(*args, **named)
+
+    monkeypatch.setattr("glnn.report.fit_run.run_fit", fit_then_remove)
+    run = tmp_path / "runs" / "a"
+    assert glnn("fit", "blobs", "--out", run, *QUICK, "--quiet").code == 0
+    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
 
 
 def test_an_own_table_with_labels_and_graph(glnn, people):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from glnn.data import swap
 from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
 from glnn.exceptions import CheckpointError
 
@@ -18,6 +19,21 @@ def test_what_is_written_is_read_again(saved):
     arrays, page = read_archive(saved)
     np.testing.assert_array_equal(arrays["a"], np.arange(3.0))
     assert page["note"] == "x"
+
+
+def test_a_model_that_is_replaced_is_the_old_or_the_new_one_whenever_the_power_fails(
+    saved, power_cuts, monkeypatch
+):
+    (saved / "mine.txt").write_text("mine")
+    cuts = power_cuts(saved.parent)
+    with monkeypatch.context() as patch:
+        cuts.watch(patch, (swap, "exchanged"))
+        write_archive(saved, {"a": np.arange(9.0)}, {"note": "y"})
+    assert list(saved.parent.iterdir()) == [saved]
+    for state in cuts.states():
+        arrays, page = read_archive(state / "m")
+        assert (page["note"], len(arrays["a"])) in (("x", 3), ("y", 9))
+        assert (state / "m" / "mine.txt").exists()
 
 
 @pytest.mark.parametrize("matrix", [np.eye(3), sp.csr_matrix(np.eye(3)), None])

@@ -1,19 +1,24 @@
+import dataclasses
+import errno
+import itertools
 import json
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from glnn.data import swap
+from glnn.data.lock import beside
 from glnn.engine.history import History
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, OutputError
 from glnn.report.fit_run import FitOptions, Start, run_fit
 from glnn.report.run_folder import (
     OWN_FILES,
     data_page,
     metrics,
     prepare_folder,
-    remove_if_empty,
     write_run,
 )
 from glnn.report.sources import choose_split
@@ -70,28 +75,80 @@ def test_the_data_page_says_how_rows_are_read(opened_blobs):
 
 
 def test_a_folder_with_files_is_refused_unless_it_may_be_replaced(tmp_path):
-    (tmp_path / "x").touch()
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "x").touch()
     with pytest.raises(InputError, match="--overwrite"):
-        prepare_folder(tmp_path, overwrite=False)
-    assert prepare_folder(tmp_path, overwrite=True) == tmp_path
-    assert prepare_folder(tmp_path / "a" / "b", overwrite=False).is_dir()
+        prepare_folder(run, overwrite=False)
+    prepare_folder(run, overwrite=True).release()
+    prepare_folder(run / "a" / "b", overwrite=False).release()
+    assert list(tmp_path.iterdir()) == [run]
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "x").touch()
     with pytest.raises(InputError, match="must be a folder"):
         prepare_folder(tmp_path / "x", overwrite=True)
-    with pytest.raises(InputError, match="must be writable"):
+    with pytest.raises(OutputError, match="must be writable"):
         prepare_folder(tmp_path / "x" / "y", overwrite=True)
 
 
-def test_only_an_empty_folder_is_taken_back(tmp_path):
-    for name in ("empty", "full"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "full" / "x").touch()
-    for name in ("empty", "full", "none"):
-        remove_if_empty(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+def test_the_place_of_a_run_is_taken_until_it_is_released(tmp_path):
+    lock = prepare_folder(tmp_path / "run", overwrite=False)
+    with pytest.raises(OutputError, match="one writer"):
+        prepare_folder(tmp_path / "run", overwrite=True)
+    lock.release()
+    prepare_folder(tmp_path / "run", overwrite=True).release()
+
+
+def test_what_a_killed_run_has_left_is_removed_by_the_next(tmp_path):
+    left = beside(tmp_path / "run", "new")
+    left.mkdir()
+    (left / "model.json").write_text("half")
+    prepare_folder(tmp_path / "run", overwrite=False).release()
+    assert not left.exists()
+
+
+def test_whenever_the_power_fails_the_old_or_the_new_run_is_whole(
+    fitted, opened_blobs, tmp_path, power_cuts, monkeypatch
+):
+    results, model = fitted
+    run = tmp_path / "run"
+    write_run(run, opened_blobs, results, model)
+    old = contents(run)
+    cuts = power_cuts(tmp_path)
+    with monkeypatch.context() as patch:
+        cuts.watch(patch, (swap, "exchanged"))
+        write_run(run, opened_blobs, dataclasses.replace(results, seed=7), model)
+    new = contents(run)
+    assert old["metrics.json"] != new["metrics.json"]
+    for state in cuts.states():
+        swap.remove_leftovers(state / "run")
+        assert contents(state / "run") in (old, new)
+    assert cuts.n_cuts > 4 * len(OWN_FILES)
+
+
+@pytest.mark.parametrize("n_writes", range(0, len(OWN_FILES), 3))
+def test_a_disk_that_fills_up_while_a_run_is_written_leaves_the_earlier_run(
+    fitted, opened_blobs, tmp_path, monkeypatch, n_writes
+):
+    run, calls = tmp_path / "run", itertools.count()
+    write_run(run, opened_blobs, *fitted)
+    old = contents(run)
+
+    def full(handle):
+        if next(calls) >= 2 * n_writes:  # a file and its folder are forced to the disk in turn
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match=r"No space left.*as it was"):
+        write_run(run, opened_blobs, *fitted)
+    assert contents(run) == old
+    assert list(tmp_path.iterdir()) == [run]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_numbers_that_json_lacks_become_null(fitted, opened_blobs, tmp_path):

@@ -47,15 +47,16 @@ def test_order_is_that_of_the_grid_and_others_are_kept():
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     store, second = ResultStore(tmp_path / "new"), ResultStore(tmp_path / "new")
-    refused = pytest.raises(InputError, match="another run")
+    refused = pytest.raises(InputError, match="another process")
     with store.only_writer(), refused, second.only_writer():
         pass
     with second.only_writer():
         pass
     assert not any((tmp_path / "new").iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="--out"), ResultStore(tmp_path / "file").only_writer():
+    with pytest.raises(InputError, match="writable"), ResultStore(tmp_path / "file").only_writer():
         pass

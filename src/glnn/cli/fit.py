@@ -80,7 +80,7 @@ def fit(
             if peers.size == 1:
                 run.judge(0 if no_estimate else folds)
         finally:
-            start.withdraw(peers)
+            start.release()
     run.conclude()
 
 

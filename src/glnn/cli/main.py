@@ -71,7 +71,13 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> int:
     """Say in one line what went wrong; a mistake of our own keeps its traceback."""
-    from glnn.exceptions import CheckpointError, GlnnError, InputError, SaidByPeerError
+    from glnn.exceptions import (
+        CheckpointError,
+        GlnnError,
+        InputError,
+        OutputError,
+        SaidByPeerError,
+    )
 
     if isinstance(error, typer.Abort):
         return _say("interrupted", INTERRUPTED)
@@ -82,7 +88,7 @@ def _explain(error: Exception) -> int:
     if isinstance(error, SaidByPeerError):
         return BAD_INPUT  # the process that noticed says it
     if isinstance(error, InputError | CheckpointError):
-        return _say(error, BAD_INPUT)
+        return _say(error, FAILED if isinstance(error, OutputError) else BAD_INPUT)
     if isinstance(error, BrokenPipeError):
         return DONE  # whoever read the output has seen enough
     if isinstance(error, GlnnError | MemoryError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
-from glnn.exceptions import DataFormatError, GlnnError, InputError
+from glnn.exceptions import DataFormatError, GlnnError, InputError, OutputError
 
 MAX_TEXT_BYTES = 2**32
 """The largest text file that is read: 4 GiB."""
@@ -91,6 +91,18 @@ def shown_path(path: Path) -> str:
     return one_line(path, limit=300)
 
 
+def plain_name(text: str, limit: int = 80) -> str:
+    """Return a text as a name of one file: whatever it says, it leads to no other folder.
+
+    Examples
+    --------
+    >>> plain_name("../../esc"), plain_name("people of 2024"), plain_name("..")
+    ('esc', 'people of 2024', 'data')
+    """
+    flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:limit])
+    return flat.lstrip(" ._-").rstrip(" .") or "data"
+
+
 def check_file(path: Path, *, max_bytes: int = MAX_TEXT_BYTES) -> Path:
     """Return the path if it is a file of at most ``max_bytes``; nothing is read."""
     if not path.is_file():
@@ -140,13 +152,32 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
+        sync_folder(path.parent)
     except OSError as error:
-        reason = one_line(error.strerror or error)
-        raise InputError(
-            f"{shown_path(path)} must be writable, got: {reason}. Nothing was written."
-        ) from error
+        if isinstance(error, GlnnError):
+            raise
+        raise cannot_write(path, error) from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def cannot_write(path: Path, error: OSError) -> OutputError:
+    """Return the error that says why a file or folder could not be written."""
+    reason = one_line(error.strerror or error)
+    return OutputError(
+        f"{shown_path(path)} must be writable, got: {reason}. What was there before is as it was."
+    )
 
 
 def _open_beside(path: Path) -> tuple[int, str]:
@@ -155,5 +186,4 @@ def _open_beside(path: Path) -> tuple[int, str]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         return os.open(temporary, flags, 0o666), str(temporary)  # the user's umask applies
     except OSError as error:
-        reason = one_line(error.strerror or error)
-        raise InputError(f"{shown_path(path)} must be writable, got: {reason}.") from error
+        raise cannot_write(path, error) from error

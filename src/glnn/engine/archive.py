@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from glnn.data.files import atomic_write
+from glnn.data.lock import only_writer
+from glnn.data.swap import is_replaceable, swapped
 from glnn.engine.array_file import Spread, write_arrays
 from glnn.exceptions import CheckpointError, InputError
 from glnn.peers import ALONE, Partition, Peers
@@ -32,12 +36,23 @@ def write_archive(
     if peers.rank:
         write_arrays(None, arrays, peers)
         return
-    with atomic_write(folder / _ARRAYS, "wb") as file:
-        digest = write_arrays(file.write, arrays, peers)
-    page = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **page}
-    text = json.dumps(page, indent=2, allow_nan=False)
-    with atomic_write(folder / _PAGE) as file:
-        file.write(text)
+    with _place(folder) as place:
+        with atomic_write(place / _ARRAYS, "wb") as file:
+            digest = write_arrays(file.write, arrays, peers)
+        page = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **page}
+        text = json.dumps(page, indent=2, allow_nan=False)
+        with atomic_write(place / _PAGE) as file:
+            file.write(text)
+
+
+@contextmanager
+def _place(folder: Path) -> Iterator[Path]:
+    """Give the folder to write in; an earlier model is replaced in one move, or stays."""
+    if not (folder / _PAGE).exists() or not is_replaceable(folder):
+        yield folder
+        return
+    with only_writer(folder.resolve()), swapped(folder, (_ARRAYS, _PAGE)) as place:
+        yield place
 
 
 def _make_folder(folder: Path) -> None:

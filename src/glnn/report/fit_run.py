@@ -14,6 +14,8 @@ import torch
 
 from glnn._validation import check_integer
 from glnn.data import NodeData, Split
+from glnn.data.files import plain_name
+from glnn.data.lock import WriterLock
 from glnn.engine.callbacks import Progress, ProgressLog
 from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
@@ -26,7 +28,7 @@ from glnn.report.facts import GraphFacts
 from glnn.report.graph_log import GraphLog, logged_rounds
 from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.results import FitResults, Score, accuracy
-from glnn.report.run_folder import prepare_folder, remove_if_empty
+from glnn.report.run_folder import prepare_folder
 from glnn.report.sources import OpenedSource, Reading, TakenRows
 
 COMPARED = tuple(PLAIN_METHODS)
@@ -107,12 +109,14 @@ class Start:
     """What is known before a fit: the data of this process, and where its run will lie.
 
     With several processes ``opened`` has no feature values; ``rows`` has those of this process.
+    The first of them holds the ``lock`` of the folder.
     """
 
     folder: Path
     opened: OpenedSource
     split: Split
     rows: TakenRows
+    lock: WriterLock | None = None
 
     @classmethod
     def of(cls, folder: Path, opened: OpenedSource, split: Split, peers: Peers = ALONE) -> "Start":
@@ -121,10 +125,10 @@ class Start:
         kept = opened if peers.size == 1 else opened.without_features()
         return cls(folder, kept, split, rows)
 
-    def withdraw(self, peers: Peers) -> None:
-        """Take back the run folder if nothing was written into it."""
-        if peers.rank == 0:
-            remove_if_empty(self.folder)
+    def release(self) -> None:
+        """Let others write to the run folder."""
+        if self.lock is not None:
+            self.lock.release()
 
 
 def prepared(
@@ -141,10 +145,10 @@ def prepared(
     def check() -> None:
         options.check()
         opened, split = reading.open()
-        folder = out or Path("runs") / f"{opened.data.name}-{options.preset}-{options.seed}"
-        starts.append(Start.of(folder, opened, split, peers))
-        if peers.rank == 0:
-            prepare_folder(folder, overwrite=overwrite)
+        name = f"{plain_name(opened.data.name)}-{options.preset}-{options.seed}"
+        start = Start.of(out or Path("runs") / name, opened, split, peers)
+        lock = prepare_folder(start.folder, overwrite=overwrite) if peers.rank == 0 else None
+        starts.append(dataclasses.replace(start, lock=lock))
 
     agreed(peers, check)
     return starts[0]

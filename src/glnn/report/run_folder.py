@@ -1,4 +1,4 @@
-"""The folder a run leaves: every file whole or not at all, nothing pickled."""
+"""The folder a run leaves: all its files or those of the run before, nothing pickled."""
 
 import json
 import math
@@ -11,6 +11,8 @@ from jaxtyping import Float
 
 from glnn.data import write_graph
 from glnn.data.files import atomic_write, shown_path
+from glnn.data.lock import WriterLock
+from glnn.data.swap import check_replaceable, remove_leftovers, swapped
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
@@ -39,8 +41,10 @@ OWN_FILES = (
 )
 
 
-def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
-    """Create the folder, or refuse one that holds something; nothing is deleted yet.
+def prepare_folder(folder: Path, *, overwrite: bool) -> WriterLock:
+    """Take the place of a run, or refuse one that holds something; nothing is replaced yet.
+
+    What a killed run has left beside it is removed.
 
     Parameters
     ----------
@@ -51,31 +55,44 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> Path:
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must be a folder, got the file {shown_path(folder)}.")
-    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        raise InputError(
-            f"{shown_path(folder)} must be empty or new, got a folder with files. "
-            "Name another with --out, or replace the run with --overwrite."
-        )
+    check_replaceable(folder)
+    lock = WriterLock.taken(folder.resolve())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{shown_path(folder)} must be writable, got: {error.strerror}.") from None
-    return folder
+        remove_leftovers(folder.resolve())
+        if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+            raise InputError(
+                f"{shown_path(folder)} must be empty or new, got a folder with files. "
+                "Name another with --out, or replace the run with --overwrite."
+            )
+    except BaseException:
+        lock.release()
+        raise
+    return lock
 
 
 def write_run(
     folder: Path, opened: OpenedSource, results: FitResults | None, model: GLNNClassifier
 ) -> tuple[str, ...]:
-    """Write all files of a run; return what could not be written, in words.
+    """Write all files of a run beside, and put them in place in one move.
 
     Of several processes all call it; those without results only give their part of the model.
+
+    Returns
+    -------
+    tuple of str
+        What could not be written, in words.
     """
-    if results is not None:
-        for name in OWN_FILES:  # an old run must not be taken for a part of the new one
-            (folder / name).unlink(missing_ok=True)
-    model.save(folder)
     if results is None:
+        model.save(folder)
         return ()
+    with swapped(folder, OWN_FILES) as new:
+        return _write_files(new, opened, results, model)
+
+
+def _write_files(
+    folder: Path, opened: OpenedSource, results: FitResults, model: GLNNClassifier
+) -> tuple[str, ...]:
+    model.save(folder)
     data = results.data
     write_graph(results.adjacency, folder / "graph.npz", data.ids)
     write_node_predictions(folder / "predictions.csv", results)
@@ -156,12 +173,6 @@ def data_page(opened: OpenedSource) -> dict[str, Any]:
         "id_column": None if report is None else report.columns.id,
         "label_column": options.label_column or (report and report.columns.label),
     }
-
-
-def remove_if_empty(folder: Path) -> None:
-    """Take back a folder that a failed run left with nothing in it."""
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def _write_json(path: Path, page: Mapping[str, Any]) -> None:

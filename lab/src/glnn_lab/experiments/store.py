@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from glnn.data.files import atomic_write, shown_path
-from glnn.exceptions import InputError
+from glnn.data.files import atomic_write, cannot_write
+from glnn.data.lock import only_writer
 
 FILE_NAME = "results.jsonl"
 Record = dict[str, Any]
@@ -65,22 +65,12 @@ class ResultStore:
     @contextmanager
     def only_writer(self) -> Iterator[None]:
         """Refuse a second run in the same folder; a killed run leaves nothing behind."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            shown = shown_path(self.folder)
-            raise InputError(
-                f"--out must be a folder to write in: {shown}: {error.strerror}."
-            ) from None
-        path = self.folder / ".lock"
-        with path.open("w") as lock:
-            if not _locked(lock.fileno()):
-                shown = shown_path(self.folder)
-                raise InputError(f"{shown} must not be in use; another run is writing to it.")
+        with only_writer(self.folder.resolve()):
             try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise cannot_write(self.folder, error) from error
+            yield
 
 
 def in_order(found: Mapping[str, Record], ids: Sequence[str]) -> list[Record]:
@@ -96,15 +86,3 @@ def _parsed(line: str) -> Record | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and isinstance(record.get("id"), str) else None
-
-
-def _locked(handle: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # no such lock on this system
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
