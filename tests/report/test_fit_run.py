@@ -7,8 +7,7 @@ import torch
 
 from glnn.data import NodeData, Split
 from glnn.estimator import GLNNClassifier
-from glnn.exceptions import InputError
-from glnn.peers import ALONE
+from glnn.exceptions import InputError, OutputError
 from glnn.report.fit_run import (
     FitOptions,
     Start,
@@ -100,13 +99,14 @@ def test_expected_epochs_follow_rounds():
 READING = Reading(Source("blobs"), labels_per_class=4)
 
 
-def test_preparing_refuses_wrong_input_and_makes_the_folder(tmp_path):
+def test_preparing_refuses_wrong_input_and_takes_the_place_of_the_run(tmp_path):
     with pytest.raises(InputError, match="preset"):
         prepared(READING, FitOptions("papre"))
     start = prepared(READING, FitOptions(), tmp_path / "run")
-    assert start.folder.is_dir()
-    start.withdraw(ALONE)
-    assert not start.folder.exists()
+    with pytest.raises(OutputError, match="one writer"):
+        prepared(READING, FitOptions(), tmp_path / "run")
+    start.release()
+    assert list(tmp_path.iterdir()) == []  # nothing is made before there is something to write
 
 
 def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_path, together):
