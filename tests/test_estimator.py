@@ -2,6 +2,7 @@ import inspect
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -284,3 +285,23 @@ def test_verbose_writes_the_stages(wine, capsys):
     X, _, partial = wine
     GLNNClassifier(n_epochs=2, random_state=0, verbose=True, calibrate=None).fit(X, partial)
     assert "[glnn] classifier 1" in capsys.readouterr().out
+
+
+def test_a_pipeline_that_passes_frames_on_keeps_the_names_of_the_rows(wine):
+    X, _, partial = wine
+    names = [f"wine {k}" for k in range(len(X))]
+    frame = pd.DataFrame(X, index=names).add_prefix("x")
+    edges = pd.DataFrame({"source": names[:-1], "target": names[1:]})
+    model = GLNNClassifier(n_epochs=2, random_state=0, calibrate=None)
+    steps = make_pipeline(StandardScaler(), model).set_output(transform="pandas")
+    steps.fit(frame, partial, glnnclassifier__graph=edges)
+    assert steps[-1].feature_names_in_.tolist() == list(frame)
+    assert steps[-1].prior_graph_ is None or steps[-1].prior_graph_[0, 1] > 0
+
+
+def test_hiding_labels_for_calibration_is_one_stage(wine, capsys):
+    X, _, partial = wine
+    GLNNClassifier(n_epochs=2, random_state=0, verbose=True).fit(X, partial)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("[glnn] hidden labels")
+    assert sum("classifier 1" in line for line in lines) == 1

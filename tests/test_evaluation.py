@@ -1,11 +1,13 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.semi_supervised import LabelSpreading
 
 from glnn.evaluation import evaluate
+from glnn.exceptions import InputError
 
 
 class Recorder(BaseEstimator):
@@ -18,6 +20,16 @@ class Recorder(BaseEstimator):
         self.classes_ = np.unique(y[y != -1])
         self.label_distributions_ = np.full((len(y), len(self.classes_)), 1 / len(self.classes_))
         return self
+
+
+class GraphSeen(Recorder):
+    """Keeps the graph that it was given."""
+
+    graph: ClassVar[Any] = None
+
+    def fit(self, X, y, graph=None, validation=None):
+        GraphSeen.graph = graph
+        return super().fit(X, y)
 
 
 @pytest.fixture
@@ -50,3 +62,14 @@ def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
     found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, compared=("majority",))
     assert found.classes.tolist() == [3, 4]
     assert found.metrics["accuracy"].value == 1
+
+
+def test_a_graph_by_names_needs_the_names_of_the_rows(blobs):
+    X, y = blobs
+    graph = pd.DataFrame({"source": ["n0"], "target": ["n3"]})
+    options = {"estimator": GraphSeen(), "folds": 2, "compared": ()}
+    with pytest.raises(InputError, match="graph must join rows of X"):
+        evaluate(X, y, graph, **options)
+    GraphSeen.graph = None
+    evaluate(X, y, graph, ids=[f"n{k}" for k in range(80)], **options)
+    assert GraphSeen.graph[0, 3] == GraphSeen.graph.sum() / 2 == 1

@@ -25,6 +25,7 @@ def evaluate(
     folds: int = 5,
     *,
     validation: Any = None,
+    ids: Any = None,
     compared: Sequence[str] = COMPARED,
     random_state: int = 0,
     n_jobs: int | None = 1,
@@ -48,6 +49,8 @@ def evaluate(
         Number of fits, 2 or more; a class with fewer labels has one of them hidden in each.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; not judged.
+    ids
+        Names of the rows, as in ``fit``.
     compared
         Names of plain methods: ``majority``, ``logistic_regression``, ``label_spreading``,
         ``knn_gcn``.
@@ -66,7 +69,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
-    X, y, graph, validation = as_fit_arguments(X, y, graph, validation, None)
+    X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     features = check_features("X", X)
     n_nodes = features.shape[0]
     classes, encoded = encode_labels(y, n_nodes)

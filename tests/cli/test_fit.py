@@ -249,6 +249,9 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     assert outcome.code == 0
     assert "fold 1" not in outcome.out
     assert json.loads((run / "metrics.json").read_text())["estimate"] is None
+    more = ("--compare", "--overwrite", "--out", run)
+    compared = glnn("fit", *own_table(people), "--no-estimate", *more, *QUICK)
+    assert "nothing to compare on: every label trained" in compared.out
     both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
     assert both.code == 2
     assert "must not come together" in both.err

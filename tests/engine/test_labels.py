@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
@@ -14,6 +15,11 @@ from glnn.exceptions import InputError
         (["b", "", "a", "-1"], ["a", "b"], [1, -1, 0, -1]),
         (np.array(["b", None, "a", np.nan], dtype=object), ["a", "b"], [1, -1, 0, -1]),
         ([True, False, True, True], [False, True], [1, 0, 1, 1]),
+        ([" loyal", "loyal ", "lost", " "], ["lost", "loyal"], [1, 1, 0, -1]),
+        (["loyal", " loyal", None, "lost"], ["lost", "loyal"], [1, 1, -1, 0]),
+        ([3, None, np.int64(7), 3], [3, 7], [0, -1, 1, 0]),
+        (pd.Series([3, pd.NA, 7, 3], dtype="Int64"), [3, 7], [0, -1, 1, 0]),
+        (["b", pd.NA, "a", "b"], ["a", "b"], [1, -1, 0, 1]),
     ],
 )
 def test_classes_are_sorted_and_unlabelled_rows_are_minus_one(y, classes, numbers):
@@ -53,6 +59,16 @@ def test_classes_survive_json(classes):
     again = decode_classes(encode_classes(classes))
     assert again.tolist() == classes.tolist()
     assert again.dtype.kind == classes.dtype.kind
+
+
+def test_numbers_beside_gaps_can_be_saved():
+    classes, _ = encode_labels([3, None, np.int64(7), 3], 4)
+    assert encode_classes(classes) == {"kind": "integer", "values": [3, 7]}
+
+
+def test_a_single_class_is_named_as_its_user_wrote_it():
+    with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
+        encode_labels(np.array([1, -1, 1]), 3)
 
 
 def test_classes_that_json_cannot_hold_are_refused():

@@ -52,6 +52,14 @@ def test_labels_speak_as_much_as_their_influence_says(fitted_nodes):
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_what_is_shown_of_an_explanation_is_short_and_plain(fitted_nodes):
+    found = explain(fitted_nodes, 1)
+    assert len(repr(found)) < 200
+    assert repr(found).startswith("Explanation(node 1, ")
+    assert "<table>" in found._repr_html_()
+    assert type(found.predicted) is type(fitted_nodes.classes.tolist()[0])
+
+
 def test_a_labelled_node_does_not_speak_for_itself(fitted_nodes):
     node = int(fitted_nodes.trained[0])
     found = explain(fitted_nodes, node, n_labels=1000)

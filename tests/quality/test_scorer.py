@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -32,3 +33,12 @@ def test_no_label_at_all_is_refused(fitted):
     model, X, _ = fitted
     with pytest.raises(InputError, match="rows with a label"):
         labelled_scorer()(model, X, np.full(40, -1))
+
+
+def test_gaps_of_pandas_and_blanks_around_labels_change_no_score(rng):
+    X, names = rng.normal(size=(30, 2)), np.array(["lost", "loyal"])[np.arange(30) % 2]
+    model = KNeighborsClassifier(3).fit(X, names)
+    y = pd.Series(names).where(np.arange(30) % 3 > 0, pd.NA)
+    y[1] = f" {y[1]}"
+    known = np.arange(30) % 3 > 0
+    assert labelled_scorer()(model, X, y) == model.score(X[known], names[known])

@@ -7,6 +7,7 @@ import pytest
 from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
 from glnn.report.facts import GraphFacts
+from glnn.report.words import verdict_line
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -19,6 +20,11 @@ def test_the_picture_is_a_png_with_the_same_bytes_each_time(results):
 
 def test_a_figure_can_be_svg(results):
     assert plots.image_bytes(plots.graph_figure(results), "svg").lstrip().startswith(b"<?xml")
+
+
+def test_the_title_ends_with_the_verdict(results):
+    title = plots.graph_figure(results)._suptitle.get_text()
+    assert title.splitlines()[-1] == verdict_line(results)
 
 
 def test_places_that_are_known_are_the_places_drawn(results):

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 
-from glnn.report.remarks import closing_lines, never_predicted, suspect_lines
+from glnn.report.remarks import closing_lines, never_predicted, suspect_lines, unjudged_lines
 
 
 def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
@@ -14,6 +14,27 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
     assert lines[2].startswith("  and 3 more")
     assert lines[0] in closing_lines(doubted)
     assert suspect_lines(results) == []  # nothing was judged
+
+
+def test_the_graph_problem_and_a_graph_that_was_left_out_are_spoken_of(results):
+    assert closing_lines(results) == ["a note"]
+    without = dataclasses.replace(results, settings={"chosen": {"source": "features"}})
+    assert closing_lines(without)[1].startswith("the given graph was left out")
+
+
+def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, judged_run):
+    assert unjudged_lines(results, compare=True, n_processes=2) == []
+    assert unjudged_lines(judged_run[1], compare=True, n_processes=1) == []
+    before = judged_run[0]
+    assert unjudged_lines(before, compare=False, n_processes=1) == []
+    compared, several = (
+        unjudged_lines(before, compare=compare, n_processes=n_processes)
+        for compare, n_processes in ((True, 1), (False, 2))
+    )
+    assert len(compared) == len(several) == 1
+    assert compared[0].startswith("nothing to compare on")
+    assert several[0].startswith("no estimate: a fit over several processes")
+    assert all("--labels-per-class" in line for line in (*compared, *several))
 
 
 def test_a_class_that_no_node_gets_is_said(results):

@@ -9,7 +9,7 @@ def test_facts_name_the_certificate_and_the_shares(results):
     rows = dict(fact_rows(results.facts, results.certificate))
     assert rows["edges"] == "91"
     assert rows["edges that join equal labels"] == "98.9 % of 91 between test nodes"
-    assert rows["graph problem"] == str(results.certificate)
+    assert rows["graph problem, not predictions"] == str(results.certificate)
     assert "edges added" not in rows
 
 
@@ -37,7 +37,7 @@ def test_a_given_graph_is_compared_with(results):
     rows = dict(fact_rows(facts, None))
     assert rows["given edges kept"] == "80 of 100"
     assert rows["edges added"] == "11"
-    assert rows["graph problem"] == "none"
+    assert rows["graph problem, not predictions"] == "none"
 
 
 def test_the_certificate_says_what_was_checked(certificate):

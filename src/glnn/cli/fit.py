@@ -74,9 +74,10 @@ def fit(
             raise InputError("--folds must come with one process, got several. Leave it out.")
         options = options.on_own_device()
         start = prepared(reading, options, out, overwrite=overwrite, peers=peers)
-        run = _Run(start, options, peers, checkpoint, quiet=quiet or peers.rank > 0)
+        is_quiet = quiet or peers.rank > 0
+        run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
-            run.fit(compare=compare)
+            run.fit()
             if peers.size == 1:
                 run.judge(0 if no_estimate else folds)
         finally:
@@ -100,21 +101,29 @@ class _Run:
     """A fit with a bar, its run folder, and what came out; process 0 alone shows anything."""
 
     def __init__(
-        self, start: Any, options: Any, peers: Any, checkpoint: Path | None, *, quiet: bool
+        self,
+        start: Any,
+        options: Any,
+        peers: Any,
+        checkpoint: Path | None,
+        *,
+        compare: bool,
+        quiet: bool,
     ) -> None:
         self._start, self._options, self._quiet = start, options, quiet
+        self._compare, self._n_processes = compare, peers.size
         self._shared = {"peers": peers, "checkpoint": checkpoint}
         self._console = Console(quiet=quiet)
         has_graph = start.opened.data.graph is not None
         self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
 
-    def fit(self, *, compare: bool) -> None:
+    def fit(self) -> None:
         """Fit, and write the folder."""
         from glnn.report.fit_run import COMPARED, run_fit
 
         for note in self._start.opened.notes:
             self._console.print(note, markup=False, highlight=False, soft_wrap=True)
-        compared = COMPARED if compare and self._start.split.test.size else ()
+        compared = COMPARED if self._compare and self._start.split.test.size else ()
         with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as watch:
             more: Any = {"compared": compared, "watch": watch, **self._shared}
             self._results, self._model = run_fit(self._start, self._options, **more)
@@ -140,15 +149,19 @@ class _Run:
 
     def conclude(self) -> None:
         """Say what came out."""
-        if self._results is not None:
-            _conclude(self._console, self._start.folder, self._results, self._left_out)
+        from glnn.report.remarks import closing_lines, unjudged_lines
+
+        found = self._results
+        if found is not None:
+            asked = {"compare": self._compare, "n_processes": self._n_processes}
+            lines = (*unjudged_lines(found, **asked), *closing_lines(found), *self._left_out)
+            _conclude(self._console, self._start.folder, found, lines)
 
 
 def _conclude(
-    console: Console, folder: Path, results: "FitResults", left_out: tuple[str, ...]
+    console: Console, folder: Path, results: "FitResults", lines: tuple[str, ...]
 ) -> None:
     """Say how good the answer is before anything else, then what was found and where it lies."""
-    from glnn.report.remarks import closing_lines
     from glnn.report.tables import estimate_table, fact_table, score_table
     from glnn.report.words import label_sentence, verdict_line
 
@@ -161,7 +174,7 @@ def _conclude(
     if results.estimate is not None:
         console.print(estimate_table(results.estimate))
     console.print(fact_table(results))
-    for line in (*closing_lines(results), *left_out):
+    for line in lines:
         console.print(line, **plain)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():

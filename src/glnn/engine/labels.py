@@ -1,5 +1,6 @@
 """From labels of any kind to class numbers, and back."""
 
+import numbers
 import warnings
 from typing import Any
 
@@ -8,6 +9,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from glnn._validation import check_indices
+from glnn.data.arguments import plain_labels
 from glnn.exceptions import InputError
 
 UNLABELLED = -1
@@ -26,10 +28,10 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> encode_labels(["cat", "", "ant", "cat"], 4)
-    (array(['ant', 'cat'], dtype='<U3'), array([ 1, -1,  0,  1]))
+    >>> encode_labels(["cat", "", "ant", " cat"], 4)
+    (array(['ant', 'cat'], dtype='<U4'), array([ 1, -1,  0,  1]))
     """
-    labels = np.asarray(y)
+    labels = as_labels(y)
     _check_targets(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
@@ -55,12 +57,37 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
         ) from None
     if len(classes) < 2:
         hint = "" if known.all() else _minus_one_hint(labels[~known])
-        raise InputError(
-            f"y must label at least two classes, got one class only ({classes[0]!r}).{hint}"
-        )
+        only = classes.tolist()[0]
+        raise InputError(f"y must label at least two classes, got one class only ({only!r}).{hint}")
     encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
     encoded[known] = numbers
     return classes, encoded
+
+
+def as_labels(y: Any) -> np.ndarray:
+    """Return labels as an array: text without blanks around it, numbers beside gaps as numbers.
+
+    Missing values of pandas become ``None``, or -1 among numbers.
+
+    Examples
+    --------
+    >>> as_labels(["loyal", " loyal", None])
+    array(['loyal', 'loyal', None], dtype=object)
+    >>> as_labels([3, None, 5])
+    array([ 3, -1,  5])
+    """
+    labels = np.asarray(plain_labels(y))
+    if labels.dtype.kind == "U":
+        return np.char.strip(labels)
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return labels
+    known = [label for label in labels if label is not None]
+    if known and all(isinstance(k, numbers.Integral) and not isinstance(k, bool) for k in known):
+        return np.array([UNLABELLED if label is None else int(label) for label in labels])
+    bare = [label.strip() if isinstance(label, str) else label for label in labels]
+    found = np.empty(len(bare), dtype=object)
+    found[:] = bare
+    return found
 
 
 def split_labels(

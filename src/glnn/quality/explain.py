@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from glnn._display import Shown
 from glnn._validation import check_integer
 from glnn.quality.fitted import FittedNodes
 from glnn.quality.influence import label_influence
@@ -68,8 +69,8 @@ class Voice:
     effects: dict[Any, float]
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """Why one node got its class.
 
     Parameters
@@ -97,6 +98,14 @@ class Explanation:
     voices: tuple[Voice, ...]
     columns: dict[str, float]
     is_measured: bool = False
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "node": f"node {self.node}, {self.predicted} with {self.probability:.3f}",
+            "links": str(len(self.links)),
+            "labels": str(len(self.voices)),
+            "columns": str(len(self.columns)),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""

@@ -57,13 +57,13 @@ class FittedNodes:
         return embedding(self.features, self.spread)
 
     def class_of(self, number: int) -> Any:
-        """Return the label with this class number."""
-        return self.classes[number]
+        """Return the label with this class number, as a plain value."""
+        return self.classes.tolist()[number]
 
     def label_of(self, node: int) -> Any:
         """Return the given label of a node, ``None`` without one."""
         number = self.labels[node]
-        return None if number < 0 else self.classes[number]
+        return None if number < 0 else self.class_of(int(number))
 
     def column_shares(self, node: int, ends: np.ndarray) -> np.ndarray:
         """Return what each feature column gives to the links of a node, links x columns."""

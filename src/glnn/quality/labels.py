@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from glnn.engine.labels import UNLABELLED, is_unlabelled
+from glnn.engine.labels import UNLABELLED, as_labels, is_unlabelled
 
 
 def named_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
@@ -44,4 +44,4 @@ def labelled_rows(y: Any) -> np.ndarray:
     >>> labelled_rows(["a", "", "b"])
     array([ True, False,  True])
     """
-    return np.asarray(~is_unlabelled(np.asarray(y)))
+    return np.asarray(~is_unlabelled(as_labels(y)))

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
+from glnn.engine.labels import as_labels
 from glnn.exceptions import InputError
 from glnn.quality.labels import labelled_rows
 
@@ -34,7 +35,7 @@ def labelled_scorer(scoring: str = "accuracy") -> Scorer:
         known = np.flatnonzero(labelled_rows(y))
         if not known.size:
             raise InputError("a score needs rows with a label, got none.")
-        labels = np.asarray(_safe_indexing(np.asarray(y), known))
+        labels = as_labels(y)[known]
         return float(
             scorer(estimator, _safe_indexing(X, known), labels.astype(estimator.classes_.dtype))
         )

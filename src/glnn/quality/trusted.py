@@ -150,7 +150,8 @@ class TrustedMixin:
         )
 
         def refit(hidden: np.ndarray) -> np.ndarray:
-            model = unfitted(self, calibrate=None, random_state=self.seed_, callbacks=None)
+            plain = {"calibrate": None, "callbacks": None, "verbose": False}
+            model = unfitted(self, random_state=self.seed_, **plain)
             seen = without(classes, encoded, hidden)
             model.fit(X, seen, graph, validation, sample_weight=self._sample_weight)
             return np.asarray(model.raw_distributions_)

@@ -12,6 +12,7 @@ from glnn.report.facts import edges_of
 from glnn.report.layout import plane_layout
 from glnn.report.palette import INK, colour_and_mark
 from glnn.report.results import FitResults
+from glnn.report.words import verdict_line
 
 MOST_EDGES = 20_000
 MOST_NODES = 20_000
@@ -57,10 +58,12 @@ def image_bytes(figure: Any, form: str = "png") -> bytes:
 
 
 def _title(results: FitResults) -> str:
+    """Return what is drawn, and the verdict: noise can be drawn as clean groups, too."""
     facts = results.facts
     return (
         f"{results.data.name}: the learned graph, {facts.n_nodes:,} nodes, "
-        f"{facts.n_edges:,} edges, {facts.mean_degree:.1f} neighbours on average"
+        f"{facts.n_edges:,} edges, {facts.mean_degree:.1f} neighbours on average\n"
+        f"{verdict_line(results)}"
     )
 
 

@@ -8,9 +8,40 @@ from glnn.report.words import count
 
 def closing_lines(results: FitResults) -> list[str]:
     """Return what a user should know besides numbers: notes, missing classes, doubtful labels."""
-    notes = [] if results.estimate is None else list(results.estimate.notes)
+    notes = [] if results.certificate is None else list(results.certificate.notes)
+    if results.settings.get("chosen", {}).get("source") == "features":
+        notes.append("the given graph was left out: features alone serve the labels better")
+    notes += [] if results.estimate is None else list(results.estimate.notes)
     missing = never_predicted(results)
     return [*notes, *([] if missing is None else [missing]), *suspect_lines(results)]
+
+
+def unjudged_lines(results: FitResults, *, compare: bool, n_processes: int) -> list[str]:
+    """Return why nothing is judged or compared where a user may expect it, and what to do.
+
+    Parameters
+    ----------
+    results
+        The run.
+    compare
+        Whether plain methods were asked for.
+    n_processes
+        Processes of the fit; more than one make no estimate.
+    """
+    if results.split.test.size or results.estimate is not None:
+        return []
+    lines = []
+    if n_processes > 1:
+        lines.append(
+            "no estimate: a fit over several processes is not judged on hidden labels. Fit in one "
+            "process, or keep labels for a test with --labels-per-class"
+        )
+    if compare:
+        lines.append(
+            "nothing to compare on: every label trained. Leave --no-estimate out, or keep labels "
+            "for a test with --labels-per-class"
+        )
+    return lines
 
 
 def never_predicted(results: FitResults) -> str | None:

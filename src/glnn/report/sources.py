@@ -194,10 +194,13 @@ def _check_labels(data: NodeData) -> None:
     """Refuse data without two classes, and a class whose name means unlabelled elsewhere."""
     n_known = int((class_sizes(data) > 0).sum())
     if n_known < 2:
-        got = "no label at all" if n_known == 0 else "one class only"
+        got, advice = (
+            ("no label at all", "Name the column with --label, or the file with --labels.")
+            if n_known == 0
+            else ("one class only", "Label rows of another one; is --label the right column?")
+        )
         raise InputError(
-            f"{shown(data.name)} must have labels of at least two classes, got {got}. "
-            "Name the column with --label, or the file with --labels."
+            f"{shown(data.name)} must have labels of at least two classes, got {got}. {advice}"
         )
     if "-1" in data.class_names:
         raise InputError(

@@ -42,7 +42,9 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
     if facts.n_given is not None:
         rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
         rows.append(("edges added", f"{facts.n_added:,}"))
-    rows.append(("graph problem", "none" if certificate is None else str(certificate)))
+    rows.append(
+        ("graph problem, not predictions", "none" if certificate is None else str(certificate))
+    )
     return rows
 
 
