@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import NodeData, npz
+from glnn.data.arrays import no_values
 from glnn.data.node_npz import write_node_npz
 from glnn.data.npz_source import NpzSource, can_be_read_by_rows
 from glnn.exceptions import DataFormatError
@@ -21,11 +22,9 @@ def test_rows_of_the_file_are_rows_of_the_record(small, tmp_path, stored):
     weighted = small.replace(graph=small.graph * 3)
     write_node_npz(weighted, tmp_path / "s.npz")
     source = NpzSource(tmp_path / "s.npz")
-    assert (source.n_nodes, source.n_features, source.name) == (6, 2, "small")
-    assert source.class_names == small.class_names
-    assert source.labels.tolist() == small.labels.tolist()
-    assert source.node_ids.tolist() == small.ids.tolist()
-    assert source.has_graph
+    without = small.replace(features=no_values(6, 2), graph=None)
+    assert source.record.equals(without)
+    assert source.record.name == "small"
     for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
         assert (source.features(rows) != weighted.features[rows]).nnz == 0
         assert (source.graph_rows(rows) != weighted.graph[rows]).nnz == 0
@@ -35,8 +34,7 @@ def test_a_file_without_graph_and_ids_has_none(tmp_path, stored):
     write_node_npz(NodeData.from_arrays(np.eye(3), [0, 1, -1]), tmp_path / "s.npz")
     source = NpzSource(tmp_path / "s.npz")
     assert source.graph_rows(slice(0, 3)) is None
-    assert not source.has_graph
-    assert source.node_ids.tolist() == [0, 1, 2]
+    assert source.record.node_ids.tolist() == [0, 1, 2]
 
 
 def test_small_features_are_compressed_and_read_whole(small, tmp_path):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from glnn.data import TableOptions, read_table_data, write_data
+from glnn.data.arrays import no_values
 from glnn.data.parquet_source import ParquetSource
 
 pa = pytest.importorskip("pyarrow")
@@ -13,11 +14,10 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 def test_rows_of_the_file_are_rows_of_the_table(small, tmp_path):
     write_data(small, tmp_path / "s.parquet")
-    source = ParquetSource(tmp_path / "s.parquet", tmp_path / "s.edges.parquet")
-    assert (source.n_nodes, source.n_features, source.name) == (6, 2, "s")
-    assert source.class_names == small.class_names
-    assert source.labels.tolist() == small.labels.tolist()
-    assert source.node_ids.tolist() == small.ids.tolist()
+    source = ParquetSource(tmp_path / "s.parquet", graph_path=tmp_path / "s.edges.parquet")
+    without = small.replace(features=no_values(6, 2), graph=None)
+    assert source.record.equals(without)
+    assert source.record.name == "s"
     for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
         assert (source.features(rows) != small.features[rows]).nnz == 0
         assert (source.graph_rows(rows) != small.graph[rows]).nnz == 0
@@ -40,9 +40,9 @@ def test_text_dates_and_gaps_are_encoded_as_in_the_whole_table(tmp_path, monkeyp
     whole = read_table_data(tmp_path / "t.parquet", options=options)
     for rows in (slice(0, 50), slice(10, 12), slice(21, 49)):
         assert (source.features(rows) != whole.features[rows]).nnz == 0
-    assert source.labels.tolist() == whole.labels.tolist()
+    assert source.record.labels.tolist() == whole.labels.tolist()
     assert source.graph_rows(slice(0, 9)) is None
-    assert source.notes
+    assert source.report.lines()
 
 
 def test_the_memory_of_some_rows_follows_their_number(tmp_path):

@@ -120,7 +120,7 @@ def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_pa
         return start.rows.features, found[0]
 
     rows, results = zip(*together(2, work))
-    whole, _ = READING.open()
+    whole, *_ = READING.open()
     assert abs(sp.vstack(rows) - whole.data.features).max() == 0
     assert results[1] is None
     assert [score.method for score in results[0].scores] == ["GLNN", "logistic regression"]

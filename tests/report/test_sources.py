@@ -1,9 +1,16 @@
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from glnn.data import TableOptions, load_dataset, write_data
+from glnn.data import TableOptions, load_dataset, npz, write_data
+from glnn.data.npz_source import NpzSource
+from glnn.data.parquet_source import ParquetSource
+from glnn.data.source import RecordSource
+from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
-from glnn.report.sources import Source, choose_split
+from glnn.report.run_folder import data_page
+from glnn.report.sources import Reading, Source, choose_split
 
 
 def people(folder, labels="u,v,,u,v,"):
@@ -99,10 +106,10 @@ def test_rows_are_those_of_the_whole(tmp_path, suffix):
     write_data(data, tmp_path / f"q{suffix}")
     (tmp_path / "e.csv").write_text("source,target\nr0,r1\n")
     rows = Source(str(tmp_path / f"q{suffix}")).rows()
-    assert rows.labels.tolist() == data.labels.tolist()
-    assert rows.splits["train"].tolist() == [0, 1]
+    assert rows.record.labels.tolist() == data.labels.tolist()
+    assert rows.record.splits["train"].tolist() == [0, 1]
     assert (rows.features(slice(2, 5)) != data.features[2:5]).nnz == 0
-    assert not rows.has_graph
+    assert rows.graph_rows(slice(0, 1)) is None
     if suffix == ".npz":
         with pytest.raises(InputError, match="--graph must come with a table"):
             Source(str(tmp_path / f"q{suffix}"), graph=tmp_path / "e.csv").rows()
@@ -113,3 +120,64 @@ def test_rows_are_those_of_the_whole(tmp_path, suffix):
 
 def test_names_give_rows_too(opened_blobs):
     assert (Source("blobs").rows().features(slice(0, 9)) != opened_blobs.data.features[:9]).nnz == 0
+
+
+def test_labels_of_another_table_come_with_rows_too(tmp_path):
+    table = pd.DataFrame({"id": ["r0", "r1", "r2"], "x": [1.0, 2.0, 4.0]})
+    table.to_parquet(tmp_path / "q.parquet")
+    (tmp_path / "l.csv").write_text("id,label\nr2,w\nr0,u\n")
+    source = Source(str(tmp_path / "q.parquet"), labels=tmp_path / "l.csv")
+    assert isinstance(source.rows(), ParquetSource)
+    assert source.rows().record.labels.tolist() == source.open().data.labels.tolist()
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The numbers of rows that were read at once of a source's features."""
+    read = []
+
+    def counting(features):
+        return lambda self, rows: read.append(rows.stop - rows.start) or features(self, rows)
+
+    for kind in (NpzSource, ParquetSource):
+        monkeypatch.setattr(kind, "features", counting(kind.features))
+    return read
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
+@pytest.mark.parametrize("no_graph", [False, True])
+def test_several_processes_read_their_rows_and_know_what_one_would(
+    tmp_path, monkeypatch, together, counted, suffix, no_graph
+):
+    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    data = block_model(40, 2, n_features=3, seed=0)
+    write_data(data, tmp_path / f"mine{suffix}")
+    reading = Reading(Source(str(tmp_path / f"mine{suffix}")), no_graph, labels_per_class=3)
+    whole, split, everything = reading.open()
+    if suffix != ".csv":
+        monkeypatch.setattr(Source, "_in_memory", None)  # reading everything would fail
+    (opened, *_), *_ = parts = together(3, reading.open)
+    assert sorted(counted) == ([] if suffix == ".csv" else [13, 13, 14])
+    rows = [taken for _, _, taken in parts]
+    assert abs(sp.vstack([taken.features for taken in rows]) - everything.features).max() == 0
+    if no_graph:
+        assert [taken.graph for taken in rows] == [None] * 3
+        assert opened.data.graph is None
+    else:
+        assert abs(sp.vstack([taken.graph for taken in rows]) - everything.graph).max() == 0
+        assert abs(opened.data.graph - whole.data.graph).max() == 0
+    assert all(one.data.features.nnz == 0 for one, _, _ in parts)
+    for name in ("n_nodes", "n_features", "class_names", "feature_names", "name", "provenance"):
+        assert getattr(opened.data, name) == getattr(whole.data, name)
+    for _, chosen, _ in parts:
+        np.testing.assert_array_equal(chosen.train, split.train)
+    assert data_page(opened) == data_page(whole)
+    assert opened.notes == whole.notes
+
+
+def test_the_digest_is_known_where_the_values_are_not(tmp_path, together):
+    reading = Reading(Source(str(people(tmp_path))))
+    (first, _, _), (second, _, _) = together(2, reading.open)
+    whole = reading.open()[0]
+    assert first.digest == whole.digest == RecordSource(whole.data).digest
+    assert second.known_digest is None

@@ -46,9 +46,10 @@ def finished(process, timeout=120):
 
 
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
-def fitted(request, tmp_path_factory):
+def fitted(request, tmp_path_factory, worker):
     """The folder that so many processes left, and their number."""
     folder = tmp_path_factory.mktemp(f"over-{request.param}")
+    worker.wide_file(folder)
     code, _, err = finished(torchrun(request.param, WORKER, folder))
     assert code == 0, err
     return folder, request.param
@@ -79,7 +80,7 @@ def test_what_several_processes_leave_is_a_model_like_that_of_one(worker, fitted
 
 def test_the_largest_array_shrinks_with_the_number_of_processes(worker, fitted):
     folder, size = fitted
-    alone = worker.largest_held(ALONE)
+    alone = worker.largest_held(ALONE, folder / "wide.npz")
     notes = [json.loads(path.read_text()) for path in folder.glob("held-*.json")]
     assert len(notes) == size
     assert max(note["largest"] for note in notes) <= 1.2 * alone / size

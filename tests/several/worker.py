@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glnn import GLNNClassifier
+from glnn.data import npz, write_data
 from glnn.data.synthetic import block_model
 from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
@@ -17,6 +18,7 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.problem import FitProblem
 from glnn.peers import Partition, row_exchange
 from glnn.peers.group import joined_peers
+from glnn.report.sources import Reading, Source
 
 CASES = {
     "paper": ("paper", {"n_epochs": 30, "n_rounds": 2}, True),
@@ -32,12 +34,18 @@ def labels_seen(known):
     return np.where(np.arange(243) < 60, known, -1)
 
 
-def wide_problem(peers):
-    """Return a process's part of a problem whose features are most of it."""
-    whole = block_model(640, 4, n_features=192, seed=1)
-    labels = Labels(np.arange(60), whole.labels[:60].copy(), 640, 4)
-    rows = Partition(640, peers).rows
-    return FitProblem(whole.features[rows].copy(), labels, whole.graph[rows], None, peers)
+def wide_file(folder):
+    """Write data of which features are the most, as large ones are: to be read by rows."""
+    npz.STORED_BYTES = 1
+    write_data(block_model(720, 4, n_features=192, seed=1), folder / "wide.npz")
+    return folder / "wide.npz"
+
+
+def wide_problem(peers, path):
+    """Read a process's part of a problem."""
+    opened, _, rows = Reading(Source(str(path))).open(peers)
+    labels = Labels(np.arange(60), opened.data.labels[:60].copy(), 720, 4)
+    return FitProblem(rows.features, labels, rows.graph, None, peers)
 
 
 class Held(TorchDispatchMode):
@@ -82,14 +90,13 @@ class Held(TorchDispatchMode):
         return super().__exit__(*error)
 
 
-def largest_held(peers):
-    """Return the bytes of the largest array of a fit, once the rows are taken."""
+def largest_held(peers, path):
+    """Return the bytes of the largest array of a fit and of reading its data."""
     settings = resolve_settings(
         "default", changes={"n_epochs": 2, "n_candidates": 10, "n_rounds": 2}
     )
-    problem = wide_problem(peers)
     with Held() as held:
-        fit_problem(problem, settings, seed=0)
+        fit_problem(wide_problem(peers, path), settings, seed=0)
     return held.largest
 
 
@@ -104,7 +111,7 @@ def main(folder):
             model.fit(whole.features[rows], labels_seen(whole.labels), graph, peers=peers)
             model.save(folder / name)
         row_exchange.AT_ONCE = 0  # what is fetched is small here
-        note = {"rank": peers.rank, "largest": largest_held(peers)}
+        note = {"rank": peers.rank, "largest": largest_held(peers, folder / "wide.npz")}
         (folder / f"held-{peers.rank}.json").write_text(json.dumps(note))
 
 

@@ -28,6 +28,11 @@ def read_only_csr(matrix: sp.csr_matrix) -> sp.csr_matrix:
     return matrix
 
 
+def no_values(n_nodes: int, n_features: int) -> sp.csr_matrix:
+    """Return features of which nothing is stored, in place of those that are elsewhere."""
+    return sp.csr_matrix((n_nodes, n_features), dtype=np.float32)
+
+
 def canonical_csr(name: str, matrix: Any) -> sp.csr_matrix:
     """Return a read-only float32 CSR copy: sorted columns, no repeats, no stored zeros."""
     if matrix.shape[1] > MAX_COLUMNS:

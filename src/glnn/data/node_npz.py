@@ -42,18 +42,22 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
             file.read("features_indptr", kinds="iu", ndim=1),
             shape,
         )
-        labels = labels_of(file, shape[0])
-        return NodeData(
-            features=features,
-            labels=labels,
-            graph=_graph(file, graph, shape[0]),
-            class_names=class_names_of(file, labels),
-            splits=splits_of(file),
-            ids=file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None,
-            name=str(file.read("name", kinds="U", ndim=0)) if "name" in file else path.stem,
-            provenance=_provenance(file),
-            feature_names=_names(file, "feature_names") if "feature_names" in file else None,
-        )
+        return record_of(file, features).replace(graph=_graph(file, graph, shape[0]))
+
+
+def record_of(file: NpzFile, features: sp.csr_matrix) -> NodeData:
+    """Return these features with all else that a file knows of their rows, but for the graph."""
+    labels = labels_of(file, features.shape[0])
+    return NodeData(
+        features=features,
+        labels=labels,
+        class_names=class_names_of(file, labels),
+        splits=splits_of(file),
+        ids=file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None,
+        name=str(file.read("name", kinds="U", ndim=0)) if "name" in file else file.path.stem,
+        provenance=_provenance(file),
+        feature_names=_names(file, "feature_names") if "feature_names" in file else None,
+    )
 
 
 def declared_shape(file: NpzFile) -> tuple[int, int]:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.data.arrays import canonical_csr, checked_csr
+from glnn.data.arrays import canonical_csr, checked_csr, no_values
 from glnn.data.files import parsing, shown_path
-from glnn.data.node_npz import class_names_of, declared_shape, labels_of, splits_of, weighted_pairs
+from glnn.data.node_npz import declared_shape, record_of, weighted_pairs
 from glnn.data.npz import NpzFile
 from glnn.data.source import bounds, rows_of_pairs
 from glnn.exceptions import DataFormatError
@@ -30,6 +30,9 @@ class NpzSource:
         rows that are asked for.
     """
 
+    report = None
+    """There is no table."""
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not can_be_read_by_rows(self.path):
@@ -38,16 +41,9 @@ class NpzSource:
                 "by rows, got them compressed."
             )
         with NpzFile(self.path) as file, parsing(self.path, "npz"):
-            self.n_nodes, self.n_features = declared_shape(file)
+            shape = declared_shape(file)
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
-            self.labels = labels_of(file, self.n_nodes)
-            self.class_names = class_names_of(file, self.labels)
-            self.splits = splits_of(file)
-            ids = file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None
-            self.node_ids = np.arange(self.n_nodes) if ids is None else ids
-            self.name = self.path.stem
-            if "name" in file:
-                self.name = str(file.read("name", kinds="U", ndim=0))
+            self.record = record_of(file, no_values(*shape))
             self._pairs, self._weights = weighted_pairs(file)
             self.digest = file.digest
             sizes = {file.headers[f"features_{part}"].shape for part in ("data", "indices")}
@@ -55,25 +51,19 @@ class NpzSource:
         if not grow or sizes != {(int(self._starts[-1]),)}:
             raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
 
-    @property
-    def has_graph(self) -> bool:
-        """Whether the file holds a graph."""
-        return self._pairs is not None
-
     def features(self, rows: slice) -> sp.csr_matrix:
         """Return the features of some rows; nothing else of them is read."""
-        start, stop = bounds(rows, self.n_nodes)
+        start, stop = bounds(rows, self.record.n_nodes)
         first, last = int(self._starts[start]), int(self._starts[stop])
         with NpzFile(self.path) as file, parsing(self.path, "npz"):
             values = file.read_slice("features_data", first, last, kinds="fiub")
             columns = file.read_slice("features_indices", first, last, kinds="iu")
-        matrix = checked_csr(
-            values, columns, self._starts[start : stop + 1] - first, (stop - start, self.n_features)
-        )
+        starts = self._starts[start : stop + 1] - first
+        matrix = checked_csr(values, columns, starts, (stop - start, self.record.n_features))
         return canonical_csr("features", matrix)
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         if self._pairs is None:
             return None
-        return rows_of_pairs(self._pairs, self._weights, rows, self.n_nodes)
+        return rows_of_pairs(self._pairs, self._weights, rows, self.record.n_nodes)

@@ -11,7 +11,10 @@ from glnn.data.table_out import edges_beside
 
 
 def open_source(
-    path: str | Path, options: TableOptions = DEFAULT, graph_path: Path | None = None
+    path: str | Path,
+    options: TableOptions = DEFAULT,
+    graph_path: Path | None = None,
+    labels_path: Path | None = None,
 ) -> RowSource:
     """Return a source for the rows of a file.
 
@@ -22,15 +25,15 @@ def open_source(
         that :func:`glnn.data.read_data` knows is read whole.
     options
         How to use the columns of a table.
-    graph_path
-        An edge list for a Parquet table; by default the one beside it.
+    graph_path, labels_path
+        An edge list for a Parquet table, by default the one beside it, and a table of labels.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet" and not is_edge_table(path):
         beside = edges_beside(path)
         graph = graph_path or (beside if beside.is_file() else None)
-        return ParquetSource(path, graph, options)
+        return ParquetSource(path, labels_path, graph, options)
     if suffix == ".npz" and path.is_file() and can_be_read_by_rows(path):
         return NpzSource(path)
     return RecordSource(read_data(path, options=options))

@@ -5,21 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.arrays import ids_from_text
-from glnn.data.cells import as_text, stripped
-from glnn.data.columns import plan_columns
-from glnn.data.edges import read_edges
-from glnn.data.encoder import TableEncoder
+from glnn.data.arrays import no_values
 from glnn.data.files import shown_path
 from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.parquet import guarded, open_parquet, parquet_frame
 from glnn.data.source import bounds
 from glnn.data.table_text import column_names
-from glnn.data.tables import encode_labels, index_of, splits_from
+from glnn.data.tables import TableFiles, table_record
 
 _BATCH_ROWS = 16_384
 
@@ -31,8 +26,8 @@ class ParquetSource:
     ----------
     path
         The file.
-    graph_path
-        An edge list between ids, read at once.
+    labels_path, graph_path
+        A table of ids and labels, and an edge list between ids, read at once.
     options
         How to use the columns; categories, medians and first dates are found by reading one
         column after the other.
@@ -41,32 +36,17 @@ class ParquetSource:
     def __init__(
         self,
         path: str | Path,
+        labels_path: str | Path | None = None,
         graph_path: str | Path | None = None,
         options: TableOptions = DEFAULT,
     ) -> None:
-        self.path, self.name = Path(path), Path(path).stem
-        self._where, self._file = shown_path(self.path), open_parquet(self.path)
+        files = TableFiles.of(path, labels_path, graph_path)
+        self.path, self._where = files.features, shown_path(files.features)
+        self._file = open_parquet(self.path)
         names = column_names(self.path, self._file.schema_arrow.names)
-        plan = plan_columns(self._where, names, self._column, options, own_labels=True)
-        self.encoder = TableEncoder.fit(self._where, plan.features, self._column, options)
-        self.notes = (*plan.notes, *self.encoder.notes())
-        self.n_nodes = int(self._file.metadata.num_rows)
-        self.n_features = len(self.encoder.feature_names)
-        texts = [""] * self.n_nodes if plan.label is None else stripped(self._column(plan.label))
-        self.labels, self.class_names = encode_labels(texts)
-        split = None if plan.split is None else stripped(self._column(plan.split))
-        self.splits = {} if split is None else splits_from(split)
-        ids = None if plan.id is None else as_text(self._column(plan.id))
-        self.node_ids = np.arange(self.n_nodes) if ids is None else ids_from_text(ids)
-        index = index_of([str(node) for node in self.node_ids] if ids is None else ids, self._where)
-        self._graph: sp.csr_matrix | None = None
-        if graph_path is not None:
-            self._graph, _ = read_edges(graph_path, index, on_unknown=options.on_unknown)
-
-    @property
-    def has_graph(self) -> bool:
-        """Whether an edge list was given."""
-        return self._graph is not None
+        n_rows = int(self._file.metadata.num_rows)
+        record, self.report = table_record(files, names, self._column, n_rows, options)
+        self.record, self._graph = record.replace(graph=None), record.graph
 
     @property
     def digest(self) -> str:
@@ -76,11 +56,11 @@ class ParquetSource:
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Return the features of some rows; groups of rows that hold none of them are not read."""
-        start, stop = bounds(rows, self.n_nodes)
-        parts = self._read(start, stop)
-        blocks = [self.encoder.transform(frame, self._where, first) for first, frame in parts]
+        start, stop = bounds(rows, self.record.n_nodes)
+        encode = self.report.encoder.transform
+        blocks = [encode(frame, self._where, first) for first, frame in self._read(start, stop)]
         if not blocks:
-            return sp.csr_matrix((0, self.n_features), dtype=np.float32)
+            return no_values(0, self.record.n_features)
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
@@ -108,7 +88,7 @@ class ParquetSource:
 
     def _batches(self, group: int) -> Iterator[Any]:
         batches = self._file.iter_batches(
-            batch_size=_BATCH_ROWS, row_groups=[group], columns=list(self.encoder.names)
+            batch_size=_BATCH_ROWS, row_groups=[group], columns=list(self.report.encoder.names)
         )
         while (batch := guarded(self.path, lambda: next(batches, None))) is not None:
             yield batch

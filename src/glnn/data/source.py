@@ -1,55 +1,31 @@
 """Data that are read by rows, so that a process of a fit need not hold all features."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.data.arrays import symmetric_from_pairs
+from glnn.data.arrays import no_values, symmetric_from_pairs
 from glnn.data.node_data import NodeData
+from glnn.data.tables import TableReport
 
 
 @runtime_checkable
 class RowSource(Protocol):
     """Where a fit gets its rows from.
 
-    ``labels``, ``node_ids``, ``class_names`` and the rest of what is small are there at once;
-    features and graph come for some rows at a time. ``digest`` tells one source from another.
+    Labels, ids, names and the rest of what is small are there at once, in ``record``; features
+    and graph come for some rows at a time.
     """
 
     @property
-    def name(self) -> str:
-        """A short name for messages and results."""
+    def record(self) -> NodeData:
+        """All there is to know but for the graph and the values of the features."""
 
     @property
-    def n_nodes(self) -> int:
-        """Number of rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-
-    @property
-    def labels(self) -> np.ndarray:
-        """Class number of each node, -1 where it is unknown."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """One name for each class."""
-
-    @property
-    def node_ids(self) -> np.ndarray:
-        """The nodes' ids, or their numbers."""
-
-    @property
-    def splits(self) -> Mapping[str, np.ndarray]:
-        """The published split: node numbers under ``train``, ``val``, ``test``, or nothing."""
-
-    @property
-    def has_graph(self) -> bool:
-        """Whether :meth:`graph_rows` returns something."""
+    def report(self) -> TableReport | None:
+        """How a table's columns became features; ``None`` for other formats."""
 
     @property
     def digest(self) -> str:
@@ -69,30 +45,32 @@ class RecordSource:
     ----------
     data
         The record.
+    report
+        How a table became this record.
     """
 
-    def __init__(self, data: NodeData) -> None:
-        self.data = data
-        self.name, self.class_names = data.name, data.class_names
-        self.n_nodes, self.n_features = data.n_nodes, data.n_features
-        self.labels, self.node_ids = data.labels, data.node_ids
-        self.splits = data.splits
-        self.has_graph = data.graph is not None
+    def __init__(self, data: NodeData, report: TableReport | None = None) -> None:
+        self.data, self.report = data, report
+
+    @property
+    def record(self) -> NodeData:
+        """The record without its graph and the values of its features."""
+        return self.data.replace(features=no_values(*self.data.features.shape), graph=None)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the arrays."""
-        found = hashlib.sha256(repr(self.class_names).encode())
+        found = hashlib.sha256(repr(self.data.class_names).encode())
         for matrix in (self.data.features, self.data.graph):
             if matrix is not None:
                 for part in (matrix.indptr, matrix.indices, matrix.data):
                     found.update(part.tobytes())
-        found.update(self.labels.tobytes())
+        found.update(self.data.labels.tobytes())
         return found.hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
-        """Return the features of some rows."""
-        return self.data.features[rows]
+        """Return a copy of the features of some rows."""
+        return self.data.features[rows].copy()
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""

@@ -1,6 +1,6 @@
 """A person's own table: features, labels and edges from files with ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glnn.data.arrays import ids_from_text, sorted_class_names
+from glnn.data.arrays import ids_from_text, no_values, sorted_class_names
 from glnn.data.cells import as_text, stripped
-from glnn.data.columns import ColumnPlan, find_column, likely_label, plan_columns, text_columns
+from glnn.data.columns import (
+    Column,
+    ColumnPlan,
+    find_column,
+    likely_label,
+    plan_columns,
+    text_columns,
+)
 from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges, refuse_unknown
 from glnn.data.encoder import TableEncoder
 from glnn.data.files import parsing, shown, shown_path
@@ -45,6 +52,33 @@ class TableReport:
             yield f"graph: left out {self.edges.n_self_loops} self loops"
         if self.edges is not None and self.edges.n_repeated:
             yield f"graph: merged {self.edges.n_repeated} repeated edges"
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The tables of one data set.
+
+    Parameters
+    ----------
+    features
+        One row for each node.
+    labels
+        A table of ids and labels; without it the label column of the features, if any.
+    graph
+        An edge list between ids.
+    """
+
+    features: Path
+    labels: Path | None = None
+    graph: Path | None = None
+
+    @classmethod
+    def of(
+        cls, features: str | Path, labels: str | Path | None, graph: str | Path | None
+    ) -> "TableFiles":
+        """Take paths or their texts."""
+        further = (None if path is None else Path(path) for path in (labels, graph))
+        return cls(Path(features), *further)
 
 
 def read_table_data(
@@ -87,38 +121,56 @@ def read_tables(
         Classes are sorted by name, or by number where all names are whole numbers.
     """
     options = options.changed(**changes)
-    path, where = Path(features_path), shown_path(Path(features_path))
-    frame = read_table(path, options)
-    plan = plan_columns(
-        where, names_of(frame), frame.__getitem__, options, own_labels=labels_path is None
-    )
-    if options.needs_label and plan.label is None and labels_path is None:
-        raise _no_label(where, frame, plan)
-    with parsing(path, "table"):
-        encoder = TableEncoder.fit(where, plan.features, frame.__getitem__, options)
-        features = encoder.transform(frame, where)
-    ids = None if plan.id is None else as_text(frame[plan.id])
-    index = index_of(ids if ids is not None else [str(k) for k in range(len(frame))], where)
-    texts = [""] * len(frame) if plan.label is None else stripped(frame[plan.label])
+    files = TableFiles.of(features_path, labels_path, graph_path)
+    frame = read_table(files.features, options)
+    data, report = table_record(files, names_of(frame), frame.__getitem__, len(frame), options)
+    with parsing(files.features, "table"):
+        features = report.encoder.transform(frame, shown_path(files.features))
+    return data.replace(features=features), report
+
+
+def table_record(
+    files: TableFiles, names: Sequence[str], column: Column, n_rows: int, options: TableOptions
+) -> tuple[NodeData, TableReport]:
+    """Return all that tables say but for the values of the features, and what was left out.
+
+    Parameters
+    ----------
+    files
+        The tables.
+    names, column, n_rows
+        The columns of the one with the features, how to read one of them, and their length.
+    options
+        How to use the columns.
+    """
+    where = shown_path(files.features)
+    plan = plan_columns(where, names, column, options, own_labels=files.labels is None)
+    if options.needs_label and plan.label is None and files.labels is None:
+        raise _no_label(where, plan, column)
+    with parsing(files.features, "table"):
+        encoder = TableEncoder.fit(where, plan.features, column, options)
+    ids = None if plan.id is None else as_text(column(plan.id))
+    index = index_of(ids if ids is not None else [str(k) for k in range(n_rows)], where)
+    texts = [""] * n_rows if plan.label is None else stripped(column(plan.label))
     unknown, edge_report, graph = NO_UNKNOWN, None, None
-    if labels_path is not None:
-        texts, unknown = _read_labels(Path(labels_path), index, options)
-    if graph_path is not None:
+    if files.labels is not None:
+        texts, unknown = _read_labels(files.labels, index, options)
+    if files.graph is not None:
         graph, edge_report = read_edges(
-            graph_path, index, on_unknown=options.on_unknown, form=options.form
+            files.graph, index, on_unknown=options.on_unknown, form=options.form
         )
     report = TableReport(encoder, plan, unknown, edge_report)
     labels, class_names = encode_labels(texts)
     notes = {f"note {k}": line for k, line in enumerate(report.lines())}
     data = NodeData(
-        features=features,
+        features=no_values(n_rows, len(encoder.feature_names)),
         labels=labels,
         graph=graph,
         class_names=class_names,
-        splits={} if plan.split is None else splits_from(stripped(frame[plan.split])),
+        splits={} if plan.split is None else splits_from(stripped(column(plan.split))),
         ids=None if ids is None else ids_from_text(ids),
-        name=path.stem,
-        provenance={"table": path.name, **notes},
+        name=files.features.stem,
+        provenance={"table": files.features.name, **notes},
         feature_names=encoder.feature_names,
     )
     return data, report
@@ -134,9 +186,9 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     return frame
 
 
-def _no_label(where: str, frame: pd.DataFrame, plan: ColumnPlan) -> InputError:
+def _no_label(where: str, plan: ColumnPlan, column: Column) -> InputError:
     """Return the error for a table without labels, which offers the column most like one."""
-    likely = likely_label(plan.features, frame.__getitem__)
+    likely = likely_label(plan.features, column)
     offer = (
         f"Is it {shown(likely)}? Then add --label {shown(likely)} (label_column={likely!r})."
         if likely is not None

@@ -21,7 +21,7 @@ from glnn.engine.presets import resolve_settings
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.peers import ALONE, Partition, Peers
+from glnn.peers import ALONE, Peers
 from glnn.peers.group import agreed
 from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.facts import GraphFacts
@@ -119,11 +119,9 @@ class Start:
     lock: WriterLock | None = None
 
     @classmethod
-    def of(cls, folder: Path, opened: OpenedSource, split: Split, peers: Peers = ALONE) -> "Start":
-        """Take this process's rows of the data, and let go of the others."""
-        rows = opened.take(Partition(opened.data.n_nodes, peers).rows)
-        kept = opened if peers.size == 1 else opened.without_features()
-        return cls(folder, kept, split, rows)
+    def of(cls, folder: Path, opened: OpenedSource, split: Split) -> "Start":
+        """Take all rows: there is no other process."""
+        return cls(folder, opened, split, TakenRows(opened.data.features, opened.data.graph))
 
     def release(self) -> None:
         """Let others write to the run folder."""
@@ -144,11 +142,11 @@ def prepared(
 
     def check() -> None:
         options.check()
-        opened, split = reading.open()
+        opened, split, rows = reading.open(peers)
         name = f"{plain_name(opened.data.name)}-{options.preset}-{options.seed}"
-        start = Start.of(out or Path("runs") / name, opened, split, peers)
-        lock = prepare_folder(start.folder, overwrite=overwrite) if peers.rank == 0 else None
-        starts.append(dataclasses.replace(start, lock=lock))
+        folder = out or Path("runs") / name
+        lock = prepare_folder(folder, overwrite=overwrite) if peers.rank == 0 else None
+        starts.append(Start(folder, opened, split, rows, lock))
 
     agreed(peers, check)
     return starts[0]
@@ -190,7 +188,9 @@ def run_fit(
         seconds = time.perf_counter() - started
         if peers.rank:
             return None, model
-        whole = opened.data if peers.size == 1 or not compared else opened.source.open().data
+        whole = opened.data
+        if compared and peers.size > 1:
+            whole = whole.replace(features=opened.source.open().data.features)
         others = [compared_score(name, whole, split, options.seed, watch) for name in compared]
     return results_of(opened, split, options, model, seconds, others), model
 
@@ -228,6 +228,7 @@ def results_of(
         rounds=logged_rounds(model.callbacks),
         terms=link_terms(nodes),
         metric=metric_columns(nodes),
+        digest=opened.digest,
     )
 
 

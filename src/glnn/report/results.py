@@ -65,6 +65,8 @@ class FitResults:
         The graph after each round.
     terms, metric
         What made each link, and the columns that count most in the learned similarity.
+    digest
+        A text that changes with the data.
     """
 
     data: NodeData
@@ -87,6 +89,7 @@ class FitResults:
     rounds: tuple[Round, ...] = ()
     terms: LinkTerms | None = None
     metric: tuple[tuple[str, float], ...] = ()
+    digest: str = ""
 
     @property
     def predictions(self) -> np.ndarray:

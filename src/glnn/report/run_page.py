@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from glnn.data.source import RecordSource
 from glnn.engine.presets import resolve_settings
 from glnn.quality.intervals import accuracy_interval
 from glnn.quality.metrics import Judged
@@ -116,7 +115,7 @@ def _reproduce(results: FitResults) -> Reproduce:
     facts = (
         ("seed", str(results.seed)),
         ("device", results.device),
-        ("data digest", f"SHA-256 {RecordSource(data).digest}"),
+        ("data digest", f"SHA-256 {results.digest}"),
         ("nodes", f"{data.n_nodes:,}"),
         ("features", f"{data.n_features:,}"),
         ("given graph", "none" if data.graph is None else f"{data.n_edges:,} edges"),

@@ -22,6 +22,7 @@ from glnn.data.summary import open_named
 from glnn.data.table_file import TABLE_SUFFIXES
 from glnn.data.table_out import edges_beside
 from glnn.exceptions import InputError
+from glnn.peers import ALONE, Partition, Peers
 
 DEFAULT_PER_CLASS = 20
 
@@ -61,28 +62,33 @@ class Source:
 
     def open(self) -> "OpenedSource":
         """Read the data; say what was left out or encoded."""
-        if self.is_table:
-            return self._open_table(Path(self.name))
-        self._refuse_table_options()
-        data = open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
-        return OpenedSource(self, data)
+        source = self._in_memory()
+        return OpenedSource.of(self, source, source.data)
 
     def rows(self) -> RowSource:
         """Return the data by rows: from the file where its format allows, else from memory."""
         path = Path(self.name)
+        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
+        if not is_file or path.suffix.lower() not in (".npz", ".parquet"):
+            return self._in_memory()
         if not self.is_table:
             self._refuse_table_options()
-        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
-        if is_file and path.suffix.lower() in (".npz", ".parquet") and self.labels is None:
-            return open_source(path, self.options, self.graph)
-        return RecordSource(self.open().data)
+        return open_source(path, self.options, self.graph, self.labels)
 
-    def _open_table(self, path: Path) -> "OpenedSource":
-        beside = edges_beside(path)
-        graph = self.graph or (beside if beside.is_file() else None)
-        data, report = read_tables(path, self.labels, graph, self.options)
-        found = () if graph == self.graph else (f"graph: taken from {beside.name}",)
-        return OpenedSource(self, data, found + report.lines(), report)
+    @property
+    def edges_found(self) -> Path | None:
+        """The edge list that lies beside a table, if no other one is named."""
+        beside = edges_beside(Path(self.name))
+        return beside if self.is_table and self.graph is None and beside.is_file() else None
+
+    def _in_memory(self) -> RecordSource:
+        if self.is_table:
+            graph = self.graph or self.edges_found
+            return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
+        self._refuse_table_options()
+        return RecordSource(
+            open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
+        )
 
     def _refuse_table_options(self) -> None:
         given = {
@@ -111,30 +117,30 @@ class OpenedSource:
     """Data as they were read, with what a user should know about the reading.
 
     ``report`` tells how a table's columns became features; ``None`` for other formats.
+    ``known_digest`` is there where the data lack the values that it is made of.
     """
 
     source: Source
     data: NodeData
     notes: tuple[str, ...] = ()
     report: TableReport | None = None
+    known_digest: str | None = None
+
+    @classmethod
+    def of(cls, source: Source, rows: RowSource, data: NodeData) -> "OpenedSource":
+        """Keep what is known of where ``data`` were read from."""
+        beside, report = source.edges_found, rows.report
+        found = () if beside is None else (f"graph: taken from {beside.name}",)
+        return cls(source, data, found + (report.lines() if report else ()), report)
+
+    @property
+    def digest(self) -> str:
+        """A text that changes with the data."""
+        return self.known_digest or RecordSource(self.data).digest
 
     def without_graph(self) -> "OpenedSource":
         """Return the same data with the given graph left out."""
         return dataclasses.replace(self, data=self.data.replace(graph=None))
-
-    def without_features(self) -> "OpenedSource":
-        """Return the same data with no feature values, where rows are held elsewhere."""
-        shape = self.data.features.shape
-        return dataclasses.replace(
-            self, data=self.data.replace(features=sp.csr_matrix(shape, dtype=np.float32))
-        )
-
-    def take(self, rows: slice) -> "TakenRows":
-        """Return some rows of the data, apart from the rest of them."""
-        if rows == slice(0, self.data.n_nodes):
-            return TakenRows(self.data.features, self.data.graph)
-        features, graph = self.data.features[rows].copy(), self.data.graph
-        return TakenRows(features, None if graph is None else graph[rows])
 
 
 @dataclass(frozen=True)
@@ -146,11 +152,30 @@ class Reading:
     labels_per_class: int | None = None
     seed: int = 0
 
-    def open(self) -> tuple[OpenedSource, Split]:
-        """Read the data and choose the split."""
-        opened = self.source.open()
-        opened = opened.without_graph() if self.no_graph else opened
-        return opened, choose_split(opened.data, self.labels_per_class, self.seed)
+    def open(self, peers: Peers = ALONE) -> tuple[OpenedSource, Split, TakenRows]:
+        """Read the data, choose the split, and take the rows of this process.
+
+        Of several processes none keeps feature values of other rows, and where the format allows
+        it does not read them. The given graph is whole in process 0 alone, which counts its edges.
+        """
+        if peers.size == 1:
+            opened = self.source.open()
+            opened = opened.without_graph() if self.no_graph else opened
+            rows = TakenRows(opened.data.features, opened.data.graph)
+        else:
+            opened, rows = self._open_part(peers)
+        return opened, choose_split(opened.data, self.labels_per_class, self.seed), rows
+
+    def _open_part(self, peers: Peers) -> tuple[OpenedSource, TakenRows]:
+        source = self.source.rows()
+        own = Partition(source.record.n_nodes, peers).rows
+        rows = TakenRows(source.features(own), None if self.no_graph else source.graph_rows(own))
+        data, digest = source.record, None
+        if peers.rank == 0:
+            whole = None if self.no_graph else source.graph_rows(slice(None))
+            data, digest = data.replace(graph=whole), source.digest
+        opened = OpenedSource.of(self.source, source, data)
+        return dataclasses.replace(opened, known_digest=digest), rows
 
 
 def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Split:
