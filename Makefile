@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo test test-all test-gpu lint types contract unit format bench results clean
+.PHONY: browser demo docs test test-all test-gpu lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -59,6 +59,16 @@ bench: $(DEV)
 	$(BIN)/glnn bench floor --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)
+
+# The pages of docs/ as HTML, with the examples run and the reference; a warning is an error.
+DOCS := $(VENV)/.installed-docs
+docs: $(DOCS)
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+$(DOCS): $(DEMO)
+	$(PIP) --editable '.[docs]'
+	@touch $@
 
 # The library with its pictures, for the demo.
 $(DEMO): pyproject.toml constraints.txt

@@ -1,4 +1,8 @@
-"""Learn a graph on its own, with and without a given one, and read its certificate."""
+"""Learn a graph on its own
+========================
+
+With and without a given graph, and what its certificate says.
+"""
 
 import numpy as np
 

@@ -1,4 +1,8 @@
-"""Classify nodes that arrive after training, and keep the model in a folder without pickle."""
+"""Nodes that arrive after training
+================================
+
+They are classified without a new fit, and the model is kept in a folder without pickle.
+"""
 
 import argparse
 import tempfile
@@ -7,7 +11,7 @@ import numpy as np
 
 from glnn import GLNNClassifier, load_dataset
 
-parser = argparse.ArgumentParser(description=__doc__)
+parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, help="fewer for a quick look")
 args = parser.parse_args()
 

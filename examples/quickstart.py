@@ -1,4 +1,8 @@
-"""Classify digits from five labels of each, without any graph given."""
+"""Digits from five labels of each
+===============================
+
+No graph is given; one is learned.
+"""
 
 import argparse
 
@@ -7,7 +11,7 @@ import numpy as np
 from glnn import GLNNClassifier, load_dataset
 from glnn.data import make_split
 
-parser = argparse.ArgumentParser(description=__doc__)
+parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, help="fewer for a quick look")
 args = parser.parse_args()
 

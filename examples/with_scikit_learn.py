@@ -1,4 +1,8 @@
-"""GLNNClassifier in a pipeline and a grid search, like any classifier of scikit-learn."""
+"""In a pipeline and a grid search
+===============================
+
+``GLNNClassifier`` goes where any classifier of scikit-learn goes.
+"""
 
 import argparse
 
@@ -9,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from glnn import GLNNClassifier
 
-parser = argparse.ArgumentParser(description=__doc__)
+parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, help="fewer for a quick look")
 args = parser.parse_args()
 

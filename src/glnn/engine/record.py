@@ -1,5 +1,6 @@
 """What a fit was told and why it linked what it linked: kept for explanations."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,14 +8,14 @@ from jaxtyping import Bool, Int
 
 from glnn.engine.labels import UNLABELLED
 from glnn.engine.problem import FitProblem
-from glnn.solver.learned import LearnedGraph
-from glnn.solver.shares import LinkShares, link_shares
+from glnn.solver.shares import LinkShares
 from glnn.solver.signals import FeatureSignal
 
 RECORD = "record."
 """How the names of its arrays begin."""
 
 
+@dataclass(frozen=True, eq=False)
 class FitRecord:
     """The labels of a fit, and which term made which link.
 
@@ -24,33 +25,17 @@ class FitRecord:
         Number of the class of every node whose label was given, -1 elsewhere.
     trains
         Which of them trained the network; the others chose its epoch.
-    made_by
-        The solved graph problem, or which term made which link of it. ``None`` where neither is
-        known: the preset ``literal``, fits over several processes, and finished ones that were
-        read from a checkpoint.
+    shares
+        Which term made which link; ``None`` where that is not known: the preset ``literal``,
+        fits over several processes, and finished ones that were read from a checkpoint.
     """
 
-    def __init__(
-        self,
-        labels: Int[np.ndarray, "n"],
-        trains: Bool[np.ndarray, "n"],
-        made_by: LearnedGraph | LinkShares | None,
-    ) -> None:
-        self.labels, self.trains, self._made_by = labels, trains, made_by
-
-    @property
-    def shares(self) -> LinkShares | None:
-        """Which term made which link; found when it is first asked for, which few fits are."""
-        if isinstance(self._made_by, LearnedGraph):
-            self._made_by = link_shares(self._made_by)
-        return self._made_by
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: the shares, but not the problem they come from."""
-        return vars(self) | {"_made_by": self.shares}
+    labels: Int[np.ndarray, "n"]
+    trains: Bool[np.ndarray, "n"]
+    shares: LinkShares | None
 
     @classmethod
-    def of(cls, problem: FitProblem, learned: LearnedGraph | None) -> "FitRecord":
+    def of(cls, problem: FitProblem, shares: LinkShares | None) -> "FitRecord":
         """Keep the labels of all nodes."""
         known, validation = problem.labels, problem.validation
         labels = np.full(known.n_nodes, UNLABELLED, dtype=np.int64)
@@ -59,7 +44,7 @@ class FitRecord:
         trains[known.nodes.cpu().numpy()] = True
         if validation is not None:
             labels[validation.nodes.cpu().numpy()] = validation.labels.cpu().numpy()
-        return cls(labels, trains, learned)
+        return cls(labels, trains, shares)
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
         """Return the arrays by name, and the plain facts about the shares."""
