@@ -47,6 +47,21 @@ def test_results_agree_with_the_estimator(opened_blobs):
     assert "graph 1" in seen
 
 
+@pytest.mark.parametrize("calibrates", [True, False])
+def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
+    opened_blobs, calibrates
+):
+    start = Start.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
+    results, model = run_fit(start, FitOptions(n_epochs=3), calibrates=calibrates)
+    assert (model.held_out_ is not None) is calibrates
+    is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
+    assert is_raw is not calibrates
+    everything = Split(start.split.train, NONE, NONE, name="all")
+    no_test = Start.of(Path(), opened_blobs, everything)
+    _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrates=calibrates)
+    assert model.held_out_ is None  # the folds of the estimate will do it
+
+
 def test_only_labels_of_the_split_are_seen():
     data, split = named("a", "b", "c")
     assert visible_labels(data, split).tolist() == ["a", "b", "c", ""]

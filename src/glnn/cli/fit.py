@@ -77,7 +77,7 @@ def fit(
         is_quiet = quiet or peers.rank > 0
         run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
-            run.fit()
+            run.fit(calibrates=folds is None and not no_estimate)
             if peers.size == 1:
                 run.judge(0 if no_estimate else folds)
         finally:
@@ -117,7 +117,7 @@ class _Run:
         has_graph = start.opened.data.graph is not None
         self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
 
-    def fit(self) -> None:
+    def fit(self, *, calibrates: bool) -> None:
         """Fit, and write the folder."""
         from glnn.report.fit_run import COMPARED, run_fit
 
@@ -125,7 +125,8 @@ class _Run:
             self._console.print(note, markup=False, highlight=False, soft_wrap=True)
         compared = COMPARED if self._compare and self._start.split.test.size else ()
         with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as watch:
-            more: Any = {"compared": compared, "watch": watch, **self._shared}
+            more: Any = {"compared": compared, "watch": watch, "calibrates": calibrates}
+            more |= self._shared
             self._results, self._model = run_fit(self._start, self._options, **more)
         self._write()
 

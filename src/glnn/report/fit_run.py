@@ -160,6 +160,7 @@ def run_fit(
     watch: Watch | None = None,
     peers: Peers = ALONE,
     checkpoint: Path | None = None,
+    calibrates: bool = False,
 ) -> tuple[FitResults | None, GLNNClassifier]:
     """Fit on the labels of a split, run the methods to compare, and count in process 0.
 
@@ -178,10 +179,14 @@ def run_fit(
         The processes of the fit.
     checkpoint
         Folder of the state after each round, or ``None``.
+    calibrates
+        Whether some labels may be hidden in a second fit to calibrate probabilities, where no
+        validation nodes do it and no estimate will: there are labels left to test.
     """
     opened, split, rows = start.opened, start.split, start.rows
+    hides_labels = calibrates and split.test.size > 0 and peers.size == 1
     y, n_nodes = visible_labels(opened.data, split), opened.data.n_nodes
-    model = options.estimator(watch, "auto" if split.val.size else None)
+    model = options.estimator(watch, "auto" if split.val.size or hides_labels else None)
     with threads_for(n_nodes if peers.size == 1 else 0, options.threads):
         started = time.perf_counter()
         model.fit(rows.features, y, rows.graph, split.val, peers=peers, checkpoint=checkpoint)
