@@ -65,6 +65,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         first_graph: FirstGraph | None = None,
         scaling: ScalingName | None = None,
         doubts_graph: bool | None = None,
+        competes: bool | None = None,
         n_hidden: int | None = None,
         dropout: float | int | None = None,
         drop_node: float | int | None = None,
@@ -100,6 +101,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.first_graph = first_graph
         self.scaling = scaling
         self.doubts_graph = doubts_graph
+        self.competes = competes
         self.n_hidden = n_hidden
         self.dropout = dropout
         self.drop_node = drop_node

@@ -31,6 +31,7 @@ from glnn.engine.record import RECORD, FitRecord
 from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
+from glnn.graph.trust import edge_trust
 from glnn.peers import ALONE, Partition, Peers
 from glnn.peers.group import agreed
 from glnn.quality.held_out import HeldOut, of_validation
@@ -50,8 +51,10 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         ``default``: the best recipe we measured. ``paper``: the paper's terms, weights and
         network, solved exactly. ``literal``: the paper's optimiser as printed, for the record.
         Parameters below are the preset's where they are ``None``, which is their default.
-    head : {"propagation", "gcn"}
-        The network.
+    head : {"propagation", "gcn", "linear", "hops"}
+        The network. ``linear``: one layer on features that were spread over the given graph, small
+        steps; ``hops``: a perceptron on a node and each ring of its neighbourhood side by side.
+        A head that is named competes with no other.
     random_state : int >= 0, generator or None, default None
         Seed; the same seed gives the same bits on the CPU. ``None``: a new one each time.
     device : default "cpu"
@@ -97,7 +100,12 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph : bool
         Whether probes decide how far a given graph is trusted: left out where features alone
-        serve the labels clearly better, followed more closely where it does.
+        serve the labels clearly better, followed more closely where it does. With validation
+        nodes lower degrees of closeness are tried where the graph is not by far the better source.
+    competes : bool
+        With validation nodes: whether the heads ``linear`` and ``hops`` (and a perceptron on the
+        features alone) are trained too in the first round. The best is taken, and those that
+        cannot be told apart from it answer together with it.
     n_hidden : int >= 1
         Hidden units of the network.
     dropout, drop_node, teleport : number in [0, 0.99]
@@ -133,11 +141,15 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
     graph_, prior_graph_
         The learned graph and the prior graph, scipy CSR; the latter is ``None`` without a given
         graph, or if the fit chose not to trust it.
+    edge_trust_
+        For each given edge the share of its weight that the learned graph kept, from 0 (dropped) to
+        1, scipy CSR; ``None`` where ``prior_graph_`` is.
     certificate_
         What is proven about the learned graph; ``None`` for the preset ``literal``.
     choices_
         What the fit chose by itself: source (``given`` graph, ``features`` in spite of one, or
-        ``none`` given), signal, closeness, gate, steps and number of rounds.
+        ``none`` given), signal, closeness, gate, head (or heads that answer together), steps and
+        number of rounds.
     history_
         Every epoch's named numbers.
     n_iter_
@@ -332,6 +344,8 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         self._model, self.history_ = model, history
         self.raw_distributions_ = model.whole("distributions")
         self.graph_, self.prior_graph_ = model.whole("adjacency"), model.whole("prior")
+        has_all = self.prior_graph_ is not None and self.graph_.shape[0] == self.graph_.shape[1]
+        self.edge_trust_ = edge_trust(self.graph_, self.prior_graph_) if has_all else None
         self.n_iter_ = len(history)
 
     def _problem(

@@ -43,7 +43,7 @@ def test_the_literal_method_gives_a_dense_symmetric_graph_and_no_certificate(pro
 
 def test_probabilities_are_those_of_the_returned_network(problem):
     result = fit_problem(problem, resolve_settings("paper", changes=FAST), seed=0)
-    scores = result.task.scores().detach().double().softmax(1).numpy()
+    scores = result.tasks[0].scores().detach().double().softmax(1).numpy()
     np.testing.assert_array_equal(result.probabilities, scores)
 
 
@@ -74,7 +74,7 @@ def test_several_processes_decide_alike_and_have_their_rows(problem, together, w
         result = fit_problem(rows_of(problem, peers), settings, seed=0)
         assert result.partition.rows == Partition(60, peers).rows
         assert len(result.probabilities) == result.adjacency.shape[0] == result.partition.n_rows
-        parameters = [p.detach() for p in result.task.module.parameters()]
+        parameters = [p.detach() for task in result.tasks for p in task.module.parameters()]
         return result, parameters
 
     results, parameters = zip(*together(2, work))

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from glnn.engine.fit import fit_problem
 from glnn.engine.model import Model
+from glnn.engine.new_nodes import NewNodes
 from glnn.engine.presets import resolve_settings
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.peers import Partition
@@ -76,12 +77,32 @@ def test_links_of_new_rows_count(problem):
     assert first[0] > second[0]
 
 
-def test_links_to_a_graph_that_the_fit_distrusts_are_ignored_with_a_warning(problem, model):
+def test_links_to_a_graph_that_the_fit_distrusts_are_ignored_with_a_warning(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "competes": False})
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
     rows, links = new_rows(problem)[:1], np.ones((1, 60))
     distrusting = dataclasses.replace(model, distrusts_graph=True)
     with pytest.warns(GraphWarning, match="links are ignored"):
         found = distrusting.predict_proba(rows, links)
     np.testing.assert_array_equal(found, model.predict_proba(rows))
+
+
+@pytest.mark.parametrize("head", ["linear", "hops"])
+def test_heads_on_rows_hear_the_links_of_new_nodes(problem, head):
+    settings = resolve_settings("default", head, changes={"n_epochs": 5})
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    links = sp.csr_matrix(problem.graph[:6])
+    found = model.predict_proba(problem.features[:6], links)
+    nodes = NewNodes(problem.graph, model.features, model.features[:6], links, np.zeros(6))
+    np.testing.assert_allclose(found, nodes.on_rows(model.networks[0]))
+
+
+def test_networks_that_answer_together_answer_by_their_mean(problem, model):
+    both = dataclasses.replace(
+        model, networks=model.networks * 2, temperatures=model.temperatures * 2
+    )
+    rows = new_rows(problem)
+    np.testing.assert_allclose(both.predict_proba(rows), model.predict_proba(rows))
 
 
 def test_the_literal_model_has_no_rule_for_new_rows(problem):

@@ -6,9 +6,9 @@ import torch
 
 from glnn.engine.classifier import build_head
 from glnn.engine.packing import (
-    fill_network,
+    fill_networks,
     graph_settings_of,
-    pack_network,
+    pack_networks,
     pack_new_rows,
     settings_of,
     unpack_new_rows,
@@ -24,15 +24,17 @@ def test_settings_survive_as_plain_values(preset):
     assert graph_settings_of(dataclasses.asdict(settings.graph)) == settings.graph
 
 
-def test_a_network_gets_the_parameters_that_were_packed():
+def test_networks_get_the_parameters_that_were_packed():
+    heads = (PRESETS["default"].head, *PRESETS["default"].competitors)
     first, other = (
-        build_head(PRESETS["default"].head, 4, 3, torch.Generator().manual_seed(seed))
+        [build_head(head, 4, 3, torch.Generator().manual_seed(seed)) for head in heads]
         for seed in (0, 1)
     )
     arrays: dict[str, np.ndarray] = {}
-    pack_network(first, arrays)
-    fill_network(other, arrays)
-    assert all(torch.equal(p, q) for p, q in zip(first.parameters(), other.parameters()))
+    pack_networks(first, arrays)
+    fill_networks(other, arrays)
+    for one, two in zip(first, other):
+        assert all(torch.equal(p, q) for p, q in zip(one.parameters(), two.parameters()))
 
 
 @pytest.mark.parametrize("with_graph", [True, False])

@@ -15,7 +15,7 @@ from glnn.engine.steps import Steps
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import prior_graph
 
-FAST = {"n_epochs": 30}
+FAST = {"n_epochs": 30, "competes": False}
 
 
 def rounds_of(problem, settings):

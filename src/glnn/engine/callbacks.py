@@ -69,6 +69,29 @@ class EarlyStopping(Callback):
         return self._waited >= self.patience
 
 
+class GiveUp(Callback):
+    """Ask to stop when, after some epochs, validation accuracy has never come near a rival's.
+
+    Parameters
+    ----------
+    accuracy
+        What must have been reached.
+    grace
+        Epochs before anybody looks.
+    """
+
+    may_lag = True  # where nobody hears the request, the training only takes its whole time
+
+    def __init__(self, accuracy: float, grace: int) -> None:
+        self.accuracy, self.grace = accuracy, grace
+        self._best = 0.0
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Look at the best epoch so far."""
+        self._best = max(self._best, float(record.get("validation_accuracy", 1.0)))
+        return int(record["epoch"]) >= self.grace and self._best < self.accuracy
+
+
 class ProgressLog(Callback):
     """Tell a function how far the fit is, for a progress bar."""
 

@@ -17,9 +17,9 @@ from safetensors.numpy import load, save
 from glnn.data.files import atomic_write
 from glnn.engine.archive import pack_matrix, unpack_matrix
 from glnn.engine.packing import (
-    fill_network,
+    fill_networks,
     graph_settings_of,
-    pack_network,
+    pack_networks,
     pack_new_rows,
     unpack_new_rows,
 )
@@ -169,7 +169,11 @@ def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
     assert trained is not None  # a round has ended
     arrays: dict[str, Any] = {"probabilities": trained.probabilities}
     pack_matrix("adjacency", state.adjacency, arrays)
-    pack_network(trained.task.module, arrays)
+    members = (trained, *state.partners)
+    pack_networks([member.task.module for member in members], arrays)
+    pack_matrix("row_graph", state.row_graph, arrays)
+    for place, partner in enumerate(state.partners):
+        arrays[f"partner.{place}"] = partner.probabilities
     certificate = None
     if learned is not None:
         arrays["candidates.i"], arrays["candidates.j"] = learned.candidates
@@ -177,10 +181,12 @@ def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
     facts = {
         "graph": dataclasses.asdict(state.graph),
         "head": dataclasses.asdict(state.head),
+        "partners": [dataclasses.asdict(p.task.settings) for p in state.partners],
         "trusts_graph": state.given is not None,
         "round": state.round,
         "n_rounds": state.n_rounds,
-        "validation": [trained.validation_loss, trained.validation_accuracy],
+        "doubt": state.doubt,
+        "validation": [[m.validation_loss, m.validation_accuracy, m.temperature] for m in members],
         "certificate": certificate,
         "new_rows": None if state.new_rows is None else pack_new_rows(state.new_rows, arrays),
     }
@@ -201,7 +207,12 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState
         unpack_matrix("adjacency", arrays),
         learned,
         None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
+        row_graph=unpack_matrix("row_graph", arrays),
+        doubt=page["doubt"],
     )
-    task = steps.task_of(state)
-    fill_network(task.module, arrays)
-    return state.changed(trained=Trained(task, arrays["probabilities"], *page["validation"]))
+    heads = (state.head, *(HeadSettings(**head) for head in page["partners"]))
+    tasks = [steps.task_of(state.changed(head=head)) for head in heads]
+    fill_networks([task.module for task in tasks], arrays)
+    answers = [arrays["probabilities"], *(arrays[f"partner.{k}"] for k in range(len(tasks) - 1))]
+    members = [Trained(*each[:2], *each[2]) for each in zip(tasks, answers, page["validation"])]
+    return state.changed(trained=members[0], partners=tuple(members[1:]))

@@ -14,6 +14,8 @@ from glnn.engine.task import RampedTask
 from glnn.graph.graph_rows import normalized_rows
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
+from glnn.nn.hops import HopsNet
+from glnn.nn.linear import LinearNet
 from glnn.nn.losses import (
     consistency,
     cross_entropy,
@@ -114,15 +116,16 @@ class Labels:
 
 def build_head(
     settings: HeadSettings, n_features: int, n_classes: int, generator: torch.Generator
-) -> GCN | PropagationNet:
+) -> GCN | PropagationNet | LinearNet | HopsNet:
     """Return the named network with fresh parameters."""
-    common: dict[str, Any] = {
-        "n_hidden": settings.n_hidden,
-        "dropout": settings.dropout,
-        "generator": generator,
-    }
+    common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
+    if settings.head == "linear":
+        return LinearNet(n_features, n_classes, n_steps=settings.n_steps, **common)
+    common["n_hidden"] = settings.n_hidden
     if settings.head == "gcn":
         return GCN(n_features, n_classes, **common)
+    if settings.head == "hops":
+        return HopsNet(n_features, n_classes, n_steps=settings.n_steps, **common)
     return PropagationNet(
         n_features,
         n_classes,

@@ -1,18 +1,15 @@
 """The work of an epoch on a device, in parts that ask the host nothing: so it can be recorded."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from glnn.engine.adam import Adam
-from glnn.engine.task import RampedTask
+from glnn.engine.task import Measure, RampedTask
 
 READ_EVERY = 25
 """Epochs between two reads, where somebody waits for the numbers."""
-
-Measure = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Epochs:
     def judge(self) -> None:
         """Measure the parameters of the epoch before; keep them if they are the best in time."""
         assert self._measure is not None  # the callers have looked
-        loss, accuracy = self._measure(self._task.scores())
+        loss, accuracy = self._task.judged(self._measure)
         before = self._epoch - 1
         self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
         extended = self._table.index_select(0, before)[0, 1]
@@ -101,6 +98,8 @@ class Epochs:
 
     def step(self) -> None:
         """Change the parameters and count the epoch."""
+        if self._task.max_gradient is not None:
+            torch.nn.utils.clip_grad_norm_(self._parameters, self._task.max_gradient)
         self._optimizer.step()
         self._epoch.add_(1)
 

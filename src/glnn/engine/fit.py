@@ -18,6 +18,7 @@ from glnn.engine.history import History
 from glnn.engine.literal import LiteralTask
 from glnn.engine.problem import FitProblem
 from glnn.engine.rounds import Rounds
+from glnn.engine.row_task import RowTask
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings
@@ -33,9 +34,11 @@ from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 class FitResult:
     """What a fit leaves: the graph with its proof, the network, and how it came about.
 
-    ``settings.head`` is the head that was taken, ``scaled`` the scaled features. ``learned`` is the
-    last solution of the graph problem where this process has solved it alone. ``new_rows`` is the
-    one-row problem of new nodes, ``None`` for the preset ``literal``. ``choices`` is what the
+    ``settings.head`` is the head that was taken, ``settings.partners`` those that answer together
+    with it, ``tasks`` all of them with their ``temperatures``, and ``row_graph`` what heads on
+    rows see; ``scaled`` are the scaled features. ``learned`` is the last solution of the graph
+    problem where this process has solved it alone. ``new_rows`` is the one-row problem of new
+    nodes, ``None`` for the preset ``literal``. ``choices`` is what the
     fit chose by itself. Everything with a row a node has this process's rows.
     """
 
@@ -48,7 +51,9 @@ class FitResult:
     learned: LearnedGraph | None
     certificate: Certificate | None
     new_rows: NewRowProblem | None
-    task: ClassifierTask | LiteralTask
+    tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]
+    temperatures: tuple[float, ...]
+    row_graph: sp.csr_matrix | None
     probabilities: np.ndarray
     history: History
     choices: dict[str, float | str]
@@ -96,8 +101,13 @@ def _final_state(steps: Steps, folder: Path | None) -> FitState:
 
 def _result(steps: Steps, state: FitState) -> FitResult:
     assert state.learned is not None and state.trained is not None
+    members = (state.trained, *state.partners)
     return FitResult(
-        dataclasses.replace(steps.settings, head=state.head),
+        dataclasses.replace(
+            steps.settings,
+            head=state.trained.task.settings,
+            partners=tuple(partner.task.settings for partner in state.partners),
+        ),
         steps.scaling,
         steps.scaled,
         steps.partition,
@@ -106,11 +116,18 @@ def _result(steps: Steps, state: FitState) -> FitResult:
         state.learned.learned,
         state.learned.certificate,
         state.new_rows,
-        state.trained.task,
-        state.trained.probabilities,
+        tuple(member.task for member in members),
+        tuple(member.temperature for member in members) if len(members) > 1 else (1.0,),
+        state.row_graph if _needs_row_graph(state) else None,
+        state.answer,
         steps.history,
         choices_of(steps.problem, state),
     )
+
+
+def _needs_row_graph(state: FitState) -> bool:
+    assert state.trained is not None  # rounds have been run
+    return any(member.task.settings.is_on_rows for member in (state.trained, *state.partners))
 
 
 @contextmanager
@@ -132,7 +149,7 @@ def choices_of(problem: FitProblem, state: FitState) -> dict[str, float | str]:
     ``source`` is what the graph was learned from: ``given``, ``features`` in spite of it, ``none``.
     """
     assert state.trained is not None  # rounds have been run
-    source = "none"
+    members, source = (state.trained, *state.partners), "none"
     if problem.graph is not None:
         source = "features" if state.given is None else "given"
     return {
@@ -140,6 +157,7 @@ def choices_of(problem: FitProblem, state: FitState) -> dict[str, float | str]:
         "signal": state.graph.signal,
         "gate": state.trained.task.gate,
         "closeness": state.graph.weights.closeness,
+        "head": " + ".join(member.task.settings.head for member in members),
         "n_steps": state.head.n_steps,
         "n_rounds": state.n_rounds,
     }
@@ -170,7 +188,9 @@ def _fit_literal(steps: Steps) -> FitResult:
         None,
         None,
         None,
-        task,
+        (task,),
+        (1.0,),
+        None,
         probabilities_of(task),
         steps.history,
         {},

@@ -16,10 +16,10 @@ from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_
 from glnn.engine.array_file import Spread
 from glnn.engine.classifier import build_head
 from glnn.engine.fit import FitResult
-from glnn.engine.new_nodes import TrainedNetwork
+from glnn.engine.new_nodes import NewNodes
 from glnn.engine.packing import (
-    fill_network,
-    pack_network,
+    fill_networks,
+    pack_networks,
     pack_new_rows,
     settings_of,
     unpack_new_rows,
@@ -27,9 +27,12 @@ from glnn.engine.packing import (
 from glnn.engine.row_index import known_distributions, row_digests
 from glnn.engine.scaling import Scaling
 from glnn.engine.settings import FitSettings
+from glnn.engine.trained import tempered
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
+from glnn.nn.rows import RowNet
 from glnn.peers import ALONE, Partition
 from glnn.solver import NewRowProblem
+from glnn.solver.new_rows import NewLinks
 
 _MORE = "more."
 
@@ -50,8 +53,11 @@ class Model:
         Scaled features of the training nodes.
     digests
         One digest for each training row, to recognise it.
-    network
-        The trained network.
+    networks, temperatures
+        The trained networks, in the order of ``settings.members``; their answers are averaged at
+        these temperatures.
+    row_graph
+        The graph that heads on rows see; ``None`` if there are no such heads.
     new_rows
         The one-row problem of new nodes; ``None`` where there is no rule for them.
     distrusts_graph
@@ -68,7 +74,9 @@ class Model:
     distributions: np.ndarray
     features: Any
     digests: np.ndarray
-    network: nn.Module
+    networks: tuple[nn.Module, ...]
+    temperatures: tuple[float, ...]
+    row_graph: sp.csr_matrix | None
     new_rows: NewRowProblem | None
     distrusts_graph: bool
     partition: Partition
@@ -77,7 +85,8 @@ class Model:
     def of(cls, features: Any, result: FitResult) -> "Model":
         """Keep what a fit left that prediction needs."""
         literal = result.settings.is_literal
-        network = result.task.module["network"] if literal else result.task.module  # type: ignore[index]
+        modules = [task.module for task in result.tasks]
+        networks = [module["network"] if literal else module for module in modules]  # type: ignore[index]
         return cls(
             result.settings,
             result.scaling,
@@ -86,7 +95,9 @@ class Model:
             result.probabilities,
             result.scaled,
             row_digests(features),
-            network,
+            tuple(networks),
+            result.temperatures,
+            result.row_graph,
             result.new_rows,
             result.distrusts_graph,
             result.partition,
@@ -123,19 +134,35 @@ class Model:
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
                 "Fit with preset 'default' or 'paper'."
             )
-        if links is not None and self.distrusts_graph:
+        own_links = links
+        if links is not None and self.distrusts_graph and self.row_graph is None:
             warnings.warn(
                 "links are ignored: the fit found that its features alone classify better than "
                 "with the given graph. Fit with doubts_graph=False to keep the graph.",
                 GraphWarning,
                 stacklevel=4,
             )
+        if self.distrusts_graph:
             links = None
         scaled = self.scaling.apply(features)
         own_scale = self.scaling.kind in ("rows", "none")
         new = self.new_rows.connect(features if own_scale else scaled, links)
-        trained = TrainedNetwork(self.network, self.adjacency, self.features)
-        return trained.predict(scaled, new.links, new.loops)
+        return self._mean_answer(scaled, new, own_links)
+
+    def _mean_answer(self, scaled: Any, new: NewLinks, links: Any) -> np.ndarray:
+        """Ask every network; heads on rows hear the links that were given, others the learned."""
+        heard = new.links if links is None else sp.csr_matrix(links, dtype=np.float64)
+        answers = []
+        for network, temperature in zip(self.networks, self.temperatures):
+            if isinstance(network, RowNet):
+                nodes = NewNodes(self.row_graph, self.features, scaled, heard, new.loops)
+                answer = nodes.on_rows(network)
+            else:
+                nodes = NewNodes(self.adjacency, self.features, scaled, new.links, new.loops)
+                answer = nodes.on_graph(network)
+            answers.append(tempered(answer, temperature) if temperature != 1 else answer)
+        mean: np.ndarray = np.mean(answers, axis=0)
+        return mean
 
     def save(
         self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
@@ -150,14 +177,15 @@ class Model:
             "scaling.center": self.scaling.center,
             "scaling.scale": self.scaling.scale,
         }
-        for name in ("adjacency", "prior", "features", "distributions", "digests"):
+        for name in ("adjacency", "prior", "row_graph", "features", "distributions", "digests"):
             pack_matrix(name, getattr(self, name), arrays, partition)
-        pack_network(self.network, arrays)
+        pack_networks(self.networks, arrays)
         rows = self.new_rows
         facts = {
             "settings": dataclasses.asdict(self.settings),
             "scaling": self.scaling.kind,
             "distrusts_graph": self.distrusts_graph,
+            "temperatures": list(self.temperatures),
             "new_rows": None if rows is None else pack_new_rows(rows, arrays, partition),
         }
         write_archive(folder, arrays, page | facts, self.partition.peers)
@@ -184,10 +212,11 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
     settings = settings_of(page["settings"])
     scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
     features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
-    network = build_head(
-        settings.head, features.shape[1], distributions.shape[1], torch.Generator()
+    networks = tuple(
+        build_head(head, features.shape[1], distributions.shape[1], torch.Generator())
+        for head in settings.members
     )
-    fill_network(network, arrays)
+    fill_networks(networks, arrays)
     return Model(
         settings,
         scaling,
@@ -196,7 +225,9 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         distributions,
         features,
         arrays["digests"],
-        network,
+        networks,
+        tuple(page["temperatures"]),
+        unpack_matrix("row_graph", arrays),
         None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
         page["distrusts_graph"],
         Partition(features.shape[0], ALONE),

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from glnn.graph.base import GraphOperator
 from glnn.graph.csr import CsrPattern
 from glnn.graph.prior import inverse_root, normalized
+from glnn.graph.random_walk import walk_matrix, with_loops, without_loops
 from glnn.nn.features import Features
+from glnn.nn.rows import RowNet
 
 
 class ExtendedGraph(GraphOperator):
@@ -42,41 +44,56 @@ class ExtendedGraph(GraphOperator):
 
 
 @dataclass(frozen=True)
-class TrainedNetwork:
-    """A network with the graph and features it was trained on, ready for new nodes.
+class NewNodes:
+    """New nodes beside a graph and the features that networks were trained on.
 
     Parameters
     ----------
-    module
-        The trained network, called with a graph and features.
-    adjacency
-        The learned graph, symmetric CSR.
-    features
-        Scaled features of the training nodes.
+    graph
+        The graph of the training nodes, symmetric CSR.
+    known, features
+        Scaled features of the training nodes, and of the new ones.
+    links, loops
+        Links of the new nodes to the training nodes, and to themselves.
     """
 
-    module: nn.Module
-    adjacency: sp.csr_matrix
+    graph: sp.csr_matrix
+    known: Any
     features: Any
+    links: sp.csr_matrix
+    loops: np.ndarray
 
-    def predict(self, features: Any, links: sp.csr_matrix, loops: np.ndarray) -> np.ndarray:
-        r"""Return class probabilities of new nodes.
+    def on_graph(self, network: nn.Module) -> np.ndarray:
+        r"""Return class probabilities by a network on the normalised graph.
 
-        Their links are normalised as the training graph is,
+        Links are normalised as the training graph is,
         :math:`\hat a_{nj} = a_{nj} / \sqrt{r_n r_j}`. A node without any link has only itself.
-        Computed in double precision, so that batches of any size agree.
         """
-        degree = np.asarray(self.adjacency.sum(1)).ravel()
-        loops = np.asarray(loops, dtype=np.float64).copy()
-        new_degree = np.asarray(links.sum(1)).ravel() + loops
-        loops[new_degree == 0] = new_degree[new_degree == 0] = 1.0
-        left, right = new_degree**-0.5, inverse_root(degree)
-        scaled_links = sp.csr_matrix(sp.diags(left) @ links @ sp.diags(right))
-        graph = ExtendedGraph(normalized(self.adjacency), scaled_links, loops / new_degree)
-        both = (self.features, features)
-        stacked = sp.vstack(both, format="csr") if sp.issparse(features) else np.vstack(both)
-        module = copy.deepcopy(self.module).cpu().double()
+        loops = self.loops.astype(np.float64)
+        degree = np.asarray(self.links.sum(1)).ravel() + loops
+        loops[degree == 0] = degree[degree == 0] = 1.0
+        left, right = degree**-0.5, inverse_root(np.asarray(self.graph.sum(1)).ravel())
+        scaled_links = sp.csr_matrix(sp.diags(left) @ self.links @ sp.diags(right))
+        whole = ExtendedGraph(normalized(self.graph), scaled_links, loops / degree)
+        return self._answer(network, whole)
+
+    def on_rows(self, network: RowNet) -> np.ndarray:
+        r"""Return class probabilities by a head that sees the random walk, :math:`a_{nj} / r_n`."""
+        if not network.needs_loops:
+            walk, loops = walk_matrix(without_loops(self.graph)), np.zeros(self.links.shape[0])
+        else:
+            walk, loops = walk_matrix(with_loops(self.graph)), np.ones(self.links.shape[0])
+        degree = np.asarray(self.links.sum(1)).ravel() + loops
+        share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+        links = sp.csr_matrix(sp.diags(share) @ self.links)
+        return self._answer(network, ExtendedGraph(walk, links, loops * share))
+
+    def _answer(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
+        """Answer in double precision, so that batches of any size agree."""
+        both = (self.known, self.features)
+        stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
+        module = copy.deepcopy(network).cpu().double()
         with torch.no_grad():
             logits = module(graph, Features.of(stacked, dtype=torch.float64))
-        new_rows: np.ndarray = logits[-links.shape[0] :].softmax(1).numpy()
+        new_rows: np.ndarray = logits[-self.links.shape[0] :].softmax(1).numpy()
         return new_rows

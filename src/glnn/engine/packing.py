@@ -1,5 +1,6 @@
 """Parts of a fit as named arrays and plain values, and back: for saved models and checkpoints."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,26 @@ from glnn.peers import Partition
 from glnn.solver import FeatureSignal, NewRowProblem
 from glnn.solver.prior_rows import PriorRows
 
-_NETWORK, _SHARE = "network.", "new_rows.share."
+_SHARE = "new_rows.share."
 
 
-def pack_network(network: nn.Module, arrays: dict[str, np.ndarray | Spread]) -> None:
-    """Add a network's parameters to the arrays."""
-    for name, value in network.state_dict().items():
-        arrays[_NETWORK + name] = value.cpu().numpy()
+def pack_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray | Spread]) -> None:
+    """Add the parameters of networks to the arrays, in their order."""
+    for place, network in enumerate(networks):
+        for name, value in network.state_dict().items():
+            arrays[f"network.{place}.{name}"] = value.cpu().numpy()
 
 
-def fill_network(network: nn.Module, arrays: dict[str, np.ndarray]) -> None:
-    """Give a network the parameters that :func:`pack_network` added."""
-    state = {
-        name.removeprefix(_NETWORK): torch.from_numpy(array.copy())
-        for name, array in arrays.items()
-        if name.startswith(_NETWORK)
-    }
-    network.load_state_dict(state)
+def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) -> None:
+    """Give networks the parameters that :func:`pack_networks` added."""
+    for place, network in enumerate(networks):
+        prefix = f"network.{place}."
+        state = {
+            name.removeprefix(prefix): torch.from_numpy(array.copy())
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+        network.load_state_dict(state)
 
 
 def settings_of(page: dict[str, Any]) -> FitSettings:
@@ -43,6 +47,8 @@ def settings_of(page: dict[str, Any]) -> FitSettings:
         cautious=tuple(HeadSettings(**head) for head in page["cautious"]),
         unwatched=tuple(HeadSettings(**head) for head in page["unwatched"]),
         plain=page["plain"] and HeadSettings(**page["plain"]),
+        competitors=tuple(HeadSettings(**head) for head in page["competitors"]),
+        partners=tuple(HeadSettings(**head) for head in page["partners"]),
         scaling=page["scaling"],
         doubts_graph=page["doubts_graph"],
         **parts,
@@ -54,6 +60,7 @@ def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
     changes = {
         "weights": Weights(**page["weights"]),
         "signals": tuple(page["signals"]),
+        "dial": tuple(page["dial"]),
     }
     return GraphSettings(**(page | changes))
 

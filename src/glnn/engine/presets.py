@@ -32,6 +32,37 @@ _UNWATCHED = dataclasses.replace(
 _PLAIN = HeadSettings(head="gcn", n_hidden=64, patience=30)
 """Many labels need no losses on predictions, and fill a wider network."""
 
+_LINEAR = HeadSettings(
+    head="linear",
+    dropout=0.2,
+    n_steps=4,
+    n_views=2,
+    consistency_weight=1.0,
+    consistency_temperature=0.1,
+    learning_rate=0.01,
+    weight_decay=1e-2,
+    n_epochs=1000,
+    patience=300,
+    batch_labels=5,
+    batch_nodes=100,
+    max_gradient=0.1,
+)
+"""Small steps, which visit many solutions: good where features are dense."""
+
+_HOPS = HeadSettings(
+    head="hops",
+    n_hidden=64,
+    n_steps=5,
+    ramp_epochs=20,
+    n_epochs=300,
+    patience=50,
+    batch_labels=1024,
+    pool_size=2000,
+)
+"""A node and its neighbourhood apart: good where neighbours differ, or labels are many."""
+
+_ROW_HEADS = {"linear": _LINEAR, "hops": _HOPS}
+
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
 _CAUTION: tuple[dict[str, Any], ...] = ({"gate": 0.5, "n_steps": 8}, {"gate": 0.7, "n_steps": 8})
 """With few labels, predictions are believed later, and labels must reach further."""
@@ -46,6 +77,7 @@ _DEFAULT = FitSettings(
     graph=GraphSettings(
         weights=Weights(smoothness=0.3, closeness=1.0),
         trusted_closeness=10.0,
+        dial=(1.0, 0.3, 0.1, 0.03),
         metric="learned",
         n_rounds=3,
     ),
@@ -60,6 +92,7 @@ _DEFAULT = FitSettings(
     cautious=_cautious(_PROPAGATION),
     unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
     plain=_PLAIN,
+    competitors=(_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0)),
     doubts_graph=True,
 )
 _PAPER = FitSettings(
@@ -93,7 +126,8 @@ def resolve_settings(
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
     if head is not None and head != settings.head.head:
         settings = _with_head(settings, head)
-    known = [*field_names(GraphSettings), *field_names(HeadSettings), "scaling", "doubts_graph"]
+    known = [*field_names(GraphSettings), *field_names(HeadSettings)]
+    known += ["scaling", "doubts_graph", "competes"]
     # weights first: a wanted number of neighbours that is given beside them has the last word
     for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
         if name not in known:
@@ -106,8 +140,9 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
     check_choice("head", name, HEADS)
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
+    alone = dataclasses.replace(settings, cautious=(), unwatched=(), plain=None, competitors=())
+    if name in _ROW_HEADS:
+        return dataclasses.replace(alone, head=_ROW_HEADS[name])
     if settings.preset == "default":
-        return dataclasses.replace(
-            settings, head=_SMALL, cautious=_cautious(_SMALL), unwatched=(), plain=None
-        )
+        return dataclasses.replace(alone, head=_SMALL, cautious=_cautious(_SMALL))
     return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from glnn.engine.competition import competed, settled
 from glnn.engine.state import FitState, Solution
 from glnn.engine.steps import Steps
 from glnn.engine.trained import has_collapsed, is_better, is_worse
@@ -18,6 +19,9 @@ MANY_LABELS = 50
 
 _CLEAR_PROBE = 0.95
 """One source serves clearly better than another if its probe has at most this share of its loss."""
+
+_BY_FAR = 0.87
+"""Below this share of the features' probe a given graph is by far the better source."""
 
 _NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -52,7 +56,7 @@ class Rounds:
                 self.steps.tell_of_round(state)
             if after_round is not None:
                 after_round(state)
-        return state
+        return settled(self.steps, state)
 
     def first_round(self, state: FitState) -> FitState:
         """Choose source, signal and head while features and labels are all that is known."""
@@ -65,6 +69,10 @@ class Rounds:
         if self._has_validation:
             state = self._with_best_signal(state)
             state = self._with_best_head(state)
+            if self.steps.settings.competitors:
+                state = competed(self.steps, state)
+        if state.learned is None and state.n_rounds == 1:
+            state = self._learning_nothing(state)
         return state
 
     def later_round(self, before: FitState) -> FitState:
@@ -74,15 +82,36 @@ class Rounds:
         such a collapse, the most cautious head is trained on the new graph instead. A round whose
         loss and accuracy on them are both worse than before is undone.
         """
-        solved = self.steps.graph_step(before.next_round())
-        state = self.steps.classifier_step(solved)
-        if self._cautious and has_collapsed(state.trained, before.trained):
-            state = self.steps.classifier_step(solved.changed(head=self._cautious[-1]))
+        state = self._with_best_closeness(before, self._round_after(before))
         if not is_worse(state.trained, before.trained):
             return state
         if before.learned is None:
             before = self._learning_nothing(before)
         return before.changed(n_rounds=before.round)
+
+    def _round_after(self, before: FitState) -> FitState:
+        """Solve and train; a network that has collapsed is trained again with all caution."""
+        solved = self.steps.graph_step(before.next_round())
+        state = self.steps.classifier_step(solved)
+        if self._cautious and has_collapsed(state.trained, before.trained):
+            state = self.steps.classifier_step(solved.changed(head=self._cautious[-1]))
+        return state
+
+    def _with_best_closeness(self, before: FitState, state: FitState) -> FitState:
+        """In the second round try lower degrees of closeness, while each is clearly better."""
+        if not self._has_validation or state.round != 2 or state.doubt <= _BY_FAR:
+            return state
+        for closeness in state.graph.dial:
+            weights = before.graph.weights
+            if closeness < state.graph.weights.closeness:
+                graph = dataclasses.replace(
+                    before.graph, weights=weights.replace(closeness=closeness)
+                )
+                tried = self._round_after(before.changed(graph=graph))
+                if _better(tried, state) is state:
+                    return state
+                state = tried
+        return state
 
     def _following_labels(self, state: FitState) -> FitState:
         """Without validation nodes the number of labels decides.
@@ -112,6 +141,7 @@ class Rounds:
         features = self.steps.probe(without)
         if features <= _CLEAR_PROBE * given:
             return without.changed(n_rounds=alone.n_rounds)
+        state = state.changed(doubt=given / features)
         closeness = state.graph.trusted_closeness
         if closeness is None or given > _CLEAR_PROBE * features:
             return state

@@ -12,9 +12,10 @@ from glnn.objective import READINGS, Weights
 from glnn.solver import SIGNALS, SUPPORTS
 
 Preset = Literal["default", "paper", "literal"]
-Head = Literal["gcn", "propagation"]
+Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
 FirstGraph = Literal["prior", "features"]
+ROW_HEADS = ("linear", "hops")
 HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
 
 
@@ -33,6 +34,10 @@ class GraphSettings:
         How much predictions count among the signals from the second round on.
     task_weight
         How much the gradient of the classification loss counts from the second round on.
+    dial
+        Lower weights of closeness to try in the second round, one after the other while validation
+        nodes like the next one clearly better; only where the given graph is not by far the better
+        source.
     trusted_closeness
         Weight of closeness where a probe shows that the given graph serves the labels clearly
         better than features alone; ``None``: that of ``weights`` in any case.
@@ -56,6 +61,7 @@ class GraphSettings:
     prediction_weight: float = 3.0
     task_weight: float = 0.0
     trusted_closeness: float | None = None
+    dial: tuple[float, ...] = ()
     metric: str = "fixed"
     n_rounds: int = 2
     first_graph: str = "prior"
@@ -76,6 +82,8 @@ class GraphSettings:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_number("prediction_weight", self.prediction_weight, low=0)
         check_number("task_weight", self.task_weight, low=0)
+        for closeness in self.dial:
+            check_number("dial", closeness, low=0, open_low=True)
         if self.trusted_closeness is not None:
             check_number("trusted_closeness", self.trusted_closeness, low=0, open_low=True)
 
@@ -105,6 +113,12 @@ class HeadSettings:
     patience
         With validation nodes: epochs without a lower validation loss, counted from the end of the
         ramp, that end a training; ``None``: never.
+    batch_labels, batch_nodes, pool_size
+        Of the heads ``linear`` and ``hops``, which train on rows: how many labelled rows a step
+        takes (``None``: all), how many others, and how many others there are at most, from which
+        they are drawn and by which columns are scaled.
+    max_gradient
+        Of the same: longer gradients are cut to this length; ``None``: none are.
     """
 
     head: str = "gcn"
@@ -124,18 +138,32 @@ class HeadSettings:
     weight_decay: float = 5e-4
     n_epochs: int = 200
     patience: int | None = None
+    batch_labels: int | None = None
+    batch_nodes: int = 0
+    pool_size: int = 20_000
+    max_gradient: float | None = None
+
+    @property
+    def is_on_rows(self) -> bool:
+        """Whether the head trains on rows that were spread over the graph before."""
+        return self.head in ROW_HEADS
 
     def __post_init__(self) -> None:
         check_choice("head", self.head, HEADS)
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)
-        if self.patience is not None:
-            check_integer("patience", self.patience, low=1)
+        for name in ("patience", "batch_labels"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), low=1)
+        for name in ("batch_nodes", "pool_size"):
+            check_integer(name, getattr(self, name), low=0)
         for name in ("dropout", "drop_node", "teleport"):
             check_number(name, getattr(self, name), low=0, high=0.99)
         if self.gate is not None:
             check_number("gate", self.gate, low=0, high=0.99)
+        if self.max_gradient is not None:
+            check_number("max_gradient", self.max_gradient, low=0, open_low=True)
         for name in ("consistency_weight", "smoothness_weight", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
         for name in ("consistency_temperature", "smoothness_temperature", "learning_rate"):
@@ -163,6 +191,11 @@ class FitSettings:
     plain
         A classifier step that is tried against ``head`` on the validation nodes where labels are
         many; ``None``: nothing is tried.
+    competitors
+        Heads on rows that compete with ``head`` in the first round, where there are validation
+        nodes.
+    partners
+        Of a fit that is done: the heads that answer together with ``head``.
     scaling
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph
@@ -177,11 +210,18 @@ class FitSettings:
     cautious: tuple[HeadSettings, ...] = ()
     unwatched: tuple[HeadSettings, ...] = ()
     plain: HeadSettings | None = None
+    competitors: tuple[HeadSettings, ...] = ()
+    partners: tuple[HeadSettings, ...] = ()
     scaling: str = "auto"
     doubts_graph: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
+
+    @property
+    def members(self) -> tuple[HeadSettings, ...]:
+        """The heads that answer together."""
+        return (self.head, *self.partners)
 
     @property
     def is_literal(self) -> bool:
@@ -203,8 +243,10 @@ class FitSettings:
 
         Weights that are given leave no wanted number of neighbours beside them.
         """
-        if name == "doubts_graph" and not isinstance(value, bool):
-            raise InputError(f"doubts_graph must be True or False, got {value!r}.")
+        if name in ("doubts_graph", "competes") and not isinstance(value, bool):
+            raise InputError(f"{name} must be True or False, got {value!r}.")
+        if name == "competes":
+            return self if value else dataclasses.replace(self, competitors=())
         if name in ("scaling", "doubts_graph"):
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
@@ -214,12 +256,22 @@ class FitSettings:
                 for heads in (self.cautious, self.unwatched)
             )
             plain = self.plain and dataclasses.replace(self.plain, **{name: value})
+            competitors = self.competitors
+            if name == "n_epochs":  # no training is longer; all else is said of the head alone
+                competitors = tuple(
+                    dataclasses.replace(h, n_epochs=min(h.n_epochs, value)) for h in competitors
+                )
             return dataclasses.replace(
-                self, head=head, cautious=cautious, unwatched=unwatched, plain=plain
+                self,
+                head=head,
+                cautious=cautious,
+                unwatched=unwatched,
+                plain=plain,
+                competitors=competitors,
             )
         changes = {name: value}
         if name == "weights":
-            changes |= {"n_neighbors": None, "trusted_closeness": None}
+            changes |= {"n_neighbors": None, "trusted_closeness": None, "dial": ()}
         if name == "signal":
             changes["signals"] = ()
         return dataclasses.replace(

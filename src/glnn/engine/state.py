@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.engine.settings import GraphSettings, HeadSettings
-from glnn.engine.trained import Trained
+from glnn.engine.trained import Trained, mean_answer
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.inputs import GivenGraph
 
@@ -48,6 +48,9 @@ class FitState:
         Settings of the next graph step and of the next classifier step.
     given
         The given graph with its prior graph; ``None`` if there is none, or it is not trusted.
+    doubt
+        Error of the given graph's probe as a share of that of the features' probe; 0 if there was
+        none.
     n_rounds
         How many rounds to take.
     round
@@ -61,6 +64,11 @@ class FitState:
         graph it is that of the first round, whose signals are features alone.
     trained
         The last classifier.
+    partners
+        Classifiers of the first round on rows, which do not change with the learned graph, that
+        may answer together with the last one.
+    row_graph
+        The graph that heads on rows see: the given one as it is, or else that of the first round.
 
     Graphs, signals and predictions are those of this process's rows.
     """
@@ -74,10 +82,19 @@ class FitState:
     learned: Solution | None = None
     new_rows: NewRowProblem | None = None
     trained: Trained | None = None
+    partners: tuple[Trained, ...] = ()
+    row_graph: sp.csr_matrix | None = None
+    doubt: float = 0.0
 
     def changed(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""
         return dataclasses.replace(self, **changes)
+
+    @property
+    def answer(self) -> np.ndarray:
+        """The class probabilities of this process's rows: the mean over all classifiers."""
+        assert self.trained is not None  # there was a classifier step
+        return mean_answer((self.trained, *self.partners))
 
     def next_round(self) -> "FitState":
         """Return the state at the beginning of the next round."""

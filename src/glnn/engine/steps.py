@@ -13,6 +13,7 @@ from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
 from glnn.engine.probe import probe_loss
 from glnn.engine.problem import FitProblem
+from glnn.engine.row_task import RowTask, fitted_to_width
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, HeadSettings
@@ -21,6 +22,7 @@ from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trained import Trained, predicted
 from glnn.engine.trainer import Trainer
+from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
 from glnn.nn.features import Features
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.inputs import GivenGraph
@@ -76,7 +78,8 @@ class Steps:
         """Return the state before the first round."""
         graph = self.settings.graph_settings(self.problem.graph is not None)
         head = self.settings.heads(self.validation is not None)[0]
-        return FitState(graph, head, self.given, graph.n_rounds)
+        n_rounds = 1 if head.is_on_rows else graph.n_rounds  # it never sees a second graph
+        return FitState(graph, head, self.given, n_rounds)
 
     def _prepared(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
         """Return the given graph with its prior graph, which all rounds use."""
@@ -129,13 +132,13 @@ class Steps:
         signals: dict[str, Any] = {}
         graph, trained = state.graph, state.trained
         if trained is not None:
-            signals["predictions"] = trained.probabilities
-            if graph.task_weight:
+            signals["predictions"] = predictions = state.answer
+            if graph.task_weight and isinstance(trained.task, ClassifierTask):
                 left, right = task_factors(trained.task)
                 signals["task"] = TaskTerm(graph.task_weight * left, right)
             if graph.metric == "learned":
                 peers = self.partition.peers
-                weights = channel_weights(self.signal, trained.probabilities, peers)
+                weights = channel_weights(self.signal, predictions, peers)
                 return signals | {"column_weights": weights}
         if state.learned is not None:
             signals["candidates"] = state.learned.candidates
@@ -154,9 +157,11 @@ class Steps:
             device=self.features.device,
         )
 
-    def task_of(self, state: FitState) -> ClassifierTask:
+    def task_of(self, state: FitState) -> ClassifierTask | RowTask:
         """Return a fresh network on the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
+        if state.head.is_on_rows:
+            return self._row_task(state)
         device, rank = self.features.device, self.partition.peers.rank
         return ClassifierTask(
             state.adjacency,
@@ -168,10 +173,40 @@ class Steps:
             partition=self.partition,
         )
 
-    def classifier_step(self, state: FitState) -> FitState:
-        """Train the network of a state's settings from scratch on its graph."""
+    def _row_task(self, state: FitState) -> RowTask:
+        """Return a fresh head on rows; every process has the same noise."""
+        head, graph, device = state.head, state.row_graph, self.features.device
+        assert graph is not None  # the caller has named it
+        wanted = with_loops if head.head == "linear" else without_loops
+        walk = RandomWalk.of(wanted(graph, self.partition.start), self.partition, device=device)
+        return RowTask(
+            walk,
+            self.features,
+            self.scaled,
+            self.problem.labels,
+            self.problem.validation,
+            fitted_to_width(head, self.features.shape[1]),
+            init=generator_for(self.seed, state.round, _INIT),
+            noise=generator_for(self.seed, state.round, _NOISE, 0, device=device),
+            partition=self.partition,
+        )
+
+    def row_graph(self, state: FitState) -> sp.csr_matrix:
+        """Return the rows of the graph that heads on rows see: the given one as it is."""
+        graph = self.problem.graph
+        return state.adjacency if graph is None else graph.astype(np.float64, copy=False)
+
+    def classifier_step(
+        self, state: FitState, stage: str = "classifier", rivals: Sequence[Callback] = ()
+    ) -> FitState:
+        """Train the network of a state's settings from scratch on its graph.
+
+        ``rivals`` may end the training of one that stands no chance.
+        """
+        if state.head.is_on_rows and state.row_graph is None:
+            state = state.changed(row_graph=self.row_graph(state))
         task = self.task_of(state)
-        self.train(task, f"classifier {state.round}", state.head)
+        self.train(task, f"{stage} {state.round}", state.head, rivals)
         found = predicted(task)
         probabilities: np.ndarray = found.cpu().numpy()
         if self.validation is None:
@@ -179,14 +214,16 @@ class Steps:
         loss, accuracy = self.validation.measure(found.log())
         return state.changed(trained=Trained(task, probabilities, float(loss), float(accuracy)))
 
-    def train(self, task: Task, stage: str, head: HeadSettings) -> None:
+    def train(
+        self, task: Task, stage: str, head: HeadSettings, rivals: Sequence[Callback] = ()
+    ) -> None:
         """Run the training loop and keep its history."""
         trainer = Trainer(
             n_epochs=head.n_epochs,
             learning_rate=head.learning_rate,
             patience=head.patience,
             grace=head.ramp_epochs,
-            callbacks=self.callbacks,
+            callbacks=[*self.callbacks, *rivals],
         )
         self.history.extend(trainer.fit(task, self.validation, stage=stage))
 

@@ -1,6 +1,7 @@
 """What the training loop needs to know of a method: a model and its objective."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,6 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.peers import ALONE, Peers
+
+Measure = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""Loss and accuracy of scores."""
 
 
 class Task(ABC):
@@ -22,6 +26,8 @@ class Task(ABC):
 
     module: nn.Module
     peers: Peers = ALONE
+    max_gradient: float | None = None
+    """Longer gradients are cut to this length; ``None``: none are."""
 
     @abstractmethod
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
@@ -30,6 +36,14 @@ class Task(ABC):
     @abstractmethod
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without randomness."""
+
+    def judged(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy on the validation nodes, as numbers that stay on the device.
+
+        ``measure`` returns them for the scores of every node that is here; a task that has those
+        of the validation nodes at less cost need not ask it.
+        """
+        return measure(self.scores())
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the parameters with their optimiser settings."""

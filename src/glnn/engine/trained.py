@@ -1,5 +1,6 @@
 """What a classifier step leaves, and how two of them compare on the validation nodes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from glnn.engine.classifier import ClassifierTask
+from glnn.engine.row_task import RowTask
 from glnn.engine.task import Task
 
 _CLEARLY_BETTER = 0.98
@@ -19,12 +21,39 @@ _COLLAPSE = 0.05
 
 @dataclass(frozen=True)
 class Trained:
-    """One classifier step: the trained network, its predictions, how it did on validation."""
+    """One classifier step: the trained network, its predictions, how it did on validation.
 
-    task: ClassifierTask
+    ``temperature`` is how much its predictions are evened out where it answers with others.
+    """
+
+    task: ClassifierTask | RowTask
     probabilities: np.ndarray
     validation_loss: float | None
     validation_accuracy: float | None
+    temperature: float = 1.0
+
+
+def mean_answer(members: Sequence[Trained]) -> np.ndarray:
+    """Return the probabilities of a classifier, or the mean of several at their temperatures."""
+    if len(members) == 1:
+        return members[0].probabilities
+    answers = [tempered(member.probabilities, member.temperature) for member in members]
+    mean: np.ndarray = np.mean(answers, axis=0)
+    return mean
+
+
+def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
+
+    Examples
+    --------
+    >>> tempered(np.array([[0.8, 0.2]]), 0.5).round(4)
+    array([[0.9412, 0.0588]])
+    """
+    logits = np.log(np.maximum(probabilities, 1e-300)) / temperature
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    evened: np.ndarray = powers / powers.sum(1, keepdims=True)
+    return evened
 
 
 def predicted(task: Task) -> Float64[Tensor, "n c"]:

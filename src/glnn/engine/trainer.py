@@ -138,7 +138,8 @@ class Trainer:
             record = self._step(task, optimizer, epoch, stage)
             if validation is not None:
                 with torch.no_grad():
-                    record |= validation.evaluate(task.scores())
+                    loss, accuracy = task.judged(validation.measure)
+                record |= {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
                 best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
             if self._is_asked_to_stop(task.peers, stage, record) or epoch >= self._deadline(
@@ -212,6 +213,8 @@ class Trainer:
         total = values.sum()
         if not torch.isfinite(total):
             raise _diverged(epoch, stage, total.item())
+        if task.max_gradient is not None:
+            torch.nn.utils.clip_grad_norm_(task.module.parameters(), task.max_gradient)
         optimizer.step()
         record: Record = {"stage": stage, "epoch": epoch, "loss": total.item()}
         return record | {name: value.item() for name, value in zip(terms, values)}

@@ -14,8 +14,11 @@ from glnn.engine.labels import UNLABELLED, encode_labels
 from glnn.engine.model import Model
 from glnn.engine.record import FitRecord
 from glnn.exceptions import InputError
+from glnn.graph.base import GraphOperator
 from glnn.graph.prior import normalized
+from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
 from glnn.graph.sparse import SparseAdjacency
+from glnn.nn.rows import RowNet
 from glnn.quality.embedding import Spread
 from glnn.quality.explain import Explanation, explain, voices_of
 from glnn.quality.fitted import FittedNodes
@@ -211,16 +214,25 @@ class ReasonsMixin:
 
 
 def _spread_of(model: Model) -> Spread:
-    """Return how the network spreads signals over the learned graph, which must be whole."""
+    """Return how the first network spreads signals over the graph that it sees, once it is asked.
+
+    Where a head keeps the hops apart, the mean over them.
+    """
+    network: Any = model.networks[0]
+    is_on_rows = isinstance(network, RowNet)
 
     @cache
-    def adj_hat() -> SparseAdjacency:
-        return SparseAdjacency.from_scipy(normalized(model.adjacency))
+    def graph() -> GraphOperator:
+        if not is_on_rows:
+            return SparseAdjacency.from_scipy(normalized(model.adjacency))
+        seen = with_loops if network.needs_loops else without_loops
+        return RandomWalk.of(seen(model.row_graph), dtype=torch.float64)
 
     def spread(signals: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
         with torch.no_grad():
-            found: np.ndarray = model.network.spread(adj_hat(), columns).numpy()  # type: ignore[operator]
-        return found
+            found = network.spread(graph(), columns)
+        heard: np.ndarray = (found.mean(1) if is_on_rows else found).numpy()
+        return heard
 
     return spread

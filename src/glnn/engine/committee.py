@@ -1,0 +1,70 @@
+r"""Classifiers that validation nodes cannot tell apart answer together: the mean of their answers.
+
+Each is first given the temperature :math:`T` at which :math:`p^{1/T}` has the lowest loss on the
+validation nodes: heads differ much in how sure they are, which says nothing about who is right.
+Then two of them are compared node by node: with :math:`d_i` the difference of their losses
+:math:`-\ln p_{i, y_i}`, the worse one is told apart if the mean of :math:`d` exceeds its standard
+error.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from glnn.engine.trained import Trained, tempered
+from glnn.engine.trainer import Validation
+
+_TEMPERATURES = tuple(2 ** (k / 4) for k in range(-10, 21))
+_LEAST = 1e-6
+"""No answer counts as less probable: one wrong answer of a sure classifier must not decide."""
+
+
+def chosen(
+    candidates: Sequence[Trained], validation: Validation, n_errors: float = 1.0
+) -> tuple[Trained, ...]:
+    """Return the best candidate and those not worse by so many standard errors, the best first.
+
+    They have their temperatures.
+    """
+    ready = [_with_temperature(candidate, validation) for candidate in candidates]
+    losses = [_losses(c.probabilities, c.temperature, validation) for c in ready]
+    means = [mean_and_error(loss, validation)[0] for loss in losses]
+    best = int(np.argmin(means))
+    kept = [ready[best]]
+    for place, candidate in enumerate(ready):
+        if place != best:
+            mean, error = mean_and_error(losses[place] - losses[best], validation)
+            if mean <= n_errors * error:
+                kept.append(candidate)
+    return tuple(kept)
+
+
+def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tuple[float, float]:
+    """Return the mean over the validation nodes of all processes, and its standard error."""
+    sums = torch.stack([numbers.sum(), numbers.square().sum()])
+    count = len(validation.nodes) if validation.n_labels is None else validation.n_labels
+    mean, square = (validation.peers.all_reduce_(sums) / count).tolist()
+    return mean, math.sqrt(max(0.0, square - mean**2) / max(1, count - 1))
+
+
+def _with_temperature(candidate: Trained, validation: Validation) -> Trained:
+    """Return the candidate with the temperature of the lowest loss on the validation nodes."""
+    sums = torch.stack(
+        [_losses(candidate.probabilities, t, validation).sum() for t in _TEMPERATURES]
+    )
+    best = int(validation.peers.all_reduce_(sums).argmin())
+    return dataclasses.replace(candidate, temperature=_TEMPERATURES[best])
+
+
+def _losses(
+    probabilities: np.ndarray, temperature: float, validation: Validation
+) -> Float64[Tensor, "v"]:
+    """Return the losses of the validation nodes that are here."""
+    nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
+    right = tempered(probabilities[nodes], temperature)[np.arange(len(nodes)), labels]
+    return torch.from_numpy(-np.log(np.maximum(right, _LEAST)))

@@ -1,0 +1,112 @@
+"""Rows of spread features that a head trains on: some nodes, known to every process."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glnn.graph.base import GraphOperator
+from glnn.nn.rows import RowNet
+from glnn.peers import Partition
+
+_BLOCK = 2**24
+"""Numbers in a block of feature columns."""
+
+_MAX_NUMBERS = 2**27
+"""Numbers in all rows of a pool, unless labelled and validation nodes alone have more."""
+
+_VARIES = 1e-5
+"""A column whose deviation is at most this share of its largest entry is constant."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Standardised rows of some nodes, the same in every process.
+
+    Parameters
+    ----------
+    rows
+        What the head sees of each node.
+    nodes
+        Their numbers: labelled nodes, then validation nodes, then others.
+    """
+
+    rows: Float[Tensor, "p f"]
+    nodes: Int[Tensor, "p"]
+
+    @classmethod
+    def of(
+        cls,
+        module: RowNet,
+        walk: GraphOperator,
+        scaled: Any,
+        nodes: np.ndarray,
+        partition: Partition,
+    ) -> "Pool":
+        """Spread the features of all nodes, keep those of some, tell the module their statistics.
+
+        ``scaled`` are the features of this process's rows.
+        """
+        device = module.norm.scale.device
+        picked = torch.from_numpy(nodes[partition.has(nodes)] - partition.start).to(device)
+        blocks = [module.spread(walk, x.to(device))[picked] for x in _column_blocks(scaled)]
+        rows = _everyones(torch.cat(blocks, 2).flatten(1), nodes, partition)
+        module.norm.measure(*_statistics(rows))
+        return cls(module.norm.standardized(rows), torch.from_numpy(nodes).to(device))
+
+
+def pool_nodes(
+    labelled: np.ndarray,
+    watched: np.ndarray,
+    n_others: int,
+    n_nodes: int,
+    n_columns: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return labelled, validation and random other nodes, in this order and each once.
+
+    There are ``n_others`` others at most, and as many as fit into a pool of so many columns.
+
+    Examples
+    --------
+    >>> pool_nodes(np.array([3]), np.array([1]), 9, 4, 2, np.random.default_rng(0))
+    array([3, 1, 0, 2])
+    """
+    rest = np.setdiff1d(np.arange(n_nodes), np.concatenate([labelled, watched]))
+    room = max(0, _MAX_NUMBERS // max(1, n_columns) - len(labelled) - len(watched))
+    n_others = min(n_others, len(rest), room)
+    others = rest if n_others == len(rest) else np.sort(rng.choice(rest, n_others, replace=False))
+    return np.concatenate([labelled, watched, others])
+
+
+def _column_blocks(scaled: Any) -> Iterator[Float[Tensor, "n d"]]:
+    """Yield the features dense, some columns at a time."""
+    width = max(1, _BLOCK // max(1, scaled.shape[0]))
+    columns = sp.csc_matrix(scaled) if sp.issparse(scaled) else scaled
+    for first in range(0, scaled.shape[1], width):
+        block = columns[:, first : first + width]
+        dense = block.toarray(order="C") if sp.issparse(block) else np.ascontiguousarray(block)
+        yield torch.from_numpy(dense.astype(np.float32, copy=False))
+
+
+def _statistics(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Float[Tensor, "f"]]:
+    """Return mean and deviation of each column; the deviation of a constant one is zero."""
+    deviation, mean = torch.std_mean(rows, 0, correction=0)
+    varies = deviation > _VARIES * rows.abs().amax(0)
+    return mean, torch.where(varies, deviation, 0.0)
+
+
+def _everyones(
+    rows: Float[Tensor, "m f"], nodes: np.ndarray, partition: Partition
+) -> Float[Tensor, "p f"]:
+    """Return the rows of all nodes of the pool, of which each process gives its own."""
+    if partition.peers.size == 1:
+        return rows
+    whole = rows.new_zeros(len(nodes), rows.shape[1])
+    whole[torch.from_numpy(partition.has(nodes)).to(rows.device)] = rows
+    return partition.peers.all_reduce_(whole)

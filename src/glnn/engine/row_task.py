@@ -1,0 +1,157 @@
+"""The classifier step of a head that trains on rows: small steps, on few rows each."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glnn.engine.classifier import Labels, build_head
+from glnn.engine.pool import Pool, pool_nodes
+from glnn.engine.settings import HeadSettings
+from glnn.engine.task import Measure, RampedTask
+from glnn.engine.trainer import Validation
+from glnn.graph.base import GraphOperator
+from glnn.nn.features import Features
+from glnn.nn.losses import consistency, cross_entropy, probabilities
+from glnn.nn.rows import RowNet
+from glnn.peers import Partition
+
+_MAX_COLUMNS = 6000
+"""With more columns side by side, fewer hops are looked at; one always is."""
+
+
+def fitted_to_width(settings: HeadSettings, n_features: int) -> HeadSettings:
+    """Return the settings with fewer hops side by side where features have many columns.
+
+    Examples
+    --------
+    >>> fitted_to_width(HeadSettings(head="hops", n_steps=5), 1500).n_steps
+    3
+    """
+    if settings.head != "hops" or settings.n_steps == 0:
+        return settings
+    n_steps = min(settings.n_steps, max(1, _MAX_COLUMNS // n_features - 1))
+    return dataclasses.replace(settings, n_steps=n_steps)
+
+
+class RowTask(RampedTask):
+    """Cross-entropy and agreement of views, on a few rows of spread features a step.
+
+    Every process has the same rows and the same noise and takes the same steps, so that nothing
+    travels while it trains; ``peers`` are therefore none.
+
+    Parameters
+    ----------
+    walk
+        The random walk over the graph.
+    features, scaled
+        This process's rows of the features, for products and as a matrix.
+    labels, validation
+        All labelled nodes, and those that choose the epoch.
+    settings
+        The network, its losses, and how many rows a step takes.
+    init, noise
+        Generators of the first parameters, and of rows and dropout; alike in every process.
+    partition
+        Which rows are here.
+    """
+
+    module: RowNet
+
+    def __init__(
+        self,
+        walk: GraphOperator,
+        features: Features,
+        scaled: Any,
+        labels: Labels,
+        validation: Validation | None,
+        settings: HeadSettings,
+        *,
+        init: torch.Generator,
+        noise: torch.Generator,
+        partition: Partition,
+    ) -> None:
+        device = features.device
+        self.features, self.settings, self.walk, self._noise = features, settings, walk, noise
+        head = build_head(settings, features.shape[1], labels.n_classes, init)
+        assert isinstance(head, RowNet)  # as the settings say
+        self.module = head.to(device)
+        self.max_gradient = settings.max_gradient
+        watched = np.empty(0, np.int64) if validation is None else validation.nodes.numpy()
+        rng = np.random.default_rng(init.initial_seed())
+        labelled, n_columns = labels.nodes.numpy(), len(head.norm.mean)
+        nodes = pool_nodes(labelled, watched, settings.pool_size, labels.n_nodes, n_columns, rng)
+        self._pool = Pool.of(self.module, walk, scaled, nodes, partition)
+        self._classes, self._n_labels = labels.classes.to(device), len(labelled)
+        self._watched = slice(len(labelled), len(labelled) + len(watched))
+        self._here = None if validation is None else _renumbered(validation, device)
+        self.gate = _gate(labels.n_classes) if settings.gate is None else settings.gate
+
+    def ramp(self, epoch: int) -> float:
+        """Return the share of its weight that the agreement of views has."""
+        return min(1.0, epoch / self.settings.ramp_epochs)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generator of rows and dropout."""
+        return [self._noise]
+
+    def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted terms on freshly drawn rows."""
+        s = self.settings
+        picked = self._drawn_labels()
+        batch = self._pool.rows[self._with_others(picked)]
+        logits = self.module.views(batch, s.n_views, self._noise)
+        places = torch.arange(len(picked), device=picked.device)
+        terms = {"cross_entropy": cross_entropy(logits, places, self._classes[picked])}
+        if s.consistency_weight:
+            views = probabilities(logits)
+            agreement = consistency(views, s.consistency_temperature, self.gate)
+            terms["consistency"] = s.consistency_weight * ramp * agreement
+        return terms
+
+    def judged(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy on the validation nodes, whose rows are all here."""
+        if self._here is None:
+            return measure(self.scores())
+        return self._here.measure(self.module.of_rows(self._pool.rows[self._watched]))
+
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Return the logits of every node without dropout."""
+        logits: Tensor = self.module(self.walk, self.features)
+        return logits
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Weight decay on all parameters: scale of a column and its weights share one budget."""
+        parameters = list(self.module.parameters())
+        return [{"params": parameters, "weight_decay": self.settings.weight_decay}]
+
+    def _drawn_labels(self) -> Tensor:
+        """Return places of labelled rows, each at most once; all of them if few are there."""
+        size, device = self.settings.batch_labels, self._pool.rows.device
+        if size is None or size >= self._n_labels:
+            return torch.arange(self._n_labels, device=device)
+        keys = torch.rand(self._n_labels, generator=self._noise, device=device)
+        return keys.topk(size).indices
+
+    def _with_others(self, picked: Tensor) -> Tensor:
+        """Return the same places and those of other rows, validation nodes' features included."""
+        size, n_rows = self.settings.batch_nodes, len(self._pool.rows)
+        if size == 0 or n_rows == self._n_labels:
+            return picked
+        others = torch.randint(
+            self._n_labels, n_rows, (size,), generator=self._noise, device=picked.device
+        )
+        return torch.cat([picked, others])
+
+
+def _gate(n_classes: int) -> float:
+    r"""Return the gate that a probability of :math:`\frac{2}{C}` passes, 0.7 at most."""
+    return min(1 / (n_classes - 1), 0.7) if n_classes > 1 else 0.0
+
+
+def _renumbered(validation: Validation, device: torch.device) -> Validation:
+    """Return the validation nodes numbered in their order."""
+    return Validation(torch.arange(len(validation.nodes)), validation.labels).to(device)

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+import torch
+
+from glnn.engine.classifier import ClassifierTask
+from glnn.engine.committee import chosen, mean_and_error
+from glnn.engine.trained import Trained, mean_answer, tempered
+from glnn.engine.trainer import Validation
+from glnn.peers import Partition
+
+CLASSES = np.arange(40) % 2
+VALIDATION = Validation(torch.arange(5, 35), torch.from_numpy(CLASSES[5:35]))
+
+
+def member(n_wrong, sure=0.9, first=5):
+    """A classifier that is wrong on some validation nodes in a row."""
+    right = np.full(40, sure)
+    right[first : first + n_wrong] = 1 - sure
+    probabilities = np.empty((40, 2))
+    probabilities[np.arange(40), CLASSES], probabilities[np.arange(40), 1 - CLASSES] = (
+        right,
+        1 - right,
+    )
+    return Trained(ClassifierTask.__new__(ClassifierTask), probabilities, None, None)
+
+
+def test_how_sure_a_classifier_is_does_not_count():
+    calm, sure = member(3, sure=0.6), member(3, sure=0.999)
+    members = chosen([calm, sure], VALIDATION)
+    assert len(members) == 2
+    answers = [tempered(m.probabilities, m.temperature) for m in members]
+    np.testing.assert_allclose(answers[0], answers[1], atol=0.05)
+    np.testing.assert_allclose(mean_answer(members), np.mean(answers, axis=0))
+
+
+def test_equals_answer_together_and_the_clearly_worse_do_not():
+    good, other, bad = member(3), member(4, first=20), member(15)
+    members = chosen([bad, other, good], VALIDATION)
+    assert [m.task for m in members] == [good.task, other.task]
+
+
+def test_a_candidate_alone_is_chosen():
+    only = member(15)
+    assert [m.task for m in chosen([only], VALIDATION)] == [only.task]
+
+
+def test_processes_agree_with_one(together):
+    rng = np.random.default_rng(0)
+    differences = torch.from_numpy(rng.normal(size=30))
+
+    def work(peers):
+        part = Partition(40, peers)
+        local = VALIDATION.local(part)
+        mine = differences[part.has(VALIDATION.nodes.numpy())]
+        return mean_and_error(mine, local)
+
+    mean, error = mean_and_error(differences, VALIDATION)
+    assert mean == pytest.approx(differences.mean().item())
+    assert error == pytest.approx(differences.std().item() / 30**0.5)
+    for found in together(3, work):
+        assert found == pytest.approx((mean, error))

@@ -1,0 +1,91 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from glnn.engine.presets import PRESETS
+from glnn.engine.row_task import RowTask
+from glnn.engine.seeding import generator_for
+from glnn.engine.trainer import Trainer
+from glnn.graph.random_walk import RandomWalk, with_loops
+from glnn.nn.features import Features
+from glnn.peers import ALONE, Partition
+
+LINEAR, HOPS, ALONE_ON_FEATURES = PRESETS["default"].competitors
+every_head = pytest.mark.parametrize(
+    "settings", [LINEAR, HOPS, ALONE_ON_FEATURES], ids=["linear", "hops", "features"]
+)
+
+
+@pytest.fixture
+def make(problem):
+    def make(settings, peers=ALONE, seed=0):
+        part = Partition(60, peers)
+        scaled = problem.features[part.rows]
+        block = with_loops(problem.graph[part.rows], part.start)
+        return RowTask(
+            RandomWalk.of(block, part),
+            Features.of(scaled),
+            scaled,
+            problem.labels,
+            problem.validation,
+            settings,
+            init=generator_for(seed, 0),
+            noise=generator_for(seed, 1),
+            partition=part,
+        )
+
+    return make
+
+
+@every_head
+def test_it_learns_the_classes_of_nodes_without_labels(make, problem, blocks, settings):
+    task = make(settings)
+    Trainer(n_epochs=60, learning_rate=settings.learning_rate).fit(task, problem.validation)
+    with torch.no_grad():
+        found = task.scores().argmax(1).numpy()
+    assert (found == blocks[2])[28:].mean() > 0.75
+
+
+@every_head
+def test_validation_rows_are_judged_as_all_nodes_would_be(make, problem, settings):
+    task = make(settings)
+    with torch.no_grad():
+        assert_close(
+            task.judged(problem.validation.measure), problem.validation.measure(task.scores())
+        )
+
+
+@every_head
+def test_processes_take_the_same_steps(make, settings, together, problem):
+    def work(peers):
+        task = make(settings, peers)
+        Trainer(n_epochs=5, learning_rate=0.01).fit(task, problem.validation)
+        return {name: value.clone() for name, value in task.module.state_dict().items()}
+
+    alone, *others = work(ALONE), *together(3, work)
+    for other in others:
+        for name, value in other.items():
+            assert_close(value, alone[name], atol=1e-4, rtol=1e-3)
+
+
+def test_a_step_draws_each_label_at_most_once(make):
+    task = make(dataclasses.replace(LINEAR, batch_labels=5))
+    for _ in range(20):
+        drawn = task._drawn_labels()
+        assert len(torch.unique(drawn)) == 5
+        assert drawn.max() < 8
+    assert make(HOPS)._drawn_labels().tolist() == list(range(8))
+
+
+def test_labels_of_validation_nodes_reach_no_gradient(make, problem):
+    first = make(LINEAR).terms(1.0)
+    other = np.roll(problem.validation.labels.numpy(), 1)
+    swapped = dataclasses.replace(problem.validation, labels=torch.from_numpy(other))
+    object.__setattr__(problem, "validation", swapped)
+    second = make(LINEAR).terms(1.0)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert_close(value, second[name])
