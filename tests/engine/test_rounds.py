@@ -181,6 +181,30 @@ def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(prob
     assert after.trained.validation_accuracy == 0.9
 
 
+@pytest.mark.parametrize(
+    ("doubt", "losses", "taken"),
+    [
+        (0.9, {10.0: 0.5, 1.0: 0.4, 0.3: 0.3, 0.1: 0.299}, 0.3),  # the last is not clearly better
+        (0.9, {10.0: 0.5, 1.0: 0.6, 0.3: 0.1}, 10.0),  # the next must be better
+        (0.8, {10.0: 0.5, 1.0: 0.1}, 10.0),  # the graph is by far the better source
+    ],
+)
+def test_lower_closeness_is_taken_while_each_is_clearly_better(
+    problem, monkeypatch, doubt, losses, taken
+):
+    rounds = rounds_of(problem, resolve_settings("default", changes=FAST | {"doubts_graph": False}))
+    before = first_round(rounds)
+    weights = before.graph.weights.replace(closeness=10.0)
+    graph = dataclasses.replace(before.graph, weights=weights)
+    before = before.changed(graph=graph, doubt=doubt)
+    monkeypatch.setattr(
+        Steps,
+        "classifier_step",
+        told(lambda state: (losses[state.graph.weights.closeness], 0.99)),
+    )
+    assert rounds.later_round(before).graph.weights.closeness == taken
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
     settings = resolve_settings(preset, changes=FAST)
