@@ -106,13 +106,15 @@ def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch)
     assert Checkpoint(tmp_path, fresh(problem)).restored().round == 1
 
 
-@pytest.mark.parametrize("change", ["seed", "label", "feature"])
+@pytest.mark.parametrize("change", ["seed", "label", "feature", "weight"])
 def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     stopped_after_one_round(tmp_path, fresh(problem))
     if change == "label":
         problem.labels.classes[0] = 1 - problem.labels.classes[0]
     if change == "feature":
         problem.features.data[0] *= 2
+    if change == "weight":
+        problem.labels.weights = torch.ones(len(problem.labels))
     other = fresh(problem, seed=int(change == "seed"))
     with pytest.raises(CheckpointError, match="of this very fit"):
         Checkpoint(tmp_path, other).restored()

@@ -39,6 +39,14 @@ def test_equals_answer_together_and_the_clearly_worse_do_not():
     assert [m.task for m in members] == [good.task, other.task]
 
 
+def test_nodes_without_weight_tell_nothing_apart():
+    good, bad = member(0), member(15)
+    counted = np.ones(30)
+    assert len(chosen([good, bad], VALIDATION.weighted(counted))) == 1
+    counted[:15] = 0.0  # those on which they differ
+    assert len(chosen([good, bad], VALIDATION.weighted(counted))) == 2
+
+
 def test_a_candidate_alone_is_chosen():
     only = member(15)
     assert [m.task for m in chosen([only], VALIDATION)] == [only.task]

@@ -196,7 +196,8 @@ def test_lower_closeness_is_taken_while_each_is_clearly_better(
     before = first_round(rounds)
     weights = before.graph.weights.replace(closeness=10.0)
     graph = dataclasses.replace(before.graph, weights=weights)
-    before = before.changed(graph=graph, doubt=doubt)
+    trained = dataclasses.replace(before.trained, validation_loss=0.7, validation_accuracy=0.9)
+    before = before.changed(graph=graph, doubt=doubt, trained=trained)
     monkeypatch.setattr(
         Steps,
         "classifier_step",

@@ -89,3 +89,23 @@ def test_labels_of_validation_nodes_reach_no_gradient(make, problem):
     assert first.keys() == second.keys()
     for name, value in first.items():
         assert_close(value, second[name])
+
+
+def test_labels_without_weight_teach_nothing(make, problem):
+    weights = np.ones(len(problem.labels))
+    weights[3] = 0.0
+    object.__setattr__(problem, "labels", problem.labels.weighted(weights))
+    first = make(HOPS).terms(1.0)["cross_entropy"]
+    problem.labels.classes[3] = 1 - problem.labels.classes[3]
+    assert_close(make(HOPS).terms(1.0)["cross_entropy"], first)
+
+
+def test_agreement_counts_as_much_as_the_class_it_speaks_for(make, problem):
+    settings = dataclasses.replace(LINEAR, batch_labels=None, gate=0.0)
+    plain = make(settings).terms(1.0)
+    weighted = problem.labels.weighted(np.ones(len(problem.labels)))
+    weighted.class_weights *= 3
+    object.__setattr__(problem, "labels", weighted)
+    tripled = make(settings).terms(1.0)
+    assert_close(tripled["cross_entropy"], plain["cross_entropy"])
+    assert_close(tripled["consistency"], 3 * plain["consistency"])

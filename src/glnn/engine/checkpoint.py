@@ -155,6 +155,9 @@ def _fingerprint(steps: Steps) -> bytes:
         arrays["validation.labels"] = problem.validation.labels.numpy()
     arrays["labels"] = problem.labels.nodes.numpy()
     arrays["classes"] = problem.labels.classes.numpy()
+    for name, known in (("labels", problem.labels), ("validation", problem.validation)):
+        if known is not None and known.weights is not None:
+            arrays[f"{name}.weights"] = known.weights.numpy()
     settings = json.dumps([dataclasses.asdict(steps.settings), steps.seed], sort_keys=True)
     digest = hashlib.sha256(settings.encode())
     for name, array in sorted(arrays.items()):

@@ -64,7 +64,8 @@ def _with_temperature(candidate: Trained, validation: Validation) -> Trained:
 def _losses(
     probabilities: np.ndarray, temperature: float, validation: Validation
 ) -> Float64[Tensor, "v"]:
-    """Return the losses of the validation nodes that are here."""
+    """Return the losses of the validation nodes that are here, times their weights."""
     nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
     right = tempered(probabilities[nodes], temperature)[np.arange(len(nodes)), labels]
-    return torch.from_numpy(-np.log(np.maximum(right, _LEAST)))
+    losses = torch.from_numpy(-np.log(np.maximum(right, _LEAST)))
+    return losses if validation.weights is None else losses * validation.weights.double().cpu()

@@ -85,7 +85,7 @@ class RowTask(RampedTask):
         labelled, n_columns = labels.nodes.numpy(), len(head.norm.mean)
         nodes = pool_nodes(labelled, watched, settings.pool_size, labels.n_nodes, n_columns, rng)
         self._pool = Pool.of(self.module, walk, scaled, nodes, partition)
-        self._classes, self._n_labels = labels.classes.to(device), len(labelled)
+        self._labels, self._n_labels = labels.to(device), len(labelled)
         self._watched = slice(len(labelled), len(labelled) + len(watched))
         self._here = None if validation is None else _renumbered(validation, device)
         self.gate = _gate(labels.n_classes) if settings.gate is None else settings.gate
@@ -105,10 +105,17 @@ class RowTask(RampedTask):
         batch = self._pool.rows[self._with_others(picked)]
         logits = self.module.views(batch, s.n_views, self._noise)
         places = torch.arange(len(picked), device=picked.device)
-        terms = {"cross_entropy": cross_entropy(logits, places, self._classes[picked])}
+        known = self._labels
+        weights = None if known.weights is None else known.weights[picked]
+        loss = cross_entropy(logits, places, known.classes[picked], weights=weights)
+        terms = {"cross_entropy": loss}
         if s.consistency_weight:
-            views = probabilities(logits)
-            agreement = consistency(views, s.consistency_temperature, self.gate)
+            agreement = consistency(
+                probabilities(logits),
+                s.consistency_temperature,
+                self.gate,
+                class_weights=known.class_weights,
+            )
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 
@@ -154,4 +161,5 @@ def _gate(n_classes: int) -> float:
 
 def _renumbered(validation: Validation, device: torch.device) -> Validation:
     """Return the validation nodes numbered in their order."""
-    return Validation(torch.arange(len(validation.nodes)), validation.labels).to(device)
+    nodes = torch.arange(len(validation.nodes))
+    return dataclasses.replace(validation, nodes=nodes).to(device)
