@@ -114,7 +114,10 @@ Preset = Annotated[
 ]
 Head = Annotated[
     str | None,
-    typer.Option(help="Network: gcn or propagation; else the preset's.", rich_help_panel=_METHOD),
+    typer.Option(
+        help="Network: gcn, propagation, linear or hops; else the preset's and its rivals.",
+        rich_help_panel=_METHOD,
+    ),
 ]
 Neighbors = Annotated[
     int | None,
