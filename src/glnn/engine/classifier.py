@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.engine.settings import HeadSettings
-from glnn.engine.task import RampedTask
+from glnn.engine.task import HeadTask
 from glnn.graph.graph_rows import normalized_rows
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN
@@ -136,7 +136,7 @@ def build_head(
     )
 
 
-class ClassifierTask(RampedTask):
+class ClassifierTask(HeadTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
     Parameters
@@ -177,14 +177,6 @@ class ClassifierTask(RampedTask):
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         self.module: nn.Module = head.to(device)
         self.gate = natural_gate(labels.n_classes) if settings.gate is None else settings.gate
-
-    def ramp(self, epoch: int) -> float:
-        """Return the share of their weight that the losses on predictions have."""
-        return min(1.0, epoch / self.settings.ramp_epochs)
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the generator of all dropout."""
-        return [self._noise]
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; those on predictions are ramped up."""

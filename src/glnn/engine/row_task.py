@@ -11,7 +11,7 @@ from torch import Tensor
 from glnn.engine.classifier import Labels, build_head
 from glnn.engine.pool import Pool, pool_nodes
 from glnn.engine.settings import HeadSettings
-from glnn.engine.task import Measure, RampedTask
+from glnn.engine.task import HeadTask, Measure
 from glnn.engine.trainer import Validation
 from glnn.graph.base import GraphOperator
 from glnn.nn.features import Features
@@ -37,7 +37,7 @@ def fitted_to_width(settings: HeadSettings, n_features: int) -> HeadSettings:
     return dataclasses.replace(settings, n_steps=n_steps)
 
 
-class RowTask(RampedTask):
+class RowTask(HeadTask):
     """Cross-entropy and agreement of views, on a few rows of spread features a step.
 
     Every process has the same rows and the same noise and takes the same steps, so that nothing
@@ -89,14 +89,6 @@ class RowTask(RampedTask):
         self._watched = slice(len(labelled), len(labelled) + len(watched))
         self._here = None if validation is None else _renumbered(validation, device)
         self.gate = _gate(labels.n_classes) if settings.gate is None else settings.gate
-
-    def ramp(self, epoch: int) -> float:
-        """Return the share of its weight that the agreement of views has."""
-        return min(1.0, epoch / self.settings.ramp_epochs)
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the generator of rows and dropout."""
-        return [self._noise]
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms on freshly drawn rows."""

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from glnn.engine.settings import HeadSettings
 from glnn.peers import ALONE, Peers
 
 Measure = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -72,3 +73,18 @@ class RampedTask(Task):
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms of this epoch."""
         return self.terms(self.ramp(epoch))
+
+
+class HeadTask(RampedTask):
+    """A head by its settings, with one generator of all its noise."""
+
+    settings: HeadSettings
+    _noise: torch.Generator
+
+    def ramp(self, epoch: int) -> float:
+        """Return the share of their weight that the losses on predictions have."""
+        return min(1.0, epoch / self.settings.ramp_epochs)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generator of everything that is drawn."""
+        return [self._noise]
