@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo docs test test-all test-gpu lint types contract unit format bench results clean
+.PHONY: browser demo docs test test-all test-gpu kills lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -35,6 +35,11 @@ browser: $(DEV)
 
 test-all: lint types contract $(DEV) browser
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not gpu"
+
+# Runs that are killed at random moments and go on; the same test in small is in `make test`.
+KILLS ?= 200
+kills: $(DEV)
+	GLNN_KILLS=$(KILLS) $(BIN)/pytest -q -m slow tests/test_kills.py
 
 # On a machine with a CUDA device.
 test-gpu: $(DEV)

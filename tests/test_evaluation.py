@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.semi_supervised import LabelSpreading
 
 from glnn.evaluation import evaluate
-from glnn.exceptions import InputError
+from glnn.exceptions import CheckpointError, InputError
 
 
 class Recorder(BaseEstimator):
@@ -73,3 +73,39 @@ def test_a_graph_by_names_needs_the_names_of_the_rows(blobs):
     GraphSeen.graph = None
     evaluate(X, y, graph, ids=[f"n{k}" for k in range(80)], **options)
     assert GraphSeen.graph[0, 3] == GraphSeen.graph.sum() / 2 == 1
+
+
+def test_an_interrupted_estimate_goes_on_to_the_same_numbers(blobs, tmp_path):
+    X, y = blobs
+    judge = {"estimator": LabelSpreading("knn"), "folds": 3, "compared": ("majority",)}
+    stages = []
+
+    def stop(stage):
+        stages.append(stage)
+        if len(stages) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(X, y, **judge, checkpoint=tmp_path, watch=stop)
+    assert len(list(tmp_path.glob("fold-*"))) == 2
+    found = evaluate(X, y, **judge, checkpoint=tmp_path)
+    straight = evaluate(X, y, **judge)
+    np.testing.assert_array_equal(found.probabilities, straight.probabilities)
+    assert found.metrics == straight.metrics
+
+
+@pytest.mark.parametrize("change", ["features", "labels", "settings", "graph"])
+def test_folds_of_other_data_or_settings_are_refused(blobs, tmp_path, change):
+    X, y = blobs
+    quick = {"folds": 2, "compared": (), "checkpoint": tmp_path}
+    evaluate(X, y, estimator=LabelSpreading("knn"), **quick)
+    X, y, graph = X.copy(), y.copy(), None
+    estimator = LabelSpreading("knn", n_neighbors=6 if change == "settings" else 7)
+    if change == "features":
+        X[0, 0] += 1
+    elif change == "labels":
+        y[np.flatnonzero(y == 0)[0]] = 1
+    elif change == "graph":
+        graph = np.array([[0, 1], [1, 2]])
+    with pytest.raises(CheckpointError, match="of this very estimate"):
+        evaluate(X, y, graph, estimator=estimator, **quick)

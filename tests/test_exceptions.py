@@ -30,6 +30,7 @@ def test_every_error_is_caught_as_one_of_glnn(error):
         (exceptions.DownloadError, OSError),
         (exceptions.ProblemError, exceptions.InputError),
         (exceptions.CheckpointError, ValueError),
+        (exceptions.StoppedError, GlnnError),
         (exceptions.MissingDependencyError, ImportError),
         (exceptions.NotFittedError, SklearnNotFittedError),
         (exceptions.PeerError, GlnnError),
@@ -44,7 +45,7 @@ def test_every_error_is_also_the_one_a_caller_would_expect(error, expected):
 
 
 def test_no_error_is_left_without_its_expected_kind():
-    assert len(ALL) == 14  # the thirteen above, and their base
+    assert len(ALL) == 15  # the fourteen above, and their base
 
 
 @pytest.mark.parametrize("error", ALL)

@@ -39,7 +39,6 @@ from glnn.quality.reasons import ReasonsMixin
 from glnn.quality.trusted import TrustedMixin
 from glnn.quality.weights import label_weights
 from glnn.solver.certificate import Certificate
-from glnn.solver.shares import link_shares
 
 
 class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters):  # type: ignore[misc]
@@ -239,8 +238,7 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         folder = None if checkpoint is None else Path(checkpoint)
         result = fit_problem(problem, **plan, checkpoint=folder)
         self._keep(Model.of(problem.features, result), result.history)
-        shares = None if result.learned is None else link_shares(result.learned)
-        self._record = FitRecord.of(problem, shares)
+        self._record = FitRecord.of(problem, result.learned or result.shares)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.seed_ = plan["seed"]
         if peers.size == 1:

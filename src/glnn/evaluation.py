@@ -1,18 +1,24 @@
 """``evaluate``: how good a fit is on labels that it has not seen."""
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from glnn._validation import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
+from glnn.engine.archive import pack_matrix
 from glnn.engine.labels import UNLABELLED, encode_labels
+from glnn.engine.sealed import digest_of
 from glnn.estimator import GLNNClassifier
 from glnn.quality.comparison import COMPARED
 from glnn.quality.copies import unfitted
 from glnn.quality.estimate import estimate
 from glnn.quality.evaluation import Evaluation
+from glnn.quality.fold_store import stored
+from glnn.quality.held_out import Refit
 from glnn.quality.labels import without
 from glnn.quality.plain import NodeProblem
 
@@ -30,6 +36,7 @@ def evaluate(
     random_state: int = 0,
     n_jobs: int | None = 1,
     watch: Callable[[str], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Evaluation:
     """Estimate how good a fit is, by hiding labels and fitting without them.
 
@@ -60,6 +67,8 @@ def evaluate(
         Fits at a time, as in joblib.
     watch
         Told what begins.
+    checkpoint
+        Folder for what each fold's fit has said, to go on from after an interruption.
 
     Examples
     --------
@@ -83,9 +92,12 @@ def evaluate(
     def refit(hidden: np.ndarray) -> np.ndarray:
         return raw_distributions(judged, X, without(classes, encoded, hidden), graph, validation)
 
+    asked: Refit = refit
+    if checkpoint is not None:
+        asked = stored(refit, Path(checkpoint), _digest(problem, classes, judged))
     return estimate(
         problem,
-        refit,
+        asked,
         classes,
         class_weight=judged.get_params(deep=False).get("class_weight"),
         n_folds=folds,
@@ -94,6 +106,20 @@ def evaluate(
         n_jobs=n_jobs,
         watch=watch,
     )
+
+
+def _digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
+    """Return a digest of what the answers of all folds depend on."""
+    arrays: dict[str, Any] = {}
+    pack_matrix("features", problem.features, arrays)
+    if problem.graph is not None:
+        pack_matrix("graph", problem.graph, arrays)
+    for name in ("labels", "train", "validation"):
+        arrays[name] = getattr(problem, name)
+    settings = dict(estimator.get_params(deep=False))
+    settings.pop("callbacks", None)  # watching changes nothing
+    facts = [type(estimator).__name__, repr(settings), [str(label) for label in classes]]
+    return digest_of(json.dumps(facts), arrays)
 
 
 def raw_distributions(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:

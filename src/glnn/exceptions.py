@@ -35,6 +35,15 @@ class CheckpointError(GlnnError, ValueError):
     """A saved model or checkpoint cannot be read by this version."""
 
 
+class StoppedError(GlnnError):
+    """The work was asked to end and did so after a step; the text says how to go on.
+
+    ``code`` is the exit code that shells expect: 128 and the number of the signal.
+    """
+
+    code: int = 130
+
+
 class MissingDependencyError(GlnnError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 

@@ -1,6 +1,8 @@
 import dataclasses
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ from glnn import GLNNClassifier
 from glnn.data import Split, load_dataset
 from glnn.data.lock import only_writer
 from glnn.data.node_npz import write_node_npz
+from glnn.exceptions import GlnnError
+from glnn.quality.fold_store import StoredRefit
 from glnn.report.fit_run import run_fit
-from glnn.report.run_folder import OWN_FILES
+from glnn.report.run_folder import OWN_FILES, state_folder
 
 QUICK = ("--epochs", "5")
 
@@ -79,6 +83,49 @@ def test_a_second_writer_is_told_and_harms_nothing(glnn, tmp_path):
         outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
     assert outcome.code == 1
     assert "one writer at a time" in outcome.err and outcome.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_to_end_saves_and_says_how_to_go_on(glnn, tmp_path, monkeypatch):
+    fit = ("fit", "blobs", "--labels-per-class", 3, "--folds", 2, *QUICK, "--quiet")
+    assert glnn(*fit, "--out", tmp_path / "straight").code == 0
+    folds = []
+
+    def interrupted(self, hidden):
+        folds.append(hidden)
+        if len(folds) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return asked(self, hidden)
+
+    asked = StoredRefit.__call__
+    monkeypatch.setattr(StoredRefit, "__call__", interrupted)
+    outcome = glnn(*fit, "--out", tmp_path / "run")
+    assert outcome.code == 128 + signal.SIGTERM
+    assert "Go on with: " in outcome.err and "--resume" in outcome.err
+    assert list(state_folder(tmp_path / "run").glob("folds/fold-*"))
+    assert glnn(*fit, "--out", tmp_path / "run", "--resume") == (0, "", "")
+    for name in ("model.safetensors", "predictions.csv", "graph.npz", "history.jsonl"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "straight"]
+    assert "finished before" in glnn(*fit[:-1], "--out", tmp_path / "run", "--resume").out
+
+
+def test_a_state_of_another_fit_is_refused_and_starting_anew_removes_it(glnn, tmp_path):
+    fit = ("fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--out", tmp_path / "run")
+    state = state_folder(tmp_path / "run")
+    assert glnn(*fit, "--checkpoint", state).code == 0
+    assert glnn(*fit, "--resume", "--seed", 1).is_bad_input("of this very fit")
+    assert (state / "checkpoint.json").is_file()
+    assert glnn(*fit, "--overwrite", "--seed", 1).code == 0
+    assert not state.exists()
+
+
+def test_a_fit_that_fails_before_its_first_round_leaves_nothing(glnn, tmp_path, monkeypatch):
+    def fail(*args, **named):
+        raise GlnnError("no")
+
+    monkeypatch.setattr("glnn.report.fit_run.run_fit", fail)
+    assert glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK).code == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from glnn.engine.checkpoint import PAGE, Checkpoint
+from glnn.engine.checkpoint import FORMAT, PAGE, VERSION, Checkpoint
 from glnn.engine.presets import resolve_settings
 from glnn.engine.rounds import Rounds
 from glnn.engine.scaling import Scaling
+from glnn.engine.sealed import read_sealed, write_sealed
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
 from glnn.peers import ALONE, Partition
@@ -106,6 +107,25 @@ def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch)
     assert Checkpoint(tmp_path, fresh(problem)).restored().round == 1
 
 
+@pytest.mark.parametrize("missing", ["history", "graph", "memories", "validation"])
+def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, missing):
+    stopped_after_one_round(tmp_path, fresh(problem))
+    page = read_sealed(tmp_path / PAGE, FORMAT, VERSION)
+    del page[missing]
+    write_sealed(tmp_path / PAGE, FORMAT, VERSION, page)
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint(tmp_path, fresh(problem)).restored()
+
+
+def test_which_term_made_which_link_survives(problem, tmp_path):
+    settings = resolve_settings("paper", changes={"n_epochs": 3, "n_rounds": 1})
+    straight = run(fresh(problem, settings=settings), tmp_path).learned
+    again = Checkpoint(tmp_path, fresh(problem, settings=settings)).restored().learned
+    assert straight.kept_shares is None and again.learned is None
+    assert again.shares().names == straight.shares().names
+    np.testing.assert_array_equal(again.shares().values, straight.shares().values)
+
+
 @pytest.mark.parametrize("change", ["seed", "label", "feature", "weight"])
 def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     stopped_after_one_round(tmp_path, fresh(problem))
@@ -125,8 +145,9 @@ def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     [
         ("page", "cannot be read"),
         ("not ours", "cannot be read"),
-        ("version", "of format 2, got 99"),
+        ("version", "of format 3, got '99'"),
         ("folder", "cannot be read"),
+        ("number", "damaged"),
         ("file", "damaged"),
         ("gone", "damaged"),
     ],
@@ -140,6 +161,8 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(problem, tmp_path, damage, 
         page.write_text("[]")
     elif damage == "version":
         page.write_text(json.dumps(json.loads(page.read_text()) | {"version": 99}))
+    elif damage == "number":
+        page.write_text(json.dumps(json.loads(page.read_text()) | {"round": 7}))
     elif damage == "folder":
         page.write_bytes(b"\xff\xfe")
     elif damage == "gone":

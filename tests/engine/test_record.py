@@ -1,13 +1,17 @@
+import pickle
+
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from glnn.engine.classifier import Labels
 from glnn.engine.problem import FitProblem
 from glnn.engine.record import FitRecord
 from glnn.engine.trainer import Validation
-from glnn.solver.shares import LinkShares
+from glnn.objective import Weights
+from glnn.solver import learn_graph
+from glnn.solver.shares import LinkShares, link_shares
 from glnn.solver.signals import FeatureSignal
 
 
@@ -31,7 +35,7 @@ def test_labels_that_train_and_labels_that_choose_are_told_apart(problem):
 
 
 def test_a_record_comes_back_from_its_arrays(problem, shares):
-    record = FitRecord.of(problem, shares)
+    record = FitRecord(np.array([0, -1]), np.array([True, False]), shares)
     again = FitRecord.unpacked(*record.packed())
     assert_array_equal(again.labels, record.labels)
     assert_array_equal(again.trains, record.trains)
@@ -40,6 +44,19 @@ def test_a_record_comes_back_from_its_arrays(problem, shares):
     assert_array_equal(again.shares.metric, shares.metric)
     assert_array_equal(again.shares.transform.scale, shares.transform.scale)
     assert again.shares.transform.shift is None and again.shares.transform.kind == "idf"
+
+
+def test_what_made_the_links_is_found_when_it_is_asked_for(problem, monkeypatch):
+    learned = learn_graph(np.eye(6) + 1, weights=Weights(smoothness=1.0, ridge=1.0))
+    found = []
+    monkeypatch.setattr(
+        "glnn.engine.record.link_shares", lambda one: found.append(one) or link_shares(one)
+    )
+    record = FitRecord.of(problem, learned)
+    assert found == []
+    assert_allclose(record.shares.values.sum(1), learned.adjacency.data)
+    assert pickle.loads(pickle.dumps(record)).shares.names == record.shares.names
+    assert found == [learned]
 
 
 def test_a_record_without_shares_comes_back_without(problem):

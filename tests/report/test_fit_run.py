@@ -3,7 +3,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from glnn.data import NodeData, Split
 from glnn.estimator import GLNNClassifier
@@ -14,7 +13,6 @@ from glnn.report.fit_run import (
     class_numbers,
     prepared,
     run_fit,
-    threads_for,
     visible_labels,
 )
 from glnn.report.run_folder import write_run
@@ -76,16 +74,6 @@ def test_columns_of_the_estimator_are_found_in_the_data(names):
     classes = np.unique(seen)
     numbers = class_numbers(data, classes)
     assert [data.class_names[number] for number in numbers] == [str(c) for c in classes]
-
-
-def test_threads_are_set_for_the_block_only(monkeypatch):
-    calls = []
-    monkeypatch.setattr(torch, "set_num_threads", calls.append)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    for n_nodes, threads in ((100, None), (100, 3), (50_000, None)):
-        with threads_for(n_nodes, threads):
-            pass
-    assert calls == [1, 8, 3, 8, 8, 8]
 
 
 @pytest.mark.parametrize(

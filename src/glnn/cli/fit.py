@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from glnn.cli import options as given
+from glnn.cli.interruption import Interruption
 from glnn.cli.progress import StageProgress
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def fit(
     compare: given.Compare = False,
     out: given.Out = None,
     overwrite: given.Overwrite = False,
+    resume: given.Resume = False,
     checkpoint: given.Checkpoint = None,
     quiet: given.Quiet = False,
 ) -> None:
@@ -72,21 +74,37 @@ def fit(
     with joined_peers(device) as peers:
         if folds is not None and peers.size > 1:
             raise InputError("--folds must come with one process, got several. Leave it out.")
+        if resume and checkpoint is None and peers.size > 1:
+            raise InputError("--resume must come with --checkpoint over several processes.")
         options = options.on_own_device()
-        start = prepared(reading, options, out, overwrite=overwrite, peers=peers)
+        place: Any = {"overwrite": overwrite, "resume": resume, "peers": peers}
+        start = prepared(reading, options, out, **place)
         is_quiet = quiet or peers.rank > 0
         run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
-            run.fit(calibrates=folds is None and not no_estimate)
-            if peers.size == 1:
-                run.judge(0 if no_estimate else folds)
+            if resume and not overwrite and run.is_finished():
+                return
+            advice = _advice(options.command, checkpoint)
+            with Interruption(advice, alone=peers.size == 1) as stop:
+                run.fit(stop, calibrates=folds is None and not no_estimate)
+                if peers.size == 1:
+                    run.judge(stop, 0 if no_estimate else folds)
+            run.forget_state()
         finally:
+            run.forget_state(only_empty=True)
             start.release()
     run.conclude()
 
 
+def _advice(command: str, checkpoint: Path | None) -> str:
+    """Return how to go on with a run that was interrupted."""
+    return f"Go on with: {command or 'glnn fit'}{'' if checkpoint is not None else ' --resume'}"
+
+
 def command_line(typed: list[str]) -> str:
     """Return the command as it was typed, nothing if another program called it.
+
+    It is the one that starts anew: a run that goes on gives the same.
 
     Examples
     --------
@@ -94,7 +112,8 @@ def command_line(typed: list[str]) -> str:
     ("glnn fit 'my data.csv'", '')
     """
     is_own = bool(typed) and Path(typed[0]).name in ("glnn", "__main__.py")
-    return shlex.join(["glnn", *typed[1:]]) if is_own else ""
+    words = [word for word in typed[1:] if word != "--resume"]
+    return shlex.join(["glnn", *words]) if is_own else ""
 
 
 class _Run:
@@ -110,27 +129,54 @@ class _Run:
         compare: bool,
         quiet: bool,
     ) -> None:
+        from glnn.report.run_folder import state_folder
+
         self._start, self._options, self._quiet = start, options, quiet
         self._compare, self._n_processes = compare, peers.size
-        self._shared = {"peers": peers, "checkpoint": checkpoint}
+        self._peers, self._is_own_state = peers, checkpoint is None and peers.size == 1
+        self._state: Any = state_folder(start.folder) if self._is_own_state else checkpoint
         self._console = Console(quiet=quiet)
         has_graph = start.opened.data.graph is not None
         self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
 
-    def fit(self, *, calibrates: bool) -> None:
+    def is_finished(self) -> bool:
+        """Say so if the run was done before."""
+        from glnn.report.run_folder import is_finished
+
+        found = self._is_own_state and is_finished(self._start.folder)
+        if found:
+            said = f"finished before, nothing to go on with: {self._start.folder}"
+            self._console.print(said, markup=False, highlight=False, soft_wrap=True)
+        return found
+
+    def forget_state(self, *, only_empty: bool = False) -> None:
+        """Remove what an interrupted run would have gone on from."""
+        from glnn.report.run_folder import remove_state
+
+        if self._is_own_state:
+            remove_state(self._start.folder, only_empty=only_empty)
+
+    def fit(self, stop: Interruption, *, calibrates: bool) -> None:
         """Fit, and write the folder."""
         from glnn.report.fit_run import COMPARED, run_fit
+
+        if self._is_own_state:
+            self._state.mkdir(parents=True, exist_ok=True)  # the sign of an unfinished run
 
         for note in self._start.opened.notes:
             self._console.print(note, markup=False, highlight=False, soft_wrap=True)
         compared = COMPARED if self._compare and self._start.split.test.size else ()
         with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as watch:
-            more: Any = {"compared": compared, "watch": watch, "calibrates": calibrates}
-            more |= self._shared
-            self._results, self._model = run_fit(self._start, self._options, **more)
+            more: Any = {"compared": compared, "watch": stop.watching(watch)}
+            more |= {"peers": self._peers, "calibrates": calibrates}
+            is_kept = not (self._is_own_state and self._options.settings().is_literal)
+            state = self._state if is_kept else None  # the literal preset has no rounds
+            self._results, self._model = run_fit(
+                self._start, self._options, checkpoint=state, **more
+            )
         self._write()
 
-    def judge(self, folds: int | None) -> None:
+    def judge(self, stop: Interruption, folds: int | None) -> None:
         """Judge, and write the folder again: an estimate that is interrupted loses only itself."""
         from glnn.report.estimate_run import folds_wanted, with_estimate
 
@@ -139,7 +185,9 @@ class _Run:
         if not n_folds:
             return
         with StageProgress(self._console, n_folds * self._n_epochs, quiet=self._quiet) as watch:
-            self._results = with_estimate(self._results, self._model, self._options, n_folds, watch)
+            state = None if self._state is None else self._state / "folds"
+            run = (self._results, self._model, self._options, n_folds)
+            self._results = with_estimate(*run, stop.watching(watch), state)
         self._write()
 
     def _write(self) -> None:

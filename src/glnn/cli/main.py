@@ -77,10 +77,13 @@ def _explain(error: Exception) -> int:
         InputError,
         OutputError,
         SaidByPeerError,
+        StoppedError,
     )
 
     if isinstance(error, typer.Abort):
         return _say("interrupted", INTERRUPTED)
+    if isinstance(error, StoppedError):
+        return _say(error, error.code)
     if type(error).__name__ == "NoArgsIsHelpError":
         return BAD_INPUT  # the help has been printed
     if isinstance(error, _UsageError | _ClickError):
@@ -101,7 +104,7 @@ def _explain(error: Exception) -> int:
 
 def _say(what: object, code: int) -> int:
     text = " ".join(str(what).split())
-    print(f"glnn: {'' if code == INTERRUPTED else 'error: '}{text}", file=sys.stderr)
+    print(f"glnn: {'error: ' if code in (FAILED, BAD_INPUT) else ''}{text}", file=sys.stderr)
     return code
 
 

@@ -174,7 +174,16 @@ Overwrite = Annotated[
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for the state after each round; a fit that was interrupted goes on from it.",
+        help="Folder for the state after each round, to go on from; else beside the run folder, "
+        "until the run is done. Needed over several processes.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with a run that was interrupted or killed; else it starts anew.",
         rich_help_panel=_OUTPUT,
     ),
 ]

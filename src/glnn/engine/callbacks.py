@@ -1,15 +1,18 @@
-"""What may watch a fit: each event has a method, and none may raise to steer the loop."""
+"""What may watch a fit: each event has a method, and none may raise but to end the fit."""
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import scipy.sparse as sp
 
 from glnn.engine.history import Record
 from glnn.solver import LearnedGraph
+
+Memory = dict[str, tuple[Any, Mapping[str, float]]]
+"""Graphs (CSR matrices) and numbers by name."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ class Callback:
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
         """Take note of the graph that a round ends with; a round that is undone has none."""
+
+    def memory(self) -> Memory:
+        """Return what a checkpoint is to keep: graphs and numbers by name; nothing by default."""
+        return {}
+
+    def recall(self, memory: Memory) -> None:
+        """Take back what :meth:`memory` returned when the checkpoint was written."""
 
 
 class EarlyStopping(Callback):

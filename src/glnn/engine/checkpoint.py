@@ -16,6 +16,7 @@ from safetensors.numpy import load, save
 
 from glnn.data.files import atomic_write
 from glnn.engine.archive import pack_matrix, unpack_matrix
+from glnn.engine.memories import pack_memories, recall_memories
 from glnn.engine.packing import (
     fill_networks,
     graph_settings_of,
@@ -23,6 +24,8 @@ from glnn.engine.packing import (
     pack_new_rows,
     unpack_new_rows,
 )
+from glnn.engine.record import pack_shares, unpack_shares
+from glnn.engine.sealed import digest_of, read_sealed, write_sealed
 from glnn.engine.settings import HeadSettings
 from glnn.engine.state import FitState, Solution
 from glnn.engine.steps import Steps
@@ -31,7 +34,7 @@ from glnn.exceptions import CheckpointError, InputError
 from glnn.peers.group import agreed
 from glnn.solver.certificate import Certificate
 
-FORMAT, VERSION, PAGE = "glnn-checkpoint", 2, "checkpoint.json"
+FORMAT, VERSION, PAGE = "glnn-checkpoint", 3, "checkpoint.json"
 
 Page = dict[str, Any]
 
@@ -55,13 +58,12 @@ class Checkpoint:
     def save(self, state: FitState) -> None:
         """Write the state after a round, or leave the old one as it was."""
         arrays, facts = _pack(state)
+        facts["memories"] = pack_memories(self._steps.callbacks, arrays)
         packed = save(arrays)
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         agreed(self._peers, lambda: _write(mine, packed))
         page = {
-            "format": FORMAT,
-            "version": VERSION,
             "fit": self._fit,
             "files": self._everyones(digest.digest()),
             "history": [dict(record) for record in self._steps.history],
@@ -79,14 +81,18 @@ class Checkpoint:
         if not read:
             return None
         arrays, page = read[0]
-        for record in page["history"]:
-            self._steps.history.append(record)
-        return _unpack(self._steps, arrays, page)
+        try:
+            state = _unpack(self._steps, arrays, page)
+            recall_memories(self._steps.callbacks, page["memories"], arrays)
+            for record in page["history"]:
+                self._steps.history.append(record)
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError):
+            raise self._damaged() from None
+        return state
 
     def _write_page(self, page: Page) -> None:
         if self._peers.rank == 0:
-            with atomic_write(self.folder / PAGE) as file:
-                file.write(json.dumps(page, indent=1))
+            write_sealed(self.folder / PAGE, FORMAT, VERSION, page)
 
     def _file(self, digest: str) -> Path:
         part = f"process-{self._peers.rank}-of-{self._peers.size}"
@@ -97,8 +103,8 @@ class Checkpoint:
         path = self.folder / PAGE
         if not path.is_file():
             return []
-        page = _read_page(path)
-        if page["fit"] != self._fit:
+        page = read_sealed(path, FORMAT, VERSION)
+        if page.get("fit") != self._fit:
             raise CheckpointError(
                 f"{self.folder} must be the checkpoint of this very fit, got one of other data, "
                 "settings, seed or number of processes. Name another folder, or remove it."
@@ -110,29 +116,15 @@ class Checkpoint:
                 return [(dict(load(packed)), page)]
         except (OSError, LookupError, TypeError, SafetensorError):
             pass  # said below
-        raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
+        raise self._damaged()
+
+    def _damaged(self) -> CheckpointError:
+        return CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
 
     def _everyones(self, digest: bytes) -> list[str]:
         """Return the digests of all processes."""
         parts = self._peers.all_gather(np.frombuffer(digest, dtype=np.uint8))
         return [bytes(part).hex() for part in parts]
-
-
-def _read_page(path: Path) -> Page:
-    try:
-        page = json.loads(path.read_text(encoding="utf-8"))
-        is_ours = page["format"] == FORMAT and "fit" in page
-        version = page["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read: {type(error).__name__}. Remove the folder."
-        ) from None
-    if not is_ours or version != VERSION:
-        raise CheckpointError(
-            f"{path} must be a checkpoint of format {VERSION}, got {version!r}. Remove the folder, "
-            "or use the version of glnn that wrote it."
-        )
-    return dict(page)
 
 
 def _write(path: Path, packed: bytes) -> None:
@@ -159,11 +151,7 @@ def _fingerprint(steps: Steps) -> bytes:
         if known is not None and known.weights is not None:
             arrays[f"{name}.weights"] = known.weights.numpy()
     settings = json.dumps([dataclasses.asdict(steps.settings), steps.seed], sort_keys=True)
-    digest = hashlib.sha256(settings.encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
+    return digest_of(settings, arrays)
 
 
 def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
@@ -177,10 +165,10 @@ def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
     pack_matrix("row_graph", state.row_graph, arrays)
     for place, partner in enumerate(state.partners):
         arrays[f"partner.{place}"] = partner.probabilities
-    certificate = None
+    certificate = shares = None
     if learned is not None:
         arrays["candidates.i"], arrays["candidates.j"] = learned.candidates
-        certificate = learned.certificate.to_dict()
+        certificate, shares = learned.certificate.to_dict(), pack_shares(learned.shares(), arrays)
     facts = {
         "graph": dataclasses.asdict(state.graph),
         "head": dataclasses.asdict(state.head),
@@ -191,6 +179,7 @@ def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
         "doubt": state.doubt,
         "validation": [[m.validation_loss, m.validation_accuracy, m.temperature] for m in members],
         "certificate": certificate,
+        "shares": shares,
         "new_rows": None if state.new_rows is None else pack_new_rows(state.new_rows, arrays),
     }
     return {name: np.asarray(array, order="C") for name, array in arrays.items()}, facts
@@ -200,7 +189,9 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState
     learned = None
     if page["certificate"] is not None:
         candidates = (arrays["candidates.i"], arrays["candidates.j"])
-        learned = Solution(Certificate.from_dict(page["certificate"]), candidates)
+        certificate = Certificate.from_dict(page["certificate"])
+        shares = unpack_shares(arrays, page["shares"])
+        learned = Solution(certificate, candidates, kept_shares=shares)
     state = FitState(
         graph_settings_of(page["graph"]),
         HeadSettings(**page["head"]),

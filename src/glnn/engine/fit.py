@@ -28,6 +28,7 @@ from glnn.engine.trained import probabilities_of
 from glnn.exceptions import GlnnError, InputError
 from glnn.peers import Partition
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
+from glnn.solver.shares import LinkShares
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,10 @@ class FitResult:
     ``settings.head`` is the head that was taken, ``settings.partners`` those that answer together
     with it, ``tasks`` all of them with their ``temperatures``, and ``row_graph`` what heads on
     rows see; ``scaled`` are the scaled features. ``learned`` is the last solution of the graph
-    problem where this process has solved it alone. ``new_rows`` is the one-row problem of new
-    nodes, ``None`` for the preset ``literal``. ``choices`` is what the
-    fit chose by itself. Everything with a row a node has this process's rows.
+    problem where this process has solved it alone; after a checkpoint ``shares`` says in its stead
+    which term made which link. ``new_rows`` is the one-row problem of new nodes, ``None`` for the
+    preset ``literal``. ``choices`` is what the fit chose by itself. Everything with a row a node
+    has this process's rows.
     """
 
     settings: FitSettings
@@ -57,6 +59,7 @@ class FitResult:
     probabilities: np.ndarray
     history: History
     choices: dict[str, float | str]
+    shares: LinkShares | None = None
 
     @property
     def distrusts_graph(self) -> bool:
@@ -122,6 +125,7 @@ def _result(steps: Steps, state: FitState) -> FitResult:
         state.answer,
         steps.history,
         choices_of(steps.problem, state),
+        state.learned.kept_shares,
     )
 
 

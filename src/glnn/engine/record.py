@@ -1,6 +1,5 @@
 """What a fit was told and why it linked what it linked: kept for explanations."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,14 +7,14 @@ from jaxtyping import Bool, Int
 
 from glnn.engine.labels import UNLABELLED
 from glnn.engine.problem import FitProblem
-from glnn.solver.shares import LinkShares
+from glnn.solver.learned import LearnedGraph
+from glnn.solver.shares import LinkShares, link_shares
 from glnn.solver.signals import FeatureSignal
 
 RECORD = "record."
 """How the names of its arrays begin."""
 
 
-@dataclass(frozen=True, eq=False)
 class FitRecord:
     """The labels of a fit, and which term made which link.
 
@@ -25,17 +24,32 @@ class FitRecord:
         Number of the class of every node whose label was given, -1 elsewhere.
     trains
         Which of them trained the network; the others chose its epoch.
-    shares
-        Which term made which link; ``None`` where that is not known: the preset ``literal``,
-        fits over several processes, and finished ones that were read from a checkpoint.
+    made_by
+        The solved graph problem, or which term made which link of it. ``None`` where neither is
+        known: the preset ``literal`` and fits over several processes.
     """
 
-    labels: Int[np.ndarray, "n"]
-    trains: Bool[np.ndarray, "n"]
-    shares: LinkShares | None
+    def __init__(
+        self,
+        labels: Int[np.ndarray, "n"],
+        trains: Bool[np.ndarray, "n"],
+        made_by: LearnedGraph | LinkShares | None,
+    ) -> None:
+        self.labels, self.trains, self._made_by = labels, trains, made_by
+
+    @property
+    def shares(self) -> LinkShares | None:
+        """Which term made which link; found when it is first asked for, which few fits are."""
+        if isinstance(self._made_by, LearnedGraph):
+            self._made_by = link_shares(self._made_by)
+        return self._made_by
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: the shares, but not the problem they come from."""
+        return vars(self) | {"_made_by": self.shares}
 
     @classmethod
-    def of(cls, problem: FitProblem, shares: LinkShares | None) -> "FitRecord":
+    def of(cls, problem: FitProblem, made_by: LearnedGraph | LinkShares | None) -> "FitRecord":
         """Keep the labels of all nodes."""
         known, validation = problem.labels, problem.validation
         labels = np.full(known.n_nodes, UNLABELLED, dtype=np.int64)
@@ -44,31 +58,40 @@ class FitRecord:
         trains[known.nodes.cpu().numpy()] = True
         if validation is not None:
             labels[validation.nodes.cpu().numpy()] = validation.labels.cpu().numpy()
-        return cls(labels, trains, shares)
+        return cls(labels, trains, made_by)
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
         """Return the arrays by name, and the plain facts about the shares."""
         arrays = {f"{RECORD}labels": self.labels, f"{RECORD}trains": self.trains}
-        shares = self.shares
-        if shares is None:
-            return arrays, None
-        parts = {
-            "values": shares.values,
-            "metric": shares.metric,
-            "scale": shares.transform.scale,
-            "shift": shares.transform.shift,
-        }
-        arrays |= {f"{RECORD}{name}": part for name, part in parts.items() if part is not None}
-        facts = {"kind": shares.transform.kind, "n_features": shares.transform.n_features}
-        return arrays, {"names": list(shares.names)} | facts
+        return arrays, pack_shares(self.shares, arrays)
 
     @classmethod
     def unpacked(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> "FitRecord":
         """Return the record that :meth:`packed` took apart; other arrays are left alone."""
         labels, trains = arrays[f"{RECORD}labels"], arrays[f"{RECORD}trains"]
-        if facts is None:
-            return cls(labels, trains, None)
-        scale, shift = (arrays.get(f"{RECORD}{name}") for name in ("scale", "shift"))
-        transform = FeatureSignal(facts["kind"], facts["n_features"], scale, shift)
-        values, metric = arrays[f"{RECORD}values"], arrays.get(f"{RECORD}metric")
-        return cls(labels, trains, LinkShares(tuple(facts["names"]), values, transform, metric))
+        return cls(labels, trains, unpack_shares(arrays, facts))
+
+
+def pack_shares(shares: LinkShares | None, arrays: dict[str, np.ndarray]) -> dict[str, Any] | None:
+    """Add the arrays of shares to others; return the plain facts about them."""
+    if shares is None:
+        return None
+    parts = {
+        "values": shares.values,
+        "metric": shares.metric,
+        "scale": shares.transform.scale,
+        "shift": shares.transform.shift,
+    }
+    arrays |= {f"{RECORD}{name}": part for name, part in parts.items() if part is not None}
+    facts = {"kind": shares.transform.kind, "n_features": shares.transform.n_features}
+    return {"names": list(shares.names)} | facts
+
+
+def unpack_shares(arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> LinkShares | None:
+    """Return the shares that :func:`pack_shares` took apart."""
+    if facts is None:
+        return None
+    scale, shift = (arrays.get(f"{RECORD}{name}") for name in ("scale", "shift"))
+    transform = FeatureSignal(facts["kind"], facts["n_features"], scale, shift)
+    values, metric = arrays[f"{RECORD}values"], arrays.get(f"{RECORD}metric")
+    return LinkShares(tuple(facts["names"]), values, transform, metric)

@@ -11,6 +11,7 @@ from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.engine.trained import Trained, mean_answer
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.inputs import GivenGraph
+from glnn.solver.shares import LinkShares, link_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +26,18 @@ class Solution:
         The pairs of the feature search, to be used again.
     learned
         The solution itself; ``None`` after a checkpoint, and over several processes.
+    kept_shares
+        Which term made which link, where a checkpoint has kept that alone.
     """
 
     certificate: Certificate
     candidates: tuple[np.ndarray, np.ndarray]
     learned: LearnedGraph | None = None
+    kept_shares: LinkShares | None = None
+
+    def shares(self) -> LinkShares | None:
+        """Return which term made which link; ``None`` over several processes."""
+        return self.kept_shares if self.learned is None else link_shares(self.learned)
 
     @classmethod
     def of(cls, learned: LearnedGraph) -> "Solution":

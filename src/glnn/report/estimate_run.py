@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -9,8 +10,9 @@ from glnn.engine.callbacks import Progress, ProgressLog
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.quality.suspects import suspect_labels
-from glnn.report.fit_run import FitOptions, Watch, threads_for, visible_labels
+from glnn.report.fit_run import FitOptions, Watch, visible_labels
 from glnn.report.results import FitResults
+from glnn.report.threads import threads_for
 
 FOLDS = 5
 
@@ -39,6 +41,7 @@ def with_estimate(
     options: FitOptions,
     n_folds: int,
     watch: Watch | None = None,
+    checkpoint: Path | None = None,
 ) -> FitResults:
     """Judge the fit on labels that it has not seen; calibrate results and model by them.
 
@@ -52,6 +55,8 @@ def with_estimate(
         Number of fits.
     watch
         Told how far the work is; each fold and each plain method is a stage.
+    checkpoint
+        Folder for what each fold has said, or ``None``.
     """
     data, split = results.data, results.split
     n_epochs = options.expected_epochs(has_graph=data.graph is not None)
@@ -74,6 +79,7 @@ def with_estimate(
             validation=split.val if split.val.size else None,
             random_state=options.seed,
             watch=tell,
+            checkpoint=checkpoint,
         )
     model.trust(estimate.held_out)
     found = suspect_labels(estimate.held_out, estimate.probabilities)

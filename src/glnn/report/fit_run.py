@@ -3,8 +3,7 @@
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,9 @@ from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.run_folder import prepare_folder
 from glnn.report.sources import OpenedSource, Reading, TakenRows
+from glnn.report.threads import threads_for
 
 COMPARED = tuple(PLAIN_METHODS)
-_SMALL = 10_000
 
 Watch = Callable[[Progress], None]
 
@@ -135,6 +134,7 @@ def prepared(
     out: Path | None = None,
     *,
     overwrite: bool = False,
+    resume: bool = False,
     peers: Peers = ALONE,
 ) -> Start:
     """Check options and data in every process, the run folder in process 0."""
@@ -144,8 +144,9 @@ def prepared(
         options.check()
         opened, split, rows = reading.open(peers)
         name = f"{plain_name(opened.data.name)}-{options.preset}-{options.seed}"
-        folder = out or Path("runs") / name
-        lock = prepare_folder(folder, overwrite=overwrite) if peers.rank == 0 else None
+        folder, lock = out or Path("runs") / name, None
+        if peers.rank == 0:
+            lock = prepare_folder(folder, overwrite=overwrite, resume=resume)
         starts.append(Start(folder, opened, split, rows, lock))
 
     agreed(peers, check)
@@ -273,18 +274,6 @@ def class_numbers(data: NodeData, classes: np.ndarray) -> np.ndarray:
     """Return the class number in ``data`` of each of the estimator's classes."""
     place = {name: number for number, name in enumerate(data.class_names)}
     return np.array([place[str(name)] for name in classes], dtype=np.int64)
-
-
-@contextmanager
-def threads_for(n_nodes: int, threads: int | None) -> Iterator[None]:
-    """Compute with so many threads inside the block; see :class:`FitOptions`."""
-    before = torch.get_num_threads()
-    wanted = threads if threads is not None else 1 if n_nodes < _SMALL else before
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _whole(name: str) -> int | None:

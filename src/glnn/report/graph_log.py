@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import scipy.sparse as sp
 
-from glnn.engine.callbacks import Callback
+from glnn.engine.callbacks import Callback, Memory
 from glnn.graph.sparse import SparseAdjacency
 from glnn.report.page.data import Round
 from glnn.solver import LearnedGraph
@@ -33,6 +33,14 @@ class GraphLog(Callback):
         if adjacency.shape[0] == adjacency.shape[1]:
             terms = objective_terms(own[-1]) if own else {}
             self.rounds.append(Round(f"round {number}", adjacency, terms))
+
+    def memory(self) -> Memory:
+        """Return the rounds, so that a fit that goes on from a checkpoint has them all."""
+        return {one.name: (one.graph, one.terms) for one in self.rounds}
+
+    def recall(self, memory: Memory) -> None:
+        """Take back the rounds before an interruption."""
+        self.rounds = [Round(name, *kept) for name, kept in memory.items()]
 
 
 def objective_terms(learned: LearnedGraph) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from jaxtyping import Float
 
 from glnn.data import write_graph
 from glnn.data.files import atomic_write, shown_path
-from glnn.data.lock import WriterLock
+from glnn.data.lock import WriterLock, beside
 from glnn.data.swap import check_replaceable, remove_leftovers, swapped
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
@@ -41,10 +42,15 @@ OWN_FILES = (
 )
 
 
-def prepare_folder(folder: Path, *, overwrite: bool) -> WriterLock:
+def state_folder(folder: Path) -> Path:
+    """Return where an unfinished run keeps what it needs to go on: beside its folder."""
+    return beside(folder.resolve(), "state")
+
+
+def prepare_folder(folder: Path, *, overwrite: bool, resume: bool = False) -> WriterLock:
     """Take the place of a run, or refuse one that holds something; nothing is replaced yet.
 
-    What a killed run has left beside it is removed.
+    What a killed run has left beside it is removed, its saved state too unless the run goes on.
 
     Parameters
     ----------
@@ -52,6 +58,8 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> WriterLock:
         Where the run will lie.
     overwrite
         Accept a folder with files; those a run writes will be replaced, others are left alone.
+    resume
+        Accept also what an unfinished run has written there, and keep its saved state.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must be a folder, got the file {shown_path(folder)}.")
@@ -59,15 +67,29 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> WriterLock:
     lock = WriterLock.taken(folder.resolve())
     try:
         remove_leftovers(folder.resolve())
-        if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        if folder.is_dir() and any(folder.iterdir()) and not (overwrite or resume):
             raise InputError(
                 f"{shown_path(folder)} must be empty or new, got a folder with files. "
                 "Name another with --out, or replace the run with --overwrite."
             )
+        if not resume:
+            remove_state(folder)
     except BaseException:
         lock.release()
         raise
     return lock
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether a folder holds a run that has nothing to go on with."""
+    return (folder / OWN_FILES[1]).is_file() and not state_folder(folder).exists()
+
+
+def remove_state(folder: Path, *, only_empty: bool = False) -> None:
+    """Remove the saved state of a run that is done, or starts anew, or has saved nothing yet."""
+    state = state_folder(folder)
+    if state.is_dir() and not (only_empty and any(state.iterdir())):
+        shutil.rmtree(state)
 
 
 def write_run(

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from glnn.cli.interruption import Interruption
 from glnn_lab.cli.names import names_of
 
 EXAMPLES = """[bold]Examples[/bold]
@@ -24,6 +25,8 @@ glnn reproduce table1 --datasets cora --methods glnn,gcn --seeds 2
 glnn reproduce robustness --jobs 8  [dim]# killed? the same line goes on where it stopped[/dim]
 
 glnn reproduce all --jobs -1 --out results"""
+
+_ADVICE = "Finished cells are kept; the same command goes on."
 
 _Target = Annotated[
     str,
@@ -89,8 +92,8 @@ def reproduce(
     if not resume:
         reproduction.forget(targets, out, wanted)
     for one in targets:
-        with GridBar(console, one.name) as bar:
-            done.append(reproduction.reproduce(one, out, wanted, bar.show))
+        with Interruption(_ADVICE) as stop, GridBar(console, one.name) as bar:
+            done.append(reproduction.reproduce(one, out, wanted, stop.watching(bar.show)))
         _print(console, done[-1])
     if target == "all":
         reproduction.write_index(done, out)
