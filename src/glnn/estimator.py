@@ -2,7 +2,6 @@
 
 import dataclasses
 import numbers
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
+from glnn._outputs import OutputsMixin
 from glnn._parameters import FitParameters, params_of
 from glnn._validation import check_features
 from glnn.data.arguments import as_fit_arguments, plain_features
@@ -41,7 +41,13 @@ from glnn.quality.weights import label_weights
 from glnn.solver.certificate import Certificate
 
 
-class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters):  # type: ignore[misc]
+class GLNNClassifier(
+    TrustedMixin,
+    ReasonsMixin,
+    OutputsMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    FitParameters,
+):
     """Learn a graph from features and a few labels, and classify its nodes.
 
     Parameters
@@ -279,17 +285,6 @@ class GLNNClassifier(TrustedMixin, ReasonsMixin, ClassifierMixin, FitParameters)
         """Return the most probable label of each row."""
         best = self.predict_proba(X, links).argmax(1)
         return np.asarray(self.classes_[best])
-
-    def report(self, path: str | Path) -> Path:
-        """Write a page to explore the fit with, one HTML file that needs no network.
-
-        The page is above the estimator in the order of imports, so it is looked up by name when
-        it is asked for.
-        """
-        self._check_fitted()
-        page: Any = import_module("glnn.report.model_page")
-        written: Path = page.write_report(self, Path(path), getattr(self, "_fitted_to", None))
-        return written
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a folder as safetensors and JSON; nothing is pickled.

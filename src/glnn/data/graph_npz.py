@@ -12,8 +12,13 @@ from glnn.data.npz import NpzFile, write_npz
 from glnn.exceptions import DataFormatError
 
 
-def write_graph_npz(path: Path, graph: Any, ids: np.ndarray | None = None) -> None:
-    """Write a graph so that ``scipy.sparse.load_npz`` and :func:`read_graph_npz` read it."""
+def write_graph_npz(
+    path: Path, graph: Any, ids: np.ndarray | None = None, **more: np.ndarray
+) -> None:
+    """Write a graph so that ``scipy.sparse.load_npz`` and :func:`read_graph_npz` read it.
+
+    ``more`` are further arrays to keep beside it.
+    """
     matrix = sp.csr_matrix(graph)
     arrays = {
         "indices": matrix.indices,
@@ -24,7 +29,7 @@ def write_graph_npz(path: Path, graph: Any, ids: np.ndarray | None = None) -> No
     }
     if ids is not None:
         arrays["ids"] = np.asarray(ids)
-    write_npz(path, arrays)
+    write_npz(path, arrays | more)
 
 
 def read_graph_npz(path: str | Path) -> tuple[sp.csr_matrix, np.ndarray | None]:

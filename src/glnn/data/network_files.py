@@ -162,7 +162,7 @@ def write_network(data: NodeData, path: Path) -> None:
     if _CLASS[suffix] in data.column_names:
         raise InputError(f"feature_names must not be {_CLASS[suffix]!r}. Rename the feature.")
     network = need("networkx").Graph()
-    names = [_checked(name) for name in data.column_names]
+    names = [checked_text(name) for name in data.column_names]
     network.graph["node_default"] = dict.fromkeys(names, 0.0)
     labels, splits, features = label_texts(data), split_texts(data), data.features
     for row, node in enumerate(data.node_ids.tolist()):
@@ -171,25 +171,26 @@ def write_network(data: NodeData, path: Path) -> None:
         values: dict[str, Any] = {} if row else dict.fromkeys(names, 0.0)
         values |= {names[column]: value for column, value in cells}
         if labels[row]:
-            values[_CLASS[suffix]] = _checked(labels[row])
+            values[_CLASS[suffix]] = checked_text(labels[row])
         if splits[row]:
             values["split"] = splits[row]
-        network.add_node(_checked(node), **values)
+        network.add_node(checked_text(node), **values)
     if data.graph is not None:
         add_weighted_edges(network, data.graph, [str(node) for node in data.node_ids])
-    _write(network, path)
+    write_network_file(network, path)
 
 
 def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     """Write an undirected weighted graph as GraphML or GEXF, by the suffix."""
     network = need("networkx").Graph()
-    names = [_checked(node) for node in ids]
+    names = [checked_text(node) for node in ids]
     network.add_nodes_from(names)
     add_weighted_edges(network, graph, names)
-    _write(network, path)
+    write_network_file(network, path)
 
 
-def _write(network: Any, path: Path) -> None:
+def write_network_file(network: Any, path: Path) -> None:
+    """Write a networkx graph as GraphML or GEXF, by the suffix, whole or not at all."""
     networkx, out = need("networkx"), io.BytesIO()
     if path.suffix.lower() == ".gexf":
         networkx.write_gexf(network, out)
@@ -199,7 +200,7 @@ def _write(network: Any, path: Path) -> None:
         file.write(out.getbuffer())
 
 
-def _checked(text: object) -> str:
+def checked_text(text: object) -> str:
     """Return text that XML can hold; a carriage return would come back as a line end."""
     if _FORBIDDEN.search(str(text)):
         raise InputError(

@@ -1,0 +1,142 @@
+import dataclasses
+import xml.etree.ElementTree as ET
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from glnn.exceptions import InputError
+from glnn.report.export import FORMATS, edge_frame, export_page, network_of, node_frame
+from glnn.report.page.data import Graphs, Nodes, PageData
+
+
+def small_page(ids=("a", "b", "=c"), names=("ash", "-oak")):
+    """Three nodes; a-b was given and kept, a-c given and dropped, b-c learned."""
+    learned, given = np.zeros((3, 3)), np.zeros((3, 3))
+    learned[0, 1], learned[1, 2] = 0.5, 0.25
+    given[0, 1], given[0, 2] = 1.0, 1.0
+    nodes = Nodes(
+        list(ids),
+        np.array([0, 1, 1]),
+        np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]),
+        np.array([0, 0, -1]),
+        np.array([True, False, False]),
+        np.array([-1, 1, -1]),
+        np.zeros(3, dtype=bool),
+    )
+    graphs = Graphs(sp.csr_matrix(learned + learned.T), sp.csr_matrix(given + given.T))
+    return PageData("trees", names, nodes, graphs)
+
+
+def read_network(path):
+    return nx.read_graphml(path) if path.suffix == ".graphml" else nx.read_gexf(path)
+
+
+@pytest.mark.parametrize("to", ["graphml", "gexf"])
+def test_other_programs_read_the_graph_that_networkx_has(to, tmp_path):
+    page = small_page()
+    (path,) = export_page(page, tmp_path / "new", to)
+    found, expected = read_network(path), network_of(page)
+    for attribute in ("class", "probability", "given_label"):
+        assert dict(found.nodes(data=attribute)) == dict(expected.nodes(data=attribute))
+    for attribute in ("weight", "origin"):
+        ends = {frozenset(ends): value for *ends, value in found.edges(data=attribute)}
+        assert ends == {frozenset((u, v)): w for u, v, w in expected.edges(data=attribute)}
+
+
+def test_edges_say_where_they_come_from_and_dropped_ones_are_gone():
+    network = network_of(small_page())
+    edges = {(u, v): (w["weight"], w["origin"]) for u, v, w in network.edges(data=True)}
+    assert edges == {("a", "b"): (0.5, "given"), ("b", "=c"): (0.25, "learned")}
+
+
+def test_a_label_that_was_hidden_from_the_fit_is_not_given():
+    frame = node_frame(small_page())
+    assert frame["given_label"].tolist() == ["ash", "", ""]
+    assert frame["class"].tolist() == ["ash", "-oak", "-oak"]
+    assert frame["probability"].tolist() == [0.75, 0.5, 0.875]
+
+
+def test_gexf_declares_every_attribute_that_it_uses(tmp_path):
+    (path,) = export_page(small_page(), tmp_path, "gexf")
+    space = {"g": "http://www.gexf.net/1.2draft"}
+    root = ET.parse(path).getroot()
+    for kind in ("node", "edge"):
+        declared = {
+            each.get("id"): each.get("title")
+            for each in root.findall(f".//g:attributes[@class='{kind}']/g:attribute", space)
+        }
+        used = {v.get("for") for v in root.findall(f".//g:{kind}//g:attvalue", space)}
+        assert used <= set(declared)
+    ends = [(edge.get("source"), edge.get("weight")) for edge in root.iterfind(".//g:edge", space)]
+    assert ends == [("a", "0.5"), ("b", "0.25")]
+
+
+def test_no_cell_of_a_csv_is_a_formula_and_parquet_keeps_text_as_it_is(tmp_path):
+    nodes, edges = export_page(small_page(), tmp_path, "csv")
+    frame = pd.read_csv(nodes, keep_default_na=False)
+    assert frame["id"].tolist() == ["a", "b", "'=c"]
+    assert frame["class"].tolist() == ["ash", "'-oak", "'-oak"]
+    assert pd.read_csv(edges)["target"].tolist() == ["b", "'=c"]
+    nodes, edges = export_page(small_page(), tmp_path, "parquet")
+    assert pd.read_parquet(nodes)["id"].tolist() == ["a", "b", "=c"]
+    assert pd.read_parquet(edges).equals(edge_frame(small_page()))
+
+
+def test_scipy_reads_the_npz_and_its_arrays_follow_it(tmp_path):
+    page = small_page()
+    (path,) = export_page(page, tmp_path, "npz")
+    assert (sp.load_npz(path) != page.graphs.learned).nnz == 0
+    with np.load(path) as file:
+        assert file["is_given"].tolist() == [True, True, False, False]
+        assert file["ids"].tolist() == ["a", "b", "=c"]
+        assert file["class"].tolist() == ["ash", "-oak", "-oak"]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_files_grow_with_edges_and_not_with_pairs_of_nodes(to, tmp_path, make_ring):
+    small = sum(p.stat().st_size for p in export_page(make_ring(200), tmp_path / "s", to))
+    large = sum(p.stat().st_size for p in export_page(make_ring(1600), tmp_path / "l", to))
+    assert large < 12 * small  # 8 times the nodes and edges, 64 times the pairs
+
+
+@pytest.fixture
+def make_ring():
+    def ring(n):
+        steps = np.arange(n)
+        half = sp.coo_matrix((np.full(n, 0.5), (steps, (steps + 1) % n)), (n, n))
+        nodes = Nodes(
+            [f"node {k}" for k in steps],
+            steps % 2,
+            np.tile([0.6, 0.4], (n, 1)),
+            steps % 2,
+            steps % 10 == 0,
+            np.full(n, -1),
+            np.zeros(n, dtype=bool),
+        )
+        return PageData("ring", ("ash", "oak"), nodes, Graphs(sp.csr_matrix(half + half.T)))
+
+    return ring
+
+
+def test_files_that_are_there_are_kept_unless_told_otherwise(tmp_path):
+    export_page(small_page(), tmp_path, "csv")
+    with pytest.raises(InputError, match="--overwrite"):
+        export_page(small_page(), tmp_path, "csv")
+    export_page(small_page(), tmp_path, "csv", overwrite=True)
+
+
+def test_text_that_xml_cannot_hold_is_refused_before_anything_is_written(tmp_path):
+    page = small_page(ids=("a", "b\x00", "c"))
+    with pytest.raises(InputError, match="control characters"):
+        export_page(page, tmp_path, "graphml")
+    assert list(tmp_path.iterdir()) == []
+    assert len(export_page(page, tmp_path, "csv")) == 2
+
+
+def test_without_a_given_graph_every_edge_is_learned():
+    page = small_page()
+    alone = dataclasses.replace(page, graphs=Graphs(page.graphs.learned))
+    assert edge_frame(alone)["origin"].tolist() == ["learned", "learned"]
