@@ -21,8 +21,9 @@ class GLNNTransform(_BaseTransform):  # type: ignore[misc]
 
     The graph is learned from ``x``, the given ``edge_index`` if there is one, and the labels ``y``
     of ``train_mask`` and ``val_mask`` (of all nodes without such masks; -1 marks an unlabelled
-    one); labels of all other nodes are never looked at. What comes back is a copy of the data with another ``edge_index`` (both directions, no loops) and
-    ``edge_weight``; edge attributes of the old edges are removed.
+    one); labels of all other nodes are never looked at. What comes back is a copy of the data with
+    another ``edge_index`` (both directions, no loops) and ``edge_weight``; edge attributes of the
+    old edges are removed.
 
     Parameters
     ----------

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -137,3 +138,10 @@ def test_what_a_message_recommends_the_command_has(tmp_path):
     options = run("convert", "--help").stdout
     assert all(word.strip(".,()'") in options for word in words.split() if word.startswith("--"))
     assert "--encode" in words
+
+
+def test_machines_get_sets_and_their_facts_as_json(glnn):
+    by_name = {row["name"]: row for row in json.loads(glnn("data", "list", "--json").out)}
+    assert by_name["wine"]["nodes"] == 178 and by_name["wine"]["here"] == "built in"
+    facts = json.loads(glnn("data", "info", "wine", "--json").out)
+    assert facts["nodes"] == "178" and facts["edges"] == "no graph"

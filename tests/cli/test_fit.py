@@ -302,3 +302,9 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
     assert both.code == 2
     assert "must not come together" in both.err
+
+
+def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
+    outcome = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json")
+    assert outcome.out == (tmp_path / "run" / "metrics.json").read_text(encoding="utf-8")
+    assert json.loads(outcome.out)["data"]["n_nodes"] == 300

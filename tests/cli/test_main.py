@@ -110,3 +110,12 @@ def test_warnings_are_one_line_each(glnn, monkeypatch):
 
     monkeypatch.setattr(module, "app", warn)
     assert glnn("fit") == (0, "", "glnn: warning: edges were merged\n")
+
+
+def test_the_shell_completes_commands(glnn, monkeypatch, capsys):
+    for name, value in (("_GLNN_COMPLETE", "complete_bash"), ("COMP_WORDS", "glnn ex")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit, match="0"):
+        glnn()
+    assert capsys.readouterr().out.split() == ["explain", "export"]

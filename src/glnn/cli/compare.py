@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from glnn.cli import options as given
+
 EXAMPLES = """[bold]Examples[/bold]
 
 glnn compare runs/digits-default-0 runs/digits-paper-0  [dim]# same labels, other preset[/dim]
@@ -18,7 +20,7 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Put runs side by side: verdicts, paired differences, links they share."""
     from glnn.report.compare import compare_runs

@@ -1,5 +1,6 @@
 """``glnn data``: list, describe, fetch, convert and generate data sets."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,17 +21,24 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_sets() -> None:
+def list_sets(as_json: given.AsJson = False) -> None:
     """List the data sets with their sizes, and say which of them are on this machine."""
     from glnn.data.embedded import EMBEDDED
     from glnn.data.registry import DATASETS, data_folders
 
-    table = Table("name", "nodes", "edges", "features", "classes", "here", "what", box=None)
+    columns = ("name", "nodes", "edges", "features", "classes", "here", "what")
+    rows: list[tuple[Any, ...]] = []
     for info in DATASETS.values():
         found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
         here = "built in" if info.name in EMBEDDED else "yes" if found else "fetch"
         sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
-        table.add_row(info.name, *(str(size) for size in sizes), here, info.about)
+        rows.append((info.name, *sizes, here, info.about))
+    if as_json:
+        typer.echo(json.dumps([dict(zip(columns, row)) for row in rows], indent=2))
+        return
+    table = Table(*columns, box=None)
+    for row in rows:
+        table.add_row(*map(str, row))
     Console().print(table)
 
 
@@ -42,14 +50,19 @@ def info(
     labels: given.LabelFile = None,
     graph: given.GraphFile = None,
     variant: Variant = "default",
+    as_json: given.AsJson = False,
 ) -> None:
     """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.summary import summary_rows
     from glnn.report.sources import Source
 
     opened = Source(name, labels, graph, columns, variant).open()
+    rows = summary_rows(opened.data)
+    if as_json:
+        typer.echo(json.dumps(dict(rows), indent=2))
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
-    for key, value in summary_rows(opened.data):
+    for key, value in rows:
         table.add_row(f"{key}:", value)
     Console(markup=False, emoji=False).print(table)
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from glnn.cli import options as given
+
 EXAMPLES = """[bold]Examples[/bold]
 
 glnn explain runs/people-default-0 ann  [dim]# her links, and what made them[/dim]
@@ -20,7 +22,7 @@ def explain(
     ],
     links: Annotated[int, typer.Option(min=0, help="Links to show.")] = 10,
     labels: Annotated[int, typer.Option(min=0, help="Labelled nodes to show.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Say why a node got its class: its links and what made them, and the labels that speak."""
     from rich.console import Console

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 
 from glnn.cli import options as given
@@ -49,6 +50,7 @@ def fit(
     resume: given.Resume = False,
     checkpoint: given.Checkpoint = None,
     quiet: given.Quiet = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
     from glnn.exceptions import InputError
@@ -79,7 +81,7 @@ def fit(
         options = options.on_own_device()
         place: Any = {"overwrite": overwrite, "resume": resume, "peers": peers}
         start = prepared(reading, options, out, **place)
-        is_quiet = quiet or peers.rank > 0
+        is_quiet = quiet or as_json or peers.rank > 0
         run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
             if resume and not overwrite and run.is_finished():
@@ -94,6 +96,8 @@ def fit(
             run.forget_state(only_empty=True)
             start.release()
     run.conclude()
+    if as_json and peers.rank == 0:
+        typer.echo((start.folder / "metrics.json").read_text(encoding="utf-8"), nl=False)
 
 
 def _advice(command: str, checkpoint: Path | None) -> str:

@@ -22,7 +22,6 @@ app = typer.Typer(
     ),
     rich_markup_mode="rich",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command(epilog=fit.EXAMPLES)(fit.fit)

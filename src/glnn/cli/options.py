@@ -190,6 +190,9 @@ Resume = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
 ]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=_OUTPUT)
+]
 
 _TABLE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "id_column": (IdColumn, None),

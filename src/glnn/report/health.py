@@ -2,6 +2,8 @@
 
 import os
 import platform
+import tempfile
+import time
 from collections.abc import Iterator
 
 from glnn.report.versions import EXTRAS, version_of, versions
@@ -20,6 +22,7 @@ def health_rows() -> Iterator[Row]:
     yield from _devices()
     yield from _data()
     yield _solved()
+    yield _fitted()
 
 
 def _extras() -> Iterator[Row]:
@@ -63,3 +66,23 @@ def _solved() -> Row:
     learned = learn_graph(np.array([[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]]), n_neighbors=1)
     proven = learned.certificate.converged
     return "ok" if proven else "bad", "solver", str(learned.certificate)
+
+
+def _fitted() -> Row:
+    """Fit a small table, save the model, read it again: the same answer, or something is broken."""
+    import numpy as np
+
+    from glnn.data.synthetic import blobs
+    from glnn.estimator import GLNNClassifier
+
+    data, started = blobs(separation=12.0), time.perf_counter()
+    y = np.where(np.arange(data.n_nodes) % 10 == 0, data.labels, -1)
+    fitted = GLNNClassifier(n_epochs=20, random_state=0).fit(data.features, y)
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(folder)
+        again = GLNNClassifier.load(folder).predict_proba(data.features)
+    right = float((fitted.transduction_ == data.labels).mean())
+    same = np.array_equal(again, fitted.predict_proba(data.features))
+    seconds = time.perf_counter() - started
+    words = f"{right:.0%} right after a fit, a save and a load in {seconds:.1f} s"
+    return "ok" if same and right > 0.9 else "bad", "self-test", words
