@@ -48,6 +48,7 @@ def test_the_floor_is_written(glnn, tmp_path):
     [
         (("bench", "--datasets", "coraa"), "dataset must be one of"),
         (("bench", "growth", "--sizes", "ten,20"), "--sizes must be whole numbers"),
+        (("bench", "processes", "--processes", "two"), "--processes must be whole numbers"),
         (("bench", "scale", "--size", "huge"), "arxiv-size, products-size"),
     ],
 )

@@ -7,6 +7,7 @@ from glnn_lab.pages.bench_pages import (
     compare_page,
     floor_page,
     growth_page,
+    processes_page,
     scale_page,
     write_bench,
 )
@@ -95,3 +96,14 @@ def test_a_file_in_the_place_of_the_folder_is_one_clear_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="--out must be a folder"):
         write_bench(COMPARED, tmp_path / "file", "compare", "glnn bench")
+
+
+def test_processes_have_a_row_each_and_made_up_graphs_an_exponent():
+    row = {"task": "2", "data": 20_000, "n_epochs": 30, "seconds": 4.0, "cpu_seconds": 7.0}
+    row |= {"cpu_of_one": 3.5, "accuracy": 0.75}
+    rows = [row, {"task": "4", "data": "cora", "error": "no"}]
+    slopes = {"2": {"seconds": 1.05, "cpu_seconds": 1.1}}
+    page = processes_page(COMMON | {"n_epochs": 10, "rows": rows, "exponents": slopes})
+    assert "| 20,000 | 2 | 30 | 4 | 7 | 3.5 | 0.7500 |" in page
+    assert "| cora | 4 | failed | failed | failed | failed | no |" in page
+    assert "| 2 | 1.05 | 1.1 |" in page

@@ -1,5 +1,6 @@
 """Some rows of a symmetric graph, multiplied with signals whose rows are spread alike."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from torch import Tensor
 from glnn.graph.base import GraphOperator
 from glnn.graph.csr import CsrMatrix, CsrPattern, added, product
 from glnn.graph.prior import inverse_root
-from glnn.peers import ALONE, Partition
+from glnn.peers import ALONE, Partition, row_exchange
+from glnn.peers.once import computed_once
 from glnn.peers.row_exchange import RowExchange
 
 
@@ -19,7 +21,9 @@ class GraphRows(GraphOperator):
     r"""The rows :math:`A_p` of a symmetric matrix that process ``p`` has; alone, all of them.
 
     For :math:`(A x)_p = A_p x` only those rows of :math:`x` are fetched that :math:`A_p` touches.
-    Since :math:`A^\top = A`, the gradient is the same product.
+    Since :math:`A^\top = A`, the gradient is the same product. To fetch a row takes about as long
+    as to compute it, so powers of a small graph are taken of all rows by every process: then rows
+    are fetched once and not for each power.
 
     Examples
     --------
@@ -80,6 +84,33 @@ class GraphRows(GraphOperator):
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
         return _SumOfPowers.apply(x, self, n_steps)  # type: ignore[no-any-return, no-untyped-call]
 
+    def has_room(self, x: Float[Tensor, "n d"]) -> bool:
+        """Whether signals of all nodes, as wide as these, are few enough to fetch at once."""
+        n_nodes = self._exchange.partition.n_nodes
+        return n_nodes * x.shape[1] * x.element_size() <= row_exchange.AT_ONCE
+
+    @computed_once
+    def whole(self) -> "WholeRows | None":
+        """All rows of the matrix, if there are several processes and the matrix is small."""
+        part = self._exchange.partition
+        n_bytes = part.peers.all_reduce(float(len(self.entries))) * 16
+        if part.peers.size == 1 or n_bytes > row_exchange.AT_ONCE:
+            return None
+        return WholeRows(self._gathered(), RowExchange.of_all(part, self.entries.device))
+
+    def _gathered(self) -> "GraphRows":
+        """Return all rows of the matrix, for one process."""
+        n_nodes, device = self._exchange.partition.n_nodes, self.entries.device
+        columns = self._exchange.wanted[self._matrix.pattern.columns.long()]
+        own = (self._matrix.pattern.offsets.diff(), columns, self.entries)
+        gather = self._exchange.partition.peers.all_gather
+        counts, columns, entries = (torch.cat(gather(part)) for part in own)
+        offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        order = torch.arange(len(columns), device=device)
+        pattern = CsrPattern.compressed((n_nodes, n_nodes), offsets, columns, order)
+        alone = RowExchange.of_all(Partition(n_nodes, ALONE), device)
+        return GraphRows(pattern.filled(entries), alone)
+
     def product(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Return the product; no gradient flows through it."""
         blocks = self._exchange.column_blocks(x)
@@ -100,6 +131,19 @@ class GraphRows(GraphOperator):
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class WholeRows:
+    """All rows of a small graph, and how to fetch signals of all nodes."""
+
+    graph: GraphRows
+    everyone: RowExchange
+
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:
+        """Return own rows of the sum over powers; no gradient flows through it."""
+        rows = self.everyone.partition.rows
+        return _horner(self.graph, self.everyone.fetched(x), n_steps)[rows].clone()
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rows: GraphRows) -> Tensor:
@@ -117,11 +161,17 @@ class _SumOfPowers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rows: GraphRows, n_steps: int) -> Tensor:
         ctx.rows, ctx.n_steps = rows, n_steps
-        return _horner(rows, x, n_steps)
+        return _powers(rows, x, n_steps)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return _horner(ctx.rows, grads[0].contiguous(), ctx.n_steps), None, None
+        return _powers(ctx.rows, grads[0].contiguous(), ctx.n_steps), None, None
+
+
+def _powers(rows: GraphRows, x: Tensor, n_steps: int) -> Tensor:
+    """Return the sum of powers, by rows that are fetched once if there is room for all."""
+    whole = rows.whole if n_steps > 1 and rows.has_room(x) else None
+    return _horner(rows, x, n_steps) if whole is None else whole.sum_of_powers(x, n_steps)
 
 
 def _horner(rows: GraphRows, x: Tensor, n_steps: int) -> Tensor:

@@ -37,7 +37,13 @@ class RowExchange:
         ]
         asked = self._peers.all_to_all(numbers)
         self._asked = [torch.from_numpy(rows).to(device) for rows in asked]
+        self.wanted = torch.from_numpy(wanted).to(device)
         self._most = int(self._peers.all_reduce(float(len(wanted)), "max"))
+
+    @classmethod
+    def of_all(cls, partition: Partition, device: str | torch.device = "cpu") -> "RowExchange":
+        """Fetch the rows of all nodes."""
+        return cls(partition, np.arange(partition.n_nodes), device)
 
     def fetched(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, "wanted d"]:
         """Return the wanted rows, of which each process has its own in ``x``."""

@@ -47,16 +47,19 @@ class MemoryAbove:
         return self.megabytes()
 
 
-def in_fresh_process(job: str, threads: int, **arguments: Any) -> dict[str, Any]:
-    """Run a job of :func:`run_job` in a fresh interpreter; a failure is ``{"error": ...}``."""
+def in_fresh_process(
+    job: str, threads: int, *, processes: int = 1, **arguments: Any
+) -> dict[str, Any]:
+    """Run a job of :func:`run_job` in a fresh interpreter; a failure is ``{"error": ...}``.
+
+    With several ``processes`` torchrun starts them, and the first one answers.
+    """
     text = json.dumps({"job": job, "threads": threads, "arguments": arguments})
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [*(launcher if processes > 1 else ()), "-m", "glnn_lab.benches.child", text]
     done = subprocess.run(
-        [sys.executable, "-m", "glnn_lab.benches.child"],
-        input=text,
-        capture_output=True,
-        text=True,
-        env=environment,
+        [sys.executable, *command], capture_output=True, text=True, env=environment
     )
     for line in done.stdout.splitlines():
         if line.startswith(_MARK):
@@ -70,11 +73,12 @@ def in_fresh_process(job: str, threads: int, **arguments: Any) -> dict[str, Any]
 
 def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """Do one measurement in this process."""
-    from glnn_lab.benches import compare, growth, scale
+    from glnn_lab.benches import compare, growth, processes, scale
 
     jobs: dict[str, Callable[..., dict[str, Any]]] = {
         "contender": compare.measure_memory,
         "growth": growth.measure_task,
+        "processes": processes.measure_processes,
         "scale": scale.measure_fit,
     }
     if job not in jobs:
@@ -84,13 +88,14 @@ def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]
 
 
 def main() -> int:
-    """Read a job from standard input and print its result."""
-    request = json.load(sys.stdin)
+    """Do the job that the first argument describes and print its result."""
+    request = json.loads(sys.argv[1])
     try:
         result = run_job(request["job"], request["threads"], request["arguments"])
     except (GlnnError, MemoryError) as error:
         result = {"error": str(error) or "out of memory"}
-    print(_MARK + json.dumps(result), flush=True)  # noqa: T201 - the answer to the parent
+    if os.environ.get("RANK", "0") == "0":
+        print(_MARK + json.dumps(result), flush=True)  # noqa: T201 - the answer to the parent
     return 0
 
 

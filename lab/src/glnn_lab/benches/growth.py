@@ -62,9 +62,9 @@ TASKS: dict[str, tuple[str, Callable[[NodeData, int], None]]] = {
 def measure_task(task: str, n_nodes: int, n_epochs: int) -> dict[str, Any]:
     """Return time and peak memory of one task on a made-up graph, its data included."""
     _, run = TASKS[check_choice("task", task, TASKS)]
-    run(_data(_TINY), 1)
+    run(grown_data(_TINY), 1)
     memory = MemoryAbove()
-    data = _data(n_nodes)
+    data = grown_data(n_nodes)
     memory.restart()  # making the data is not what is measured
     _, measured = timed(lambda: run(data, n_epochs))
     return {
@@ -74,7 +74,8 @@ def measure_task(task: str, n_nodes: int, n_epochs: int) -> dict[str, Any]:
     }
 
 
-def _data(n_nodes: int) -> NodeData:
+def grown_data(n_nodes: int) -> NodeData:
+    """Return a made-up graph with so many nodes."""
     return attributed_graph(sized(n_nodes, DEGREE, n_features=N_FEATURES, n_classes=N_CLASSES))
 
 

@@ -24,6 +24,8 @@ glnn bench growth --sizes 10000,20000,50000,100000,200000
 
 glnn bench scale --size arxiv
 
+glnn bench processes --data cora,100000 --processes 1,2
+
 glnn bench floor --dataset cora"""
 
 
@@ -110,7 +112,7 @@ def growth(
 
     with _shown(out, "growth", quiet) as (watch, keep):
         run_growth(
-            _whole_numbers(sizes),
+            _whole_numbers("--sizes", sizes),
             tasks=names_of(tasks) or tuple(TASKS),
             threads=threads or _cores(),
             n_epochs=epochs,
@@ -148,6 +150,34 @@ def scale(
             n_epochs=epochs,
             threads=threads or _cores(),
             seed=seed,
+            watch=watch,
+            keep=keep,
+        )
+
+
+@app.command()
+def processes(
+    data: Annotated[
+        str, typer.Option(help="Names of data sets and numbers of made-up nodes, commas between.")
+    ] = "cora,20000,200000",
+    processes: Annotated[
+        str, typer.Option(help="Numbers of processes with commas between.")
+    ] = "1,2,4",
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs of each classifier step; else the preset's.")
+    ] = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Fit over several processes, each with one thread, and see whether they pay."""
+    from glnn_lab.benches.processes import run_processes
+
+    parts = names_of(data) or ()
+    with _shown(out, "processes", quiet) as (watch, keep):
+        run_processes(
+            [int(part) if part.isdecimal() else part for part in parts],
+            processes=_whole_numbers("--processes", processes),
+            n_epochs=epochs,
             watch=watch,
             keep=keep,
         )
@@ -195,12 +225,12 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _whole_numbers(text: str) -> list[int]:
+def _whole_numbers(option: str, text: str) -> list[int]:
     from glnn.exceptions import InputError
 
     try:
         return [int(word) for word in names_of(text) or ()]
     except ValueError:
         raise InputError(
-            f"--sizes must be whole numbers with commas between, got {text!r}."
+            f"{option} must be whole numbers with commas between, got {text!r}."
         ) from None

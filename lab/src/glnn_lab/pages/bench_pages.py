@@ -121,6 +121,34 @@ def scale_page(result: Mapping[str, Any]) -> str:
     return "\n".join([*lines, markdown_table(header, cells)])
 
 
+def processes_page(result: Mapping[str, Any]) -> str:
+    """Return what a fit takes over several processes."""
+    epochs = "the preset's epochs" if result["n_epochs"] is None else f"{result['n_epochs']} epochs"
+    lines = [
+        "# A fit over several processes\n",
+        f"Preset default, {epochs} in each classifier step, one thread a process. Processor "
+        "seconds are those of all processes, and of the one that took most. Numbers are made-up "
+        "graphs with so many nodes; the exponent is the slope of a straight line through them in "
+        "logarithms.\n",
+    ]
+    header = ("data", "processes", "epochs", "seconds", "processor s", "of one", "accuracy")
+    keys = ("n_epochs", "seconds", "cpu_seconds", "cpu_of_one")
+    cells = []
+    for row in result["rows"]:
+        last = row.get("error") or f"{row['accuracy']:.4f}"
+        name = f"{row['data']:,}" if isinstance(row["data"], int) else row["data"]
+        cells.append([name, row["task"], *(_number(row, key) for key in keys), last])
+    lines.append(markdown_table(header, cells))
+    slopes = [
+        [task, _short(found["seconds"]), _short(found["cpu_seconds"])]
+        for task, found in result["exponents"].items()
+    ]
+    if slopes:
+        header = ("processes", "exponent of seconds", "of processor seconds")
+        lines += ["", markdown_table(header, slopes)]
+    return "\n".join(lines)
+
+
 def floor_page(result: Mapping[str, Any]) -> str:
     """Return what an epoch must move and compute, and how long it takes."""
     header = ("product, each pass", "stored values", "width", "operations", "bytes")
@@ -147,6 +175,7 @@ _PAGES = {
     "compare": compare_page,
     "growth": growth_page,
     "scale": scale_page,
+    "processes": processes_page,
     "floor": floor_page,
 }
 
