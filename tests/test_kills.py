@@ -88,7 +88,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(started, whole, tmp_path)
 
 @pytest.mark.slow
 def test_as_many_kills_as_are_asked_for(started, whole, tmp_path):
-    rng, n_kills, number = random.Random(1), 0, 0
+    rng, n_kills, number = random.Random(N_KILLS), 0, 0
     while n_kills < N_KILLS:
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -80,3 +80,13 @@ def test_predictions_without_ids_number_the_nodes(tmp_path):
 def test_predictions_that_do_not_fit_are_refused(tmp_path, labels, table):
     with pytest.raises(InputError):
         write_predictions(tmp_path / "p.csv", ["a", "b"], labels, table, ["no", "yes"])
+
+
+def test_a_table_for_people_has_no_formulas(tmp_path):
+    ids, classes = ["=1+1", "-3"], ["@x", "b"]
+    for safe in (True, False):
+        answers = (ids, classes, np.eye(2), classes)
+        write_predictions(tmp_path / "p.csv", *answers, spreadsheet_safe=safe)
+        lines = (tmp_path / "p.csv").read_text().splitlines()
+        assert [line.split(",")[0] for line in lines[1:]] == (["'=1+1", "-3"] if safe else ids)
+        assert lines[1].split(",")[1] == ("'@x" if safe else "@x")

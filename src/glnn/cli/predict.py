@@ -31,6 +31,10 @@ def predict(
         Path | None,
         typer.Option(help="File for ids, labels and all probabilities; else they are printed."),
     ] = None,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(help="Mark text in FILE that a spreadsheet would run as a formula."),
+    ] = True,
 ) -> None:
     """Classify rows that were not there in training, by their best links to those that were."""
     from glnn.data import write_predictions
@@ -46,7 +50,8 @@ def predict(
         chances = (f"{chance:.6g}" for chance in found.confidence)
         writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
     else:
-        write_predictions(out, found.ids, found.labels, found.probabilities, found.classes)
+        answers = (found.ids, found.labels, found.probabilities, found.classes)
+        write_predictions(out, *answers, spreadsheet_safe=spreadsheet_safe)
         typer.echo(f"{count(len(found.ids), 'row')} in {out}")
     if found.accuracy is not None:
         known = f"accuracy on the rows with a label: {percent(found.accuracy)}"

@@ -13,6 +13,7 @@ from glnn.data.arrays import canonical_ids
 from glnn.data.files import shown
 from glnn.data.graph_npz import write_graph_npz
 from glnn.data.network_files import NETWORK_SUFFIXES, write_network_graph
+from glnn.data.spreadsheet import safe_cell
 from glnn.data.table_out import write_edge_table, write_frames
 from glnn.exceptions import InputError
 
@@ -68,6 +69,7 @@ def write_predictions(
     *,
     given: Sequence[str] | None = None,
     held_out: Sequence[str] | None = None,
+    spreadsheet_safe: bool = False,
 ) -> None:
     """Write one line a node: id, predicted label, its probability, and that of every class.
 
@@ -88,6 +90,8 @@ def write_predictions(
     held_out
         Whether a labelled node was predicted without its own label: ``yes`` or ``no``, empty for
         nodes without one.
+    spreadsheet_safe
+        Put an apostrophe before text that a spreadsheet would take for a formula.
     """
     table = np.asarray(probabilities, dtype=np.float64)
     names = [str(name) for name in np.asarray(classes).tolist()]
@@ -108,7 +112,10 @@ def write_predictions(
     columns["probability"] = table[np.arange(len(chosen)), [place[label] for label in chosen]]
     columns |= {f"p({name})": table[:, column] for name, column in place.items()}
     columns |= {} if held_out is None else {"held_out": list(held_out)}
-    write_frames(Path(path), [pd.DataFrame(columns).map(_short)])
+    frame = pd.DataFrame(columns).map(_short)
+    if spreadsheet_safe:
+        frame = frame.map(safe_cell).rename(columns=safe_cell)
+    write_frames(Path(path), [frame])
 
 
 def _short(cell: Any) -> Any:

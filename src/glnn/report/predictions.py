@@ -24,6 +24,7 @@ def write_node_predictions(path: Path, results: FitResults) -> None:
         names,
         given=given.tolist(),
         held_out=np.where(given == "", "", told).tolist(),
+        spreadsheet_safe=True,
     )
 
 
