@@ -28,6 +28,7 @@ from glnn.engine.labels import (
 from glnn.engine.model import Model
 from glnn.engine.problem import FitProblem
 from glnn.engine.record import RECORD, FitRecord
+from glnn.engine.sealed import unpacking
 from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
@@ -311,6 +312,11 @@ class GLNNClassifier(
     def load(cls, folder: str | Path) -> "GLNNClassifier":
         """Read a model that :meth:`save` wrote."""
         model, page = Model.load(Path(folder))
+        with unpacking(Path(folder)):
+            return cls._restored(model, page)
+
+    @classmethod
+    def _restored(cls, model: Model, page: dict[str, Any]) -> "GLNNClassifier":
         estimator = cls(**params_of(page["params"]))
         estimator.classes_ = decode_classes(page["classes"])
         estimator.n_features_in_ = int(page["n_features_in"])

@@ -47,6 +47,15 @@ def test_matrices_survive_packing(matrix):
         assert abs(again - matrix).max() == 0
 
 
+@pytest.mark.parametrize("place", ["indices", "indptr", "shape"])
+def test_a_matrix_that_points_beyond_its_end_is_refused(place):
+    arrays = {}
+    pack_matrix("m", sp.csr_matrix(np.eye(3)), arrays)
+    arrays[f"m.{place}"] = arrays[f"m.{place}"] + (5 if place == "indices" else -2)
+    with pytest.raises((ValueError, IndexError)):
+        unpack_matrix("m", arrays)
+
+
 def damage_page(change):
     def damage(folder):
         page = json.loads((folder / "model.json").read_text())
@@ -59,12 +68,13 @@ def damage_page(change):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda f: (f / "model.json").unlink(), "could not be read"),
-        (lambda f: (f / "model.safetensors").unlink(), "could not be read"),
-        (lambda f: (f / "model.json").write_text("{"), "could not be read"),
-        (lambda f: (f / "model.json").write_bytes(b"\xff"), "could not be read"),
-        (lambda f: (f / "model.json").write_text("[]"), "not a saved glnn model"),
-        (damage_page({"version": 99}), "this glnn reads 3"),
+        (lambda f: (f / "model.json").unlink(), "cannot be read"),
+        (lambda f: (f / "model.safetensors").unlink(), "cannot be read"),
+        (lambda f: (f / "model.json").write_text("{"), "cannot be read"),
+        (lambda f: (f / "model.json").write_bytes(b"\xff"), "cannot be read"),
+        (lambda f: (f / "model.json").write_text("[]"), "cannot be read"),
+        (damage_page({"version": 99}), "of format 4, got '99'"),
+        (damage_page({"note": "y"}), "damaged"),
         (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "damaged"),
     ],
 )

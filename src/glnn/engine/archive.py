@@ -1,7 +1,6 @@
 """A folder of named arrays (safetensors) and a JSON page about them: saved models, no pickle."""
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +11,17 @@ import scipy.sparse as sp
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from glnn.data.files import atomic_write
+from glnn.data.files import atomic_write, shown_path
 from glnn.data.lock import only_writer
 from glnn.data.swap import is_replaceable, swapped
 from glnn.engine.array_file import Spread, write_arrays
+from glnn.engine.sealed import read_sealed, write_sealed
 from glnn.exceptions import CheckpointError, InputError
 from glnn.peers import ALONE, Partition, Peers
 from glnn.peers.group import agreed
 
 FORMAT = "glnn-model"
-VERSION = 3
+VERSION = 4
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
@@ -39,10 +39,7 @@ def write_archive(
     with _place(folder) as place:
         with atomic_write(place / _ARRAYS, "wb") as file:
             digest = write_arrays(file.write, arrays, peers)
-        page = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **page}
-        text = json.dumps(page, indent=2, allow_nan=False)
-        with atomic_write(place / _PAGE) as file:
-            file.write(text)
+        write_sealed(place / _PAGE, FORMAT, VERSION, {"arrays_sha256": digest, **page})
 
 
 @contextmanager
@@ -66,27 +63,16 @@ def _make_folder(folder: Path) -> None:
 
 def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read what :func:`write_archive` wrote; refuse anything else in one line."""
+    advice = "Name a folder that glnn fit or GLNNClassifier.save wrote"
+    page = read_sealed(folder / _PAGE, FORMAT, VERSION, advice)
+    name = shown_path(folder / _ARRAYS)
     try:
-        page = json.loads((folder / _PAGE).read_text(encoding="utf-8"))
         packed = (folder / _ARRAYS).read_bytes()
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(
-            f"{folder} must be a folder with {_PAGE} and {_ARRAYS}, "
-            f"but it could not be read: {type(error).__name__}."
-        ) from None
-    if not isinstance(page, dict) or page.get("format") != FORMAT:
-        raise CheckpointError(f"{folder / _PAGE} is not a saved glnn model.")
-    if page.get("version") != VERSION:
-        raise CheckpointError(
-            f"{folder} has model format {page.get('version')!r}, this glnn reads {VERSION}. "
-            "Fit the model again, or use the version of glnn that saved it."
-        )
-    if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
-        raise CheckpointError(f"{folder / _ARRAYS} does not belong to {_PAGE} or was damaged.")
-    try:
+        if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
+            raise CheckpointError(f"{name} does not belong to {_PAGE} or was damaged. {advice}.")
         return dict(load(packed)), page
-    except SafetensorError as error:
-        raise CheckpointError(f"{folder / _ARRAYS} cannot be read: {error}.") from None
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{name} cannot be read: {type(error).__name__}. {advice}.") from None
 
 
 def pack_matrix(
@@ -127,4 +113,6 @@ def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:
     if f"{name}.data" not in arrays:
         return None
     parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    return sp.csr_matrix(parts, shape=tuple(arrays[f"{name}.shape"]))
+    matrix = sp.csr_matrix(parts, shape=tuple(arrays[f"{name}.shape"]))
+    matrix.check_format(full_check=True)  # an index beyond the end would be read without a check
+    return matrix

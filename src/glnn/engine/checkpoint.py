@@ -25,7 +25,7 @@ from glnn.engine.packing import (
     unpack_new_rows,
 )
 from glnn.engine.record import pack_shares, unpack_shares
-from glnn.engine.sealed import digest_of, read_sealed, write_sealed
+from glnn.engine.sealed import digest_of, read_sealed, unpacking, write_sealed
 from glnn.engine.settings import HeadSettings
 from glnn.engine.state import FitState, Solution
 from glnn.engine.steps import Steps
@@ -81,13 +81,11 @@ class Checkpoint:
         if not read:
             return None
         arrays, page = read[0]
-        try:
+        with unpacking(self.folder):
             state = _unpack(self._steps, arrays, page)
             recall_memories(self._steps.callbacks, page["memories"], arrays)
             for record in page["history"]:
                 self._steps.history.append(record)
-        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError):
-            raise self._damaged() from None
         return state
 
     def _write_page(self, page: Page) -> None:
@@ -116,10 +114,7 @@ class Checkpoint:
                 return [(dict(load(packed)), page)]
         except (OSError, LookupError, TypeError, SafetensorError):
             pass  # said below
-        raise self._damaged()
-
-    def _damaged(self) -> CheckpointError:
-        return CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
+        raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
 
     def _everyones(self, digest: bytes) -> list[str]:
         """Return the digests of all processes."""

@@ -26,9 +26,10 @@ from glnn.engine.packing import (
 )
 from glnn.engine.row_index import known_distributions, row_digests
 from glnn.engine.scaling import Scaling
+from glnn.engine.sealed import unpacking
 from glnn.engine.settings import FitSettings
 from glnn.engine.trained import tempered
-from glnn.exceptions import CheckpointError, GraphWarning, InputError
+from glnn.exceptions import GraphWarning, InputError
 from glnn.nn.rows import RowNet
 from glnn.peers import ALONE, Partition
 from glnn.solver import NewRowProblem
@@ -199,13 +200,8 @@ class Model:
             for name, array in arrays.items()
             if name.startswith(_MORE)
         }
-        try:
+        with unpacking(folder):
             return _unpack(arrays, page), page
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(
-                f"{folder} is not a complete saved model: {type(error).__name__}: "
-                f"{str(error).splitlines()[0] if str(error) else 'no detail'}."
-            ) from None
 
 
 def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
