@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo docs test test-all test-gpu kills lint types contract unit format bench results clean
+.PHONY: browser demo docs test test-all test-gpu fuzz kills lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -40,6 +40,11 @@ test-all: lint types contract $(DEV) browser
 KILLS ?= 200
 kills: $(DEV)
 	GLNN_KILLS=$(KILLS) $(BIN)/pytest -q -m slow tests/test_kills.py
+
+# Injured files, so many a parser; the same tests in small are in `make test`.
+FUZZ ?= 10000
+fuzz: $(DEV)
+	GLNN_FUZZ=$(FUZZ) $(BIN)/pytest -q -n 2 --dist load tests/test_fuzz.py tests/data -k "fuzz or mutated"
 
 # On a machine with a CUDA device.
 test-gpu: $(DEV)

@@ -1,6 +1,7 @@
 import copy
 import functools
 import os
+import random
 import shutil
 import threading
 from pathlib import Path
@@ -9,7 +10,72 @@ import numpy as np
 import pytest
 import torch
 
+from glnn.exceptions import GlnnError
 from glnn.peers import Peers
+
+N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "500"))
+TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
+TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]
+
+
+def mutated(content, rng):
+    """One to three small injuries: flipped, cut out, doubled, replaced or truncated bytes."""
+    out = bytearray(content)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(out) + 1)
+        end = min(len(out), at + rng.choice((1, 1, 2, 4, 16, 64)))
+        kind = rng.randrange(6)
+        if kind == 0 and at < len(out):
+            out[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del out[at:end]
+        elif kind == 2:
+            out[at:at] = out[at:end]
+        elif kind == 3:
+            out[at:end] = rng.choice(TOKENS)
+        elif kind == 4 and at < len(out):
+            out[at] = rng.randrange(256)
+        elif kind == 5 and rng.random() < 0.2:
+            del out[at:]
+    return bytes(out)
+
+
+def overwrite(path, content):
+    """Write in place: emptying a file first costs milliseconds on some file systems."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
+@pytest.fixture(scope="session")
+def mutation():
+    """The function that injures some bytes."""
+    return mutated
+
+
+@pytest.fixture(scope="session")
+def survives_mutation():
+    """Read injured copies: each gives a record or one clear line, never another error."""
+
+    def check(read, paths, count=N_MUTATIONS, mutate=mutated):
+        rng = random.Random(0)
+        originals = {Path(path): Path(path).read_bytes() for path in paths}
+        refused = 0
+        count = max(count, N_MUTATIONS)
+        for _ in range(count):
+            path = rng.choice(list(originals))
+            overwrite(path, mutate(originals[path], rng))
+            try:
+                read()
+            except GlnnError as error:
+                refused += 1
+                assert str(error)
+                assert "\n" not in str(error)
+                assert "Type-check" not in str(error)
+            overwrite(path, originals[path])
+        assert 0 < refused < count  # both ends were reached
+
+    return check
 
 
 class ThreadPeers(Peers):

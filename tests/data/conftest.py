@@ -1,6 +1,5 @@
 import http.server
 import os
-import random
 import string
 import threading
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData
-from glnn.exceptions import GlnnError
 
 settings.register_profile(
     "records",  # the same records in every run, written to files without a look at the clock
@@ -22,70 +20,6 @@ settings.register_profile(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-
-N_MUTATIONS = 500
-TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
-TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]
-
-
-def mutated(content, rng):
-    """One to three small injuries: flipped, cut out, doubled, replaced or truncated bytes."""
-    out = bytearray(content)
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(out) + 1)
-        end = min(len(out), at + rng.choice((1, 1, 2, 4, 16, 64)))
-        kind = rng.randrange(6)
-        if kind == 0 and at < len(out):
-            out[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del out[at:end]
-        elif kind == 2:
-            out[at:at] = out[at:end]
-        elif kind == 3:
-            out[at:end] = rng.choice(TOKENS)
-        elif kind == 4 and at < len(out):
-            out[at] = rng.randrange(256)
-        elif kind == 5 and rng.random() < 0.2:
-            del out[at:]
-    return bytes(out)
-
-
-def overwrite(path, content):
-    """Write in place: emptying a file first costs milliseconds on some file systems."""
-    with path.open("r+b") as file:
-        file.write(content)
-        file.truncate()
-
-
-@pytest.fixture(scope="session")
-def mutation():
-    """The function that injures some bytes."""
-    return mutated
-
-
-@pytest.fixture(scope="session")
-def survives_mutation():
-    """Read 500 injured copies: each gives a record or one clear line, never another error."""
-
-    def check(read, paths, count=N_MUTATIONS, mutate=mutated):
-        rng = random.Random(0)
-        originals = {Path(path): Path(path).read_bytes() for path in paths}
-        refused = 0
-        for _ in range(count):
-            path = rng.choice(list(originals))
-            overwrite(path, mutate(originals[path], rng))
-            try:
-                read()
-            except GlnnError as error:
-                refused += 1
-                assert str(error)
-                assert "\n" not in str(error)
-                assert "Type-check" not in str(error)
-            overwrite(path, originals[path])
-        assert 0 < refused < count  # both ends were reached
-
-    return check
-
 
 ORDINARY = st.text(st.sampled_from(string.ascii_letters + " _.-=+@'\"é,;<>&#\t漢"), min_size=1)
 ANY_TEXT = st.text(

@@ -126,5 +126,5 @@ def test_folders_that_are_no_runs_are_refused(tmp_path, run):
     with pytest.raises(InputError, match=r"data\.json is missing"):
         predict_rows(tmp_path, run / "blobs.csv")
     (tmp_path / "data.json").write_text('{"format": "else"}')
-    with pytest.raises(CheckpointError, match="cannot read"):
+    with pytest.raises(CheckpointError, match="must be a glnn data"):
         predict_rows(tmp_path, run / "blobs.csv")

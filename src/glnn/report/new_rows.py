@@ -1,6 +1,5 @@
 """New rows for a finished run: read like its own, put in its columns, classified."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,12 @@ from glnn.data.files import shown, shown_path
 from glnn.data.graph_npz import read_graph_npz
 from glnn.data.options import TableOptions
 from glnn.data.tables import index_of, read_table
+from glnn.engine.sealed import read_sealed
 from glnn.estimator import GLNNClassifier
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import InputError
+
+DATA_PAGE = ("glnn data", 3)
+"""Kind and version of ``data.json``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +128,12 @@ def _encoder(page: dict[str, Any]) -> TableEncoder:
 
 def read_page(run: Path) -> dict[str, Any]:
     """Return how the data of a run folder were read, or say that it is none."""
-    try:
-        page = json.loads((run / "data.json").read_text(encoding="utf-8"))
-        whole = page["format"] == "glnn data" and page["version"] == 2
-    except FileNotFoundError:
+    path = run / "data.json"
+    if not path.is_file():
         raise InputError(
             f"{shown_path(run)} must be a run folder of glnn fit, got none: data.json is missing."
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise CheckpointError(f"{shown_path(run)} has a data.json that this glnn cannot read.")
-    return dict(page)
+        )
+    return read_sealed(path, *DATA_PAGE, "Fit again")
 
 
 def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, tuple[str, ...]]:

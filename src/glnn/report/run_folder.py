@@ -14,9 +14,11 @@ from glnn.data import write_graph
 from glnn.data.files import atomic_write, shown_path
 from glnn.data.lock import WriterLock, beside
 from glnn.data.swap import check_replaceable, remove_leftovers, swapped
+from glnn.engine.sealed import write_sealed
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
+from glnn.report.new_rows import DATA_PAGE
 from glnn.report.page.document import render
 from glnn.report.page.shown import MOST_NODES
 from glnn.report.page.stored import write_page
@@ -120,7 +122,7 @@ def _write_files(
     write_node_predictions(folder / "predictions.csv", results)
     results.split.save(folder / "split.json")
     _write_text(folder / "history.jsonl", results.history.to_jsonl())
-    _write_json(folder / "data.json", data_page(opened))
+    write_sealed(folder / "data.json", *DATA_PAGE, _finite(data_page(opened)))
     _write_json(folder / "metrics.json", metrics(results))
     places = None
     if data.n_nodes <= MOST_NODES:
@@ -186,8 +188,6 @@ def data_page(opened: OpenedSource) -> dict[str, Any]:
     """Return how the features were read, so that new rows can be read the same way."""
     report, names, options = opened.report, opened.data.feature_names, opened.source.options
     return {
-        "format": "glnn data",
-        "version": 2,
         "name": opened.data.name,
         "feature_names": None if names is None else list(names),
         "options": options.to_dict(),
