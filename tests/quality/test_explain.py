@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from glnn.exceptions import InputError
 from glnn.quality.explain import explain
-from glnn.quality.influence import label_influence
+from glnn.quality.influence import label_influence, network_kernel
 
 
 def test_terms_of_every_link_sum_to_its_weight(fitted_nodes):
@@ -58,6 +58,15 @@ def test_what_is_shown_of_an_explanation_is_short_and_plain(fitted_nodes):
     assert repr(found).startswith("Explanation(node 1, ")
     assert "<table>" in found._repr_html_()
     assert type(found.predicted) is type(fitted_nodes.classes.tolist()[0])
+
+
+def test_of_many_labels_those_most_alike_to_the_node_speak(fitted_nodes, monkeypatch):
+    monkeypatch.setattr("glnn.quality.explain._MOST_SCORES", 6)
+    rows = fitted_nodes.rows()
+    alike = network_kernel(rows[[20]], rows[fitted_nodes.trained])[0]
+    expected = fitted_nodes.trained[np.argsort(-alike)[:3]]
+    voices = explain(fitted_nodes, 20).voices
+    assert sorted(voice.node for voice in voices) == sorted(expected.tolist())
 
 
 def test_a_labelled_node_does_not_speak_for_itself(fitted_nodes):

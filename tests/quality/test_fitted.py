@@ -12,10 +12,8 @@ def test_labels_are_those_given_and_none_elsewhere(fitted_nodes):
         assert fitted_nodes.label_of(node) == expected
 
 
-def test_rows_have_one_line_a_node_and_length_one(fitted_nodes):
-    rows = fitted_nodes.rows()
-    assert len(rows) == fitted_nodes.n_nodes
-    assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+def test_rows_are_features_spread_over_the_graph(fitted_nodes):
+    assert_allclose(fitted_nodes.rows(), fitted_nodes.spread(fitted_nodes.features))
 
 
 def test_columns_count_the_same_for_sparse_features(fitted_nodes):

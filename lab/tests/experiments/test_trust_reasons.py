@@ -28,8 +28,18 @@ def test_an_estimate_that_is_the_mean_effect_agrees_in_every_rank():
     assert found["rank correlation"] == pytest.approx(1)
     assert found["of all pairs"] == pytest.approx(1)
     assert found["half against half"] == pytest.approx(by_node(real[:2].sum(0), real[2:].sum(0)))
-    assert found["seeds"] == 4
+    assert (found["seeds"], found["nodes"]) == (4, 7)
     assert "half against half" not in influence_rows(rows[:1])
+
+
+def test_nodes_that_no_label_moves_have_nothing_to_rank():
+    moved = np.array([0.3, -0.2, 0.1])
+    still = 1e-3 * moved[::-1]
+    real = np.stack([moved, still], 1)
+    found = influence_rows([{"real": real, "estimated": np.stack([moved, moved], 1)}])
+    assert found["nodes"] == 1
+    assert found["rank correlation"] == pytest.approx(1)
+    assert found["at all nodes"] < 1
 
 
 def test_columns_without_a_rank_take_no_part():

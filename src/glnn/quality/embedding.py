@@ -22,7 +22,7 @@ _POWERS = 2  # products with S X and its transpose that separate large direction
 def embedding(
     features: Any, spread: Spread, *, n_columns: int = 100, seed: int = 0
 ) -> Float[np.ndarray, "n d"]:
-    r"""Return the leading directions of :math:`S X`, centred, rows of length one.
+    r"""Return the leading directions of :math:`S X`: rows with nearly the same products.
 
     A randomised range finder (Halko, Martinsson and Tropp 2011) needs products with :math:`S` and
     :math:`X` alone, so the cost grows with what they store.
@@ -40,22 +40,22 @@ def embedding(
 
     Examples
     --------
-    >>> rows = embedding(np.array([[1.0, 0.0], [0.0, 1.0]]), lambda v: v)
-    >>> np.round(rows @ rows.T)
-    array([[ 1., -1.],
-           [-1.,  1.]])
+    >>> rows = embedding(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
+    >>> rows @ rows.T
+    array([[5., 2.],
+           [2., 1.]])
     """
     check_integer("n_columns", n_columns, low=1)
     n_features = features.shape[1]
     if n_features <= n_columns + _MORE:
-        return unit_rows(spread(_dense(features)))
+        return spread(_dense(features))
     rng = np.random.default_rng(seed)
     found = spread(np.asarray(features @ rng.standard_normal((n_features, n_columns + _MORE))))
     for _ in range(_POWERS):
         basis, _ = np.linalg.qr(features.T @ spread(np.linalg.qr(found)[0]))
         found = spread(np.asarray(features @ basis))
     left, size, _ = np.linalg.svd(found, full_matrices=False)
-    return unit_rows(left[:, :n_columns] * size[:n_columns])
+    return np.asarray(left[:, :n_columns] * size[:n_columns])
 
 
 def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:

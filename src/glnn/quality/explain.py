@@ -11,12 +11,13 @@ from jaxtyping import Float, Int
 from glnn._display import Shown
 from glnn._validation import check_integer
 from glnn.quality.fitted import FittedNodes
-from glnn.quality.influence import label_influence
+from glnn.quality.influence import label_influence, network_kernel
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _COLUMNS = 3  # columns that are named for each link
+_MOST_SCORES = 2000  # labels times classes that an estimate of their effects takes
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,10 @@ class Voice:
     node, label
         Row number and given label.
     effect
-        What the label adds to the score of its own class here.
+        What the label adds to the probability of its own class here.
     effects
-        What it adds to the score of every class. Scores are those of a linear classifier
-        (:mod:`glnn.quality.influence`), or measured probabilities where fits were repeated.
+        What it adds to the probability of every class: an estimate
+        (:mod:`glnn.quality.influence`), or measured where fits were repeated.
     """
 
     node: int
@@ -156,11 +157,20 @@ def explain(nodes: FittedNodes, node: int, *, n_links: int = 10, n_labels: int =
 
 
 def estimated_voices(nodes: FittedNodes, node: int) -> tuple[Voice, ...]:
-    """Return what every label but the node's own adds to the scores, largest effects first."""
+    """Return what labels other than the node's own add to probabilities, largest effects first.
+
+    Where labels are many, those most alike to the node speak: the estimate inverts a matrix with
+    a row for each label and class.
+    """
     n_classes = nodes.probabilities.shape[1]
-    found = label_influence(nodes.rows(), nodes.trained, nodes.labels[nodes.trained], n_classes)
-    others = nodes.trained != node
-    return voices_of(nodes, nodes.trained[others], found.at(node)[others])
+    rows, trained = nodes.rows(), nodes.trained
+    most = max(1, _MOST_SCORES // n_classes)
+    if len(trained) > most:
+        alike = network_kernel(rows[[node]], rows[trained])[0]
+        trained = np.sort(trained[np.argsort(-alike, kind="stable")[:most]])
+    found = label_influence(rows, trained, nodes.labels[trained], n_classes).at(node)
+    others = trained != node
+    return voices_of(nodes, trained[others], found[others])
 
 
 def voices_of(

@@ -53,7 +53,7 @@ class FittedNodes:
         return len(self.labels)
 
     def rows(self) -> np.ndarray:
-        """Return the nodes' rows that say which nodes are alike to the network."""
+        """Return the nodes as the network sees them: features spread over the graph."""
         return embedding(self.features, self.spread)
 
     def class_of(self, number: int) -> Any:

@@ -19,7 +19,7 @@ from glnn.graph.prior import normalized
 from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
 from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.rows import RowNet
-from glnn.quality.embedding import Spread
+from glnn.quality.embedding import Spread, unit_rows
 from glnn.quality.explain import Explanation, explain, voices_of
 from glnn.quality.fitted import FittedNodes
 from glnn.quality.importance import ColumnImportance, column_importance, metric_weights
@@ -113,7 +113,7 @@ class ReasonsMixin:
         pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
         known = np.flatnonzero(nodes.labels != UNLABELLED)
         weights = attention(nodes.probabilities)
-        chosen, gains = most_telling(nodes.rows(), weights, known, pool, k)
+        chosen, gains = most_telling(unit_rows(nodes.rows()), weights, known, pool, k)
         best = nodes.probabilities[chosen].argmax(1)
         columns = {
             "node": chosen,

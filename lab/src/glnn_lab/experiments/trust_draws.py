@@ -1,5 +1,6 @@
 """Tables with known answers, and labels drawn from them, for the measures of trust."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.datasets import (
 
 from glnn import load_dataset
 from glnn.data import encode_frame
+from glnn.data.registry import ENVIRONMENT
 from glnn.data.synthetic import block_model
 
 _OF_SKLEARN = {
@@ -52,7 +54,7 @@ def table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
     data = (
         block_model(120, 3, degree=6, n_features=10, seed=seed)
         if name == "block"
-        else load_dataset(name)
+        else load_dataset(name, folder=os.environ.get(ENVIRONMENT))
     )
     return data.features, data.labels, data.graph
 

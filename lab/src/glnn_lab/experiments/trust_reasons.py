@@ -13,6 +13,7 @@ from glnn_lab.experiments.trust_draws import per_class, table
 SIZES = (2, 4, 8, 20)
 """Labels a class, on average, after which accuracy is measured."""
 
+_TELLING = 0.05
 _MOST_NODES = 200
 _N_TEST = 800
 
@@ -45,21 +46,28 @@ def influence(case: Case, seed: int) -> Row:
 def influence_rows(drawn: Sequence[Row]) -> Row:
     """Return how well the estimate of one fit agrees with the mean real effect over all seeds.
 
-    ``rank correlation`` is Spearman's over the labels of a node, mean over the nodes and over the
-    seeds whose fit estimates; ``of all pairs`` is over all labels and nodes at once. ``half against
-    half`` compares the real effects of one half of the seeds with those of the other half: what
-    noise leaves to agree with.
+    ``rank correlation`` is Spearman's over the labels of a node, mean over the seeds whose fit
+    estimates and over the nodes at which some label moves the probability of its class by 0.05 or
+    more: at the others there is nothing to rank but noise, and ``at all nodes`` has them, too. ``of
+    all pairs`` is over the labels of these nodes at once. ``half against half`` compares the real
+    effects of one half of the seeds with those of the other half: what noise leaves to agree with.
     """
     real = np.stack([row["real"] for row in drawn])
     mean, half = real.mean(0), len(real) // 2
     guesses = [row["estimated"] for row in drawn]
+    told = np.abs(mean).max(0) >= _TELLING
+    pairs = [spearmanr(g[:, told].ravel(), mean[:, told].ravel())[0] for g in guesses]
     found: Row = {
-        "rank correlation": float(np.mean([by_node(g, mean) for g in guesses])),
-        "of all pairs": float(np.mean([spearmanr(g.ravel(), mean.ravel())[0] for g in guesses])),
+        "rank correlation": float(np.mean([by_node(g[:, told], mean[:, told]) for g in guesses])),
+        "at all nodes": float(np.mean([by_node(g, mean) for g in guesses])),
+        "of all pairs": float(np.mean(pairs)),
+        "nodes": int(told.sum()),
         "seeds": len(drawn),
     }
     if half:
-        found["half against half"] = by_node(real[:half].mean(0), real[half:].mean(0))
+        found["half against half"] = by_node(
+            *(part[:, :, told].mean(0) for part in (real[:half], real[half:]))
+        )
     return found
 
 

@@ -95,8 +95,10 @@ def _choice(rows: Rows) -> Finding:
 def _influence(rows: Rows) -> Finding:
     found = mean_of(rows, "rank correlation")
     words = (
-        f"{found:.2f}; over all pairs at once {mean_of(rows, 'of all pairs'):.2f}; half of the "
-        f"{rows[0]['seeds']} seeds against the other {mean_of(rows, 'half against half'):.2f}"
+        f"{found:.2f} at {rows[0]['nodes']} nodes that a label moves by 0.05 ("
+        f"{mean_of(rows, 'at all nodes'):.2f} at all); over their pairs at once "
+        f"{mean_of(rows, 'of all pairs'):.2f}; half of the {rows[0]['seeds']} seeds against the "
+        f"other {mean_of(rows, 'half against half'):.2f}"
     )
     return Finding(words, found >= 0.8)
 
