@@ -18,6 +18,12 @@ def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions
     assert paper.cautious == ()
 
 
+def test_a_head_without_settings_in_a_preset_is_refused(monkeypatch):
+    monkeypatch.setattr("glnn.engine.presets.HEADS", ("gcn", "propagation", "attention"))
+    with pytest.raises(InputError, match="no settings for the head 'attention'"):
+        resolve_settings("default", "attention")
+
+
 def test_another_head_is_one_argument_away():
     assert resolve_settings("default", "gcn").head.n_hidden == 16
     assert resolve_settings("paper", "propagation").head.head == "propagation"

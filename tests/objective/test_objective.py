@@ -71,7 +71,7 @@ def test_an_unknown_reading_is_refused_with_the_one_probably_meant():
 
 def test_one_weight_can_be_changed_afterwards():
     objective = Objective.of(Weights(), X, G)
-    changed = objective.reweighted("sparsity", 2.0)
+    changed = objective.for_degree(2.0)
     assert_close(changed.terms(A)["sparsity"], 20 * objective.terms(A)["sparsity"])
     assert changed.parts[0] is objective.parts[0]
 

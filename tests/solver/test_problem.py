@@ -60,7 +60,7 @@ def test_reweighting_is_a_change_of_the_sparsity_weight(
     x, pairs = make_features(10, 3, rng), all_pairs(10)
     values = torch.from_numpy(rng.random(len(pairs)))
     problem, other = (make_problem(x, Weights(ridge=1.0, sparsity=s)) for s in (0.1, 0.4))
-    changed = problem.reweighted("sparsity", 0.4)
+    changed = problem.for_degree(0.4)
     assert np.isclose(changed.primal_value(pairs, values), other.primal_value(pairs, values))
 
 

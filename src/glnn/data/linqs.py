@@ -16,6 +16,7 @@ from glnn.exceptions import DataFormatError
 ATTACK_GRAPHS = ("loc", "loc_org")
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
 MAX_CELLS = 2**31
+_NODES = "LINQS .nodes/.edges/.labels"
 
 
 def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -> NodeData:
@@ -41,16 +42,8 @@ def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -
     cites = Path(cites_path) if cites_path is not None else beside if beside.exists() else None
     ids, features, label_texts = _read_rows(content)
     labels, class_names = encode_labels(label_texts)
-    graph, notes = _read_links(cites, ids)
-    return NodeData(
-        features=features,
-        labels=labels,
-        graph=graph,
-        class_names=class_names,
-        ids=ids_from_text(ids),
-        name=content.stem,
-        provenance={"format": "LINQS .content/.cites", **notes},
-    )
+    data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=content.stem)
+    return _linked(data, cites, ids, "LINQS .content/.cites")
 
 
 def read_terror_attack(folder: str | Path, *, graph: str = "loc") -> NodeData:
@@ -92,16 +85,9 @@ def read_linqs_nodes(
     if labels_path is not None:
         class_names = tuple(_fragment(line) for line in _lines(Path(labels_path)))
         labels = _number(texts, class_names, nodes)
-    graph, notes = _read_links(None if edges_path is None else Path(edges_path), ids)
-    return NodeData(
-        features=features,
-        labels=labels,
-        graph=graph,
-        class_names=class_names,
-        ids=ids_from_text(ids),
-        name=nodes.stem if name is None else name,
-        provenance={"format": "LINQS .nodes/.edges/.labels", **notes},
-    )
+    edges, name = None if edges_path is None else Path(edges_path), name or nodes.stem
+    data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=name)
+    return _linked(data, edges, ids, _NODES)
 
 
 def read_terrorists_rel(folder: str | Path) -> NodeData:
@@ -130,15 +116,8 @@ def read_terrorists_rel(folder: str | Path) -> NodeData:
         if (labels[positive] >= 0).any():
             raise DataFormatError(f"{path.name} must give each relation one class, got two.")
         labels[positive] = number
-    graph, notes = _read_links(folder / "TerroristRel.edges", ids)
-    return NodeData(
-        features=features,
-        labels=labels,
-        graph=graph,
-        class_names=class_names,
-        name="terroristsrel",
-        provenance={"format": "LINQS .nodes/.edges/.labels", **notes},
-    )
+    data = NodeData(features, labels, None, class_names, name="terroristsrel")
+    return _linked(data, folder / "TerroristRel.edges", ids, _NODES)
 
 
 def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
@@ -184,13 +163,14 @@ def _number(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.nd
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def _read_links(path: Path | None, ids: list[str]) -> tuple[sp.csr_matrix | None, dict[str, str]]:
-    """Return the graph between known ids, and how many lines were left out."""
+def _linked(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:
+    """Return the record with the graph between its ids, its format, and what was left out."""
     if path is None:
-        return None, {}
+        return data.replace(provenance={"format": form})
     index = {text: row for row, text in enumerate(ids)}
     graph, report = read_edges(path, index, on_unknown="drop")
-    if not report.unknown.count:
-        return graph, {}
-    note = f"{report.n_dropped} of {report.n_rows} lines, naming {report.unknown.count} other ids"
-    return graph, {"edges left out": note}
+    said = {"format": form}
+    if report.unknown.count:
+        left_out = f"{report.n_dropped} of {report.n_rows} lines"
+        said["edges left out"] = f"{left_out}, naming {report.unknown.count} other ids"
+    return data.replace(graph=graph, provenance=said)

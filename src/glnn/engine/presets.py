@@ -143,6 +143,8 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
     alone = dataclasses.replace(settings, cautious=(), unwatched=(), plain=None, competitors=())
     if name in _ROW_HEADS:
         return dataclasses.replace(alone, head=_ROW_HEADS[name])
-    if settings.preset == "default":
+    if settings.preset == "default" and name == _SMALL.head:
         return dataclasses.replace(alone, head=_SMALL, cautious=_cautious(_SMALL))
+    if settings.preset == "default":
+        raise InputError(f"the preset 'default' has no settings for the head {name!r}, got it.")
     return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

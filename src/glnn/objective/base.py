@@ -10,6 +10,7 @@ full symmetric matrix: :math:`\langle T(A), y\rangle = \sum_{ij} a_{ij}\,T^*(y)_
 """
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -34,6 +35,9 @@ class Term(ABC):
 
     name: str
     weight: float | int
+    sets_degree: ClassVar[bool] = False
+    """Whether all that the term says is that its weight is taken from every entry of B: then a
+    wanted number of neighbours may set this weight."""
 
     @abstractmethod
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:

@@ -1,7 +1,5 @@
 """The graph Laplacian regulariser of one reading: squared, channel by channel."""
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,14 +12,14 @@ from glnn.graph.spread import SpreadRows
 from glnn.objective.base import QuadraticTerm
 from glnn.objective.new_row import RowShare
 from glnn.objective.pair_map import PairMap
+from glnn.objective.smoothness import SignalTerm
 from glnn.peers.once import computed_once
 
 WIDEST = 512
 """Channels up to which a dense matrix of them pays."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelSmoothness(QuadraticTerm):
+class ChannelSmoothness(SignalTerm, QuadraticTerm):
     r"""Squared regulariser of each channel, :math:`\sum_c (x_c^\top (I - A) x_c)^2`.
 
     Paper: the loss :math:`\mathcal{L}_{GLR}`, whose ``x`` is one signal, summed over channels.
@@ -35,10 +33,6 @@ class ChannelSmoothness(QuadraticTerm):
     >>> ChannelSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(16.)
     """
-
-    weight: float | int
-    signal: SpreadRows
-    name: str = "smoothness"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         x = self.signal.own.dense()

@@ -1,7 +1,5 @@
 """The graph Laplacian regulariser of one reading: the squared norm of the whole product."""
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,13 +14,13 @@ from glnn.objective.base import QuadraticTerm
 from glnn.objective.channel import WIDEST
 from glnn.objective.new_row import RowShare
 from glnn.objective.pair_map import PairMap
+from glnn.objective.smoothness import SignalTerm
 from glnn.peers.once import computed_once
 
 _RANK = 1e-14  # eigenvalues of the signals below this share of the largest are rounding
 
 
-@dataclass(frozen=True, eq=False)
-class FrobeniusSmoothness(QuadraticTerm):
+class FrobeniusSmoothness(SignalTerm, QuadraticTerm):
     r"""Squared norm of the whole product, :math:`\|X^\top (I - A) X\|_F^2`.
 
     Paper: the loss :math:`\mathcal{L}_{GLR}` read literally for a matrix of signals. As a
@@ -38,10 +36,6 @@ class FrobeniusSmoothness(QuadraticTerm):
     >>> FrobeniusSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(16.)
     """
-
-    weight: float | int
-    signal: SpreadRows
-    name: str = "smoothness"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         x = self.signal.own.dense()

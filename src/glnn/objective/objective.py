@@ -103,10 +103,10 @@ class Objective:
         total: Tensor = sum(self.terms(adj).values(), start=adj.values().new_zeros(()))
         return total
 
-    def reweighted(self, name: str, weight: float) -> "Objective":
-        """Return the same terms, one of them with another weight."""
+    def for_degree(self, weight: float) -> "Objective":
+        """Return the same terms, with another weight of the one that sets the degree."""
         changed = tuple(
-            dataclasses.replace(term, weight=weight) if term.name == name else term  # type: ignore[type-var]
+            dataclasses.replace(term, weight=weight) if term.sets_degree else term  # type: ignore[type-var]
             for term in self.parts
         )
         return Objective(changed)

@@ -1,6 +1,7 @@
 """The terms that need nothing but the graph: sparsity, symmetry, ridge."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -23,6 +24,7 @@ class Sparsity(Term):
 
     weight: float | int
     name: str = "sparsity"
+    sets_degree: ClassVar[bool] = True
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         return (adj.counts() * adj.values().abs()).sum()

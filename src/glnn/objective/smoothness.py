@@ -14,7 +14,15 @@ from glnn.objective.new_row import RowShare
 
 
 @dataclass(frozen=True, eq=False)
-class TraceSmoothness(Term):
+class SignalTerm(Term):
+    """A reading of the regulariser: how smooth signals are over a graph."""
+
+    weight: float | int
+    signal: SpreadRows
+    name: str = "smoothness"
+
+
+class TraceSmoothness(SignalTerm):
     r"""Graph Laplacian regulariser :math:`\operatorname{tr}(X^\top (I - A) X)`.
 
     Paper: the exponent of the likelihood (eq:final_likelihood_func), summed over channels.
@@ -26,10 +34,6 @@ class TraceSmoothness(Term):
     >>> TraceSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(4.)
     """
-
-    weight: float | int
-    signal: SpreadRows
-    name: str = "smoothness"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         x = self.signal.own.dense()

@@ -25,9 +25,7 @@ def score_rows(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
 def score_table(results: FitResults) -> Table:
     """Return the accuracies side by side, the best in bold."""
     title = "Accuracy on the test nodes, same labels"
-    table = Table("method", title=title, title_justify="left", min_width=len(title) + 4)
-    table.add_column("accuracy", justify="right")
-    table.add_column("seconds", justify="right")
+    table = _numbers("method", "accuracy", "seconds", title=title)
     known = [score.accuracy for score in results.scores if score.accuracy is not None]
     for score, row in zip(results.scores, score_rows(results.scores)):
         best = bool(known) and score.accuracy == max(known)
@@ -38,9 +36,8 @@ def score_table(results: FitResults) -> Table:
 def estimate_table(estimate: Evaluation) -> Table:
     """Return the fit beside plain methods on hidden labels, and what the fit is ahead by."""
     title = f"On {len(estimate.own.judged):,} hidden labels, {len(estimate.folds)} folds, in %"
-    table = Table("method", title=title, title_justify="left", min_width=len(title) + 4)
-    for name in ("accuracy", "balanced", "macro-F1", "ahead in accuracy"):
-        table.add_column(name, justify="right")
+    columns = ("accuracy", "balanced", "macro-F1", "ahead in accuracy")
+    table = _numbers("method", *columns, title=title)
     scores = (estimate.own, *estimate.others)
     best = max(score.metrics["accuracy"].value for score in scores)
     for score in scores:
@@ -68,12 +65,17 @@ def fact_table(results: FitResults) -> Table:
     return table
 
 
+def _numbers(first: str, *columns: str, title: str) -> Table:
+    """Return an empty table whose columns after the first are for numbers."""
+    table = Table(first, title=title, title_justify="left", min_width=len(title) + 4)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
 def run_table(comparison: Comparison) -> Table:
     """Return one line a run: accuracy on unseen labels, links, verdict."""
-    table = Table("run", title="Runs", title_justify="left")
-    table.add_column("accuracy, unseen labels", justify="right")
-    table.add_column("judged", justify="right")
-    table.add_column("links", justify="right")
+    table = _numbers("run", "accuracy, unseen labels", "judged", "links", title="Runs")
     table.add_column("verdict")
     for run in comparison.runs:
         shown = "-" if run.accuracy is None else measure(run.accuracy)
@@ -85,11 +87,9 @@ def run_table(comparison: Comparison) -> Table:
 
 def pair_table(comparison: Comparison) -> Table:
     """Return one line a pair of runs, on the nodes that both have."""
-    table = Table("pair", title="Pairs, on common nodes", title_justify="left")
-    table.add_column("difference in points", justify="right")
-    table.add_column("judged by both", justify="right")
-    table.add_column("same prediction", justify="right")
-    table.add_column("links shared / only first / only second", justify="right")
+    links = "links shared / only first / only second"
+    columns = ("difference in points", "judged by both", "same prediction", links)
+    table = _numbers("pair", *columns, title="Pairs, on common nodes")
     for pair in comparison.pairs:
         found = pair.difference
         shown = "-" if found is None else lead(measure_of("lead", found))

@@ -58,10 +58,10 @@ def solve_for_degree(
     iterations, rounds, n_searches, target = 0, 0, 0, goal.target
     found = None if start is None else SparsityForDegree(0.0, 0.0, start)
     while True:
-        free = WorkingProblem.of(problem.reweighted("sparsity", 0.0), pairs)
+        free = WorkingProblem.of(problem.for_degree(0.0), pairs)
         found = sparsity_for_degree(free, goal, found)
         solved = solve_problem(
-            problem.reweighted("sparsity", found.sparsity),
+            problem.for_degree(found.sparsity),
             free.shifted(-found.sparsity),
             settings,
             found.dual,

@@ -78,9 +78,9 @@ class Problem:
         given = (term.penalty() for term in self.terms)
         return tuple(penalty for penalty in given if penalty is not None)
 
-    def reweighted(self, name: str, weight: float) -> "Problem":
-        """Return the same problem with another weight of one term."""
-        return dataclasses.replace(self, objective=self.objective.reweighted(name, weight))
+    def for_degree(self, weight: float) -> "Problem":
+        """Return the same problem with another weight of the term that sets the degree."""
+        return dataclasses.replace(self, objective=self.objective.for_degree(weight))
 
     def numerator(self, dual: Dual) -> Implicit:
         r"""Return :math:`B - \sum_m T_m^*(y_m)`; its positive part over :math:`2\gamma` is A."""

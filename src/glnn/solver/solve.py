@@ -188,7 +188,7 @@ def _solved(
         goal = DegreeGoal(asked.target, stage.given)
         sparsity, solved, notes = solve_for_degree(problem, pairs, goal, settings, warm)
         weights = weights.replace(sparsity=sparsity)
-        problem = problem.reweighted("sparsity", sparsity)
+        problem = problem.for_degree(sparsity)
     adjacency = solved.pairs.to_csr(solved.solution.values)
     certificate = _certified(problem, adjacency, solved, notes, asked, settings)
     dual = solved.solution.dual
