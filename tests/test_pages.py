@@ -59,6 +59,7 @@ def known():
     }
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # of PyG
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem
 )
@@ -79,7 +80,7 @@ def test_commands_of_a_page_run(page, folder, capsys):
         if program == "pip":
             continue
         assert program == "glnn"
-        quick = ["--epochs", "5"] if args[0] == "fit" else []
+        quick = ["--epochs", "5"] if args[0] in ("fit", "tune") else []
         assert main([*args, *quick]) == 0, capsys.readouterr().err
 
 

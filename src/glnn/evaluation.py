@@ -79,22 +79,17 @@ def evaluate(
     'chance'
     """
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
-    features = check_features("X", X)
-    n_nodes = features.shape[0]
-    classes, encoded = encode_labels(y, n_nodes)
-    chosen = np.empty(0, np.int64)
-    if validation is not None:
-        chosen = check_indices("validation", validation, n_nodes)
-    train = np.setdiff1d(np.flatnonzero(encoded != UNLABELLED), chosen)
-    problem = NodeProblem(features, graph, encoded, train, chosen, len(classes))
+    problem, classes = node_problem(X, y, graph, validation)
     judged = GLNNClassifier(random_state=random_state) if estimator is None else estimator
 
     def refit(hidden: np.ndarray) -> np.ndarray:
-        return raw_distributions(judged, X, without(classes, encoded, hidden), graph, validation)
+        return raw_distributions(
+            judged, X, without(classes, problem.labels, hidden), graph, validation
+        )
 
     asked: Refit = refit
     if checkpoint is not None:
-        asked = stored(refit, Path(checkpoint), _digest(problem, classes, judged))
+        asked = stored(refit, Path(checkpoint), question_digest(problem, classes, judged))
     return estimate(
         problem,
         asked,
@@ -108,7 +103,21 @@ def evaluate(
     )
 
 
-def _digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
+def node_problem(
+    X: Any, y: Any, graph: Any = None, validation: Any = None
+) -> tuple[NodeProblem, np.ndarray]:
+    """Return plain arguments of a fit, checked and numbered, and the labels by class number."""
+    features = check_features("X", X)
+    n_nodes = features.shape[0]
+    classes, encoded = encode_labels(y, n_nodes)
+    chosen = np.empty(0, np.int64)
+    if validation is not None:
+        chosen = check_indices("validation", validation, n_nodes)
+    train = np.setdiff1d(np.flatnonzero(encoded != UNLABELLED), chosen)
+    return NodeProblem(features, graph, encoded, train, chosen, len(classes)), classes
+
+
+def question_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
     """Return a digest of what the answers of all folds depend on."""
     arrays: dict[str, Any] = {}
     pack_matrix("features", problem.features, arrays)

@@ -42,6 +42,7 @@ def fit(
     device: given.Device = "cpu",
     threads: given.Threads = None,
     class_weight: given.ClassWeight = None,
+    settings: given.Settings = None,
     folds: given.Folds = None,
     no_estimate: given.NoEstimate = False,
     compare: given.Compare = False,
@@ -57,9 +58,11 @@ def fit(
     from glnn.peers.group import joined_peers
     from glnn.report.fit_run import FitOptions, prepared
     from glnn.report.sources import Reading, Source
+    from glnn.report.tune_run import read_settings
 
+    more = {} if settings is None else read_settings(settings)
     options = FitOptions(
-        preset,
+        more.pop("preset", preset),
         head,
         seed,
         n_neighbors,
@@ -68,6 +71,7 @@ def fit(
         threads,
         class_weight,
         command=command_line(sys.argv),
+        more=more,
     )
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glnn.cli import compare, data, doctor, explain, export, fit, laboratory, predict, report
+from glnn.cli import compare, data, doctor, explain, export, fit, laboratory, predict, report, tune
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _UsageError: Any = typer.BadParameter.__mro__[1]  # Typer brings Click along or has its own copy
@@ -30,6 +30,7 @@ app.command()(report.report)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=export.EXAMPLES)(export.export)
+app.command(epilog=tune.EXAMPLES)(tune.tune)
 app.add_typer(data.app, name="data")
 app.command()(doctor.doctor)
 laboratory.add_commands(app)

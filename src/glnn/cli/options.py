@@ -164,6 +164,10 @@ NoEstimate = Annotated[
         "--no-estimate", help="Judge nothing and calibrate nothing.", rich_help_panel=_METHOD
     ),
 ]
+Settings = Annotated[
+    Path | None,
+    typer.Option(help="File of parameters, the tuning.json of glnn tune.", rich_help_panel=_METHOD),
+]
 Out = Annotated[
     Path | None,
     typer.Option(help="Run folder; else runs/NAME-PRESET-SEED.", rich_help_panel=_OUTPUT),

@@ -5,7 +5,7 @@ from typing import Any
 
 from glnn.exceptions import MissingDependencyError
 
-_EXTRAS = {"pyarrow": "tables", "openpyxl": "tables", "torch_geometric": "pyg"}
+_EXTRAS = {"pyarrow": "tables", "openpyxl": "tables", "torch_geometric": "pyg", "optuna": "tune"}
 
 
 def need(module: str) -> Any:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class FitOptions:
 
     ``threads`` of ``None`` means one thread below 10,000 nodes, where more of them wait for each
     other longer than they work, and PyTorch's own choice above. ``command`` is what was typed, for
-    the report.
+    the report; ``more`` are further parameters of the estimator, which give way to the options.
     """
 
     preset: str = "default"
@@ -54,6 +54,7 @@ class FitOptions:
     threads: int | None = None
     class_weight: str | None = None
     command: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse a wrong option before any work is done."""
@@ -88,7 +89,7 @@ class FitOptions:
 
     def _changes(self) -> dict[str, Any]:
         wanted = {"n_neighbors": self.n_neighbors, "n_epochs": self.n_epochs}
-        return {name: value for name, value in wanted.items() if value is not None}
+        return {**self.more, **{name: v for name, v in wanted.items() if v is not None}}
 
 
 def check_device(device: str) -> None:

@@ -10,6 +10,8 @@ EXTRAS = {
     "openpyxl": "tables",
     "torch_geometric": "pyg",
     "faiss-cpu": "ann",
+    "optuna": "tune",
+    "tensorboard": "tensorboard",
 }
 """Optional packages, and the extra of glnn that brings each."""
 

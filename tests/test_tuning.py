@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("optuna")
+
+from glnn import GLNNClassifier, evaluate
+from glnn.exceptions import InputError
+from glnn.tuning import SPACE, Range, TunedClassifier
+
+BASE = GLNNClassifier(n_epochs=5, n_rounds=1, random_state=0, calibrate=None)
+SMALL = {"n_neighbors": Range(2, 8, whole=True), "learning_rate": Range(1e-3, 1e-1, log=True)}
+
+
+@pytest.fixture
+def clouds():
+    rng, kind = np.random.default_rng(0), np.arange(40) % 2
+    x = rng.normal(size=(40, 3)) + 2.0 * kind[:, None]
+    return x, np.where(np.arange(40) < 20, kind, -1)
+
+
+def search(clouds, n_trials, storage=None, **more):
+    tuned = TunedClassifier(
+        BASE, n_trials=n_trials, folds=2, space=SMALL, storage=storage, goal="log_loss", **more
+    )
+    return tuned.search(*clouds)
+
+
+def test_a_value_is_the_estimate_of_its_parameters_and_the_best_is_the_lowest_loss(clouds):
+    found = search(clouds, 4)
+    assert [sorted(row) for row in found.table][1] == sorted(["trial", *SMALL, "log_loss"])
+    for row in found.table:
+        params = {name: row[name] for name in SMALL if name in row}
+        judged = GLNNClassifier(**{**BASE.get_params(), **params})
+        again = evaluate(*clouds, estimator=judged, folds=2, compared=(), random_state=0)
+        assert row["log_loss"] == pytest.approx(again.metrics["log_loss"].value, rel=1e-9)
+    assert found.value == min(row["log_loss"] for row in found.table)
+
+
+def test_a_search_that_was_interrupted_ends_as_one_that_was_not(clouds, tmp_path):
+    told = []
+    search(clouds, 2, tmp_path / "new" / "journal")
+    parts = search(
+        clouds, 4, tmp_path / "new" / "journal", watch=lambda number, *_: told.append(number)
+    )
+    assert told == [2, 3]
+    assert parts.table == search(clouds, 4).table
+
+
+def test_other_labels_are_another_search(clouds, tmp_path):
+    x, y = clouds
+    search((x, y), 2, tmp_path / "journal")
+    told = []
+    other = np.where(np.arange(40) < 16, y, -1)
+    search((x, other), 2, tmp_path / "journal", watch=lambda number, *_: told.append(number))
+    assert told == [0, 1]
+
+
+def test_the_first_trial_is_the_estimator_as_it_is(clouds):
+    found = search(clouds, 1)
+    assert found.params == {} and list(found.table[0]) == ["trial", "log_loss"]
+
+
+def test_the_nested_estimate_hides_labels_from_the_search_too(clouds):
+    x, y = clouds
+    seen = []
+
+    class Spy(TunedClassifier):
+        def search(self, X, y, graph=None, validation=None):
+            seen.append(int((np.asarray(y) != -1).sum()))
+            return super().search(X, y, graph, validation)
+
+    found = evaluate(x, y, estimator=Spy(BASE, n_trials=1, folds=2), folds=2, compared=())
+    assert seen == [10, 10]
+    assert len(found.held_out.judged) == 20
+
+
+def test_the_fit_has_the_best_parameters(clouds):
+    x, y = clouds
+    tuned = TunedClassifier(BASE, n_trials=3, folds=2, space=SMALL, goal="log_loss").fit(x, y)
+    wanted = {**BASE.get_params(), **tuned.trials_.params}
+    plain = GLNNClassifier(**wanted).fit(x, y)
+    np.testing.assert_array_equal(tuned.label_distributions_, plain.label_distributions_)
+    np.testing.assert_array_equal(tuned.predict(x), plain.predict(x))
+    np.testing.assert_array_equal(tuned.predict_proba(x), plain.predict_proba(x))
+
+
+def test_what_is_searched_are_parameters_of_the_estimator():
+    assert set(SPACE) <= set(GLNNClassifier().get_params())
+
+
+@pytest.mark.parametrize("wrong", [{"goal": "beauty"}, {"n_trials": 0}, {"folds": 1}])
+def test_wrong_arguments_are_refused(clouds, wrong):
+    tuned = TunedClassifier(BASE).set_params(**wrong)
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        tuned.fit(*clouds)
