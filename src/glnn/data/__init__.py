@@ -1,11 +1,11 @@
-"""From files to checked records: data sets, tables, graphs, splits and perturbations."""
+"""From files to checked records: data sets, tables, graphs and splits."""
 
 from glnn.data.export import write_graph, write_predictions
 from glnn.data.formats import read_data, write_data
 from glnn.data.frames import encode_frame
+from glnn.data.induced import induced
 from glnn.data.node_data import NodeData
 from glnn.data.options import TableOptions
-from glnn.data.paper import induced, pubmed_star
 from glnn.data.registry import DATASETS, DatasetInfo, fetch_dataset, load_dataset
 from glnn.data.splits import Split, make_split
 from glnn.data.tables import TableReport, read_table_data, read_tables
@@ -22,7 +22,6 @@ __all__ = [
     "induced",
     "load_dataset",
     "make_split",
-    "pubmed_star",
     "read_data",
     "read_table_data",
     "read_tables",

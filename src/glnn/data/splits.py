@@ -127,7 +127,7 @@ def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Spli
         each. ``"count"``: ``n_labels`` (50) nodes train, with the same ``balance``, and all
         others test. ``"paper"``: what the paper used: the public split of Cora and Citeseer, 160
         training and 150 test nodes of TerroristsRel, 120 and 200 of Terror Attack, both
-        stratified; for Pubmed see :func:`glnn.data.paper.pubmed_star`.
+        stratified; for Pubmed see ``pubmed_star`` of ``glnn_lab``.
     seed
         Number of the draw.
     **options
@@ -213,7 +213,7 @@ def _paper(data: NodeData, rng: np.random.Generator, n_val: Any = 0) -> dict[str
     if data.name in ("cora", "citeseer", "pubmed_star"):
         return _public(data, rng)
     if data.name not in PAPER_COUNTS:
-        advice = "Call pubmed_star(data, seed) first." if data.name == "pubmed" else ""
+        advice = "Call pubmed_star(data, seed) of glnn_lab first." if data.name == "pubmed" else ""
         raise InputError(
             "the split 'paper' is defined for cora, citeseer, pubmed_star, "
             f"{', '.join(PAPER_COUNTS)}; got {shown(data.name)}. {advice}".rstrip()
