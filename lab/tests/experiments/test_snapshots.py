@@ -48,7 +48,7 @@ def test_rounds_end_with_the_graph_of_the_fit(small_cell):
     cell = small_cell("glnn", probe="adjacency")
     data, split = open_cell(cell)
     outcome, steps = watch_graph(cell, data, split)
-    model = GLNNClassifier(random_state=0, n_epochs=5)
+    model = GLNNClassifier(random_state=cell.seed, n_epochs=5)
     model.fit(data.features, masked_labels(data, split), data.graph, split.val)
     assert [(s["step"], s["number"]) for s in steps][:2] == [("given", 0), ("round", 1)]
     nodes = np.array(steps[0]["nodes"])
@@ -78,11 +78,11 @@ def test_the_literal_method_is_the_one_that_is_fitted(small_cell):
     data, split = open_cell(cell)
     outcome, steps = watch_graph(cell, data, split)
     last = steps[-1]
-    chosen = get_method("glnn-literal").run(data, split, 0, {"n_epochs": 5})
+    chosen = get_method("glnn-literal").run(data, split, cell.seed, {"n_epochs": 5})
     assert np.array_equal(outcome.classes, chosen.classes)
     assert outcome.n_epochs == chosen.n_epochs
     without_choice = type(split)(split.train, np.empty(0, dtype=int), split.test, name="x")
-    model = get_method("glnn-literal").run(data, without_choice, 0, {"n_epochs": 5}).model
+    model = get_method("glnn-literal").run(data, without_choice, cell.seed, {"n_epochs": 5}).model
     nodes = np.array(last["nodes"])
     expected = model.graph_.toarray()[np.ix_(nodes, nodes)]
     assert np.allclose(np.maximum(last["picture"], 0), expected, atol=1e-3)

@@ -120,7 +120,7 @@ def run_growth(
                 continue
             if watch is not None:
                 watch(f"{size:,} nodes: {TASKS[task][0]}")
-            job = {"task": task, "n_nodes": size, "n_epochs": n_epochs}
+            job: dict[str, Any] = {"task": task, "n_nodes": size, "n_epochs": n_epochs}
             rows.append({**job, **in_fresh_process("growth", threads, **job)})
             result["exponents"] = exponents(rows)
             if keep is not None:

@@ -113,7 +113,12 @@ def run_scale(
         "versions": versions(),
         "rows": rows,
     }
-    common = {"size": size, "n_nodes": n_nodes, "replaced": replaced, "n_epochs": n_epochs}
+    common: dict[str, Any] = {
+        "size": size,
+        "n_nodes": n_nodes,
+        "replaced": replaced,
+        "n_epochs": n_epochs,
+    }
     for method in methods:
         check_choice("method", method, METHODS)
         if watch is not None:

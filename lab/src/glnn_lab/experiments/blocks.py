@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glnn_lab.experiments.cells import Cell, Scalar
+from glnn_lab.experiments.cells import FIRST_SEED, Cell, Scalar
 from glnn_lab.experiments.datasets import standard_split
 from glnn_lab.experiments.methods import METHODS
 
@@ -118,12 +118,7 @@ class Block:
         """
         values: Sequence[float | int | None] = (None,) if self.axis is None else self.axis.values
         return [
-            Entry(
-                m,
-                d,
-                v,
-                tuple(self._cell(m, d, v, seed) for seed in range(self._runs(m, d, n_seeds))),
-            )
+            Entry(m, d, v, tuple(self._cell(m, d, v, seed) for seed in self._seeds(m, d, n_seeds)))
             for d in datasets
             for m in methods
             if self.reason_to_skip(m, d) is None
@@ -136,10 +131,11 @@ class Block:
             return str(rule["why"])
         return None
 
-    def _runs(self, method: str, dataset: str, n_seeds: int) -> int:
+    def _seeds(self, method: str, dataset: str, n_seeds: int) -> range:
         rules = _rules(self.adjust, method, dataset)
         limits = [self.seeds, *(rule.get("seeds") for rule in rules)]
-        return min([n_seeds, *(limit for limit in limits if limit is not None)])
+        n_runs = min([n_seeds, *(limit for limit in limits if limit is not None)])
+        return range(FIRST_SEED, FIRST_SEED + n_runs)
 
     def _cell(self, method: str, dataset: str, value: float | int | None, seed: int) -> Cell:
         split, options = standard_split(dataset)

@@ -23,7 +23,7 @@ from glnn.engine.steps import Steps
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
-from glnn_lab.experiments.cells import Cell
+from glnn_lab.experiments.cells import FIRST_SEED, Cell
 from glnn_lab.experiments.methods import Outcome
 
 EPOCHS = (1, 5, 15, 50)
@@ -73,7 +73,7 @@ class EpochGraphs(Callback):
 def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list[dict[str, Any]]]:
     """Return what the fit gives, and facts of the graph before and during learning.
 
-    Pictures are kept for seed 0 only.
+    Pictures are kept for the first seed only.
     """
     presets = {"glnn": "default", "glnn-paper": "paper", "glnn-literal": "literal"}
     if cell.method not in presets or data.graph is None:
@@ -95,7 +95,7 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list
         outcome = Outcome(state.trained.probabilities.argmax(1), len(steps.history))
         assert steps.given is not None  # there is a graph
         prior, seen, word = steps.given.prior, steps.seen, "round"
-    shown = shown_nodes(data) if cell.seed == 0 else None
+    shown = shown_nodes(data) if cell.seed == FIRST_SEED else None
     shown_steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
     return outcome, [
         {"step": step, "number": number, **graph_facts(graph, prior, data.labels, shown)}

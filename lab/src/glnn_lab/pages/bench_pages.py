@@ -144,8 +144,8 @@ def processes_page(result: Mapping[str, Any]) -> str:
         for task, found in result["exponents"].items()
     ]
     if slopes:
-        header = ("processes", "exponent of seconds", "of processor seconds")
-        lines += ["", markdown_table(header, slopes)]
+        titles = ("processes", "exponent of seconds", "of processor seconds")
+        lines += ["", markdown_table(titles, slopes)]
     return "\n".join(lines)
 
 

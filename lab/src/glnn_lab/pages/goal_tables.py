@@ -1,8 +1,11 @@
 """Tables that gather many blocks: goals and whether they are met, what each part is worth."""
 
+import math
 from collections.abc import Sequence
 
 from glnn_lab.experiments.aggregate import Summary
+from glnn_lab.experiments.blocks import Goal
+from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.goals import Verdict, verdicts
 from glnn_lab.experiments.methods import METHODS
@@ -54,10 +57,10 @@ def headline_words(blocks: Sequence[BlockResults]) -> str | None:
     low, high = min(found), max(found)
     runs = f"{low}" if low == high else f"{low} to {high}"
     caption = (
-        f"Test accuracy in %, mean ± standard deviation of {runs} runs of the default, the best of "
-        "a row in bold; in the last\ncolumn the best number of a graph learner that others have "
-        "published, from their own program and draws.\n[All of it](docs/results/accuracy.md) is "
-        "made by `glnn reproduce accuracy`."
+        f"Test accuracy in %, mean ± standard deviation of {runs} runs of the default (seeds from "
+        f"{FIRST_SEED} to {FIRST_SEED + high - 1}), the best of\na row in bold; in the last column "
+        "the best number of a graph learner that others have published, from\ntheir own program "
+        "and draws. [All of it](docs/results/accuracy.md) is made by `glnn reproduce accuracy`."
     )
     return f"{caption}\n\n{table.markdown(with_title=False)}\n"
 
@@ -70,7 +73,7 @@ def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
             goal = verdict.goal
             found = [block.summary(name, goal.dataset, goal.at) for name in _HEADLINE]
             if verdict.ours is not None:
-                rows.append([goal.setting, *_best_in_bold(found), _best(verdict)])
+                rows.append([goal.setting, *_best_in_bold(found, goal)])
     header = ["setting", *(METHODS[name].title for name in _HEADLINE), "best published"]
     return PlainTable("Test accuracy in %", header, rows) if rows else None
 
@@ -97,21 +100,15 @@ def _met_words(verdict: Verdict) -> str:
     return f"{'yes' if verdict.is_met else 'no'} ({verdict.gap:+.2f})"
 
 
-def _best_in_bold(found: Sequence[Summary | None]) -> list[str]:
-    highest = max(summary.mean for summary in found if summary is not None)
-    return [
-        f"**{number_words(summary)}**"
-        if summary is not None and summary.mean == highest
-        else number_words(summary)
-        for summary in found
-    ]
-
-
-def _best(verdict: Verdict) -> str:
-    if not verdict.goal.published:
-        return NOTHING
-    source, value = max(verdict.goal.published, key=lambda pair: pair[1])
-    return f"{value:.1f} ({source})"
+def _best_in_bold(found: Sequence[Summary | None], goal: Goal) -> list[str]:
+    """Return the measured numbers and the best published one, the highest of all in bold."""
+    source, published = max(goal.published, key=lambda pair: pair[1], default=("", -math.inf))
+    means = [-math.inf if summary is None else summary.mean for summary in found]
+    words = [number_words(summary) for summary in found]
+    words.append(f"{published:.1f} ({source})" if source else NOTHING)
+    means.append(published)
+    highest = max(means)
+    return [f"**{text}**" if mean == highest else text for text, mean in zip(words, means)]
 
 
 def _difference(block: BlockResults, method: str, dataset: str, value: Value) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from glnn.report.palette import COLOURS, INK, PALE
 from glnn.report.plots import blank_figure
+from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.results import REFERENCE, BlockResults
@@ -70,7 +71,7 @@ def graphs_figure(results: BlockResults) -> Any:
     rows = [
         (
             dataset,
-            next((r["snapshots"] for r in results.records(m, dataset) if r["seed"] == 0), None),
+            next((r["snapshots"] for r in results.records(m, dataset) if _is_shown(r)), None),
         )
         for dataset in results.datasets
         for m in results.methods
@@ -144,3 +145,7 @@ def _svg(figure: Any) -> str:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "glnn"})
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _is_shown(record: Mapping[str, Any]) -> bool:
+    return bool(record["seed"] == FIRST_SEED)
