@@ -11,6 +11,7 @@ from glnn.graph.prior import normalized
 from glnn.peers import Partition
 
 SEVEN_TENTHS = torch.tensor(0.7, dtype=torch.float64)
+EVEN = torch.ones(60, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -40,7 +41,7 @@ def test_the_least_error_is_that_of_the_best_ridge():
     for ridge in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
         model = Ridge(alpha=ridge * size, fit_intercept=False).fit(columns[:12], targets[:12])
         errors.append(np.square(model.predict(columns[12:]) - targets[12:]).sum(1).mean())
-    found = loss_of_rows(torch.from_numpy(rows), torch.eye(3).double()[classes], 12)
+    found = loss_of_rows(torch.from_numpy(rows), torch.eye(3).double()[classes], 12, EVEN[:20])
     assert found == pytest.approx(min(errors))
 
 
@@ -52,8 +53,37 @@ def test_an_error_left_out_is_that_of_a_ridge_fitted_without_the_row():
         rest = np.arange(12) != out
         model = Ridge(alpha=0.7, fit_intercept=False).fit(rows[rest], targets[rest])
         errors.append(np.square(model.predict(rows[[out]]) - targets[out]).sum())
-    found = ridge_loss(torch.from_numpy(kernel), torch.from_numpy(targets), 12, SEVEN_TENTHS)
+    given = torch.from_numpy(kernel), torch.from_numpy(targets)
+    found = ridge_loss(*given, 12, SEVEN_TENTHS, EVEN[:12])
     assert float(found) == pytest.approx(np.mean(errors))
+
+
+@pytest.mark.parametrize("n_known", [12, 8])
+def test_a_row_of_weight_two_counts_as_two_rows(n_known):
+    rng = np.random.default_rng(4)
+    rows, targets = rng.normal(size=(12, 5)), rng.normal(size=(12, 3))
+    weights = np.where(np.arange(12) % 3 == 0, 2, 1)
+    model = Ridge(alpha=0.7, fit_intercept=False)
+    errors = []
+    for out in range(12) if n_known == 12 else range(8, 12):
+        rest = np.arange(n_known) != out
+        model.fit(rows[:n_known][rest], targets[:n_known][rest], weights[:n_known][rest])
+        errors.append(np.square(model.predict(rows[[out]]) - targets[out]).sum())
+    expected = np.average(errors, weights=weights if n_known == 12 else weights[8:])
+    kernel, counted = torch.from_numpy(rows @ rows[:n_known].T), torch.from_numpy(weights * 1.0)
+    found = ridge_loss(kernel, torch.from_numpy(targets), n_known, SEVEN_TENTHS, counted)
+    assert float(found) == pytest.approx(expected)
+
+
+def test_weights_of_labels_reach_the_probe(blocks):
+    features, graph, classes = blocks
+    labels = Labels(np.arange(24), classes[:24], 60, 2)
+    weighted = labels.weighted(1.0 + 3.0 * (classes[:24] == 0))
+    even, equal, uneven = (
+        probe_loss(graph, features, known, None, 0)
+        for known in (labels, labels.weighted(np.full(24, 3.0)), weighted)
+    )
+    assert even == equal != uneven
 
 
 def test_validation_errors_are_those_of_a_ridge_on_the_labelled_rows():
@@ -62,7 +92,7 @@ def test_validation_errors_are_those_of_a_ridge_on_the_labelled_rows():
     model = Ridge(alpha=0.7, fit_intercept=False).fit(rows[:8], targets[:8])
     expected = np.square(model.predict(rows[8:]) - targets[8:]).sum(1).mean()
     kernel = torch.from_numpy(rows @ rows[:8].T)
-    found = ridge_loss(kernel, torch.from_numpy(targets), 8, SEVEN_TENTHS)
+    found = ridge_loss(kernel, torch.from_numpy(targets), 8, SEVEN_TENTHS, EVEN[:12])
     assert float(found) == pytest.approx(expected)
 
 

@@ -5,7 +5,7 @@ regression on :math:`Z` predicts the classes. Everything is needed at the labell
 nodes alone, so the probe works with the kernel of those rows and takes a fraction of a second.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from glnn.graph.prior import inverse_root
 from glnn.peers import ALONE, Partition
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_LEAST_WEIGHT = 1e-9
 _MAX_NODES = 1000
 """So many labelled nodes, and so many validation nodes, tell two graphs apart."""
 
@@ -36,27 +37,35 @@ def probe_loss(
 ) -> float:
     """Return the mean squared error of the best ridge on nodes that it was not fitted to.
 
-    With validation nodes those are meant, otherwise every labelled node when it is left out. Over
-    several processes graph and features are those of the partition's rows, labels are all.
+    With validation nodes those are meant, otherwise every labelled node when it is left out. Where
+    labels have weights, each counts by its own. Over several processes graph and features are
+    those of the partition's rows, labels are all.
     """
     partition = partition or Partition(labels.n_nodes, ALONE)
-    nodes, classes, n_known = probed_nodes(labels, validation, seed)
+    nodes, classes, weights, n_known = probed_nodes(labels, validation, seed)
     one_hot = torch.eye(labels.n_classes, dtype=torch.float64)[torch.from_numpy(classes)]
     rows = spread_features(adjacency, features, nodes, partition, device)
-    return partition.peers.broadcast(loss_of_rows(rows, one_hot.to(device), n_known))
+    counted = torch.from_numpy(weights).to(device)
+    return partition.peers.broadcast(loss_of_rows(rows, one_hot.to(device), n_known, counted))
 
 
-def probed_nodes(
-    labels: Labels, validation: Validation | None, seed: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return nodes and their classes, those to fit to first, and how many those are."""
+class Probed(NamedTuple):
+    """Nodes, their classes and weights, those to fit to first, and how many those are."""
+
+    nodes: np.ndarray
+    classes: np.ndarray
+    weights: np.ndarray
+    n_known: int
+
+
+def probed_nodes(labels: Labels, validation: Validation | None, seed: int) -> Probed:
+    """Return the nodes that tell two graphs apart."""
     rng = np.random.default_rng(seed)
-    known = _some(labels.nodes.numpy(), labels.classes.numpy(), rng)
-    if validation is None:
-        return *known, len(known[0])
-    asked = _some(validation.nodes.cpu().numpy(), validation.labels.cpu().numpy(), rng)
-    nodes, classes = (np.concatenate(both) for both in zip(known, asked))
-    return nodes, classes, len(known[0])
+    found = [_some(labels.nodes, labels.classes, labels.weights, rng)]
+    if validation is not None:
+        found.append(_some(validation.nodes, validation.labels, validation.weights, rng))
+    nodes, classes, weights = (np.concatenate(parts) for parts in zip(*found))
+    return Probed(nodes, classes, weights, len(found[0][0]))
 
 
 def spread_features(
@@ -110,14 +119,17 @@ def _everyones(block: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
 
 
 def loss_of_rows(
-    rows: Float64[Tensor, "k d"], one_hot: Float64[Tensor, "k c"], n_known: int
+    rows: Float64[Tensor, "k d"],
+    one_hot: Float64[Tensor, "k c"],
+    n_known: int,
+    weights: Float64[Tensor, "k"],
 ) -> float:
     """Return the error of the best ridge, given the spread features of the probed nodes."""
     targets = one_hot - 1 / one_hot.shape[1]
     kernel = rows @ rows[:n_known].T
     size = (kernel[:n_known].trace() / n_known).clamp_min(1e-300)
     kernel += size  # a constant column of the same size is the intercept
-    losses = [ridge_loss(kernel, targets, n_known, ridge * size) for ridge in _RIDGES]
+    losses = [ridge_loss(kernel, targets, n_known, ridge * size, weights) for ridge in _RIDGES]
     return float(torch.stack(losses).min())
 
 
@@ -126,19 +138,21 @@ def ridge_loss(
     targets: Float64[Tensor, "k c"],
     n_known: int,
     ridge: Float64[Tensor, ""],
+    weights: Float64[Tensor, "k"],
 ) -> Float64[Tensor, ""]:
     r"""Errors on the rows below the first ``n_known``, or left out one by one where none are.
 
-    With :math:`H = (K + \rho I)^{-1}` and :math:`\alpha = H T`, the error of a row that is left
-    out is :math:`\alpha_i / H_{ii}`.
+    With :math:`H = (K + \rho W^{-1})^{-1}`, :math:`W` the weights of the rows, and
+    :math:`\alpha = H T`, the error of a row that is left out is :math:`\alpha_i / H_{ii}`. Squares
+    of errors count by the weights, too.
     """
-    inverse = torch.linalg.inv(kernel[:n_known] + torch.diag(ridge.expand(n_known)))
+    inverse = torch.linalg.inv(kernel[:n_known] + torch.diag(ridge / weights[:n_known]))
     alpha = inverse @ targets[:n_known]
     if len(kernel) > n_known:
-        errors = kernel[n_known:] @ alpha - targets[n_known:]
+        errors, counted = kernel[n_known:] @ alpha - targets[n_known:], weights[n_known:]
     else:
-        errors = alpha / inverse.diagonal()[:, None]
-    loss: Tensor = errors.square().sum(1).mean()
+        errors, counted = alpha / inverse.diagonal()[:, None], weights
+    loss: Tensor = (errors.square().sum(1) * counted).mean() / counted.mean()
     return loss
 
 
@@ -163,9 +177,12 @@ def _tensor(matrix: Any, device: str | torch.device) -> Float64[Tensor, "n d"]:
 
 
 def _some(
-    nodes: np.ndarray, classes: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    nodes: Tensor, classes: Tensor, weights: Tensor | None, rng: np.random.Generator
+) -> tuple[np.ndarray, ...]:
+    """Return nodes, classes and weights, which are 1 by default, of at most so many nodes."""
+    counted = torch.ones(len(nodes)) if weights is None else weights.clamp_min(_LEAST_WEIGHT)
+    parts = [part.cpu().numpy() for part in (nodes, classes, counted.double())]
     if len(nodes) <= _MAX_NODES:
-        return nodes, classes
+        return tuple(parts)
     picked = rng.choice(len(nodes), _MAX_NODES, replace=False)
-    return nodes[picked], classes[picked]
+    return tuple(part[picked] for part in parts)
