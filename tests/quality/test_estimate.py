@@ -56,3 +56,16 @@ def test_too_few_labels_have_no_coverage(drawn):
     assert (
         set_coverage(HeldOut(judged.probabilities, judged.classes, np.arange(9) % 3), 0.1) is None
     )
+
+
+def test_classes_that_are_otherwise_frequent_without_a_label_are_spoken_of():
+    classes = np.concatenate([np.arange(60) % 2, np.zeros(90), np.ones(10)]).astype(int)
+    raw = 0.1 + 0.8 * np.eye(2)[classes]
+    raw[:60:6] = raw[:60:6, ::-1]  # a third of the first class is mistaken
+    labels = np.where(np.arange(160) < 60, classes, -1)
+    problem = NodeProblem(np.eye(160), None, labels, np.arange(60))
+    names = np.array(["a", "b"])
+    found = estimate(problem, lambda hidden: raw, names, compared=())
+    assert any("otherwise frequent among rows without a label (a" in note for note in found.notes)
+    weighted = estimate(problem, lambda hidden: raw, names, compared=(), class_weight="balanced")
+    assert not any("otherwise frequent" in note for note in weighted.notes)

@@ -21,6 +21,8 @@ from glnn.quality.intervals import (
 )
 from glnn.quality.metrics import Judged
 from glnn.quality.plain import NodeProblem
+from glnn.quality.shares import note_on_shares
+from glnn.quality.verdict import FEWEST, beats_chance
 from glnn.quality.weights import label_weights
 
 
@@ -75,6 +77,9 @@ def estimate(
     judged = Judged(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
     own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), seconds)
+    notes = _notes(folds, judged, classes, weights, class_weight)
+    if class_weight is None and len(judged) >= FEWEST and beats_chance(own):
+        notes += note_on_shares(judged, probabilities[problem.labels < 0], classes)
     others = plain_scores(problem, folds, judged, weights, names=compared, seed=seed, watch=tell)
     return Evaluation(
         classes,
@@ -86,7 +91,7 @@ def estimate(
         others,
         tuple(class_intervals(judged, weights)),
         set_coverage(held_out, ALPHA),
-        tuple(_notes(folds, judged, classes, weights, class_weight)),
+        tuple(notes),
     )
 
 
