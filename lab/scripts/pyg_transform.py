@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn.models import GAT, GCN
 
 from glnn import GLNNClassifier, load_dataset
+from glnn.data.perturb import rewire_edges
 from glnn.pyg import GLNNTransform, to_pyg
-from glnn_lab.experiments.perturb import rewire_edges
 
 FIRST_SEED = 200
 SHARE = 0.5
