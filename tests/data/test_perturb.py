@@ -4,12 +4,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import NodeData
+from glnn.data import NodeData, perturb
 from glnn.data.synthetic import block_model, path_graph
 from glnn.exceptions import InputError
-from glnn_lab.experiments import perturb
 
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(settings.get_profile("records"))
 
 DATA = block_model(60, 3, degree=4, seed=0)
 SHARES = st.floats(0, 1)
