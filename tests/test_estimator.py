@@ -305,3 +305,34 @@ def test_hiding_labels_for_calibration_is_one_stage(wine, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("[glnn] hidden labels")
     assert sum("classifier 1" in line for line in lines) == 1
+
+
+def test_a_graph_alone_is_enough():
+    pandas = pytest.importorskip("pandas")
+    ring = [(k, (k + d) % 12) for k in range(12) for d in (1, 2, 3)]
+    edges = [(f"{side}{a}", f"{side}{b}") for side in "xy" for a, b in ring] + [("x0", "y0")]
+    frame = pandas.DataFrame(edges, columns=["source", "target"])
+    names = [f"{side}{k}" for side in "xy" for k in range(12)]
+    labels = pandas.Series([-1] * 24, index=names)
+    labels[["x1", "x6", "y1", "y6"]] = [0, 0, 1, 1]
+    clf = GLNNClassifier(random_state=0, n_epochs=40).fit(None, labels, graph=frame)
+    assert clf.choices_["signal"] == "structure"
+    assert clf.transduction_.tolist() == [0] * 12 + [1] * 12
+    np.testing.assert_allclose(clf.predict_proba(None), clf.label_distributions_)
+    links = np.zeros((2, 24))
+    links[0, :4] = links[1, 12:16] = 1
+    assert clf.predict(None, links=links).tolist() == [0, 1]
+    with pytest.raises(InputError, match="compares features"):
+        clf.column_importance(np.eye(24), labels)
+
+
+@pytest.mark.parametrize(("y", "graph"), [(None, np.eye(3)), ([0, 1, -1], None)])
+def test_without_features_labels_and_graph_are_needed(y, graph):
+    with pytest.raises(InputError, match="X must not be None without"):
+        GLNNClassifier().fit(None, y, graph=graph)
+
+
+def test_features_are_asked_for_again_where_there_were_any():
+    clf = GLNNClassifier(random_state=0, n_epochs=5).fit(np.eye(4)[:, :2], [0, 1, -1, -1])
+    with pytest.raises(InputError, match="X must hold features as in fit, got None"):
+        clf.predict(None)

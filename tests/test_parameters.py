@@ -8,12 +8,12 @@ from glnn import GLNNClassifier, Weights
 from glnn._parameters import FitParameters, params_of
 from glnn.engine.presets import PRESETS
 from glnn.engine.scaling import SCALINGS
-from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS
+from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS, SIGNALS
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS
 from glnn.quality.trusted import CALIBRATIONS
-from glnn.solver import SIGNALS, SUPPORTS
+from glnn.solver import SUPPORTS
 
 CHOICES = {
     "preset": PRESETS,

@@ -12,11 +12,10 @@ from glnn.engine.callbacks import Callback, StageLines
 from glnn.engine.presets import resolve_settings
 from glnn.engine.scaling import ScalingName
 from glnn.engine.seeding import check_device
-from glnn.engine.settings import FirstGraph, FitSettings, Head, Metric, Preset
+from glnn.engine.settings import FirstGraph, FitSettings, Head, Metric, Preset, Signal
 from glnn.exceptions import InputError
 from glnn.graph.prior import PriorKind
 from glnn.objective import Reading, Weights
-from glnn.solver.signals import SignalKind
 from glnn.solver.solve import Support
 
 Calibrate = Literal["auto", "folds"]
@@ -53,7 +52,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         verbose: bool | int = False,
         weights: Weights | None = None,
         reading: Reading | None = None,
-        signal: SignalKind | None = None,
+        signal: Signal | None = None,
         prior: PriorKind | None = None,
         support: Support | None = None,
         n_candidates: int | None = None,

@@ -82,8 +82,10 @@ class GLNNClassifier(
         Of the terms of the graph problem; see :func:`glnn.learn_graph`.
     reading : {"trace", "channel", "frobenius"}
         Of the graph Laplacian regulariser.
-    signal : {"l2", "idf", "standardized", "raw"}
-        How features become signals of the graph problem.
+    signal : {"l2", "idf", "standardized", "raw", "structure"}
+        How features become signals of the graph problem. ``structure``: the smooth part of the
+        given graph joins the features and nodes are compared by it, as the default does by itself
+        where features say nothing (none, the identity, constants).
     prior : {"binary", "symmetric", "renormalized", "pagerank"}
         How the prior graph is made from the given one.
     support : {"candidates", "all"}
@@ -205,7 +207,8 @@ class GLNNClassifier(
         X
             Features, nodes x columns, dense or sparse: arrays, tensors or a frame of numbers, whose
             index names the rows. Or a whole ``NodeData`` or PyG ``Data``, which also brings labels
-            (those of its training and validation nodes), graph and validation nodes.
+            (those of its training and validation nodes), graph and validation nodes. ``None``:
+            there is nothing but a graph; the index of a series ``y`` then names the rows.
         y
             One label a row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty text)
             marks an unlabelled row.
@@ -269,7 +272,8 @@ class GLNNClassifier(
         Parameters
         ----------
         X
-            Features, as in ``fit``.
+            Features, as in ``fit``; ``None`` after a fit without any: then all training rows are
+            meant, or the new ones that ``links`` have.
         links
             Known edges of new rows to the training rows (rows x training rows), if the model was
             fitted with a graph. Given links make every row a new node.
@@ -280,7 +284,18 @@ class GLNNClassifier(
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
         """Return class probabilities as the network gives them."""
         self._check_fitted()
+        if X is None:
+            X = self._no_features(links)
         return self._model.predict_proba(self._checked(X, reset=False), links)
+
+    def _no_features(self, links: Any) -> sp.csr_matrix:
+        """Return rows of a fit without features: those of training, or of new nodes with links."""
+        n_nodes = len(self._model.distributions)
+        if self._model.structure is None or self.n_features_in_ != n_nodes:
+            raise InputError("X must hold features as in fit, got None.")
+        if links is None:
+            return sp.identity(n_nodes, dtype=np.float32, format="csr")
+        return sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
         """Return the most probable label of each row."""

@@ -52,6 +52,21 @@ def test_table_options_need_a_table(tmp_path, name, monkeypatch):
         Source(name, options=TableOptions(id_column="name")).open()
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".edges"])
+def test_a_list_of_edges_takes_labels_by_id(tmp_path, suffix):
+    mark = "," if suffix == ".csv" else " "
+    head = "source,target\n" if suffix == ".csv" else ""
+    path = tmp_path / f"e{suffix}"
+    path.write_text(head + "".join(f"{a}{mark}{b}\n" for a, b in ("xy", "yz", "zw")))
+    (tmp_path / "l.csv").write_text("id,label\nx,u\nw,v\n")
+    data = Source(str(path), labels=tmp_path / "l.csv").open().data
+    known = dict(zip(data.node_ids.tolist(), data.labels.tolist()))
+    assert known == {"x": 0, "y": -1, "z": -1, "w": 1}
+    assert data.class_names == ("u", "v")
+    with pytest.raises(InputError, match="--graph must come with a table"):
+        Source(str(path), graph=path).open()
+
+
 def test_what_is_neither_name_nor_file_is_refused():
     with pytest.raises(InputError, match="Did you mean 'wine'"):
         Source("wnie").open()

@@ -37,9 +37,10 @@ def as_fit_arguments(
     Parameters
     ----------
     x
-        Features; or a whole :class:`NodeData` or PyG ``Data``, which brings what is not given:
-        labels (those outside its training and validation nodes count as unknown), graph,
-        validation nodes and ids. The index of a frame names the rows, unless it counts from 0.
+        Features; ``None``: there is only a graph; or a whole :class:`NodeData` or PyG ``Data``,
+        which brings what is not given: labels (those outside its training and validation nodes
+        count as unknown), graph, validation nodes and ids. The index of a frame names the rows,
+        unless it counts from 0.
     y
         Labels; missing values of pandas mean unlabelled. Tensors are detached.
     graph
@@ -51,6 +52,8 @@ def as_fit_arguments(
         Names of the rows; those of the index of ``x`` by default.
     """
     x, y, graph, validation, ids = _unpacked(x, y, graph, validation, ids)
+    if x is None:
+        x, ids = _no_features(y, graph, ids)
     if ids is None and isinstance(x, pd.DataFrame):
         ids = _index_names(x)
     if isinstance(y, pd.Series) and isinstance(x, pd.DataFrame):
@@ -60,6 +63,16 @@ def as_fit_arguments(
         n_nodes = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
         graph = named_graph(graph, ids, n_nodes)
     return FitArguments(features, plain_labels(y), graph, _detached(validation))
+
+
+def _no_features(y: Any, graph: Any, ids: Any) -> tuple[sp.csr_matrix, Any]:
+    """Return the identity in place of features, and names of the rows: the index of the labels."""
+    if y is None or graph is None:
+        missing = "y" if y is None else "graph"
+        raise InputError(f"X must not be None without {missing}. Give {missing}=, or features.")
+    if ids is None and isinstance(y, pd.Series):
+        ids = _index_names(y)
+    return sp.identity(len(y), dtype=np.float32, format="csr"), ids
 
 
 def plain_features(x: Any) -> Any:
@@ -154,7 +167,7 @@ def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
     return np.asarray(names[numbers])
 
 
-def _index_names(frame: pd.DataFrame) -> np.ndarray | None:
+def _index_names(frame: pd.DataFrame | pd.Series) -> np.ndarray | None:
     """Return the index as names of the rows, or nothing if it only counts them."""
     index = frame.index
     if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:

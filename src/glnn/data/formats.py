@@ -84,7 +84,7 @@ def read_data(
         return read_linqs(path)
     if suffix == ".nodes":
         return _read_nodes(path)
-    if suffix in EDGE_LIST_SUFFIXES or is_edge_table(path, options.form):
+    if is_edge_list(path, options.form):
         matrix, ids = read_edge_list(path)
         return _graph_only(path, matrix, ids_from_text(ids))
     beside = edges_beside(path)
@@ -121,6 +121,12 @@ def is_edge_table(path: Path, form: TableFormat = AS_FOUND) -> bool:
     """Whether a table begins with columns named source and target, or the like."""
     first = [cell.strip().lower() for cell in first_row(path, form)[:2]]
     return len(first) == 2 and first[0] in SOURCE_NAMES and first[1] in TARGET_NAMES
+
+
+def is_edge_list(path: Path, form: TableFormat = AS_FOUND) -> bool:
+    """Whether a file has edges alone: by its suffix, or as a table of them."""
+    suffix = path.suffix.lower()
+    return suffix in EDGE_LIST_SUFFIXES or (suffix in TABLE_SUFFIXES and is_edge_table(path, form))
 
 
 def _graph_only(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None) -> NodeData:

@@ -176,6 +176,13 @@ def table_record(
     return data, report
 
 
+def with_label_table(data: NodeData, path: Path, options: TableOptions = DEFAULT) -> NodeData:
+    """Return a record with the labels of a table of ids and labels, in place of its own."""
+    index = {str(name): number for number, name in enumerate(data.node_ids.tolist())}
+    labels, class_names = encode_labels(_read_labels(path, index, options)[0])
+    return data.replace(labels=labels, class_names=class_names)
+
+
 def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     """Return the table of a features file, with ids and labels as text."""
     frame = read_frame(

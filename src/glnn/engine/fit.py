@@ -24,8 +24,10 @@ from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings
 from glnn.engine.state import FitState
 from glnn.engine.steps import Steps
+from glnn.engine.structured import with_structure
 from glnn.engine.trained import probabilities_of
 from glnn.exceptions import GlnnError, InputError
+from glnn.graph.structure import Structure
 from glnn.peers import Partition
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.shares import LinkShares
@@ -37,7 +39,8 @@ class FitResult:
 
     ``settings.head`` is the head that was taken, ``settings.partners`` those that answer together
     with it, ``tasks`` all of them with their ``temperatures``, and ``row_graph`` what heads on
-    rows see; ``scaled`` are the scaled features. ``learned`` is the last solution of the graph
+    rows see; ``scaled`` are the scaled features, beside those of the ``structure`` if it is a
+    signal. ``learned`` is the last solution of the graph
     problem where this process has solved it alone; after a checkpoint ``shares`` says in its stead
     which term made which link. ``new_rows`` is the one-row problem of new nodes, ``None`` for the
     preset ``literal``. ``choices`` is what the fit chose by itself. Everything with a row a node
@@ -56,6 +59,7 @@ class FitResult:
     tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]
     temperatures: tuple[float, ...]
     row_graph: sp.csr_matrix | None
+    structure: Structure | None
     probabilities: np.ndarray
     history: History
     choices: dict[str, float | str]
@@ -86,6 +90,7 @@ def fit_problem(
             "the preset 'literal' must run in one process and without a checkpoint: it trains a "
             "dense matrix. Use 'default' or 'paper'."
         )
+    settings = with_structure(settings, problem)
     scaling = Scaling.fit(problem.features, settings.scaling, problem.peers)
     with _told_if_full(device):
         steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
@@ -122,6 +127,7 @@ def _result(steps: Steps, state: FitState) -> FitResult:
         tuple(member.task for member in members),
         tuple(member.temperature for member in members) if len(members) > 1 else (1.0,),
         state.row_graph if _needs_row_graph(state) else None,
+        steps.structure,
         state.answer,
         steps.history,
         choices_of(steps.problem, state),
@@ -195,6 +201,7 @@ def _fit_literal(steps: Steps) -> FitResult:
         (task,),
         (1.0,),
         None,
+        steps.structure,
         probabilities_of(task),
         steps.history,
         {},

@@ -28,8 +28,10 @@ from glnn.engine.row_index import known_distributions, row_digests
 from glnn.engine.scaling import Scaling
 from glnn.engine.sealed import unpacking
 from glnn.engine.settings import FitSettings
+from glnn.engine.structured import with_columns
 from glnn.engine.trained import tempered
 from glnn.exceptions import GraphWarning, InputError
+from glnn.graph.structure import Structure
 from glnn.nn.rows import RowNet
 from glnn.peers import ALONE, Partition
 from glnn.solver import NewRowProblem
@@ -59,6 +61,8 @@ class Model:
         these temperatures.
     row_graph
         The graph that heads on rows see; ``None`` if there are no such heads.
+    structure
+        What the graph says of nodes by their links, where that is a signal; else ``None``.
     new_rows
         The one-row problem of new nodes; ``None`` where there is no rule for them.
     distrusts_graph
@@ -78,6 +82,7 @@ class Model:
     networks: tuple[nn.Module, ...]
     temperatures: tuple[float, ...]
     row_graph: sp.csr_matrix | None
+    structure: Structure | None
     new_rows: NewRowProblem | None
     distrusts_graph: bool
     partition: Partition
@@ -99,6 +104,7 @@ class Model:
             tuple(networks),
             result.temperatures,
             result.row_graph,
+            result.structure,
             result.new_rows,
             result.distrusts_graph,
             result.partition,
@@ -111,6 +117,13 @@ class Model:
             return None
         collected = self.partition.collected(part)
         return part if collected is None else collected
+
+    def structure_columns(self) -> np.ndarray | None:
+        """Return what the graph says of the training nodes, where that is a signal."""
+        if self.structure is None:
+            return None
+        last = self.features[:, -self.structure.voices.shape[1] :]
+        return np.asarray(last.toarray() if sp.issparse(last) else last)
 
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, known or new; see the estimator for the rule."""
@@ -136,7 +149,8 @@ class Model:
                 "Fit with preset 'default' or 'paper'."
             )
         own_links = links
-        if links is not None and self.distrusts_graph and self.row_graph is None:
+        is_heard = not self.distrusts_graph or self.row_graph is not None
+        if links is not None and not is_heard and self.structure is None:
             warnings.warn(
                 "links are ignored: the fit found that its features alone classify better than "
                 "with the given graph. Fit with doubts_graph=False to keep the graph.",
@@ -146,8 +160,11 @@ class Model:
         if self.distrusts_graph:
             links = None
         scaled = self.scaling.apply(features)
-        own_scale = self.scaling.kind in ("rows", "none")
-        new = self.new_rows.connect(features if own_scale else scaled, links)
+        signal = features if self.scaling.kind in ("rows", "none") else scaled
+        if self.structure is not None:
+            signal = self.structure.rows(own_links, features.shape[0])
+            scaled = with_columns(scaled, signal)
+        new = self.new_rows.connect(signal, links)
         return self._mean_answer(scaled, new, own_links)
 
     def _mean_answer(self, scaled: Any, new: NewLinks, links: Any) -> np.ndarray:
@@ -180,6 +197,8 @@ class Model:
         }
         for name in ("adjacency", "prior", "row_graph", "features", "distributions", "digests"):
             pack_matrix(name, getattr(self, name), arrays, partition)
+        if self.structure is not None:
+            pack_matrix("voices", self.structure.voices, arrays, partition)
         pack_networks(self.networks, arrays)
         rows = self.new_rows
         facts = {
@@ -187,6 +206,7 @@ class Model:
             "scaling": self.scaling.kind,
             "distrusts_graph": self.distrusts_graph,
             "temperatures": list(self.temperatures),
+            "structure": None if self.structure is None else self.structure.size,
             "new_rows": None if rows is None else pack_new_rows(rows, arrays, partition),
         }
         write_archive(folder, arrays, page | facts, self.partition.peers)
@@ -224,6 +244,7 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         networks,
         tuple(page["temperatures"]),
         unpack_matrix("row_graph", arrays),
+        None if page["structure"] is None else Structure(arrays["voices"], page["structure"]),
         None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
         page["distrusts_graph"],
         Partition(features.shape[0], ALONE),

@@ -51,6 +51,7 @@ def settings_of(page: dict[str, Any]) -> FitSettings:
         partners=tuple(HeadSettings(**head) for head in page["partners"]),
         scaling=page["scaling"],
         doubts_graph=page["doubts_graph"],
+        seeks_structure=page["seeks_structure"],
         **parts,
     )
 

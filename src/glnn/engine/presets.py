@@ -94,6 +94,7 @@ _DEFAULT = FitSettings(
     plain=_PLAIN,
     competitors=(_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0)),
     doubts_graph=True,
+    seeks_structure=True,
 )
 _PAPER = FitSettings(
     preset="paper",

@@ -9,14 +9,17 @@ from glnn.engine.scaling import SCALINGS
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS, Weights
-from glnn.solver import SIGNALS, SUPPORTS
+from glnn.solver import SUPPORTS
+from glnn.solver.signals import SignalKind
 
 Preset = Literal["default", "paper", "literal"]
 Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
 FirstGraph = Literal["prior", "features"]
+Signal = Literal[SignalKind, "structure"]
 ROW_HEADS = ("linear", "hops")
 HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
+SIGNALS = get_args(Signal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +28,11 @@ class GraphSettings:
 
     Parameters
     ----------
-    weights, reading, signal, prior, support, n_candidates, n_neighbors
+    weights, reading, prior, support, n_candidates, n_neighbors
         As in :func:`glnn.learn_graph`.
+    signal
+        Likewise; or ``structure``: the smooth part of the given graph joins the features
+        (:mod:`glnn.graph.structure`), and rows have length one.
     signals
         Signals to choose between in the first round, by the validation loss; needs validation
         nodes and features that are bags of words, otherwise ``signal`` is taken.
@@ -201,6 +207,8 @@ class FitSettings:
     doubts_graph
         Whether probes decide how far a given graph is trusted, on validation nodes or on each
         labelled node when it is left out.
+    seeks_structure
+        Whether the signal is ``structure`` where features say nothing and a graph is given.
     """
 
     preset: str
@@ -214,6 +222,7 @@ class FitSettings:
     partners: tuple[HeadSettings, ...] = ()
     scaling: str = "auto"
     doubts_graph: bool = False
+    seeks_structure: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -270,6 +279,7 @@ class FitSettings:
                 competitors=competitors,
             )
         changes = {name: value}
+        seeks = self.seeks_structure and name != "signal"
         if name == "weights":
             changes |= {"n_neighbors": None, "trusted_closeness": None, "dial": ()}
         if name == "signal":
@@ -278,6 +288,7 @@ class FitSettings:
             self,
             graph=dataclasses.replace(self.graph, **changes),
             no_graph=dataclasses.replace(self.no_graph, **changes),
+            seeks_structure=seeks,
         )
 
 

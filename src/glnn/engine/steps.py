@@ -18,17 +18,19 @@ from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import FitSettings, HeadSettings
 from glnn.engine.state import FitState, Solution
+from glnn.engine.structured import STRUCTURE, structure_of, with_columns
 from glnn.engine.task import Task
 from glnn.engine.task_gradient import task_factors
 from glnn.engine.trained import Trained, predicted
 from glnn.engine.trainer import Trainer
 from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
+from glnn.graph.structure import Structure
 from glnn.nn.features import Features
 from glnn.solver import LearnedGraph, TaskTerm, learn_graph
 from glnn.solver.inputs import GivenGraph
 
 _INIT, _NOISE = 0, 1  # purposes of generators
-_PROBLEM = ("weights", "n_neighbors", "reading", "signal", "prediction_weight", "prior")
+_PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")
 
 
 class Steps:
@@ -65,9 +67,16 @@ class Steps:
         self.seed, self.callbacks, self.history = seed, callbacks, History()
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
+        self.structure: Structure | None = None
+        signal: Any = None
+        if settings.graph.signal == STRUCTURE:
+            self.structure, signal = structure_of(problem, self.scaled, seed)
+            self.scaled = with_columns(self.scaled, signal)
         self.features = Features.of(self.scaled, device=device)
         self.has_words = scaling.kind in ("rows", "none")
-        self.signal = problem.features if self.has_words else self.scaled
+        if signal is None:
+            signal = problem.features if self.has_words else self.scaled
+        self.signal = signal
         self.given = self._prepared(problem.graph)
         self.validation = None
         if problem.validation is not None:
@@ -116,11 +125,13 @@ class Steps:
     def solve(self, state: FitState, **more: Any) -> LearnedGraph:
         """Learn the graph of a state's settings."""
         graph = state.graph
+        kind: Any = "l2" if graph.signal == STRUCTURE else graph.signal  # which was checked
         with self._stage(f"graph {state.round}"):
             return learn_graph(
                 self.signal,
                 state.given,
                 **{name: getattr(graph, name) for name in _PROBLEM},
+                signal=kind,
                 n_candidates=min(graph.n_candidates, self.partition.n_nodes - 1),
                 device=str(self.features.device),
                 peers=self.partition.peers,

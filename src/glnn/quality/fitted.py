@@ -32,9 +32,11 @@ class FittedNodes:
     classes
         The labels by class number.
     column_names
-        Names of the feature columns.
+        Names of the columns by which nodes are compared.
     shares
         Which term made which link; ``None`` if that is not known.
+    compared
+        The columns by which nodes were compared, where those are not the features.
     """
 
     adjacency: sp.csr_matrix
@@ -46,11 +48,17 @@ class FittedNodes:
     classes: np.ndarray
     column_names: Sequence[str]
     shares: LinkShares | None = None
+    compared: np.ndarray | None = None
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
         return len(self.labels)
+
+    @property
+    def signals(self) -> Any:
+        """The columns by which nodes were compared."""
+        return self.features if self.compared is None else self.compared
 
     def rows(self) -> np.ndarray:
         """Return the nodes as the network sees them: features spread over the graph."""
@@ -68,10 +76,10 @@ class FittedNodes:
     def column_shares(self, node: int, ends: np.ndarray) -> np.ndarray:
         """Return what each feature column gives to the links of a node, links x columns."""
         if self.shares is None:
-            return np.zeros((len(ends), self.features.shape[1]))
+            return np.zeros((len(ends), len(self.column_names)))
         return self.shares.column_shares(self._dense(node)[0], self._dense(ends))
 
     def _dense(self, nodes: Any) -> np.ndarray:
-        chosen = self.features[np.atleast_1d(nodes)]
+        chosen = self.signals[np.atleast_1d(nodes)]
         dense = chosen.toarray() if sp.issparse(chosen) else chosen
         return np.asarray(dense, dtype=np.float64)

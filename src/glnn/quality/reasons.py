@@ -156,6 +156,11 @@ class ReasonsMixin:
         judged = np.flatnonzero(numbers != UNLABELLED)
         joined = None if links is None else links[judged]
         nodes = self.fitted_nodes()
+        if nodes.compared is not None:
+            raise InputError(
+                "column_importance must come after a fit that compares features, got one that "
+                "compares the graph's structure."
+            )
         return column_importance(
             lambda rows: self._model.predict_new(rows, joined),
             features[judged],
@@ -200,6 +205,9 @@ class ReasonsMixin:
         names = column_names or getattr(self, "feature_names_in_", None)
         if names is None:
             names = [str(number) for number in range(self.n_features_in_)]
+        compared = model.structure_columns()
+        if compared is not None:
+            names = [f"structure {number}" for number in range(compared.shape[1])]
         return FittedNodes(
             model.adjacency,
             model.features,
@@ -210,6 +218,7 @@ class ReasonsMixin:
             self.classes_,
             [str(name) for name in names],
             self._record.shares,
+            compared,
         )
 
 

@@ -34,7 +34,7 @@ def link_terms(nodes: FittedNodes) -> LinkTerms | None:
     upper = (adjacency.indices > rows) & (adjacency.data != 0)
     names, values = in_words(shares.names, shares.values[upper])
     links = upper_links(adjacency)
-    columns, parts = named_columns(shares, nodes.features, links.row, links.col)
+    columns, parts = named_columns(shares, nodes.signals, links.row, links.col)
     return LinkTerms(names, values, tuple(nodes.column_names), columns, parts)
 
 

@@ -12,7 +12,7 @@ from glnn._validation import check_integer
 from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_tables
 from glnn.data.embedded import EMBEDDED
 from glnn.data.files import shown
-from glnn.data.formats import is_edge_table
+from glnn.data.formats import is_edge_list, is_edge_table
 from glnn.data.node_npz import DEFAULT_GRAPH
 from glnn.data.open_source import open_source
 from glnn.data.options import DEFAULT, TableOptions
@@ -21,6 +21,7 @@ from glnn.data.splits import PAPER_COUNTS, class_sizes
 from glnn.data.summary import open_named
 from glnn.data.table_file import TABLE_SUFFIXES
 from glnn.data.table_out import edges_beside
+from glnn.data.tables import with_label_table
 from glnn.exceptions import InputError
 from glnn.peers import ALONE, Partition, Peers
 
@@ -60,6 +61,14 @@ class Source:
             return False
         return path.exists() and not is_edge_table(path, self.options.form)
 
+    @property
+    def is_edge_list(self) -> bool:
+        """Whether the name is that of a file with edges alone."""
+        path = Path(self.name)
+        return (
+            self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options.form)
+        )
+
     def open(self) -> "OpenedSource":
         """Read the data; say what was left out or encoded."""
         source = self._in_memory()
@@ -69,7 +78,7 @@ class Source:
         """Return the data by rows: from the file where its format allows, else from memory."""
         path = Path(self.name)
         is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
-        if not is_file or path.suffix.lower() not in (".npz", ".parquet"):
+        if not is_file or self.is_edge_list or path.suffix.lower() not in (".npz", ".parquet"):
             return self._in_memory()
         if not self.is_table:
             self._refuse_table_options()
@@ -86,9 +95,10 @@ class Source:
             graph = self.graph or self.edges_found
             return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
         self._refuse_table_options()
-        return RecordSource(
-            open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
-        )
+        data = open_named(self.name, name=self.set_name, graph=self.variant, options=self.options)
+        if self.labels is not None:
+            data = with_label_table(data, self.labels, self.options)
+        return RecordSource(data)
 
     def _refuse_table_options(self) -> None:
         given = {
@@ -97,6 +107,8 @@ class Source:
             "--id": self.options.id_column,
             "--label": self.options.label_column,
         }
+        if self.is_edge_list:  # labels by id are all that it lacks
+            given = {"--graph": self.graph}
         option = next((name for name, value in given.items() if value is not None), None)
         if option is not None and (self.name in DATASETS or Path(self.name).exists()):
             raise InputError(
