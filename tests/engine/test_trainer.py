@@ -153,6 +153,8 @@ def test_a_loss_that_is_not_finite_ends_in_one_line_that_says_what_to_do(value):
         trainer().fit(task)
     assert "\n" not in str(caught.value)
     assert "learning_rate" in str(caught.value)
+    assert "climb is " in str(caught.value)  # the term that broke, and no other
+    assert "flat" not in str(caught.value)
     assert math.isfinite(task.module.height.item())
 
 

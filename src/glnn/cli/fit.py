@@ -41,6 +41,7 @@ def fit(
     seed: given.Seed = 0,
     device: given.Device = "cpu",
     threads: given.Threads = None,
+    max_memory: given.MaxMemory = None,
     class_weight: given.ClassWeight = None,
     settings: given.Settings = None,
     folds: given.Folds = None,
@@ -54,6 +55,7 @@ def fit(
     as_json: given.AsJson = False,
 ) -> None:
     """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
+    from glnn.engine.memory import capped_memory, parse_bytes
     from glnn.exceptions import InputError
     from glnn.peers.group import joined_peers
     from glnn.report.fit_run import FitOptions, prepared
@@ -77,7 +79,8 @@ def fit(
     reading = Reading(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:
         raise InputError("--folds and --no-estimate must not come together. Leave one of them out.")
-    with joined_peers(device) as peers:
+    limit = None if max_memory is None else parse_bytes(max_memory)
+    with capped_memory(limit), joined_peers(device) as peers:
         if folds is not None and peers.size > 1:
             raise InputError("--folds must come with one process, got several. Leave it out.")
         if resume and checkpoint is None and peers.size > 1:

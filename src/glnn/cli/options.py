@@ -130,6 +130,12 @@ Epochs = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Of the drawn labels and of the fit.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Most memory to take, such as 2GB; a fit that needs more says so."
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(help="Processor threads; else 1 below 10,000 nodes, all above.")
 ]

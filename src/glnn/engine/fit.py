@@ -16,6 +16,7 @@ from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.history import History
 from glnn.engine.literal import LiteralTask
+from glnn.engine.memory import check_memory, is_out_of_memory
 from glnn.engine.problem import FitProblem
 from glnn.engine.rounds import Rounds
 from glnn.engine.row_task import RowTask
@@ -29,6 +30,7 @@ from glnn.engine.trained import probabilities_of
 from glnn.exceptions import GlnnError, InputError
 from glnn.graph.structure import Structure
 from glnn.peers import Partition
+from glnn.peers.group import agreed
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.shares import LinkShares
 
@@ -91,6 +93,7 @@ def fit_problem(
             "dense matrix. Use 'default' or 'paper'."
         )
     settings = with_structure(settings, problem)
+    agreed(problem.peers, lambda: check_memory(problem, settings))
     scaling = Scaling.fit(problem.features, settings.scaling, problem.peers)
     with _told_if_full(device):
         steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
@@ -145,11 +148,14 @@ def _told_if_full(device: str) -> Iterator[None]:
     """Say in one line that a device has too little memory."""
     try:
         yield
-    except torch.cuda.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        other = "spread the fit over processes" if device == "cpu" else "take device='cpu'"
         raise GlnnError(
             f"the device {device!r} has too little memory for this fit "
             f"({' '.join(str(error).split())[:120]}). "
-            "Set n_candidates to fewer, or take device='cpu'."
+            f"Set n_candidates to fewer, or {other}."
         ) from None
 
 

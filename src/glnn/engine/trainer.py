@@ -193,7 +193,7 @@ class Trainer:
         best_loss, best_epoch = math.inf, None
         for epoch, record in enumerate(recorded.run(stage)):
             if not math.isfinite(float(record["loss"])):
-                raise _diverged(epoch, stage, float(record["loss"]))
+                raise _diverged(epoch, stage, record)
             loss = float(record.get("validation_loss", math.inf))
             if loss < best_loss:
                 best_loss, best_epoch = loss, epoch
@@ -210,14 +210,14 @@ class Trainer:
         values = torch.stack(list(terms.values()))
         values.sum().backward()  # type: ignore[no-untyped-call]
         values = _summed(task, values.detach())
-        total = values.sum()
-        if not torch.isfinite(total):
-            raise _diverged(epoch, stage, total.item())
+        record: Record = {"stage": stage, "epoch": epoch, "loss": values.sum().item()}
+        record |= {name: value.item() for name, value in zip(terms, values)}
+        if not math.isfinite(float(record["loss"])):
+            raise _diverged(epoch, stage, record)
         if task.max_gradient is not None:
             torch.nn.utils.clip_grad_norm_(task.module.parameters(), task.max_gradient)
         optimizer.step()
-        record: Record = {"stage": stage, "epoch": epoch, "loss": total.item()}
-        return record | {name: value.item() for name, value in zip(terms, values)}
+        return record
 
 
 def _summed(task: Task, losses: Tensor) -> Tensor:
@@ -233,9 +233,13 @@ def _summed(task: Task, losses: Tensor) -> Tensor:
     return losses
 
 
-def _diverged(epoch: int, stage: str, loss: float) -> GlnnError:
+def _diverged(epoch: int, stage: str, record: Record) -> GlnnError:
+    """Say when a loss stopped being a number, and which of its terms did."""
+    terms = {name: part for name, part in record.items() if name not in ("stage", "epoch", "loss")}
+    named = [f"{n} is {v}" for n, v in terms.items() if not math.isfinite(float(v))]
     return GlnnError(
-        f"training diverged in epoch {epoch} of {stage}: the loss is {loss}. "
+        f"training diverged in epoch {epoch} of {stage}: "
+        f"{', '.join(named) or 'the sum of all losses is ' + str(record['loss'])}. "
         "Scale the features or lower learning_rate."
     )
 

@@ -12,14 +12,13 @@ from glnn.data.files import shown_path
 from glnn.data.graph_npz import write_graph_npz
 from glnn.data.network_files import checked_text, write_network_file
 from glnn.data.optional import need
+from glnn.data.spreadsheet import safe_cell
 from glnn.data.table_out import write_frames
 from glnn.exceptions import InputError
 from glnn.report.page.data import PageData
 from glnn.report.page.links import DROPPED, KEPT, links_of
 
 FORMATS = ("graphml", "gexf", "csv", "npz", "parquet")
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_page(
@@ -100,23 +99,6 @@ def network_of(page: PageData) -> Any:
     network.add_nodes_from((node.pop("id"), node) for node in nodes)
     network.add_edges_from((edge.pop("source"), edge.pop("target"), edge) for edge in edges)
     return network
-
-
-def safe_cell(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula: an apostrophe before such text.
-
-    Examples
-    --------
-    >>> safe_cell("=1+1"), safe_cell("-3"), safe_cell("oak"), safe_cell(-0.5)
-    ("'=1+1", '-3', 'oak', -0.5)
-    """
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
 
 
 def _write_npz(page: PageData, path: Path) -> None:
