@@ -1,6 +1,7 @@
 """Packages that only some formats need, imported when they are."""
 
 import importlib
+import warnings
 from typing import Any
 
 from glnn.exceptions import MissingDependencyError
@@ -18,7 +19,9 @@ def need(module: str) -> Any:
     """
     package = module.partition(".")[0]
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():  # PyTorch Geometric scripts functions at import
+            warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)
+            return importlib.import_module(module)
     except ImportError as error:
         extra = _EXTRAS.get(package, package)
         raise MissingDependencyError(

@@ -1,6 +1,5 @@
 """PyTorch Geometric, imported when a method first needs it, and its messages made cheap."""
 
-import warnings
 from typing import Any
 
 import scipy.sparse as sp
@@ -14,9 +13,7 @@ from glnn.graph.sparse import SparseAdjacency
 
 def layers() -> Any:
     """Return ``torch_geometric.nn``, or say which extra of glnn brings it."""
-    with warnings.catch_warnings():  # its import scripts functions, which torch deprecates
-        warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)
-        return need("torch_geometric.nn")
+    return need("torch_geometric.nn")
 
 
 def fused(layer: Any) -> Any:
