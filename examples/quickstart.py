@@ -24,4 +24,4 @@ clf = GLNNClassifier(random_state=0, n_epochs=args.epochs).fit(data.features, y)
 
 right = clf.transduction_[split.test] == data.labels[split.test]
 print(f"{split.train.size} labels, accuracy on {split.test.size} others: {right.mean():.3f}")
-print(f"learned graph: {clf.graph_.nnz // 2} edges; {clf.certificate_}")
+print(f"learned graph: {clf.n_edges_} edges; {clf.certificate_}")

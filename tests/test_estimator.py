@@ -336,3 +336,10 @@ def test_features_are_asked_for_again_where_there_were_any():
     clf = GLNNClassifier(random_state=0, n_epochs=5).fit(np.eye(4)[:, :2], [0, 1, -1, -1])
     with pytest.raises(InputError, match="X must hold features as in fit, got None"):
         clf.predict(None)
+
+
+def test_edges_are_counted_without_loops(fitted):
+    model = fitted
+    dense = model.graph_.toarray() != 0
+    assert model.graph_.diagonal().any()
+    assert model.n_edges_ == (dense.sum() - np.trace(dense)) / 2

@@ -152,6 +152,8 @@ class GLNNClassifier(
     edge_trust_
         For each given edge the share of its weight that the learned graph kept, from 0 (dropped) to
         1, scipy CSR; ``None`` where ``prior_graph_`` is.
+    n_edges_
+        Number of learned edges, loops aside, which ``graph_`` stores, too.
     certificate_
         What is proven about the learned graph; ``None`` for the preset ``literal``.
     choices_
@@ -265,6 +267,11 @@ class GLNNClassifier(
         encoded = np.full(problem.labels.n_nodes, UNLABELLED, dtype=np.int64)
         encoded[nodes.nodes.numpy()] = nodes.labels.numpy()
         return of_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
+
+    @property
+    def n_edges_(self) -> int:
+        """Number of learned edges, loops aside."""
+        return int(sp.triu(self.graph_, k=1).nnz)
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, from training or new.

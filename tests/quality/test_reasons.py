@@ -112,6 +112,14 @@ def test_labels_that_the_fit_does_not_know_are_refused(fitted):
         fitted.column_importance(X, ["no", "perhaps"] * 20)
 
 
+def test_held_out_rows_may_be_of_one_class_alone(fitted):
+    X, _, _, classes = two_groups(seed=3)
+    found = fitted.column_importance(X[classes == 1], np.full(20, "yes"), n_columns=1)
+    assert found.accuracy > 0.8
+    with pytest.raises(InputError, match="one label a row"):
+        fitted.column_importance(X, ["no", "yes"])
+
+
 def test_names_of_columns_are_those_of_the_table():
     import pandas as pd
 

@@ -10,7 +10,7 @@ import torch
 from sklearn.base import clone
 
 from glnn._validation import check_indices, check_integer
-from glnn.engine.labels import UNLABELLED, encode_labels
+from glnn.engine.labels import UNLABELLED, as_labels, encode_labels, is_unlabelled
 from glnn.engine.model import Model
 from glnn.engine.record import FitRecord
 from glnn.exceptions import InputError
@@ -185,12 +185,16 @@ class ReasonsMixin:
 
     def _class_numbers(self, y: Any, n_rows: int) -> np.ndarray:
         """Return the classes of labels by the numbers they have in the fit."""
-        classes, encoded = encode_labels(y, n_rows)
-        unknown = np.setdiff1d(classes, self.classes_)
-        if unknown.size:
+        labels = as_labels(y)
+        if labels.shape != (n_rows,):
+            raise InputError(f"y must have one label a row, {n_rows}, got shape {labels.shape}.")
+        known = ~is_unlabelled(labels)
+        unknown = [label for label in labels[known].tolist() if label not in self.classes_]
+        if unknown:
             raise InputError(f"y must hold labels of the fit, got {unknown[0]!r}.")
-        place = np.searchsorted(self.classes_, classes)
-        return np.where(encoded == UNLABELLED, UNLABELLED, place[encoded])
+        numbers = np.full(n_rows, UNLABELLED, dtype=np.int64)
+        numbers[known] = np.searchsorted(self.classes_, labels[known])
+        return numbers
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows as explanations see them.

@@ -36,7 +36,7 @@ def unjudged_lines(results: FitResults, *, compare: bool, n_processes: int) -> l
             "no estimate: a fit over several processes is not judged on hidden labels. Fit in one "
             "process, or keep labels for a test with --labels-per-class"
         )
-    if compare:
+    elif compare:
         lines.append(
             "nothing to compare on: every label trained. Leave --no-estimate out, or keep labels "
             "for a test with --labels-per-class"
