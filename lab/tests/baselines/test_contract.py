@@ -160,6 +160,7 @@ def test_the_registry_lists_the_table_first_then_the_controls():
         *("logistic_regression", "random_forest", "mlp", "label_propagation", "label_spreading"),
         "deepwalk",
         *("sgc", "appnp", "knn_gcn"),
+        *("gcn_jaccard", "gcn_svd"),
     ]
 
 

@@ -1,33 +1,18 @@
-import dataclasses
-
 import numpy as np
+import pytest
 
 from glnn.quality.plain.logistic_regression import (
     LogisticRegressionSettings,
+    chosen_penalty,
     logistic_probabilities,
 )
-from glnn_lab.baselines.embedding import PENALTIES, chosen_penalty
+from glnn_lab.baselines.embedding import embedding_logits
 
 
-def test_the_chosen_penalty_has_the_lowest_loss_on_the_validation_nodes(blocks):
+@pytest.mark.parametrize("penalty", [None, 10.0])
+def test_it_is_the_logarithm_of_a_logistic_regression(blocks, penalty):
     problem, truth, _ = blocks
-    x = problem.features.toarray().astype(float)
-    losses = []
-    for penalty in PENALTIES:
-        settings = LogisticRegressionSettings(inverse_penalty=penalty)
-        p = logistic_probabilities(x, problem.train, truth[problem.train], 3, settings)
-        losses.append(-np.log(p[problem.validation, truth[problem.validation]]).sum())
-    assert chosen_penalty(x, problem) == PENALTIES[int(np.argmin(losses))]
-
-
-def test_pure_noise_gets_the_strongest_penalty_without_validation(blocks):
-    problem = dataclasses.replace(blocks[0], validation=np.empty(0, dtype=int))
-    noise = np.random.default_rng(0).normal(size=(problem.n_nodes, 50))
-    assert chosen_penalty(noise, problem) == PENALTIES[0]
-
-
-def test_a_single_labelled_node_leaves_a_choice(blocks):
-    problem = dataclasses.replace(
-        blocks[0], train=blocks[0].train[:1], validation=np.empty(0, dtype=int)
-    )
-    assert chosen_penalty(problem.features.toarray(), problem) in PENALTIES
+    z = problem.features.toarray().astype(float)
+    settings = LogisticRegressionSettings(inverse_penalty=penalty or chosen_penalty(z, problem))
+    p = logistic_probabilities(z, problem.train, truth[problem.train], 3, settings)
+    np.testing.assert_allclose(embedding_logits(z, problem, penalty).exp().numpy(), p, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Methods to compare with, by name: the systems of the paper's table, then the controls."""
+"""Methods to compare with, by name: the systems of the paper's table, controls, defences."""
 
 from glnn._validation import check_choice
 from glnn.quality.plain import PLAIN_METHODS, Baseline, NodeProblem, Prediction
@@ -8,6 +8,8 @@ from glnn_lab.baselines.deepwalk import DeepWalk
 from glnn_lab.baselines.dgi import DGI
 from glnn_lab.baselines.gat import GAT
 from glnn_lab.baselines.gcn import GCN
+from glnn_lab.baselines.gcn_jaccard import GCNJaccard
+from glnn_lab.baselines.gcn_svd import GCNSVD
 from glnn_lab.baselines.gwnn import GWNN
 from glnn_lab.baselines.label_propagation import LabelPropagation
 from glnn_lab.baselines.longae import LoNGAE
@@ -29,8 +31,11 @@ _CONTROLS = (
     APPNP(),
     PLAIN_METHODS["knn_gcn"],
 )
+_DEFENCES = (GCNJaccard(), GCNSVD())
 
-BASELINES: dict[str, Baseline] = {method.name: method for method in (*_TABLE, *_CONTROLS)}
+BASELINES: dict[str, Baseline] = {
+    method.name: method for method in (*_TABLE, *_CONTROLS, *_DEFENCES)
+}
 
 
 def get_baseline(name: str) -> Baseline:

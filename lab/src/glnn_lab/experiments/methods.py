@@ -37,7 +37,7 @@ class Method:
     run: Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]
     published_as: str | None = None
     is_variant: bool = False
-    """Whether it is the default with a part changed, which only some blocks ask for."""
+    """Whether only blocks that name it have it, such as the default with a part changed."""
     same_as: tuple[str, str] | None = None
     """A method and what it does to the graph, if that is the same run whatever the graph."""
 
@@ -163,6 +163,8 @@ _VARIANTS = (
 )
 _BLIND = {"logistic_regression", "random_forest", "mlp", "knn_gcn"}
 """Methods that never look at a given graph."""
+_DEFENCES = {"gcn_jaccard", "gcn_svd"}
+"""Made for poisoned graphs: only blocks that ask for them have them."""
 _PUBLISHED = {"planetoid", "chebnet", "monet", "longae", "gat", "dgi", "gwnn", "gcn"}
 
 METHODS: dict[str, Method] = {
@@ -176,6 +178,7 @@ METHODS: dict[str, Method] = {
                 b.title,
                 _baseline(name),
                 b.title if name in _PUBLISHED else None,
+                is_variant=name in _DEFENCES,
                 same_as=(name, "none") if name in _BLIND else None,
             )
             for name, b in BASELINES.items()

@@ -19,6 +19,8 @@ from glnn_lab.pages.paper_figures import block_figure
 from glnn_lab.pages.paper_tables import block_tables, notes
 
 HEADLINE = "headline.md"
+_HEADLINED = "accuracy"
+"""The target whose goals are the front page's."""
 """The table of the front page, with its caption."""
 _GAP = "In brackets: points above the highest of the things to reach."
 _WORTH = "In brackets: 95 % interval of the mean difference on the same seeds, by Student's t."
@@ -96,7 +98,7 @@ def write_pages(done: Reproduction) -> None:
             pictures[block.block.name] = picture
             _write(done.folder / done.target.name / f"{block.block.name}.svg", picture)
     _write(done.page_path, page(done, pictures))
-    headline = headline_words(done.blocks)
+    headline = headline_words(done.blocks) if done.target.name == _HEADLINED else None
     if headline is not None:
         _write(done.folder / HEADLINE, headline)
 
