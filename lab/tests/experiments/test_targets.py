@@ -96,7 +96,8 @@ def test_the_untouched_graph_is_one_cell_in_all_kinds_of_damage():
     chosen = get_target("robustness").choose(1, ["cora"], ["gcn"])
     cells = cells_of(chosen)
     assert sum(c.perturbation == "none" and c.split == "paper" for c in cells) == 1
-    assert {c.perturbation for c in cells} == {"none", "delete", "add", "rewire", "poison", "no-graph"}
+    kinds = {"none", "delete", "add", "rewire", "poison", "no-graph"}
+    assert {c.perturbation for c in cells} == kinds
 
 
 def test_a_group_means_those_of_its_methods_that_a_block_has():
