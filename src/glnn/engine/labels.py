@@ -78,15 +78,15 @@ def as_labels(y: Any) -> np.ndarray:
     """
     labels = np.asarray(plain_labels(y))
     if labels.dtype.kind == "U":
-        return np.char.strip(labels)
+        bare = [label.strip() for label in labels.ravel()]
+        return np.array(bare, dtype=labels.dtype).reshape(labels.shape)
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return labels
     known = [label for label in labels if label is not None]
     if known and all(isinstance(k, numbers.Integral) and not isinstance(k, bool) for k in known):
         return np.array([UNLABELLED if label is None else int(label) for label in labels])
-    bare = [label.strip() if isinstance(label, str) else label for label in labels]
-    found = np.empty(len(bare), dtype=object)
-    found[:] = bare
+    found = np.empty(len(labels), dtype=object)
+    found[:] = [label.strip() if isinstance(label, str) else label for label in labels]
     return found
 
 
