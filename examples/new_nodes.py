@@ -9,15 +9,16 @@ import tempfile
 
 import numpy as np
 
-from glnn import GLNNClassifier, load_dataset
+from glnn import GLNNClassifier
+from glnn.data.synthetic import block_model
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, help="fewer for a quick look")
 args = parser.parse_args()
 
-data = load_dataset("block_model")
+data = block_model(400)  # three classes, eight edges a node, a fifth of them between classes
 order = np.random.default_rng(0).permutation(data.n_nodes)
-old, new = np.sort(order[:240]), np.sort(order[240:])
+old, new = np.sort(order[:200]), np.sort(order[200:])
 
 y = np.array(data.class_names)[data.labels[old]]  # labels of any sortable type
 y[30:] = ""  # only 30 of them are known
