@@ -225,7 +225,8 @@ def _conclude(
     from glnn.report.tables import estimate_table, fact_table, score_table
     from glnn.report.words import label_sentence, verdict_line
 
-    plain: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+    is_file = not console.is_terminal  # whose lines are not broken
+    plain: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": is_file}
     console.print()
     console.print(verdict_line(results), style="bold", **plain)
     console.print(label_sentence(results), **plain)

@@ -60,7 +60,8 @@ def suspect_lines(results: FitResults, most: int = 5) -> list[str]:
         return []
     data = results.data
     n_found = len(results.suspects)
-    lines = [f"{count(n_found, 'given label')} may be wrong: fits without them say otherwise"]
+    without = "it" if n_found == 1 else "them"
+    lines = [f"{count(n_found, 'given label')} may be wrong: fits without {without} say otherwise"]
     for node in results.suspects[:most]:
         row = estimate.probabilities[node]
         given = data.class_names[data.labels[node]]

@@ -111,6 +111,9 @@ def test_the_page_of_a_real_run_opens_without_an_error(open_page, tmp_path):
     assert "on labels it had not seen" in tab.locator(".verdict").inner_text()
     tab.mouse.click(*place_of(tab, 0))
     assert tab.locator("#panel .links li").count() > 0
+    tab.set_viewport_size({"width": 360, "height": 900})
+    tab.wait_for_timeout(200)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 360
 
 
 def test_a_script_that_is_not_the_pages_own_does_not_run(open_page):
