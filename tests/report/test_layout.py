@@ -55,3 +55,12 @@ def test_the_graph_of_the_caller_is_left_as_it_was():
     graph = graph.tocsr()
     plane_layout(graph)
     assert graph[0, 0] == 1
+
+
+def test_separate_dense_parts_are_not_drawn_as_points():
+    rng = np.random.default_rng(0)
+    blocks = [sp.csr_matrix(np.triu(rng.random((120, 120)) < 0.2, 1)) for _ in range(4)]
+    graph = sp.block_diag(blocks).astype(float)
+    places = plane_layout(sp.csr_matrix(graph + graph.T))
+    widths = [places[120 * k : 120 * (k + 1)].std(0).min() for k in range(4)]
+    assert min(widths) > 0.03

@@ -20,6 +20,7 @@ from glnn.graph.prior import normalized
 _N_POWERS = 40
 _N_STEPS = 250
 _N_EARLY = 90  # steps with stronger attraction, in which groups find together
+_JITTER = 0.3  # of nodes after them
 _STEP = 0.3  # between points of the grid, where the reach of a node is about one
 _MOST_POINTS = 180  # of a side of the grid
 _GRAVITY = 2e-3  # keeps small separate parts from drifting away
@@ -47,7 +48,7 @@ def plane_layout(
     places = np.zeros((graph.shape[0], 2))
     if linked.size:
         inner = graph[linked][:, linked]
-        found = _spread(_affinities(inner), spectral_places(inner, rng))
+        found = _spread(_affinities(inner), spectral_places(inner, rng), rng)
         places[linked] = _in_disc(found)
     alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
     order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
@@ -77,7 +78,7 @@ def spectral_places(
     left *= np.where(left[np.abs(left).argmax(0), np.arange(left.shape[1])] < 0, -1, 1)
     places = np.zeros((n_nodes, 2))
     places[:, : min(2, width)] = (left * sizes)[:, :2]
-    return np.asarray(places / max(float(places.std()), 1e-12) + 0.3 * jitter)
+    return np.asarray(places / max(float(places.std()), 1e-12) + _JITTER * jitter)
 
 
 def _in_disc(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
@@ -95,14 +96,20 @@ def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def _spread(
-    affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"]
+    affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"], rng: np.random.Generator
 ) -> Float[np.ndarray, "n 2"]:
-    """Follow the gradient with momentum."""
+    """Follow the gradient with momentum.
+
+    The early steps draw a part without links to others into a single point, from which its nodes
+    could not part again: so they are jittered once.
+    """
     n_nodes = len(places)
     rows = np.repeat(np.arange(n_nodes), np.diff(affinities.indptr))
     rate, speed = max(n_nodes / 12, 20.0), np.zeros_like(places)
     for step in range(_N_STEPS):
         early = step < _N_EARLY
+        if step == _N_EARLY:
+            places = places + _JITTER * rng.standard_normal(places.shape)
         pull = _attraction(affinities, rows, places) * (8.0 if early else 1.0)
         gradient = pull - _repulsion(places) + _GRAVITY * places / n_nodes
         speed = (0.5 if early else 0.8) * speed - rate * gradient
