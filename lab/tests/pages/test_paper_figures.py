@@ -5,7 +5,7 @@ import pytest
 from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.results import block_results
 from glnn_lab.experiments.targets import cells_of, get_target
-from glnn_lab.pages.paper_figures import block_figure
+from glnn_lab.pages.paper_figures import axis_figure, block_figure, methods_figure
 
 
 def fake(cell):
@@ -40,6 +40,36 @@ def test_every_target_is_drawn_as_whole_svg_the_same_each_time(target, words):
     assert ElementTree.fromstring(first).tag.endswith("svg")
     for word in words:
         assert word in first
+
+
+def test_legends_and_titles_lie_inside_the_picture():
+    chosen = get_target("accuracy").choose(2, ["cora"], None)
+    drawn = block_results(chosen, [fake(c) for c in cells_of(chosen)])
+    (block,) = [b for b in drawn if b.block.name == "rewired"]
+    figure = axis_figure(block)
+    figure.draw_without_rendering()
+    (legend,), (title,) = figure.legends, figure.texts
+    assert len(legend.get_texts()) == len(block.methods)
+    for part in (legend, title):
+        box = part.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+        assert box.y0 >= 0 and box.y1 <= figure.bbox.height
+
+
+def test_diamonds_are_explained_where_there_are_any():
+    with_paper = figures("table1", 2, ["cora"], ["gcn"])[0]
+    assert "printed in the paper" in with_paper and "in brackets" not in with_paper
+    assert "printed in the paper" not in figures("accuracy", 2, ["cora"], ["gcn"])[0]
+
+
+def test_a_point_of_accuracy_is_as_long_in_every_panel():
+    chosen = get_target("table1").choose(2, ["cora", "citeseer"], ["gcn", "mlp"])
+    records = [fake(c) for c in cells_of(chosen)]
+    for record in records:
+        record["accuracy"] *= 0.5 if record["dataset"] == "citeseer" else 1.0
+    figure = methods_figure(block_results(chosen, records)[0])
+    spans = [high - low for low, high in (axis.get_xlim() for axis in figure.axes)]
+    assert spans[0] == pytest.approx(spans[1])
 
 
 def test_one_seed_has_no_band_and_no_error():

@@ -1,9 +1,10 @@
 """Figures of reproduced numbers as SVG that is the same, byte for byte, for the same numbers."""
 
 import io
+import textwrap
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.results import REFERENCE, BlockResults
 
+_PAPER = "paper"
 _SETTINGS = {"svg.hashsalt": "glnn", "svg.fonttype": "none", "font.size": 9}
 
 
@@ -30,7 +32,7 @@ def block_figure(results: BlockResults) -> str | None:
 def methods_figure(results: BlockResults) -> Any:
     """Draw each method's mean and deviation, the paper's number as a hollow mark."""
     methods, datasets = results.methods, results.datasets
-    figure = blank_figure(2.4 + 2.0 * len(datasets), 1.2 + 0.26 * len(methods))
+    figure = blank_figure(2.4 + 2.0 * len(datasets), 1.8 + 0.26 * len(methods))
     axes = figure.subplots(1, len(datasets), sharey=True, squeeze=False)[0]
     for axis, dataset in zip(axes, datasets):
         for k, method in enumerate(methods):
@@ -41,6 +43,8 @@ def methods_figure(results: BlockResults) -> Any:
         _plain(axis)
     axes[0].set_yticks(range(len(methods)), [METHODS[m].title for m in methods])
     axes[0].invert_yaxis()
+    _equal_scales(axes, "x")
+    _captions(figure, axes, results)
     return figure
 
 
@@ -48,7 +52,8 @@ def axis_figure(results: BlockResults) -> Any:
     """Draw a curve a method over the axis, with the 95 % interval of its mean as a band."""
     axis_of, datasets = results.block.axis, results.datasets
     assert axis_of is not None
-    figure = blank_figure(1.4 + 2.9 * len(datasets), 3.4)
+    n_lines = -(-(len(results.methods) + 1) // _columns(results))
+    figure = blank_figure(1.4 + 2.9 * len(datasets), 3.4 + 0.2 * n_lines)
     axes = figure.subplots(1, len(datasets), squeeze=False)[0]
     for axis, dataset in zip(axes, datasets):
         for method in results.methods:
@@ -61,8 +66,8 @@ def axis_figure(results: BlockResults) -> Any:
         axis.grid(axis="y", color=PALE, linewidth=0.5)
         _plain(axis)
     axes[0].set_ylabel("accuracy in %", color=INK)
-    lines, names = axes[0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    _equal_scales(axes, "y")
+    _captions(figure, axes, results)
     return figure
 
 
@@ -85,8 +90,10 @@ def graphs_figure(results: BlockResults) -> Any:
     for line, (dataset, steps) in zip(axes, drawn):
         for axis in line[len(steps) :]:
             axis.set_visible(False)
+        top = max(_heaviest(step) for step in steps)
         for axis, step in zip(line, steps):
-            _draw_matrix(axis, step, given=steps[0], title=title_of(dataset))
+            _draw_matrix(axis, step, given=steps[0], title=title_of(dataset), top=top)
+    _captions(figure, axes[0], results)
     return figure
 
 
@@ -97,7 +104,7 @@ def _draw_mean(axis: Any, results: BlockResults, method: str, dataset: str, at: 
         error = None if np.isnan(summary.sd) else summary.sd
         axis.errorbar(summary.mean, at, xerr=error, fmt="o", color=colour, markersize=4, capsize=2)
     if paper is not None:
-        axis.plot(paper, at, marker="D", markersize=5, color=colour, fillstyle="none")
+        _draw_paper(axis, paper, at, colour)
 
 
 def _draw_curve(axis: Any, results: BlockResults, method: str, dataset: str) -> None:
@@ -115,15 +122,53 @@ def _draw_curve(axis: Any, results: BlockResults, method: str, dataset: str) -> 
     papers = [(k, results.published(method, dataset, v)) for k, v in enumerate(results.values)]
     for place, paper in papers:
         if paper is not None:
-            axis.plot(place, paper, marker="D", color=colour, fillstyle="none", linestyle="none")
+            _draw_paper(axis, place, paper, colour)
+
+
+def _draw_paper(axis: Any, x: float | int, y: float | int, colour: str) -> None:
+    axis.plot(x, y, marker="D", markersize=5, color=colour, fillstyle="none", gid=_PAPER)
+
+
+def _equal_scales(axes: Any, which: Literal["x", "y"]) -> None:
+    """Let a point of accuracy be as long on every axis, each about its own middle."""
+    limits = [getattr(axis, f"get_{which}lim")() for axis in axes]
+    span = max(high - low for low, high in limits)
+    for axis, (low, high) in zip(axes, limits):
+        middle = (low + high) / 2
+        getattr(axis, f"set_{which}lim")(middle - span / 2, middle + span / 2)
+
+
+def _columns(results: BlockResults) -> int:
+    """Return how many entries of a legend fit below the figure of a block."""
+    return max(1, round(1.2 * len(results.datasets)))
+
+
+def _captions(figure: Any, axes: Any, results: BlockResults) -> None:
+    """Put the title above, and below it what lines and diamonds are."""
+    title = results.block.title.removesuffix(", the paper's number in brackets")
+    n_letters = round(11 * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(title, n_letters), fontsize=11, color=INK)
+    lines, names = axes[0].get_legend_handles_labels()
+    drawn = [line for axis in axes for line in axis.get_lines() if line.get_gid() == _PAPER]
+    if drawn:
+        style = {"marker": "D", "markersize": 5, "fillstyle": "none", "linestyle": "none"}
+        mark = import_module("matplotlib.lines").Line2D([], [], color=INK, **style)
+        lines, names = [*lines, mark], [*names, "printed in the paper"]
+    if lines:
+        at = {"loc": "outside lower center", "ncols": _columns(results)}
+        figure.legend(lines, names, frameon=False, fontsize=8, **at)
+
+
+def _heaviest(step: Mapping[str, Any]) -> float:
+    """Return the largest weight between two nodes; loops would outshine the edges."""
+    picture = np.array(step["picture"])
+    return max(float(picture[~np.eye(len(picture), dtype=bool)].max()), 1e-9)
 
 
 def _draw_matrix(
-    axis: Any, step: Mapping[str, Any], *, given: Mapping[str, Any], title: str
+    axis: Any, step: Mapping[str, Any], *, given: Mapping[str, Any], title: str, top: float
 ) -> None:
     picture, old = np.array(step["picture"]), np.array(given["picture"])
-    pairs = ~np.eye(len(picture), dtype=bool)  # loops would outshine the edges
-    top = max(float(picture[pairs].max()), 1e-9)
     axis.imshow(picture, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
     rows, columns = np.nonzero((picture > 0.01) & (old == 0))
     if 0 < rows.size < picture.size // 4:  # a few new edges can be pointed at
