@@ -104,7 +104,7 @@ class GLNNClassifier(
     first_graph : {"prior", "features"}
         What the first classifier sees of a given graph: the prior graph as it is, or the graph
         learned from features.
-    scaling : {"auto", "rows", "columns", "unit", "none"}
+    scaling : {"auto", "rows", "columns", "trimmed", "unit", "none"}
         How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
     doubts_graph : bool
         Whether probes decide how far a given graph is trusted: left out where features alone

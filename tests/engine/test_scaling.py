@@ -82,3 +82,20 @@ def test_a_scale_is_the_standard_deviation():
     scaling = Scaling.fit(x, "columns")
     np.testing.assert_allclose(scaling.center, x.mean(0), rtol=1e-14)
     np.testing.assert_allclose(scaling.scale, x.std(0), rtol=1e-14)
+
+
+def test_trimmed_columns_are_those_with_far_entries_brought_near():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    x[7, 1] = 80.0
+    columns = Scaling.fit(x, "columns").apply(x)
+    trimmed = Scaling.fit(x, trims=True)
+    assert trimmed.kind == "trimmed"
+    assert columns.max() > 5
+    np.testing.assert_array_equal(trimmed.apply(x), np.clip(columns, -5, 5))
+    assert Scaling.fit(x).kind == "columns"
+
+
+def test_trimming_leaves_words_and_units_as_they_are():
+    words, pixels = np.eye(6), load_digits().data
+    for x in (words, pixels):
+        assert Scaling.fit(x, trims=True).kind == Scaling.fit(x).kind != "trimmed"

@@ -94,7 +94,7 @@ def fit_problem(
         )
     settings = with_structure(settings, problem)
     agreed(problem.peers, lambda: check_memory(problem, settings))
-    scaling = Scaling.fit(problem.features, settings.scaling, problem.peers)
+    scaling = Scaling.fit(problem.features, settings.scaling, problem.peers, trims=settings.trims)
     with _told_if_full(device):
         steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
         if settings.is_literal:

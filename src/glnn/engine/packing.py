@@ -50,6 +50,7 @@ def settings_of(page: dict[str, Any]) -> FitSettings:
         competitors=tuple(HeadSettings(**head) for head in page["competitors"]),
         partners=tuple(HeadSettings(**head) for head in page["partners"]),
         scaling=page["scaling"],
+        trims=page["trims"],
         doubts_graph=page["doubts_graph"],
         seeks_structure=page["seeks_structure"],
         **parts,

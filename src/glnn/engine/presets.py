@@ -93,6 +93,7 @@ _DEFAULT = FitSettings(
     unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
     plain=_PLAIN,
     competitors=(_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0)),
+    trims=True,
     doubts_graph=True,
     seeks_structure=True,
 )

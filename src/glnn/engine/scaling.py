@@ -9,8 +9,11 @@ import scipy.sparse as sp
 from glnn._validation import check_choice
 from glnn.peers import ALONE, Peers
 
-ScalingName = Literal["auto", "rows", "columns", "unit", "none"]
+ScalingName = Literal["auto", "rows", "columns", "trimmed", "unit", "none"]
 SCALINGS = get_args(ScalingName)
+
+_FAR = 5.0
+"""Deviations from the mean at which a trimmed entry stays."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,10 @@ class Scaling:
     ----------
     kind
         ``rows``: each row is divided by its sum, as for bags of words. ``columns``: each column
-        gets mean 0 and variance 1. ``unit``: columns share one unit (pixels, say), so they are
-        centred and divided by one number. ``none``: nothing is done.
+        gets mean 0 and variance 1. ``trimmed``: the same, and no entry is more than five
+        deviations from its mean: a few extreme rows would stretch all distances. ``unit``: columns
+        share one unit (pixels, say), so they are centred and divided by one number. ``none``:
+        nothing is done.
     center, scale
         What is subtracted from and divided by, column by column; empty for ``rows``, ``none``.
     """
@@ -32,15 +37,18 @@ class Scaling:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, features: Any, kind: str = "auto", peers: Peers = ALONE) -> "Scaling":
+    def fit(
+        cls, features: Any, kind: str = "auto", peers: Peers = ALONE, *, trims: bool = False
+    ) -> "Scaling":
         """Choose and fit a scaling; several processes give their rows and get the same one.
 
         ``auto`` takes ``rows`` for non-negative features of which at most a third are not zero,
         ``unit`` if the widest column spans at most four times the median span of the columns
-        that vary, and ``columns`` otherwise.
+        that vary, and ``columns`` otherwise; ``trimmed`` if it ``trims``.
         """
         if check_choice("scaling", kind, SCALINGS) == "auto":
             kind = _natural_kind(features, peers)
+            kind = "trimmed" if kind == "columns" and trims else kind
         if kind in ("rows", "none"):
             return cls(kind, np.empty(0), np.empty(0))
         dense = features.toarray() if sp.issparse(features) else np.asarray(features)
@@ -63,7 +71,10 @@ class Scaling:
                 return sp.csr_matrix(sp.diags(inverse) @ features).astype(np.float32)
             return (features * inverse[:, None]).astype(np.float32)
         dense = features.toarray() if sp.issparse(features) else np.asarray(features)
-        return ((dense - self.center) / self.scale).astype(np.float32)
+        scaled = (dense - self.center) / self.scale
+        if self.kind == "trimmed":
+            scaled = np.clip(scaled, -_FAR, _FAR)
+        return scaled.astype(np.float32)
 
 
 def _natural_kind(features: Any, peers: Peers) -> str:

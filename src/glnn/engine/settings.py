@@ -202,8 +202,9 @@ class FitSettings:
         nodes.
     partners
         Of a fit that is done: the heads that answer together with ``head``.
-    scaling
-        How features are scaled; see :class:`glnn.engine.scaling.Scaling`.
+    scaling, trims
+        How features are scaled, and whether by itself it trims columns of their own units; see
+        :class:`glnn.engine.scaling.Scaling`.
     doubts_graph
         Whether probes decide how far a given graph is trusted, on validation nodes or on each
         labelled node when it is left out.
@@ -221,6 +222,7 @@ class FitSettings:
     competitors: tuple[HeadSettings, ...] = ()
     partners: tuple[HeadSettings, ...] = ()
     scaling: str = "auto"
+    trims: bool = False
     doubts_graph: bool = False
     seeks_structure: bool = False
 
