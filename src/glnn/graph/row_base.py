@@ -15,7 +15,7 @@ DEVICE_BYTES = 4 * 2**30
 DENSE_FROM = 0.05
 """Share of stored entries from which a dense product is the faster one."""
 
-_ENTRIES = 2**20  # entries of pairs that are looked at together on the host
+_ENTRIES = 2**18  # entries of pairs that are looked at together on the host
 
 
 class RowMatrix(ABC):
@@ -118,4 +118,4 @@ def block_bytes_of(device: torch.device, on_host: int = BLOCK_BYTES) -> int:
 
 def entries_at_once(device: torch.device) -> int:
     """Return how many entries of pairs are looked at together on a device."""
-    return _ENTRIES if device.type == "cpu" else 64 * _ENTRIES
+    return _ENTRIES if device.type == "cpu" else 256 * _ENTRIES

@@ -73,7 +73,7 @@ class DenseRows(RowMatrix):
     def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         if other.is_stored_by_entries:
             return other.dots(self, j, i)
-        at_once = entries_at_once(i.device) // 16  # what a cache holds
+        at_once = entries_at_once(i.device) // 4  # what a cache holds
         step = max(1, at_once // max(1, self.n_columns))
         parts = [
             (self.matrix.index_select(0, a) * other.dense().index_select(0, b)).sum(1)

@@ -9,6 +9,8 @@ from torch import Tensor
 from glnn.graph.csr import CsrMatrix, CsrPattern, product
 from glnn.graph.row_base import DENSE_FROM, RowMatrix, block_bytes_of, entries_at_once
 
+_LOOKED_UP = 2**23  # bytes of dense rows that entries are looked up in: new memory is slow
+
 
 @dataclass(frozen=True, eq=False)
 class SparseRows(RowMatrix):
@@ -183,7 +185,7 @@ def _met(left: SparseRows, right: RowMatrix, i: Tensor, j: Tensor) -> Iterator[_
     if isinstance(right, SparseRows):
         left, right, i, j = right, left, j, i
     step = max(1, int(entries_at_once(i.device) / max(1.0, left.row_length)))
-    room, first = block_bytes_of(i.device) // 8, 0
+    room, first = block_bytes_of(i.device, _LOOKED_UP) // 8, 0
     while first < len(i):
         far, turn = torch.unique_consecutive(j[first : first + step], return_inverse=True)
         if len(far) * left.width > room and step > 1:
