@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from glnn.data.npz import NpzFile, write_npz
+from glnn.data.npz import MAX_HEADER, NpzFile, write_npz
 from glnn.exceptions import DataFormatError, InputError
 
 
@@ -92,6 +92,19 @@ def test_odd_escapes_in_a_header_are_one_clear_line(tmp_path):
     content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
     with pytest.raises(DataFormatError, match="plain array"):
         NpzFile(archive(tmp_path / "a.npz", {"x.npy": content}))
+
+
+@pytest.mark.parametrize(("excess", "refused"), [(0, False), (1, True)])
+def test_a_header_longer_than_allowed_is_refused(tmp_path, excess, refused):
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': ()}".ljust(MAX_HEADER + excess)
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
+    path = archive(tmp_path / "a.npz", {"x.npy": content})
+    if refused:
+        with pytest.raises(DataFormatError, match="header of at most"):
+            NpzFile(path)
+    else:
+        with NpzFile(path) as file:
+            assert file.read("x", kinds="f", ndim=0) == 0
 
 
 def test_too_many_members_are_refused(tmp_path):

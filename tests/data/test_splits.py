@@ -85,6 +85,16 @@ def test_another_seed_gives_another_split():
     assert make_split(data, "rate", 0) != make_split(data, "rate", 1)
 
 
+@pytest.mark.parametrize(
+    ("how", "name"), [("per_class", "toy"), ("rate", "toy"), ("paper", "terroristsrel")]
+)
+def test_parts_are_drawn_from_everywhere(how, name):
+    data = labelled(np.arange(1000) % 4, name=name)
+    split = make_split(data, how, 0, n_val=200)
+    for part in (split.train, split.val, split.test):
+        assert 0.25 < (part < 500).mean() < 0.75  # neither the first nodes nor the last
+
+
 def test_sizes_are_500_and_1000_where_there_are_enough():
     data = labelled(np.arange(2000) % 2)
     split = make_split(data, "per_class")

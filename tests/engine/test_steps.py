@@ -1,8 +1,11 @@
+import numpy as np
 import pytest
 
 from glnn.engine.presets import resolve_settings
 from glnn.engine.scaling import Scaling
 from glnn.engine.steps import Steps
+from glnn.engine.task_gradient import task_factors
+from glnn.solver import learn_graph
 
 FAST = {"n_epochs": 30}
 
@@ -55,3 +58,57 @@ def test_a_round_has_its_own_first_parameters_and_the_same_each_time(problem, nu
     weights = [steps.task_of(of_round).module.first.weight for of_round in states]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prediction_weight": 0.5},
+        {"prior": "binary"},
+        {"signal": "standardized"},
+        {"reading": "channel"},
+        {"n_candidates": 7},
+        {"n_neighbors": 3},
+        {"support": "all"},
+    ],
+    ids=str,
+)
+def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes):
+    steps = steps_of(problem, resolve_settings("paper", changes=FAST | changes))
+    seen = {}
+
+    def solve(x, given, **named):
+        seen.update(named)
+        return learn_graph(x, given, **named)
+
+    monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
+    steps.graph_step(steps.start().changed(round=2))
+    assert {name: seen[name] for name in changes} == changes
+    assert seen["weights"] == steps.settings.graph.weights
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0])
+def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
+    steps = steps_of(problem, resolve_settings("paper", changes=FAST | {"task_weight": weight}))
+    trained = steps.classifier_step(steps.graph_step(steps.start().next_round()))
+    task, (left, right) = steps.task_signals(trained)["task"], task_factors(trained.trained.task)
+    np.testing.assert_allclose(task.left @ task.right.T, weight * (left @ right.T), atol=1e-12)
+
+
+@pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1), (9, 12)])
+def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience, grace):
+    changes = {"n_epochs": 300, "patience": patience, "ramp_epochs": grace}
+    steps = steps_of(problem, resolve_settings("default", changes=changes, head="gcn"))
+    steps.classifier_step(steps.graph_step(steps.start().next_round()))
+    losses = steps.history.column("validation_loss")
+    assert len(losses) == max(int(np.argmin(losses)), grace) + patience + 1
+
+
+def test_a_round_has_its_own_noise_and_the_same_each_time(problem):
+    steps = steps_of(problem, resolve_settings("paper"))
+    state = steps.graph_step(steps.start().next_round())
+    tasks = [steps.task_of(state.changed(round=number)) for number in (1, 1, 2)]
+    for task in tasks[1:]:  # the same parameters, so that noise alone can differ
+        task.module.load_state_dict(tasks[0].module.state_dict())
+    first, again, other = (task.losses(0)["cross_entropy"].item() for task in tasks)
+    assert first == again != other

@@ -12,6 +12,7 @@ from glnn.nn.losses import (
     consistency,
     cross_entropy,
     mean_view,
+    natural_gate,
     probabilities,
     sharpened,
     smoothness_of_predictions,
@@ -293,3 +294,8 @@ def test_the_gate_weighs_nodes_by_the_class_they_are_drawn_to():
     found = weighted_gate(target, is_open, torch.tensor([0.5, 3.0]))
     assert found.tolist() == [0.5, 3.0, 0.0]
     assert weighted_gate(target, is_open, None) is is_open
+
+
+@pytest.mark.parametrize(("n_classes", "gate"), [(2, 0.7), (3, 2 / 3), (7, 2 / 7)])
+def test_the_gate_is_twice_chance_and_lower_than_certainty(n_classes, gate):
+    assert natural_gate(n_classes) == pytest.approx(gate)

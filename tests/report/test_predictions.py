@@ -46,3 +46,12 @@ def test_without_an_estimate_labels_were_seen_and_others_are_empty(results, tmp_
     assert [told[node] for node in results.split.train] == ["no"] * 4
     assert [told[node] for node in results.split.test] == [""] * 16
     assert all(lines[node]["given_label"] == "" for node in results.split.test)
+
+
+def test_every_row_names_its_likeliest_class(results, tmp_path):
+    write_node_predictions(tmp_path / "p.csv", results)
+    lines, names = rows_of(tmp_path / "p.csv"), np.array(results.class_names)
+    assert [line["predicted"] for line in lines] == names[results.probabilities.argmax(1)].tolist()
+    assert len({line["predicted"] for line in lines}) == 2
+    for line in lines:
+        assert float(line["probability"]) == max(float(line[f"p({name})"]) for name in names)

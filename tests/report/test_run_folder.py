@@ -67,6 +67,13 @@ def test_metrics_hold_what_was_measured_and_are_json(results):
     assert json.loads(json.dumps(page, allow_nan=False)) == page
 
 
+def test_accuracy_on_nodes_that_chose_the_epoch_is_told_from_that_on_others(results):
+    nodes = {"val": np.array([0]), "test": np.arange(5, 20)}  # node 0 alone is predicted wrong
+    split = dataclasses.replace(results.split, train=np.arange(1, 5), **nodes)
+    page = metrics(dataclasses.replace(results, split=split))
+    assert page["accuracy"] == {"validation": 0.0, "test": 1.0}
+
+
 def test_the_data_page_says_how_rows_are_read(opened_blobs):
     page = data_page(opened_blobs)
     assert page["name"] == "blobs"

@@ -3,8 +3,10 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from glnn.exceptions import InputError
+from glnn.graph import SparseAdjacency
 from glnn.objective import Weights
 from glnn.peers import Partition
 from glnn.solver import Certificate, certify, learn_graph
@@ -93,6 +95,43 @@ def test_two_swapped_rows_are_caught(learned):
     order[[3, 17]] = 17, 3
     swapped = learned.adjacency[order][:, order]
     assert not certify(learned.problem, swapped).converged
+
+
+def wrong_graphs(adjacency):
+    """Nothing, too much, and an edge where there was none."""
+    absent = np.argwhere(np.triu(adjacency.toarray() == 0, 1))
+    extra = [planted(adjacency, {(i, j): 0.3, (j, i): 0.3}) for i, j in absent[::150]]
+    return [adjacency * 0, adjacency * 1.5, *extra]
+
+
+def test_the_objective_of_any_graph_is_the_sum_of_its_terms(learned):
+    def total(adjacency):
+        graph = SparseAdjacency.from_scipy(adjacency)
+        return sum(float(term.weight * term.value(graph)) for term in learned.problem.terms)
+
+    for wrong in wrong_graphs(learned.adjacency):
+        excess = certify(learned.problem, wrong).objective - learned.certificate.objective
+        assert np.isclose(excess, total(wrong) - total(learned.adjacency), rtol=1e-9, atol=1e-9)
+
+
+def test_pairs_that_are_stored_as_zero_count_like_pairs_that_are_not_stored(learned):
+    everywhere = sp.csr_matrix(np.ones((40, 40)))
+    for wrong in wrong_graphs(learned.adjacency):
+        filled = everywhere.copy()
+        filled.data[:] = wrong.toarray().ravel()
+        one, other = certify(learned.problem, wrong), certify(learned.problem, filled)
+        assert np.isclose(one.gap, other.gap, rtol=1e-9)
+        assert np.isclose(one.max_violation, other.max_violation, rtol=1e-9)
+
+
+def test_a_violation_counts_from_a_millionth_of_the_largest_entry_or_of_one(learned):
+    upper = np.argwhere(np.triu(learned.adjacency.toarray(), 1) > 1e-3)
+    i, j = (int(v) for v in upper[0])
+    accepted = 1e-6 * max(1.0, learned.adjacency.max())
+    for factor, converged in ((0.3, True), (5.0, False)):
+        value = learned.adjacency[i, j] + factor * accepted
+        found = certify(learned.problem, planted(learned.adjacency, {(i, j): value, (j, i): value}))
+        assert found.converged == converged
 
 
 def test_a_graph_of_another_size_is_refused(learned):

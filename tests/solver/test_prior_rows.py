@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError
 from glnn.graph import prior_graph
-from glnn.solver.prior_rows import PriorRows
+from glnn.solver.prior_rows import _TELEPORT, PriorRows
 
 
 def rows_for(graph, kind):
@@ -31,6 +31,14 @@ def test_pagerank_spreads_over_the_neighbours_of_neighbours(rng, make_graph):
     assert rows.nnz > 1
     assert rows.data.min() > 0
     assert loops[0] > 0
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 4.0])
+def test_pagerank_over_a_single_link_to_an_isolated_node_keeps_all_its_mass(weight):
+    links = np.array([[0.0, weight, 0.0]])
+    rows, loops = rows_for(sp.csr_matrix((3, 3)), "pagerank").rows(links, 1)
+    assert np.isclose(rows.sum() + loops[0], 1.0)
+    assert rows[0, 1] / (rows[0, 1] + loops[0] - _TELEPORT) == pytest.approx(weight / (1 + weight))
 
 
 @pytest.mark.parametrize("links", [np.ones((1, 3)), -np.ones((1, 12)), np.full((1, 12), np.nan)])

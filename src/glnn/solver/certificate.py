@@ -105,7 +105,8 @@ def certify(
     numerator = gains + problem.correction(dual).on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_allowed(problem, known))
     residual = implied.index_add(0, place, stored.values, alpha=-1)
-    worst = max(_largest(residual.abs()), stored.malformed)
+    # a negative entry is further from the implied one, which is not, than from zero
+    worst = max(_largest(residual.abs()), stored.uneven)
     squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
         beyond, more = _swept(problem, dual, known, block_bytes)
@@ -128,15 +129,15 @@ class _Stored:
     ----------
     pairs, values
         This process's pairs, and the entries of the upper triangle there.
-    malformed
-        The largest asymmetry or negative entry.
+    uneven
+        The largest asymmetry.
     is_finite
         Whether all entries of all processes are.
     """
 
     pairs: Pairs
     values: Tensor
-    malformed: float
+    uneven: float
     is_finite: bool
 
     @classmethod
@@ -161,7 +162,7 @@ class _Stored:
         triangles = values.new_zeros(2, len(pairs))
         triangles.index_put_(((rows > columns).long(), pairs.places(keys)[0]), values, True)
         uneven = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
-        return cls(pairs, triangles[0], max(_largest(uneven), _largest(-values)), is_finite)
+        return cls(pairs, triangles[0], _largest(uneven), is_finite)
 
 
 def _known_pairs(problem: Problem, stored: Pairs) -> Pairs:
