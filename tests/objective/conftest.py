@@ -13,7 +13,7 @@ from glnn.objective.channel import ChannelSmoothness
 from glnn.objective.frobenius import FrobeniusSmoothness
 from glnn.objective.loops import Loops
 from glnn.objective.row_sums import RowSums
-from glnn.peers import Partition
+from glnn.peers import ALONE, Partition
 
 N = 24
 SIGNAL = np.random.default_rng(5).standard_normal((N, 4)) * (np.arange(4) < 3)
@@ -42,6 +42,21 @@ def some_pairs(peers, n_pairs=60):
     i, j = np.divmod(keys, N)
     mine = part.pair_owner(i, j) == peers.rank
     return Pairs(part, torch.from_numpy(i[mine]), torch.from_numpy(j[mine]))
+
+
+def check_adjoint(kind):
+    """Hold <T(A), y> against <A, T*(y)>, the second over the full matrix."""
+    term, pairs = make_penalty(kind, ALONE), some_pairs(ALONE)
+    rng = torch.Generator().manual_seed(3)
+    values, others = torch.rand(2, len(pairs), generator=rng, dtype=torch.float64)
+    image, y = (term.image(pairs.adjacency(some)) for some in (values, others))
+    through = (pairs.counts * values).dot(term.adjoint(y).on_pairs(pairs))
+    torch.testing.assert_close(image.dot(y), through)
+
+
+@pytest.fixture
+def holds_adjoint():
+    return check_adjoint
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
@@ -33,3 +34,8 @@ def test_many_channels_have_no_dense_matrix(monkeypatch):
     rows = spread(row_matrix(sp.csr_matrix(X)))
     pairs = Pairs(rows.partition, *torch.triu_indices(6, 6))
     assert ChannelSmoothness(1.0, rows).on(pairs).columns(slice(0, 2)) is None
+
+
+@pytest.mark.parametrize("kind", ["channel", "channel of entries"])
+def test_map_and_adjoint_belong_together(holds_adjoint, kind):
+    holds_adjoint(kind)

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -44,3 +45,8 @@ def test_signals_of_zeros_have_nothing_to_say():
     term = FrobeniusSmoothness(1.0, spread(np.zeros((9, 2))))
     pairs = all_pairs(term)
     assert not term.on(pairs).apply(pairs.counts).any()
+
+
+@pytest.mark.parametrize("kind", ["frobenius", "frobenius of entries"])
+def test_map_and_adjoint_belong_together(holds_adjoint, kind):
+    holds_adjoint(kind)

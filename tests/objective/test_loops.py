@@ -21,3 +21,7 @@ def test_only_loops_count():
     pair_map = Loops(1.0, torch.ones(3, dtype=torch.float64)).on(pairs)
     assert pair_map.apply(torch.tensor([1.0, 5.0, 2.0])).tolist() == [3.0]
     assert pair_map.adjoint(torch.tensor([4.0])).tolist() == [4.0, 0.0, 4.0]
+
+
+def test_map_and_adjoint_belong_together(holds_adjoint):
+    holds_adjoint("loops")

@@ -17,3 +17,7 @@ def test_the_share_of_a_new_node_is_what_the_term_changes_by(case, share_change,
 
     found = share_change(share, links, loop)
     assert_close(change(links, loop) - change(0 * links, 0.0), found)
+
+
+def test_map_and_adjoint_belong_together(holds_adjoint):
+    holds_adjoint("row_sums")

@@ -31,6 +31,12 @@ def test_a_class_with_fewer_labels_than_folds_has_one_hidden_in_every_fold_each_
     assert folds.is_repeated
 
 
+def test_the_seed_decides_whose_turn_it_is_in_a_small_class():
+    classes = labelled(10, 3)
+    firsts = {int(stratified_folds(classes, 5, seed=s).hidden[0][-1]) for s in range(12)}
+    assert firsts == {10, 11, 12}
+
+
 def test_every_class_keeps_a_label_in_every_fold():
     classes = labelled(2, 2, 1, 9)
     for nodes in stratified_folds(classes, 5, seed=3).hidden:
