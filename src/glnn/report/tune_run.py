@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ from glnn.data.files import atomic_write, check_file, shown_path
 from glnn.data.table_out import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
-from glnn.exceptions import DataFormatError
+from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.evaluation import Evaluation
 from glnn.report.fit_run import visible_labels
+from glnn.report.plots import image_bytes
 from glnn.report.sources import Reading
 from glnn.report.threads import threads_for
+from glnn.report.tune_plot import tuning_figure
 from glnn.tuning import Trials, TunedClassifier
 
 SETTINGS, JOURNAL, TABLE = "tuning.json", "study.journal", "trials.csv"
+PICTURE = "trials.png"
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def run_tuning(
     options
         How to search.
     folder
-        Of ``tuning.json``, ``trials.csv`` and the journal, from which a search goes on.
+        Of ``tuning.json``, ``trials.csv``, ``trials.png`` and the journal that a search goes on from.
     say
         Told a line for each trial and each outer fold.
     """
@@ -107,6 +111,10 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
     write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
     with atomic_write(folder / SETTINGS) as file:
         file.write(json.dumps(page, indent=2) + "\n")
+    with suppress(MissingDependencyError):  # the table says the same
+        image = image_bytes(tuning_figure(trials, options.goal))
+        with atomic_write(folder / PICTURE, "wb") as file:
+            file.write(image)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
