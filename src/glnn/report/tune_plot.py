@@ -1,5 +1,6 @@
 """A picture of a search: what each trial reached, and how that goes with each parameter."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,13 @@ def tuning_figure(trials: Trials, goal: str) -> Any:
         The name of the goal, a column of the trials' table.
     """
     names = [name for name in trials.table[-1] if name not in ("trial", goal)]
-    figure = blank_figure(3.0 * (1 + len(names)), 3.2)
-    axes = np.atleast_1d(figure.subplots(1, 1 + len(names), sharey=True))
+    n_panels = 1 + len(names)
+    n_lines, n_columns = -(-n_panels // 4), min(n_panels, 4)
+    figure = blank_figure(3.0 * n_columns, 3.0 * n_lines)
+    axes = [
+        figure.add_subplot(n_lines, n_columns, 1 + k, sharey=figure.axes[0] if k else None)
+        for k in range(n_panels)
+    ]
     values = [row[goal] for row in trials.table]
     best = np.minimum.accumulate if goal == "log_loss" else np.maximum.accumulate
     places = range(1, len(values) + 1)
@@ -36,5 +42,9 @@ def tuning_figure(trials: Trials, goal: str) -> Any:
         axis.plot([row[name] for row in drawn], [row[goal] for row in drawn], "o", color=COLOURS[0])
         if name in SPACE and SPACE[name].log:
             axis.set_xscale("log")
+            ticker = import_module("matplotlib.ticker")
+            axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         axis.set_xlabel(name, color=INK)
     return figure

@@ -66,7 +66,7 @@ def run_tuning(
     options
         How to search.
     folder
-        Of ``tuning.json``, ``trials.csv``, ``trials.png`` and the journal that a search goes on from.
+        Of ``tuning.json``, ``trials.csv``, ``trials.png`` and the journal to go on from.
     say
         Told a line for each trial and each outer fold.
     """
