@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo docs test test-all test-gpu fuzz kills mutants lint types contract unit format bench results clean
+.PHONY: browser demo docs links test test-all test-gpu fuzz kills mutants lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -80,6 +80,10 @@ DOCS := $(VENV)/.installed-docs
 docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
+
+# Every address that the pages name; needs the network.
+links: $(DOCS)
+	$(BIN)/sphinx-build -W --keep-going -q -b linkcheck docs build/links
 
 $(DOCS): $(DEMO)
 	$(PIP) --editable '.[docs]'

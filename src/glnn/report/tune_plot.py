@@ -43,7 +43,9 @@ def tuning_figure(trials: Trials, goal: str) -> Any:
         if name in SPACE and SPACE[name].log:
             axis.set_xscale("log")
             ticker = import_module("matplotlib.ticker")
-            axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0)))
+            is_wide = SPACE[name].high > 100 * SPACE[name].low
+            subs = (1.0,) if is_wide else (1.0, 3.0)
+            axis.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
             axis.xaxis.set_major_formatter("{x:g}")
             axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         axis.set_xlabel(name, color=INK)
