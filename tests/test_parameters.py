@@ -8,7 +8,7 @@ from glnn import GLNNClassifier, Weights
 from glnn._parameters import FitParameters, params_of
 from glnn.engine.presets import PRESETS
 from glnn.engine.scaling import SCALINGS
-from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS, SIGNALS
+from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS, SELECTIONS, SIGNALS
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS
 from glnn.objective import READINGS
@@ -26,6 +26,7 @@ CHOICES = {
     "metric": METRICS,
     "first_graph": FIRST_GRAPHS,
     "scaling": SCALINGS,
+    "selection": SELECTIONS,
 }
 
 

@@ -12,7 +12,7 @@ from glnn.engine.callbacks import Callback, StageLines
 from glnn.engine.presets import resolve_settings
 from glnn.engine.scaling import ScalingName
 from glnn.engine.seeding import check_device
-from glnn.engine.settings import FirstGraph, FitSettings, Head, Metric, Preset, Signal
+from glnn.engine.settings import FirstGraph, FitSettings, Head, Metric, Preset, Selection, Signal
 from glnn.exceptions import InputError
 from glnn.graph.prior import PriorKind
 from glnn.objective import Reading, Weights
@@ -65,6 +65,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         scaling: ScalingName | None = None,
         doubts_graph: bool | None = None,
         competes: bool | None = None,
+        selection: Selection | None = None,
         n_hidden: int | None = None,
         dropout: float | int | None = None,
         drop_node: float | int | None = None,
@@ -101,6 +102,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.scaling = scaling
         self.doubts_graph = doubts_graph
         self.competes = competes
+        self.selection = selection
         self.n_hidden = n_hidden
         self.dropout = dropout
         self.drop_node = drop_node

@@ -114,6 +114,10 @@ class GLNNClassifier(
         With validation nodes: whether the heads ``linear`` and ``hops`` (and a perceptron on the
         features alone) are trained too in the first round. The best is taken, and those that
         cannot be told apart from it answer together with it.
+    selection : {"schedule", "folds"}
+        Without validation nodes. ``schedule``, the presets': the number of labels says how cautious
+        the head is. ``folds``: labels that are hidden in turn choose between it and its
+        competitors, which takes twelve more fits.
     n_hidden : int >= 1
         Hidden units of the network.
     dropout, drop_node, teleport : number in [0, 0.99]

@@ -85,6 +85,15 @@ class Labels:
         rows[self.nodes, self.classes] = 1.0
         return rows
 
+    def picked(self, places: np.ndarray) -> "Labels":
+        """Return some of the labels, by their places among them."""
+        chosen = torch.from_numpy(places)
+        nodes, classes = self.nodes[chosen].numpy(), self.classes[chosen].numpy()
+        labels = Labels(nodes, classes, self.n_nodes, self.n_classes)
+        if self.weights is None:
+            return labels
+        return labels.weighted(self.weights[chosen].numpy())
+
     def local(self, partition: Partition) -> "Labels":
         """Return the labels of this process's rows, numbered from the first of them."""
         nodes, classes = self.nodes.numpy(), self.classes.numpy()

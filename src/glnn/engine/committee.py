@@ -31,17 +31,23 @@ def chosen(
 
     They have their temperatures.
     """
-    ready = [_with_temperature(candidate, validation) for candidate in candidates]
-    losses = [_losses(c.probabilities, c.temperature, validation) for c in ready]
-    means = [mean_and_error(loss, validation)[0] for loss in losses]
-    best = int(np.argmin(means))
-    kept = [ready[best]]
-    for place, candidate in enumerate(ready):
-        if place != best:
-            mean, error = mean_and_error(losses[place] - losses[best], validation)
-            if mean <= n_errors * error:
-                kept.append(candidate)
-    return tuple(kept)
+    kept = best_and_equals([c.probabilities for c in candidates], validation, n_errors)
+    return tuple(dataclasses.replace(candidates[k], temperature=t) for k, t in kept.items())
+
+
+def best_and_equals(
+    answers: Sequence[np.ndarray], validation: Validation, n_errors: float = 1.0
+) -> dict[int, float]:
+    """Return the places of the answers to keep, the best first, with their temperatures."""
+    temperatures = [_best_temperature(answer, validation) for answer in answers]
+    losses = [_losses(*pair, validation) for pair in zip(answers, temperatures)]
+    best = int(np.argmin([mean_and_error(loss, validation)[0] for loss in losses]))
+    kept = {best: temperatures[best]}
+    for place, temperature in enumerate(temperatures):
+        mean, error = mean_and_error(losses[place] - losses[best], validation)
+        if place != best and mean <= n_errors * error:
+            kept[place] = temperature
+    return kept
 
 
 def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tuple[float, float]:
@@ -52,13 +58,10 @@ def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tup
     return mean, math.sqrt(max(0.0, square - mean**2) / max(1, count - 1))
 
 
-def _with_temperature(candidate: Trained, validation: Validation) -> Trained:
-    """Return the candidate with the temperature of the lowest loss on the validation nodes."""
-    sums = torch.stack(
-        [_losses(candidate.probabilities, t, validation).sum() for t in _TEMPERATURES]
-    )
-    best = int(validation.peers.all_reduce_(sums).argmin())
-    return dataclasses.replace(candidate, temperature=_TEMPERATURES[best])
+def _best_temperature(answer: np.ndarray, validation: Validation) -> float:
+    """Return the temperature of the lowest loss on the validation nodes."""
+    sums = torch.stack([_losses(answer, t, validation).sum() for t in _TEMPERATURES])
+    return _TEMPERATURES[int(validation.peers.all_reduce_(sums).argmin())]
 
 
 def _losses(

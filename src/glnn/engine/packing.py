@@ -53,6 +53,7 @@ def settings_of(page: dict[str, Any]) -> FitSettings:
         trims=page["trims"],
         doubts_graph=page["doubts_graph"],
         seeks_structure=page["seeks_structure"],
+        selection=page["selection"],
         **parts,
     )
 

@@ -129,7 +129,7 @@ def resolve_settings(
     if head is not None and head != settings.head.head:
         settings = _with_head(settings, head)
     known = [*field_names(GraphSettings), *field_names(HeadSettings)]
-    known += ["scaling", "doubts_graph", "competes"]
+    known += ["scaling", "doubts_graph", "competes", "selection"]
     # weights first: a wanted number of neighbours that is given beside them has the last word
     for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
         if name not in known:
@@ -142,11 +142,10 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
     check_choice("head", name, HEADS)
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
-    alone = dataclasses.replace(settings, cautious=(), unwatched=(), plain=None, competitors=())
     if name in _ROW_HEADS:
-        return dataclasses.replace(alone, head=_ROW_HEADS[name])
+        return settings.with_head(_ROW_HEADS[name])
     if settings.preset == "default" and name == _SMALL.head:
-        return dataclasses.replace(alone, head=_SMALL, cautious=_cautious(_SMALL))
+        return dataclasses.replace(settings.with_head(_SMALL), cautious=_cautious(_SMALL))
     if settings.preset == "default":
         raise InputError(f"the preset 'default' has no settings for the head {name!r}, got it.")
     return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))

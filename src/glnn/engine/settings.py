@@ -17,9 +17,10 @@ Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
 FirstGraph = Literal["prior", "features"]
 Signal = Literal[SignalKind, "structure"]
+Selection = Literal["schedule", "folds"]
 ROW_HEADS = ("linear", "hops")
 HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
-SIGNALS = get_args(Signal)
+SIGNALS, SELECTIONS = get_args(Signal), get_args(Selection)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +209,10 @@ class FitSettings:
     doubts_graph
         Whether probes decide how far a given graph is trusted, on validation nodes or on each
         labelled node when it is left out.
+    selection
+        Without validation nodes: ``schedule``, the number of labels says which head is taken;
+        ``folds``, labels that are hidden in turn choose between it and the competitors
+        (:mod:`glnn.engine.selection`).
     seeks_structure
         Whether the signal is ``structure`` where features say nothing and a graph is given.
     """
@@ -225,9 +230,11 @@ class FitSettings:
     trims: bool = False
     doubts_graph: bool = False
     seeks_structure: bool = False
+    selection: str = "schedule"
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
+        check_choice("selection", self.selection, SELECTIONS)
 
     @property
     def members(self) -> tuple[HeadSettings, ...]:
@@ -245,6 +252,17 @@ class FitSettings:
             return self.unwatched
         return (self.head, *self.cautious)
 
+    def with_head(self, head: HeadSettings) -> "FitSettings":
+        """Return the settings with another head, which competes with none."""
+        return dataclasses.replace(
+            self, head=head, cautious=(), unwatched=(), plain=None, competitors=()
+        )
+
+    def alternatives(self) -> tuple["FitSettings", ...]:
+        """Return the settings and the same with each competitor in place of the head."""
+        first = dataclasses.replace(self, selection="schedule")
+        return (first, *(first.with_head(head) for head in self.competitors))
+
     def graph_settings(self, has_graph: bool) -> GraphSettings:
         """Return the graph step's settings for data with or without a given graph."""
         return self.graph if has_graph else self.no_graph
@@ -258,7 +276,7 @@ class FitSettings:
             raise InputError(f"{name} must be True or False, got {value!r}.")
         if name == "competes":
             return self if value else dataclasses.replace(self, competitors=())
-        if name in ("scaling", "doubts_graph"):
+        if name in ("scaling", "doubts_graph", "selection"):
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
             head = dataclasses.replace(self.head, **{name: value})

@@ -36,7 +36,9 @@ class LowRankGraph:
         n_nodes = graph.shape[0]
         matrix = sp.csr_matrix(graph, dtype=np.float64)
         rank = min(rank, n_nodes - 1)
-        values, vectors = eigsh(matrix, k=rank, which="LM", v0=np.ones(n_nodes))
+        values, vectors = np.zeros(0), np.zeros((n_nodes, 0))
+        if matrix.nnz:
+            values, vectors = eigsh(matrix, k=rank, which="LM", v0=np.ones(n_nodes))
         degree = (vectors * values) @ vectors.sum(0) + 1.0
         root = np.where(degree > 0, np.maximum(degree, 1e-12) ** -0.5, 0.0)[:, None]
         parts = (root * vectors * values, root * vectors, np.square(root))
