@@ -74,6 +74,7 @@ bench: $(DEV)
 	$(BIN)/glnn bench floor --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)
+	$(BIN)/glnn bench processes --out $(BENCH)
 
 # The pages of docs/ as HTML, with the examples run and the reference; a warning is an error.
 DOCS := $(VENV)/.installed-docs
