@@ -13,11 +13,6 @@ N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
 
 
 @pytest.fixture
-def x():
-    return sp.random(N_NODES, N_FEATURES, 0.3, format="csr", rng=np.random.default_rng(0))
-
-
-@pytest.fixture
 def adj_hat():
     ring = np.roll(np.eye(N_NODES), 1, axis=1)
     matrix = prior_graph(sp.csr_matrix(ring + ring.T), "renormalized")
