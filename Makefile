@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo docs links test test-all test-gpu fuzz kills mutants lint types contract unit format bench results clean
+.PHONY: browser demo docs links test test-all test-gpu fuzz kills mutants soak lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -50,6 +50,11 @@ fuzz: $(DEV)
 MUTANTS ?= 6
 mutants: $(DEV)
 	$(BIN)/python scripts/mutants.py --per-module $(MUTANTS) --out docs/results/mutants.jsonl
+
+# A thousand fits in one process: memory, handles and threads.
+FITS ?= 1000
+soak: $(DEV)
+	$(BIN)/python scripts/soak.py --fits $(FITS)
 
 # On a machine with a CUDA device.
 test-gpu: $(DEV)

@@ -49,3 +49,15 @@ def test_every_path_in_the_words_leads_somewhere(text):
 
 def test_the_contributing_page_is_short():
     assert len(CONTRIBUTING.splitlines()) < 60
+
+
+SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
+def test_every_promise_is_kept_by_a_test_that_is_there():
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", SECURITY)
+    assert len(named) > 10
+    for path, function in named:
+        assert f"def {function or 'test_'}" in (ROOT / path).read_text(encoding="utf-8"), path
+    rows = [line for line in SECURITY.splitlines() if line.startswith("|")][2:]
+    assert all("`tests/" in row for row in rows)

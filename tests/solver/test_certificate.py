@@ -119,19 +119,25 @@ def test_pairs_that_are_stored_as_zero_count_like_pairs_that_are_not_stored(lear
     for wrong in wrong_graphs(learned.adjacency):
         filled = everywhere.copy()
         filled.data[:] = wrong.toarray().ravel()
-        one, other = certify(learned.problem, wrong), certify(learned.problem, filled)
-        assert np.isclose(one.gap, other.gap, rtol=1e-9)
-        assert np.isclose(one.max_violation, other.max_violation, rtol=1e-9)
+        other = certify(learned.problem, filled)
+        for block_bytes in (3200, 2**20):  # tiles beside the diagonal, and none
+            one = certify(learned.problem, wrong, block_bytes=block_bytes)
+            assert np.isclose(one.gap, other.gap, rtol=1e-9)
+            assert np.isclose(one.max_violation, other.max_violation, rtol=1e-9)
 
 
 def test_a_violation_counts_from_a_millionth_of_the_largest_entry_or_of_one(learned):
-    upper = np.argwhere(np.triu(learned.adjacency.toarray(), 1) > 1e-3)
-    i, j = (int(v) for v in upper[0])
-    accepted = 1e-6 * max(1.0, learned.adjacency.max())
-    for factor, converged in ((0.3, True), (5.0, False)):
-        value = learned.adjacency[i, j] + factor * accepted
-        found = certify(learned.problem, planted(learned.adjacency, {(i, j): value, (j, i): value}))
-        assert found.converged == converged
+    i, j = (int(v) for v in np.argwhere(np.triu(learned.adjacency.toarray(), 1) > 1e-3)[0])
+
+    def raised(by):
+        value = learned.adjacency[i, j] + by
+        return certify(learned.problem, planted(learned.adjacency, {(i, j): value, (j, i): value}))
+
+    slope, largest = raised(1e-4).max_violation / 1e-4, learned.adjacency.max()
+    accepted = 1e-6 * max(1.0, largest)
+    between = (accepted + 1e-6 * largest) / 2 if largest < 1 else 0.9 * accepted
+    assert raised(between / slope).converged
+    assert not raised(1.1 * accepted / slope).converged
 
 
 def test_a_graph_of_another_size_is_refused(learned):

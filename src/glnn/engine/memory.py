@@ -36,7 +36,7 @@ def expected_bytes(problem: FitProblem, settings: FitSettings) -> int:
     n_stored = int(getattr(problem.features, "nnz", n_nodes * n_features))
     n_given = 0 if problem.graph is None else int(problem.graph.nnz)
     n_pairs = n_nodes * graph.n_candidates + n_given
-    return FIXED + 400 * n_pairs + 64 * n_nodes * settings.head.n_hidden + 40 * n_stored
+    return FIXED + 200 * n_pairs + 64 * n_nodes * settings.head.n_hidden + 40 * n_stored
 
 
 def check_memory(problem: FitProblem, settings: FitSettings) -> None:
