@@ -102,9 +102,9 @@ def page(rows: list[dict[str, Any]]) -> str:
             )
             for graph in ("given", "learned")
         }
-        lift = 100 * (by["learned"] - by["given"])
-        cells = [f"{100 * a.mean():.1f} ± {100 * a.std(ddof=1):.1f}" for a in by.values()]
-        cells += [f"{lift.mean():+.1f} ± {lift.std(ddof=1):.1f}", f"{lift.min():+.1f}"]
+        lift, free = 100 * (by["learned"] - by["given"]), int(n_seeds > 1)
+        cells = [f"{100 * a.mean():.1f} ± {100 * a.std(ddof=free):.1f}" for a in by.values()]
+        cells += [f"{lift.mean():+.1f} ± {lift.std(ddof=free):.1f}", f"{lift.min():+.1f}"]
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -317,3 +317,5 @@ def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
     outcome = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json")
     assert outcome.out == (tmp_path / "run" / "metrics.json").read_text(encoding="utf-8")
     assert json.loads(outcome.out)["data"]["n_nodes"] == 300
+    again = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json", "--resume")
+    assert again.out == outcome.out

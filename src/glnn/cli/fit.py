@@ -92,7 +92,7 @@ def fit(
         run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
             if resume and not overwrite and run.is_finished():
-                return
+                return run.conclude(as_json=as_json)
             advice = _advice(options.command, checkpoint)
             with Interruption(advice, alone=peers.size == 1) as stop:
                 run.fit(stop, calibrates=folds is None and not no_estimate)
@@ -102,9 +102,7 @@ def fit(
         finally:
             run.forget_state(only_empty=True)
             start.release()
-    run.conclude()
-    if as_json and peers.rank == 0:
-        typer.echo((start.folder / "metrics.json").read_text(encoding="utf-8"), nl=False)
+    return run.conclude(as_json=as_json and peers.rank == 0)
 
 
 def _advice(command: str, checkpoint: Path | None) -> str:
@@ -147,6 +145,7 @@ class _Run:
         self._peers, self._is_own_state = peers, checkpoint is None and peers.size == 1
         self._state: Any = state_folder(start.folder) if self._is_own_state else checkpoint
         self._console = Console(quiet=quiet)
+        self._results: FitResults | None = None
         has_graph = start.opened.data.graph is not None
         self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
 
@@ -207,8 +206,8 @@ class _Run:
         start = self._start
         self._left_out = write_run(start.folder, start.opened, self._results, self._model)
 
-    def conclude(self) -> None:
-        """Say what came out."""
+    def conclude(self, *, as_json: bool) -> None:
+        """Say what came out, or print the metrics of the folder for machines."""
         from glnn.report.remarks import closing_lines, unjudged_lines
 
         found = self._results
@@ -216,6 +215,9 @@ class _Run:
             asked = {"compare": self._compare, "n_processes": self._n_processes}
             lines = (*unjudged_lines(found, **asked), *closing_lines(found), *self._left_out)
             _conclude(self._console, self._start.folder, found, lines)
+        if as_json:
+            text = (self._start.folder / "metrics.json").read_text(encoding="utf-8")
+            typer.echo(text, nl=False)
 
 
 def _conclude(
