@@ -23,7 +23,8 @@ class OutputsMixin:
 
         Nodes are named as the rows of the training table, else by their numbers as text, and have
         ``class``, ``probability`` and ``given_label`` (empty without one); edges have ``weight``
-        and ``origin``, which is ``given`` or ``learned``.
+        and ``origin``, which is ``given`` or ``learned``, and given ones ``trust``, the share of
+        their weight that was kept.
         """
         page = self._page_module().page_of_model(self, getattr(self, "_fitted_to", None))
         return import_module("glnn.report.export").network_of(page)

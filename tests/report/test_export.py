@@ -52,6 +52,19 @@ def test_edges_say_where_they_come_from_and_dropped_ones_are_gone():
     assert edges == {("a", "b"): (0.5, "given"), ("b", "=c"): (0.25, "learned")}
 
 
+def test_given_edges_say_how_much_of_them_was_kept(tmp_path):
+    page = small_page()
+    trust = page.graphs.given * 0.4
+    page = dataclasses.replace(page, graphs=dataclasses.replace(page.graphs, trust=trust))
+    edges = {(u, v): w.get("trust") for u, v, w in network_of(page).edges(data=True)}
+    assert edges == {("a", "b"): 0.4, ("b", "=c"): None}
+    for to in FORMATS:
+        export_page(page, tmp_path / to, to)
+    table = pd.read_csv(tmp_path / "csv" / "edges.csv")
+    assert table["trust"].fillna(-1).tolist() == [0.4, -1]
+    assert "trust" not in edge_frame(small_page())
+
+
 def test_a_label_that_was_hidden_from_the_fit_is_not_given():
     frame = node_frame(small_page())
     assert frame["given_label"].tolist() == ["ash", "", ""]

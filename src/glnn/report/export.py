@@ -77,11 +77,14 @@ def node_frame(page: PageData) -> pd.DataFrame:
 
 
 def edge_frame(page: PageData) -> pd.DataFrame:
-    """Return a row an edge of the learned graph; its origin is ``given`` or ``learned``."""
+    """Return a row an edge of the learned graph; its origin is ``given`` or ``learned``.
+
+    Where it is known, ``trust`` is the share of a given edge's weight that was kept.
+    """
     links = links_of(page.graphs.learned, page.graphs.given)
     links = links.pick(links.fate != DROPPED)
     ids = np.array(page.nodes.ids, dtype=object)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "source": ids[links.source],
             "target": ids[links.target],
@@ -89,6 +92,10 @@ def edge_frame(page: PageData) -> pd.DataFrame:
             "origin": np.where(links.fate == KEPT, "given", "learned"),
         }
     )
+    if page.graphs.trust is None:
+        return frame
+    kept = np.asarray(page.graphs.trust[links.source, links.target], dtype=np.float64).ravel()
+    return frame.assign(trust=np.where(links.fate == KEPT, kept, np.nan))
 
 
 def network_of(page: PageData) -> Any:
@@ -97,7 +104,9 @@ def network_of(page: PageData) -> Any:
     nodes: list[Any] = node_frame(page).to_dict("records")
     edges: list[Any] = edge_frame(page).to_dict("records")
     network.add_nodes_from((node.pop("id"), node) for node in nodes)
-    network.add_edges_from((edge.pop("source"), edge.pop("target"), edge) for edge in edges)
+    for edge in edges:  # an edge that was not given has no trust
+        ends = edge.pop("source"), edge.pop("target")
+        network.add_edge(*ends, **{name: part for name, part in edge.items() if part == part})
     return network
 
 

@@ -236,6 +236,7 @@ def results_of(
         terms=link_terms(nodes),
         metric=metric_columns(nodes),
         digest=opened.digest,
+        trust=model.edge_trust_,
     )
 
 

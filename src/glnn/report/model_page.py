@@ -50,7 +50,7 @@ def page_of_model(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> P
         subtitle=f"{n_nodes:,} nodes, {n_labels:,} of them with a label",
         class_names=tuple(str(label) for label in model.classes_),
         nodes=nodes,
-        graphs=Graphs(model.graph_, given, link_terms(known)),
+        graphs=Graphs(model.graph_, given, link_terms(known), model.edge_trust_),
         evaluation=_evaluation(model),
         learning=learning_of(
             model.history_, model.certificate_, model.choices_, metric=metric_columns(known)

@@ -67,6 +67,8 @@ class FitResults:
         What made each link, and the columns that count most in the learned similarity.
     digest
         A text that changes with the data.
+    trust
+        The share of each given link's weight that was kept, if that is known.
     """
 
     data: NodeData
@@ -90,6 +92,7 @@ class FitResults:
     terms: LinkTerms | None = None
     metric: tuple[tuple[str, float], ...] = ()
     digest: str = ""
+    trust: sp.csr_matrix | None = None
 
     @property
     def predictions(self) -> np.ndarray:

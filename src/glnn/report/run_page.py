@@ -35,7 +35,7 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         subtitle=label_sentence(results),
         class_names=tuple(data.class_names),
         nodes=_nodes(results, places),
-        graphs=Graphs(results.adjacency, data.graph, results.terms),
+        graphs=Graphs(results.adjacency, data.graph, results.terms, results.trust),
         evaluation=_evaluation(results),
         learning=learning_of(
             results.history,

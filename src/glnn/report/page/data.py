@@ -82,12 +82,14 @@ class LinkTerms:
 class Graphs:
     """The learned graph, the given one, and what made each learned link.
 
-    ``terms`` follows the links of ``learned`` above its diagonal, row by row.
+    ``terms`` follows the links of ``learned`` above its diagonal, row by row; ``trust`` is the
+    share of each given link's weight that was kept.
     """
 
     learned: sp.csr_matrix
     given: sp.csr_matrix | None = None
     terms: LinkTerms | None = None
+    trust: sp.csr_matrix | None = None
 
 
 @dataclass(frozen=True)
