@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from glnn.data import read_data, write_data
-from glnn.data.formats import READ_SUFFIXES, WRITE_SUFFIXES
+from glnn.data.arrays import symmetric_from_pairs
+from glnn.data.formats import READ_SUFFIXES, WRITE_SUFFIXES, is_graph_alone
+from glnn.data.interop import from_scipy
 from glnn.exceptions import InputError
 
 
@@ -61,3 +63,34 @@ def test_published_folders_are_read(published):
 
 def test_what_is_written_can_be_read():
     assert set(WRITE_SUFFIXES) <= set(READ_SUFFIXES)
+
+
+@pytest.mark.parametrize("suffix", WRITE_SUFFIXES)
+def test_a_graph_alone_stays_one_in_every_format_and_grows_with_its_edges(tmp_path, suffix):
+    sizes = []
+    for n_nodes in (50, 400):
+        ring = np.arange(n_nodes)
+        graph = symmetric_from_pairs(ring, (ring + 1) % n_nodes, n_nodes)
+        data = from_scipy(graph, ids=np.array([f"node {k}" for k in ring]))
+        path = tmp_path / f"r{n_nodes}{suffix}"
+        write_data(data, path)
+        again = read_data(path)
+        order = np.argsort([int(name.split()[1]) for name in again.node_ids])
+        assert (again.graph[order][:, order] != data.graph).nnz == 0
+        assert is_graph_alone(again) and not path.with_suffix(f".edges{suffix}").exists()
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 12 * sizes[0]  # eight times the edges, 64 times the pairs
+
+
+def test_nodes_without_an_edge_are_not_lost_in_a_table(tmp_path):
+    graph = symmetric_from_pairs(np.array([0]), np.array([1]), 3)
+    write_data(from_scipy(graph), tmp_path / "g.csv")
+    assert read_data(tmp_path / "g.csv").n_nodes == 3
+
+
+def test_labels_or_features_make_more_than_a_graph(small):
+    assert not is_graph_alone(small)
+    bare = from_scipy(small.graph)
+    assert is_graph_alone(bare)
+    assert not is_graph_alone(from_scipy(small.graph, labels=small.labels))
+    assert not is_graph_alone(from_scipy(small.graph, features=2 * bare.features))

@@ -11,20 +11,26 @@ from glnn.data.arrays import ids_from_text, symmetric_from_pairs
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import shown_path
 from glnn.data.graph_npz import read_graph_npz
+from glnn.data.interop import to_scipy
 from glnn.data.linqs import (
     read_linqs,
     read_linqs_nodes,
     read_terror_attack,
     read_terrorists_rel,
 )
-from glnn.data.network_files import NETWORK_SUFFIXES, read_network, write_network
+from glnn.data.network_files import (
+    NETWORK_SUFFIXES,
+    read_network,
+    write_network,
+    write_network_graph,
+)
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
 from glnn.data.npz import NpzFile
 from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.planetoid import read_planetoid
 from glnn.data.table_file import TABLE_SUFFIXES, first_row
-from glnn.data.table_out import edges_beside, write_node_table
+from glnn.data.table_out import edges_beside, write_edge_table, write_node_table
 from glnn.data.table_text import AS_FOUND, TableFormat
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
@@ -155,13 +161,28 @@ def write_data(data: NodeData, path: str | Path) -> None:
         ``.npz`` holds everything; ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes, with the
         edges in a second file beside (``people.csv``, ``people.edges.csv``); ``.graphml`` and
         ``.gexf`` hold both. All but npz name classes and do not number them, so that the order of
-        the classes is lost, and with it classes without a member.
+        the classes is lost, and with it classes without a member. A graph alone is written as
+        such, without its identity matrix of features: a table is then a list of edges, unless
+        there are nodes without an edge.
     """
     path = Path(path)
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), WRITE_SUFFIXES)
+    alone = is_graph_alone(data)
     if suffix == ".npz":
         write_node_npz(data, path)
+    elif suffix in NETWORK_SUFFIXES and alone:
+        write_network_graph(path, data.graph, data.node_ids)
     elif suffix in NETWORK_SUFFIXES:
         write_network(data, path)
+    elif alone and np.diff(to_scipy(data).indptr).all():
+        write_edge_table(path, data.graph, data.node_ids)
     else:
         write_node_table(data, path)
+
+
+def is_graph_alone(data: NodeData) -> bool:
+    """Whether a record says nothing but its edges: no labels, the identity for features."""
+    if data.graph is None or data.splits or data.feature_names is not None or data.labelled.size:
+        return False
+    identity = sp.identity(data.n_nodes, dtype=data.features.dtype, format="csr")
+    return bool(data.features.shape == identity.shape and (data.features != identity).nnz == 0)
