@@ -1,7 +1,8 @@
+import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.graph import DenseAdjacency
+from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import Pairs
 from glnn.objective.closeness import Closeness, Proximal
 from glnn.peers import ALONE, Partition
@@ -32,3 +33,12 @@ def test_the_linear_part_is_twice_the_weighted_graph(case):
 def test_an_earlier_graph_says_nothing_of_a_new_node(case):
     share = Proximal(0.7, DenseAdjacency(case[0])).new_row(None)
     assert share.edge_curvature == 0 and share.prior == 0
+
+
+def test_the_value_is_the_squared_distance_whatever_is_stored(case):
+    matrix, other = case[0] * (case[0] > 0.3), case[0].flip(0, 1) * (case[0].flip(0, 1) > 0.2)
+    graph = SparseAdjacency.from_scipy(sp.csr_matrix(matrix.numpy()))
+    prior = SparseAdjacency.from_scipy(sp.csr_matrix(other.numpy()))
+    assert bool(((matrix == 0) & (other > 0)).any())  # entries that one of them lacks
+    for term in (Proximal(0.7, prior), Closeness(0.7, prior)):
+        assert_close(term.value(graph), (matrix - other).square().sum())

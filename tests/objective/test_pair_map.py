@@ -110,3 +110,13 @@ def test_both_plain_routes_are_that_of_the_term(penalty_of, pairs_of):
 def test_a_map_without_a_coupling_says_so():
     with pytest.raises(NotImplementedError, match="coupling"):
         PairMap.coupled(None, torch.ones(1), torch.ones(1, 1), slice(None))
+
+
+def test_squares_of_listed_columns_are_the_diagonal_of_the_map_times_its_adjoint(pairs_of):
+    pairs = pairs_of(ALONE)
+    columns = torch.rand(
+        len(pairs), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    listed, active = ColumnsMap(pairs, columns), (pairs.keys % 3 > 0).double()
+    for k, unit in enumerate(torch.eye(3, dtype=torch.float64)):
+        assert_close(listed.squares(active)[k], listed.apply(active * listed.adjoint(unit))[k])

@@ -19,3 +19,7 @@ def test_what_the_solver_sees_of_them():
     assert Sparsity(0.3).linear().constant == -0.3
     assert Ridge(0.3).curvature == 0.3
     assert Symmetry(0.3).linear() is None and Symmetry(0.3).curvature == 0
+
+
+def test_sparsity_alone_sets_the_number_of_neighbours():
+    assert [term(0.3).sets_degree for term in (Sparsity, Ridge, Symmetry)] == [True, False, False]
