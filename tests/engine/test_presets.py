@@ -62,3 +62,11 @@ def test_bad_settings_are_refused_in_one_line(call, words):
 
 def test_every_preset_knows_its_own_name():
     assert all(settings.preset == name for name, settings in PRESETS.items())
+
+
+@pytest.mark.parametrize("head", ["propagation", "linear", "hops", "gcn"])
+def test_a_head_that_is_named_competes_with_none(head):
+    assert resolve_settings("default").competitors
+    named = resolve_settings("default", head)
+    assert named.head.head == head
+    assert named.competitors == ()

@@ -126,7 +126,7 @@ def resolve_settings(
     50
     """
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
-    if head is not None and head != settings.head.head:
+    if head is not None:
         settings = _with_head(settings, head)
     known = [*field_names(GraphSettings), *field_names(HeadSettings)]
     known += ["scaling", "doubts_graph", "competes", "selection"]
@@ -140,6 +140,8 @@ def resolve_settings(
 
 def _with_head(settings: FitSettings, name: str) -> FitSettings:
     check_choice("head", name, HEADS)
+    if name == settings.head.head:
+        return dataclasses.replace(settings, competitors=())  # whoever names a head wants that one
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
     if name in _ROW_HEADS:
