@@ -21,8 +21,8 @@ from torch_geometric.nn.models import GAT, GCN
 from glnn import GLNNClassifier, load_dataset
 from glnn.data.perturb import rewire_edges
 from glnn.pyg import GLNNTransform, to_pyg
+from glnn_lab.experiments.cells import FIRST_SEED
 
-FIRST_SEED = 200
 SHARE = 0.5
 METHODS = {
     "GCN": (GCN, {"hidden_channels": 16, "dropout": 0.5}, 0.01),

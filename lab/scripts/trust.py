@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from glnn.report.versions import versions
-from glnn_lab.experiments.trust_plan import FIRST_SEED, PLAN, draws_of, gathered, made
+from glnn_lab.experiments.cells import FIRST_SEED
+from glnn_lab.experiments.trust_plan import PLAN, draws_of, gathered, made
 
 _EVERY = 20  # draws between two writings
 

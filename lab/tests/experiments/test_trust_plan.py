@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from glnn_lab.experiments import trust_plan
+from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.trust_plan import PLAN, Draw, Measure, draws_of, gathered, made
 
 
@@ -43,4 +43,4 @@ def test_intervals_are_drawn_a_hundred_times_over_ten_tables():
     cases = PLAN["coverage"].cases
     assert len({case[0] for case in cases}) == 10
     assert len(cases) * PLAN["coverage"].n_draws == 100
-    assert trust_plan.FIRST_SEED == 200
+    assert FIRST_SEED == 200

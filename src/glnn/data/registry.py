@@ -63,7 +63,7 @@ DATASETS = {
 
 def cache_folder() -> Path:
     """Return the folder of fetched data: that of the user's caches on this system."""
-    import platformdirs  # here, so that a source tree without it can still read GLNN_DATA
+    import platformdirs  # here: built-in data sets need no folder
 
     return Path(platformdirs.user_cache_dir("glnn"))
 

@@ -21,9 +21,6 @@ from glnn_lab.experiments.trust_answers import (
 )
 from glnn_lab.experiments.trust_reasons import choice, influence, influence_rows
 
-FIRST_SEED = 200
-"""Settings were chosen on seeds below."""
-
 
 @dataclass(frozen=True)
 class Measure:
