@@ -111,13 +111,14 @@ class GLNNClassifier(
         serve the labels clearly better, followed more closely where it does. With validation
         nodes lower degrees of closeness are tried where the graph is not by far the better source.
     competes : bool
-        With validation nodes: whether the heads ``linear`` and ``hops`` (and a perceptron on the
-        features alone) are trained too in the first round. The best is taken, and those that
-        cannot be told apart from it answer together with it.
-    selection : {"schedule", "folds"}
-        Without validation nodes. ``schedule``, the presets': the number of labels says how cautious
-        the head is. ``folds``: labels that are hidden in turn choose between it and its
-        competitors, which takes twelve more fits.
+        Whether the heads ``linear`` and ``hops`` (and a perceptron on the features alone) are
+        trained too in the first round, where something can judge them. The best is taken, and
+        those that cannot be told apart from it answer together with it.
+    selection : {"auto", "schedule", "folds"}
+        Who judges competitors where there are no validation nodes. ``folds``: labels that are
+        hidden in turn, which takes three further trainings of each head. ``schedule``: nobody,
+        and the number of labels says how cautious the head is. ``auto``, the presets': ``folds``
+        where a graph is given with 15 labels a class or more.
     n_hidden : int >= 1
         Hidden units of the network.
     dropout, drop_node, teleport : number in [0, 0.99]

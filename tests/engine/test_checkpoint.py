@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     [
         ("page", "cannot be read"),
         ("not ours", "cannot be read"),
-        ("version", "of format 3, got '99'"),
+        ("version", "of format 4, got '99'"),
         ("folder", "cannot be read"),
         ("number", "damaged"),
         ("file", "damaged"),

@@ -67,3 +67,16 @@ def test_processes_agree_with_one(together):
     assert error == pytest.approx(differences.std().item() / 30**0.5)
     for found in together(3, work):
         assert found == pytest.approx((mean, error))
+
+
+def test_who_is_as_often_right_is_kept_though_sure_of_its_mistakes():
+    calm, sure = member(6, sure=0.9), member(0)
+    doubtful = np.where(np.arange(40) % 3 == 0, 0.55, 0.99)  # knows where it may be wrong
+    doubtful[5:35:5] = 0.45
+    other = np.empty((40, 2))
+    other[np.arange(40), CLASSES], other[np.arange(40), 1 - CLASSES] = doubtful, 1 - doubtful
+    calm_mistakes = calm.probabilities[5:35].argmax(1) != CLASSES[5:35]
+    assert calm_mistakes.sum() == (other[5:35].argmax(1) != CLASSES[5:35]).sum() == 6
+    both = chosen([calm, Trained(calm.task, other, None, None)], VALIDATION)
+    assert len(both) == 2
+    assert len(chosen([calm, sure], VALIDATION)) == 1  # worse in both

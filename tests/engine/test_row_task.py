@@ -13,9 +13,9 @@ from glnn.graph.random_walk import RandomWalk, with_loops
 from glnn.nn.features import Features
 from glnn.peers import ALONE, Partition
 
-LINEAR, HOPS, ALONE_ON_FEATURES = PRESETS["default"].competitors
+LINEAR, HOPS, ALONE_ON_FEATURES, FAR = PRESETS["default"].competitors
 every_head = pytest.mark.parametrize(
-    "settings", [LINEAR, HOPS, ALONE_ON_FEATURES], ids=["linear", "hops", "features"]
+    "settings", [LINEAR, HOPS, ALONE_ON_FEATURES, FAR], ids=["linear", "hops", "features", "far"]
 )
 
 

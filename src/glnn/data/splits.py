@@ -132,8 +132,8 @@ def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Spli
         Number of the draw.
     **options
         ``n_val`` and ``n_test`` set the other sizes. Their defaults are 500 and 1000, or less
-        where too few nodes are left; the paper names no validation nodes for the terror sets, so
-        that ``n_val`` is 0 there.
+        where too few nodes are left; ``n_val`` is 0 unless given where all others test, and for
+        the terror sets, of which the paper names no validation nodes.
 
     Returns
     -------
@@ -198,15 +198,21 @@ def _rate(
 
 
 def _count(
-    data: NodeData, rng: np.random.Generator, n_labels: Any = 50, balance: Any = "stratified"
+    data: NodeData,
+    rng: np.random.Generator,
+    n_labels: Any = 50,
+    balance: Any = "stratified",
+    n_val: Any = 0,
 ) -> dict[str, np.ndarray]:
     check_choice("balance", balance, tuple(_COUNTS))
     sizes = class_sizes(data)
     n_present = int((sizes > 0).sum())
     total = check_integer("n_labels", n_labels, low=n_present, high=int(sizes.sum()))
     train = draw_by_class(data.labels, _COUNTS[balance](sizes, total), rng)
-    none = np.empty(0, dtype=np.int64)
-    return {"train": train, "val": none, "test": np.setdiff1d(data.labelled, train)}
+    others = np.setdiff1d(data.labelled, train)
+    wanted = check_integer("n_val", n_val, low=0, high=others.size)
+    val = rng.permutation(others)[:wanted]
+    return {"train": train, "val": val, "test": np.setdiff1d(others, val)}
 
 
 def _paper(data: NodeData, rng: np.random.Generator, n_val: Any = 0) -> dict[str, np.ndarray]:
@@ -274,6 +280,6 @@ _MAKERS: dict[str, tuple[_Maker, tuple[str, ...]]] = {
     "public": (_public, ()),
     "per_class": (_per_class, ("n_per_class", "n_val", "n_test")),
     "rate": (_rate, ("rate", "balance", "n_val", "n_test")),
-    "count": (_count, ("n_labels", "balance")),
+    "count": (_count, ("n_labels", "balance", "n_val")),
     "paper": (_paper, ("n_val",)),
 }

@@ -34,7 +34,7 @@ from glnn.exceptions import CheckpointError, InputError
 from glnn.peers.group import agreed
 from glnn.solver.certificate import Certificate
 
-FORMAT, VERSION, PAGE = "glnn-checkpoint", 3, "checkpoint.json"
+FORMAT, VERSION, PAGE = "glnn-checkpoint", 4, "checkpoint.json"
 
 Page = dict[str, Any]
 
@@ -172,6 +172,7 @@ def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
         "round": state.round,
         "n_rounds": state.n_rounds,
         "doubt": state.doubt,
+        "temperature": state.temperature,
         "validation": [[m.validation_loss, m.validation_accuracy, m.temperature] for m in members],
         "certificate": certificate,
         "shares": shares,
@@ -198,6 +199,7 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState
         None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
         row_graph=unpack_matrix("row_graph", arrays),
         doubt=page["doubt"],
+        temperature=page["temperature"],
     )
     heads = (state.head, *(HeadSettings(**head) for head in page["partners"]))
     tasks = [steps.task_of(state.changed(head=head)) for head in heads]

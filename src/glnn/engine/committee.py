@@ -3,8 +3,9 @@ r"""Classifiers that validation nodes cannot tell apart answer together: the mea
 Each is first given the temperature :math:`T` at which :math:`p^{1/T}` has the lowest loss on the
 validation nodes: heads differ much in how sure they are, which says nothing about who is right.
 Then two of them are compared node by node: with :math:`d_i` the difference of their losses
-:math:`-\ln p_{i, y_i}`, the worse one is told apart if the mean of :math:`d` exceeds its standard
-error.
+:math:`-\ln p_{i, y_i}`, one is worse if the mean of :math:`d` exceeds its standard error, and
+likewise with mistakes in place of losses. The worse one is told apart if it is worse in both:
+losses on predictions make networks sure of their mistakes, which costs loss and no accuracy.
 """
 
 import dataclasses
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from glnn.engine.trained import Trained, tempered
 from glnn.engine.trainer import Validation
+
+HOPELESS = 2.0
+"""Standard errors by which a classifier must be worse to be given up."""
 
 _TEMPERATURES = tuple(2 ** (k / 4) for k in range(-10, 21))
 _LEAST = 1e-6
@@ -41,11 +45,17 @@ def best_and_equals(
     """Return the places of the answers to keep, the best first, with their temperatures."""
     temperatures = [_best_temperature(answer, validation) for answer in answers]
     losses = [_losses(*pair, validation) for pair in zip(answers, temperatures)]
+    mistakes = [_mistakes(answer, validation) for answer in answers]
     best = int(np.argmin([mean_and_error(loss, validation)[0] for loss in losses]))
+
+    def is_worse(numbers: Sequence[Float64[Tensor, "v"]], place: int) -> bool:
+        mean, error = mean_and_error(numbers[place] - numbers[best], validation)
+        return mean > n_errors * error
+
     kept = {best: temperatures[best]}
     for place, temperature in enumerate(temperatures):
-        mean, error = mean_and_error(losses[place] - losses[best], validation)
-        if place != best and mean <= n_errors * error:
+        is_apart = [is_worse(losses, place), is_worse(mistakes, place)]
+        if place != best and not all(is_apart):
             kept[place] = temperature
     return kept
 
@@ -72,3 +82,10 @@ def _losses(
     right = tempered(probabilities[nodes], temperature)[np.arange(len(nodes)), labels]
     losses = torch.from_numpy(-np.log(np.maximum(right, _LEAST)))
     return losses if validation.weights is None else losses * validation.weights.double().cpu()
+
+
+def _mistakes(probabilities: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
+    """Return one for each validation node here that has another class, times its weight."""
+    nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
+    wrong = torch.from_numpy((probabilities[nodes].argmax(1) != labels).astype(np.float64))
+    return wrong if validation.weights is None else wrong * validation.weights.double().cpu()

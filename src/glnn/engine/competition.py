@@ -1,44 +1,26 @@
 """Heads on rows compete with the first classifier; who cannot be told apart answers with it."""
 
+import dataclasses
 import math
+from collections.abc import Sequence
 
-from glnn.engine.callbacks import GiveUp
-from glnn.engine.committee import chosen
+from glnn.engine.callbacks import Callback, GiveUp
+from glnn.engine.committee import HOPELESS, best_and_equals, chosen
+from glnn.engine.selection import hidden_answers
 from glnn.engine.state import FitState
 from glnn.engine.steps import Steps
 from glnn.engine.trained import Trained
-
-_HOPELESS = 2.0
-"""Standard errors by which a classifier must be worse to be given up."""
 
 
 def competed(steps: Steps, state: FitState) -> FitState:
     """Train the competitors of the settings; return the state with those that may stay.
 
-    Where the classifier that was there is worse by two standard errors, the best competitor takes
-    its place. Heads on rows see the given graph as it is, so there is nothing to gain from learning
-    it better: the round is the last. Otherwise later rounds may still improve the classifier, and
-    the competitors that cannot be told apart from the best one wait for the end.
+    Validation nodes judge them, or else labels that are hidden in turn. Where the classifier that
+    was there is worse, the best competitor takes its place. Heads on rows see the given graph as
+    it is, so there is nothing to gain from learning it better: the round is the last.
     """
-    before = state.trained
-    assert before is not None and steps.validation is not None  # the caller has looked
     state = state.changed(row_graph=steps.row_graph(state))
-    candidates = [before]
-    for head in steps.settings.competitors:
-        rival = max(candidates, key=_accuracy)
-        give_up = GiveUp(_hopeless_below(steps, rival), head.ramp_epochs // 2)
-        tried = steps.classifier_step(state.changed(head=head), head.head, [give_up])
-        assert tried.trained is not None  # it was just trained
-        candidates.append(tried.trained)
-    members = chosen(candidates, steps.validation)
-    reach = chosen(candidates, steps.validation, _HOPELESS)
-    if any(member.task is before.task for member in reach):
-        partners = tuple(member for member in members if member.task is not before.task)
-        return state.changed(partners=partners)
-    best, *others = members
-    return state.changed(
-        head=best.task.settings, trained=best, partners=tuple(others), n_rounds=state.round
-    )
+    return _judged_by_folds(steps, state) if steps.validation is None else _judged(steps, state)
 
 
 def settled(steps: Steps, state: FitState) -> FitState:
@@ -47,6 +29,61 @@ def settled(steps: Steps, state: FitState) -> FitState:
         return state
     best, *others = chosen((state.trained, *state.partners), steps.validation)
     return state.changed(head=best.task.settings, trained=best, partners=tuple(others))
+
+
+def _judged(steps: Steps, state: FitState) -> FitState:
+    """Let validation nodes judge.
+
+    A first classifier that is not worse by two standard errors stays: later rounds may still
+    improve it, and the competitors that cannot be told apart from the best one wait for the end.
+    """
+    before = state.trained
+    assert before is not None and steps.validation is not None  # the caller has looked
+    candidates = [before]
+    for head in steps.settings.rivals(has_validation=True):
+        rival = max(candidates, key=_accuracy)
+        give_up = GiveUp(_hopeless_below(steps, rival), head.ramp_epochs // 2)
+        candidates.append(_tried(steps, state.changed(head=head), [give_up]))
+    members = chosen(candidates, steps.validation)
+    reach = chosen(candidates, steps.validation, HOPELESS)
+    if any(member.task is before.task for member in reach):
+        partners = tuple(member for member in members if member.task is not before.task)
+        return state.changed(partners=partners)
+    return _taken_over(state, members)
+
+
+def _judged_by_folds(steps: Steps, state: FitState) -> FitState:
+    """Let hidden labels judge; who cannot be told apart from the best is trained on all labels."""
+    before = state.trained
+    heads = (state.head, *steps.settings.rivals(has_validation=False))
+    assert before is not None  # the caller has looked
+    answers, judged = hidden_answers(steps, state, heads)
+    places = list(answers)
+    kept = best_and_equals(list(answers.values()), judged)
+    temperatures = {places[k]: temperature for k, temperature in kept.items()}
+    members = [
+        _tried(steps, state.changed(head=heads[place], temperature=temperature))
+        for place, temperature in temperatures.items()
+        if place > 0
+    ]
+    if 0 not in temperatures:
+        return _taken_over(state, members)
+    first = dataclasses.replace(before, temperature=temperatures[0])
+    return state.changed(trained=first, partners=tuple(members), temperature=temperatures[0])
+
+
+def _taken_over(state: FitState, members: Sequence[Trained]) -> FitState:
+    """Return the state with other classifiers, which end the rounds."""
+    best, *others = members
+    return state.changed(
+        head=best.task.settings, trained=best, partners=tuple(others), n_rounds=state.round
+    )
+
+
+def _tried(steps: Steps, state: FitState, rivals: Sequence[Callback] = ()) -> Trained:
+    tried = steps.classifier_step(state, state.head.head, rivals).trained
+    assert tried is not None  # it was just trained
+    return tried
 
 
 def _accuracy(trained: Trained) -> float:
@@ -59,4 +96,4 @@ def _hopeless_below(steps: Steps, rival: Trained) -> float:
     assert steps.problem.validation is not None  # the caller has looked
     accuracy, count = _accuracy(rival), len(steps.problem.validation.nodes)
     error = math.sqrt(max(accuracy * (1 - accuracy), 1 / count) / count)
-    return accuracy - _HOPELESS * error
+    return accuracy - HOPELESS * error

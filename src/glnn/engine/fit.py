@@ -22,7 +22,6 @@ from glnn.engine.rounds import Rounds
 from glnn.engine.row_task import RowTask
 from glnn.engine.scaling import Scaling
 from glnn.engine.seeding import generator_for
-from glnn.engine.selection import chosen_by_folds
 from glnn.engine.settings import FitSettings
 from glnn.engine.state import FitState
 from glnn.engine.steps import Steps
@@ -92,13 +91,6 @@ def fit_problem(
         raise InputError(
             "the preset 'literal' must run in one process and without a checkpoint: it trains a "
             "dense matrix. Use 'default' or 'paper'."
-        )
-    if settings.selection == "folds" and problem.validation is None and settings.competitors:
-        settings = chosen_by_folds(
-            problem,
-            settings,
-            lambda part, other: fit_problem(part, other, seed=seed, device=device).probabilities,
-            seed,
         )
     settings = with_structure(settings, problem)
     agreed(problem.peers, lambda: check_memory(problem, settings))

@@ -38,24 +38,19 @@ def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) 
         network.load_state_dict(state)
 
 
+_HEAD_LISTS = ("cautious", "unwatched", "competitors", "unwatched_competitors", "partners")
+
+
 def settings_of(page: dict[str, Any]) -> FitSettings:
     """Return the settings that were written as plain values."""
-    parts = {name: graph_settings_of(page[name]) for name in ("graph", "no_graph")}
-    return FitSettings(
-        preset=page["preset"],
-        head=HeadSettings(**page["head"]),
-        cautious=tuple(HeadSettings(**head) for head in page["cautious"]),
-        unwatched=tuple(HeadSettings(**head) for head in page["unwatched"]),
-        plain=page["plain"] and HeadSettings(**page["plain"]),
-        competitors=tuple(HeadSettings(**head) for head in page["competitors"]),
-        partners=tuple(HeadSettings(**head) for head in page["partners"]),
-        scaling=page["scaling"],
-        trims=page["trims"],
-        doubts_graph=page["doubts_graph"],
-        seeks_structure=page["seeks_structure"],
-        selection=page["selection"],
-        **parts,
-    )
+    parts: dict[str, Any] = dict(page)
+    for name in ("graph", "no_graph"):
+        parts[name] = graph_settings_of(page[name])
+    for name in _HEAD_LISTS:
+        parts[name] = tuple(HeadSettings(**head) for head in page[name])
+    parts["head"] = HeadSettings(**page["head"])
+    parts["plain"] = page["plain"] and HeadSettings(**page["plain"])
+    return FitSettings(**parts)
 
 
 def graph_settings_of(page: dict[str, Any]) -> GraphSettings:

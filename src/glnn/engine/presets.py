@@ -61,6 +61,24 @@ _HOPS = HeadSettings(
 )
 """A node and its neighbourhood apart: good where neighbours differ, or labels are many."""
 
+_FAR = HeadSettings(
+    head="linear",
+    powers="last",
+    dropout=0.5,
+    n_steps=2,
+    ramp_epochs=20,
+    learning_rate=0.01,
+    weight_decay=1e-2,
+    n_epochs=200,
+    patience=50,
+    batch_labels=1024,
+)
+"""Neighbours of neighbours alone, and no loss on predictions: good where features are weak."""
+
+_COMPETITORS = (_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0), _FAR)
+_UNWATCHED_EPOCHS = {"linear": 300, "hops": 100}
+"""Where no validation node can end a training."""
+
 _ROW_HEADS = {"linear": _LINEAR, "hops": _HOPS}
 
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
@@ -92,7 +110,11 @@ _DEFAULT = FitSettings(
     cautious=_cautious(_PROPAGATION),
     unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
     plain=_PLAIN,
-    competitors=(_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0)),
+    competitors=_COMPETITORS,
+    unwatched_competitors=tuple(
+        dataclasses.replace(rival, n_epochs=min(rival.n_epochs, _UNWATCHED_EPOCHS[rival.head]))
+        for rival in _COMPETITORS
+    ),
     trims=True,
     doubts_graph=True,
     seeks_structure=True,
@@ -141,7 +163,7 @@ def resolve_settings(
 def _with_head(settings: FitSettings, name: str) -> FitSettings:
     check_choice("head", name, HEADS)
     if name == settings.head.head:
-        return dataclasses.replace(settings, competitors=())  # whoever names a head wants that one
+        return settings.alone()  # whoever names a head wants that one
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
     if name in _ROW_HEADS:

@@ -69,8 +69,8 @@ class Rounds:
         if self._has_validation:
             state = self._with_best_signal(state)
             state = self._with_best_head(state)
-            if self.steps.settings.competitors:
-                state = competed(self.steps, state)
+        if self.steps.settings.rivals(self._has_validation) and self._can_judge():
+            state = competed(self.steps, state)
         if state.learned is None and state.n_rounds == 1:
             state = self._learning_nothing(state)
         return state
@@ -177,6 +177,15 @@ class Rounds:
         state = state.changed(graph=graph)
         learned = self.steps.solve(state, candidates=_NO_PAIRS, support="candidates")
         return state.changed(learned=Solution.of(learned), new_rows=learned.new_rows)
+
+    def _can_judge(self) -> bool:
+        """Whether validation nodes, or labels that are hidden in turn, may judge competitors."""
+        if self._has_validation:
+            return True
+        selection = self.steps.settings.selection
+        if selection == "auto":
+            return self.steps.problem.graph is not None and not self._has_few_labels()
+        return selection == "folds"
 
     def _has_few_labels(self) -> bool:
         return self._labels_per_class < FEW_LABELS

@@ -1,48 +1,52 @@
-"""Without validation nodes, labels that are hidden in turn may choose the head."""
+"""Without validation nodes, labels that are hidden in turn judge the heads."""
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
 from glnn.engine.classifier import Labels
-from glnn.engine.committee import best_and_equals
-from glnn.engine.problem import FitProblem
-from glnn.engine.settings import FitSettings
+from glnn.engine.committee import HOPELESS, best_and_equals
+from glnn.engine.settings import HeadSettings
+from glnn.engine.state import FitState
+from glnn.engine.steps import Steps
 from glnn.engine.trainer import Validation
 
 N_FOLDS = 3
 
-Fit = Callable[[FitProblem, FitSettings], np.ndarray]
-"""Returns the class probabilities of the rows that are here."""
 
+def hidden_answers(
+    steps: Steps, state: FitState, heads: Sequence[HeadSettings]
+) -> tuple[dict[int, np.ndarray], Validation]:
+    """Return what heads say of labelled nodes whose labels they have not seen, and the labels.
 
-def chosen_by_folds(problem: FitProblem, settings: FitSettings, fit: Fit, seed: int) -> FitSettings:
-    """Return the settings whose head does best on labels that its fits have not seen.
-
-    Each alternative is fitted three times, without a third of the labels each; their predictions of
-    those are compared as candidates are on validation nodes. The settings' own head stays unless
-    it is told apart from the best. That takes three fits for each alternative.
+    Each is trained three times, without a third of the labels each, on the graph of the state. One
+    that is worse than the best by two standard errors is not trained again, and not among the
+    answers, which have the places of the others. Rows of nodes without a label are zero. Nothing
+    of it enters the history.
     """
-    alternatives = settings.alternatives()
-    answers = [hidden_answers(problem, each, fit, seed) for each in alternatives]
-    labels = problem.labels
-    judged = Validation(labels.nodes, labels.classes, weights=labels.weights)
-    kept = best_and_equals(answers, judged.local(problem.partition))
-    return alternatives[0 if 0 in kept else next(iter(kept))]
-
-
-def hidden_answers(problem: FitProblem, settings: FitSettings, fit: Fit, seed: int) -> np.ndarray:
-    """Return the probabilities of labelled nodes by fits without their labels, 0 elsewhere."""
-    partition, labels = problem.partition, problem.labels
-    answers = np.zeros((partition.n_rows, labels.n_classes))
-    for hidden in label_folds(labels, seed):
-        known = labels.picked(np.setdiff1d(np.arange(len(labels)), hidden))
-        found = fit(dataclasses.replace(problem, labels=known), settings)
+    partition, labels = steps.partition, steps.problem.labels
+    shape = (partition.n_rows, labels.n_classes)
+    answers = {place: np.zeros(shape) for place in range(len(heads))}
+    seen = np.zeros(0, dtype=np.int64)
+    for number, hidden in enumerate(label_folds(labels, steps.seed), start=1):
+        part = steps.with_labels(labels.picked(np.setdiff1d(np.arange(len(labels)), hidden)))
         nodes = labels.nodes.numpy()[hidden]
         here = nodes[partition.has(nodes)] - partition.start
-        answers[here] = found[here]
-    return answers
+        for place, answer in answers.items():
+            stage = f"fold {number}, {heads[place].head}"
+            tried = part.classifier_step(state.changed(head=heads[place]), stage).trained
+            assert tried is not None  # it was just trained
+            answer[here] = tried.probabilities[here]
+        seen = np.concatenate([seen, hidden])
+        judged = _as_judges(labels.picked(seen)).local(partition)
+        places = list(answers)
+        kept = best_and_equals(list(answers.values()), judged, HOPELESS)
+        answers = {place: answers[place] for k, place in enumerate(places) if k in kept}
+    return answers, judged
+
+
+def _as_judges(labels: Labels) -> Validation:
+    return Validation(labels.nodes, labels.classes, weights=labels.weights)
 
 
 def label_folds(labels: Labels, seed: int) -> list[np.ndarray]:

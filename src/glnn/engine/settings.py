@@ -17,10 +17,11 @@ Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
 FirstGraph = Literal["prior", "features"]
 Signal = Literal[SignalKind, "structure"]
-Selection = Literal["schedule", "folds"]
+Selection = Literal["auto", "schedule", "folds"]
+Powers = Literal["mean", "last"]
 ROW_HEADS = ("linear", "hops")
 HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
-SIGNALS, SELECTIONS = get_args(Signal), get_args(Selection)
+SIGNALS, SELECTIONS, POWERS = get_args(Signal), get_args(Selection), get_args(Powers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,9 @@ class HeadSettings:
     drop_node, n_steps, teleport, n_views
         Of the head ``propagation``: share of nodes silenced in a view, steps over the graph,
         PageRank's teleport (0: mean of powers), views an epoch.
+    powers
+        Of the head ``linear``: the ``mean`` of the graph's powers up to ``n_steps``, or the
+        ``last`` one.
     consistency_weight, consistency_temperature
         Agreement of views, and how much its target is sharpened.
     smoothness_weight, smoothness_temperature
@@ -134,6 +138,7 @@ class HeadSettings:
     drop_node: float = 0.0
     n_steps: int = 2
     teleport: float = 0.0
+    powers: str = "mean"
     n_views: int = 1
     consistency_weight: float = 0.0
     consistency_temperature: float = 0.5
@@ -157,6 +162,7 @@ class HeadSettings:
 
     def __post_init__(self) -> None:
         check_choice("head", self.head, HEADS)
+        check_choice("powers", self.powers, POWERS)
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)
@@ -199,8 +205,10 @@ class FitSettings:
         A classifier step that is tried against ``head`` on the validation nodes where labels are
         many; ``None``: nothing is tried.
     competitors
-        Heads on rows that compete with ``head`` in the first round, where there are validation
-        nodes.
+        Heads on rows that compete with ``head`` in the first round, where validation nodes or
+        hidden labels can judge.
+    unwatched_competitors
+        The same where hidden labels judge, as no validation node ends a training there.
     partners
         Of a fit that is done: the heads that answer together with ``head``.
     scaling, trims
@@ -211,8 +219,9 @@ class FitSettings:
         labelled node when it is left out.
     selection
         Without validation nodes: ``schedule``, the number of labels says which head is taken;
-        ``folds``, labels that are hidden in turn choose between it and the competitors
-        (:mod:`glnn.engine.selection`).
+        ``folds``, labels that are hidden in turn let it compete
+        (:mod:`glnn.engine.selection`); ``auto``, the latter where a graph is given and labels
+        are not few.
     seeks_structure
         Whether the signal is ``structure`` where features say nothing and a graph is given.
     """
@@ -225,12 +234,13 @@ class FitSettings:
     unwatched: tuple[HeadSettings, ...] = ()
     plain: HeadSettings | None = None
     competitors: tuple[HeadSettings, ...] = ()
+    unwatched_competitors: tuple[HeadSettings, ...] = ()
     partners: tuple[HeadSettings, ...] = ()
     scaling: str = "auto"
     trims: bool = False
     doubts_graph: bool = False
     seeks_structure: bool = False
-    selection: str = "schedule"
+    selection: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -252,16 +262,17 @@ class FitSettings:
             return self.unwatched
         return (self.head, *self.cautious)
 
+    def rivals(self, has_validation: bool) -> tuple[HeadSettings, ...]:
+        """Return the competitors for fits with or without validation nodes."""
+        return self.competitors if has_validation else self.unwatched_competitors
+
+    def alone(self) -> "FitSettings":
+        """Return the settings without competitors."""
+        return dataclasses.replace(self, competitors=(), unwatched_competitors=())
+
     def with_head(self, head: HeadSettings) -> "FitSettings":
         """Return the settings with another head, which competes with none."""
-        return dataclasses.replace(
-            self, head=head, cautious=(), unwatched=(), plain=None, competitors=()
-        )
-
-    def alternatives(self) -> tuple["FitSettings", ...]:
-        """Return the settings and the same with each competitor in place of the head."""
-        first = dataclasses.replace(self, selection="schedule")
-        return (first, *(first.with_head(head) for head in self.competitors))
+        return dataclasses.replace(self.alone(), head=head, cautious=(), unwatched=(), plain=None)
 
     def graph_settings(self, has_graph: bool) -> GraphSettings:
         """Return the graph step's settings for data with or without a given graph."""
@@ -275,7 +286,7 @@ class FitSettings:
         if name in ("doubts_graph", "competes") and not isinstance(value, bool):
             raise InputError(f"{name} must be True or False, got {value!r}.")
         if name == "competes":
-            return self if value else dataclasses.replace(self, competitors=())
+            return self if value else self.alone()
         if name in ("scaling", "doubts_graph", "selection"):
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
@@ -285,18 +296,17 @@ class FitSettings:
                 for heads in (self.cautious, self.unwatched)
             )
             plain = self.plain and dataclasses.replace(self.plain, **{name: value})
-            competitors = self.competitors
+            rivals = (self.competitors, self.unwatched_competitors)
             if name == "n_epochs":  # no training is longer; all else is said of the head alone
-                competitors = tuple(
-                    dataclasses.replace(h, n_epochs=min(h.n_epochs, value)) for h in competitors
-                )
+                rivals = (_shortened(rivals[0], value), _shortened(rivals[1], value))
             return dataclasses.replace(
                 self,
                 head=head,
                 cautious=cautious,
                 unwatched=unwatched,
                 plain=plain,
-                competitors=competitors,
+                competitors=rivals[0],
+                unwatched_competitors=rivals[1],
             )
         changes = {name: value}
         seeks = self.seeks_structure and name != "signal"
@@ -310,6 +320,10 @@ class FitSettings:
             no_graph=dataclasses.replace(self.no_graph, **changes),
             seeks_structure=seeks,
         )
+
+
+def _shortened(heads: tuple[HeadSettings, ...], n_epochs: int) -> tuple[HeadSettings, ...]:
+    return tuple(dataclasses.replace(h, n_epochs=min(h.n_epochs, n_epochs)) for h in heads)
 
 
 def field_names(settings: type[GraphSettings] | type[HeadSettings]) -> list[str]:

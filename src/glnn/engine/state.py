@@ -77,6 +77,9 @@ class FitState:
         may answer together with the last one.
     row_graph
         The graph that heads on rows see: the given one as it is, or else that of the first round.
+    temperature
+        How much the next classifier's predictions are evened out where it answers with others, if
+        that is known before it is trained.
 
     Graphs, signals and predictions are those of this process's rows.
     """
@@ -93,6 +96,7 @@ class FitState:
     partners: tuple[Trained, ...] = ()
     row_graph: sp.csr_matrix | None = None
     doubt: float = 0.0
+    temperature: float = 1.0
 
     def changed(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""

@@ -1,5 +1,7 @@
 """The two steps of a round: solve for the graph, train the classifier on it."""
 
+import copy
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.engine.callbacks import Callback
-from glnn.engine.classifier import ClassifierTask
+from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
 from glnn.engine.probe import probe_loss
@@ -89,6 +91,12 @@ class Steps:
         head = self.settings.heads(self.validation is not None)[0]
         n_rounds = 1 if head.is_on_rows else graph.n_rounds  # it never sees a second graph
         return FitState(graph, head, self.given, n_rounds)
+
+    def with_labels(self, labels: Labels) -> "Steps":
+        """Return the steps of the same fit with other labels, and with a history of their own."""
+        other = copy.copy(self)
+        other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
+        return other
 
     def _prepared(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
         """Return the given graph with its prior graph, which all rounds use."""
@@ -221,9 +229,11 @@ class Steps:
         found = predicted(task)
         probabilities: np.ndarray = found.cpu().numpy()
         if self.validation is None:
-            return state.changed(trained=Trained(task, probabilities, None, None))
-        loss, accuracy = self.validation.measure(found.log())
-        return state.changed(trained=Trained(task, probabilities, float(loss), float(accuracy)))
+            trained = Trained(task, probabilities, None, None, state.temperature)
+        else:
+            loss, accuracy = self.validation.measure(found.log())
+            trained = Trained(task, probabilities, float(loss), float(accuracy), state.temperature)
+        return state.changed(trained=trained)
 
     def train(
         self, task: Task, stage: str, head: HeadSettings, rivals: Sequence[Callback] = ()

@@ -15,6 +15,7 @@ from glnn.nn.rows import RowNet
 class LinearNet(RowNet):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
+    With ``powers="last"`` it is :math:`S = P^K`: what a node's own features say counts least.
     :math:`N` is a :class:`~glnn.nn.column_norm.ColumnNorm`. It is linear once trained, so that
     :math:`N(S X) W = S (X\,\mathrm{diag}(s) W) + t^\top W`: all nodes cost a product with as many
     columns as there are classes.
@@ -30,17 +31,18 @@ class LinearNet(RowNet):
         dropout: float,
         n_steps: int,
         generator: torch.Generator,
+        powers: str = "mean",
     ) -> None:
         super().__init__()
         bound = n_features**-0.5
         weight = torch.empty(n_features, n_classes).uniform_(-bound, bound, generator=generator)
         self.norm = ColumnNorm(n_features)
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.n_steps = dropout, n_steps
+        self.dropout, self.n_steps, self.powers = dropout, n_steps, powers
 
     def spread(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n 1 d"]:
         """Return the mean of powers of some feature columns."""
-        return mean_of_powers(walk, x, self.n_steps)[:, None]
+        return self._surroundings(walk, x)[:, None]
 
     def views(
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
@@ -59,8 +61,15 @@ class LinearNet(RowNet):
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return the logits of every node from its raw features, without any randomness."""
         scale, shift = self.norm.folded()
-        spread = mean_of_powers(walk, x @ (scale[:, None] * self.weight), self.n_steps)
+        spread = self._surroundings(walk, x @ (scale[:, None] * self.weight))
         return spread + (shift @ self.weight + self.bias)
+
+    def _surroundings(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        if self.powers == "mean":
+            return mean_of_powers(walk, x, self.n_steps)
+        for _ in range(self.n_steps):
+            x = walk @ x
+        return x
 
     def _layer(self, columns: Float[Tensor, "... d"]) -> Float[Tensor, "... c"]:
         return columns @ self.weight + self.bias

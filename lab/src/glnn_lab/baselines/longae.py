@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
+from glnn.engine.trainer import Trainer
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 from glnn.quality.plain.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
@@ -22,14 +23,18 @@ from glnn_lab.baselines.inputs import draw_seed, isolated_rng
 
 @dataclass(frozen=True, kw_only=True)
 class LoNGAESettings(TrainSettings):
-    """Published for Cora and Citeseer; an epoch is one batch of rows to rebuild."""
+    """Published for Cora and Citeseer; an epoch is one batch of rows to rebuild.
 
-    n_epochs: int = 2000
+    There are as many as ``n_passes`` over the nodes take, ``n_epochs`` at most.
+    """
+
+    n_epochs: int = 5200
+    n_passes: int = 100
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     n_outer: int = 256
     n_inner: int = 128
-    dropout: float = 0.5
+    dropout: float = 0.8
     n_rows: int = 64
     class_weight: float = 1.0
 
@@ -158,3 +163,10 @@ class LoNGAE(Baseline):
     def task(self, problem: NodeProblem, seed: int) -> LoNGAETask:
         """Make the autoencoder of adjacency rows and scaled features."""
         return LoNGAETask(problem, self.settings, seed)
+
+    def train(self, task: Task, problem: NodeProblem) -> int:
+        """Take the published number of passes, unless that is more than the epochs there may be."""
+        s = self.settings
+        n_batches = s.n_passes * max(1, problem.n_nodes // s.n_rows)
+        trainer = Trainer(n_epochs=min(s.n_epochs, n_batches), learning_rate=s.learning_rate)
+        return len(trainer.fit(task, stage=self.name))

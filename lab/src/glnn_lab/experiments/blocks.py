@@ -22,7 +22,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Goal:
-    """What one number of the default is held against.
+    """What one number of the default, or of another method, is held against.
 
     Parameters
     ----------
@@ -35,7 +35,10 @@ class Goal:
     above
         Methods of the same block whose mean must be exceeded.
     margins
-        Points by which the mean of a method of the same block must be exceeded at least.
+        Points by which the mean of a method of the same block must be exceeded at least; with
+        negative ones it may be missed by as much.
+    method
+        Whose number it is.
     """
 
     setting: str
@@ -45,6 +48,7 @@ class Goal:
     goal: float | None = None
     above: tuple[str, ...] = ()
     margins: Mapping[str, float] = field(default_factory=dict)
+    method: str = "glnn"
 
 
 @dataclass(frozen=True)

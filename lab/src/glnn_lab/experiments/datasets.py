@@ -4,15 +4,23 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+import numpy as np
+import scipy.sparse as sp
+
 from glnn._validation import check_choice
 from glnn.data import DATASETS, NodeData, Split, load_dataset, make_split
 from glnn.data.embedded import EMBEDDED
 from glnn.data.perturb import add_edges, delete_edges, poison_edges, rewire_edges
+from glnn.data.synthetic import block_model
 from glnn_lab.experiments.cells import Cell, Scalar
 from glnn_lab.experiments.pubmed_star import pubmed_star
 
 PUBMED_STAR = "pubmed-star"
-NAMES = (*DATASETS, PUBMED_STAR)
+BLOCKS = MappingProxyType({f"blocks-{h}": h for h in (0.1, 0.2, 0.3, 0.4, 0.5, 0.8)})
+"""Generated graphs of 1,000 nodes in 4 classes, by the share of links inside a class."""
+LINKS = MappingProxyType({f"{name}-links": name for name in ("cora", "citeseer")})
+"""The graph of a data set alone: each node has a feature of its own, which says nothing."""
+NAMES = (*DATASETS, PUBMED_STAR, *BLOCKS, *LINKS)
 TITLES = MappingProxyType(
     {
         "terroristsrel": "TerroristsRel",
@@ -22,6 +30,9 @@ TITLES = MappingProxyType(
         PUBMED_STAR: "Pubmed*",
         "pubmed": "Pubmed",
         "breast_cancer": "breast cancer",
+        "cora-links": "Cora, links alone",
+        "citeseer-links": "Citeseer, links alone",
+        **{name: f"homophily {homophily}" for name, homophily in BLOCKS.items()},
     }
 )
 """The paper's names; the paper samples 3,000 nodes of Pubmed and calls them Pubmed*."""
@@ -33,6 +44,7 @@ _DAMAGE: dict[str, Callable[[NodeData, float | int, int], NodeData]] = {
     "poison": poison_edges,
 }
 _EMBEDDED_SPLIT = MappingProxyType({"n_per_class": 5})
+_BLOCKS_SPLIT = MappingProxyType({"n_per_class": 20, "n_val": 200})
 
 
 def standard_split(name: str) -> tuple[str, Mapping[str, Scalar]]:
@@ -46,7 +58,9 @@ def standard_split(name: str) -> tuple[str, Mapping[str, Scalar]]:
     check_choice("dataset", name, NAMES)
     if name in EMBEDDED:
         return "per_class", _EMBEDDED_SPLIT
-    return ("public" if name == "pubmed" else "paper"), {}
+    if name in BLOCKS:
+        return "per_class", _BLOCKS_SPLIT
+    return ("public" if name == "pubmed" or name in LINKS else "paper"), {}
 
 
 def title_of(name: str) -> str:
@@ -56,15 +70,27 @@ def title_of(name: str) -> str:
 
 def open_cell(cell: Cell) -> tuple[NodeData, Split]:
     """Return the data of a cell, its graph perturbed as the cell says, and its split."""
-    data = _loaded("pubmed" if cell.dataset == PUBMED_STAR else cell.dataset)
-    if cell.dataset == PUBMED_STAR:
-        data = pubmed_star(data, cell.seed)
+    data = _whole(cell)
     split = make_split(data, cell.split, cell.seed, **cell.split_options)
     if cell.perturbation == "no-graph":
         return data.replace(graph=None), split
     if cell.perturbation in _DAMAGE:
         data = _DAMAGE[cell.perturbation](data, cell.share, cell.seed)
     return data, split
+
+
+def _whole(cell: Cell) -> NodeData:
+    """Return the data of a cell before anything is done to the graph."""
+    name = cell.dataset
+    if name in BLOCKS:
+        return block_model(1000, 4, homophily=BLOCKS[name], seed=cell.seed)
+    if name == PUBMED_STAR:
+        return pubmed_star(_loaded("pubmed"), cell.seed)
+    if name in LINKS:
+        data = _loaded(LINKS[name])
+        own = sp.identity(data.n_nodes, dtype=np.float32, format="csr")
+        return data.replace(features=own, feature_names=None)
+    return _loaded(name)
 
 
 @functools.lru_cache(maxsize=2)

@@ -1,11 +1,11 @@
-"""Whether a number of the default is where it should be, and how far from there."""
+"""Whether a number of ours is where it should be, and how far from there."""
 
 from dataclasses import dataclass
 
 from glnn_lab.experiments.aggregate import Summary
 from glnn_lab.experiments.blocks import Goal
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.results import REFERENCE, BlockResults
+from glnn_lab.experiments.results import BlockResults
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def verdicts(results: BlockResults) -> list[Verdict]:
 
 def _is_there(results: BlockResults, goal: Goal) -> bool:
     places = {(entry.dataset, entry.value) for entry in results.entries}
-    return REFERENCE in results.methods and (goal.dataset, goal.at) in places
+    return goal.method in results.methods and (goal.dataset, goal.at) in places
 
 
 def _verdict(results: BlockResults, goal: Goal) -> Verdict:
@@ -77,7 +77,9 @@ def _verdict(results: BlockResults, goal: Goal) -> Verdict:
             n_missing += 1
             continue
         title = METHODS[name].title
-        words = f"≥ {title} + {margin:g}" if margin else f"> {title}"
+        words = (
+            f"≥ {title} {'+' if margin > 0 else '−'} {abs(margin):g}" if margin else f"> {title}"
+        )
         bars.append(Bar(theirs.mean + margin, words, not margin))
-    ours = results.summary(REFERENCE, goal.dataset, goal.at)
+    ours = results.summary(goal.method, goal.dataset, goal.at)
     return Verdict(goal, ours, tuple(bars), n_missing == 0)
