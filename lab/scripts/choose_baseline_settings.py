@@ -23,7 +23,7 @@ GRIDS = {
         "embedding_decay": (5e-3, 5e-2),
         "n_walks": (200, 500),
     },
-    "longae": {"weight_decay": (0.0, 1e-4), "dropout": (0.5, 0.8)},
+    "longae": {"weight_decay": (0.0, 1e-4), "dropout": (0.5, 0.8), "n_epochs": (2000, 4300, 5200)},
 }
 
 
