@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
@@ -44,11 +45,36 @@ def test_the_bootstrap_of_an_accuracy_is_as_wide_as_wilsons(rng, drawn):
 def test_intervals_hold_their_values(rng, drawn):
     judged = drawn()
     weights = bootstrap_weights(len(judged), rng)
-    per_class = [
-        interval for found in class_intervals(judged, weights) for interval in found.values()
-    ]
+    per_class = [interval for found in class_intervals(judged) for interval in found.values()]
     for interval in [*metric_intervals(judged, weights).values(), *per_class]:
         assert interval.low <= interval.value <= interval.high or interval.value < 0.1
+
+
+def test_precision_and_recall_are_the_metrics_with_an_interval_of_shares(drawn):
+    judged = drawn()
+    values = measured(judged)
+    for c, found in enumerate(class_intervals(judged)):
+        assert found["precision"].value == pytest.approx(values["precision"][0, c])
+        assert found["recall"].value == pytest.approx(values["recall"][0, c])
+        n_nodes = int((judged.classes == c).sum())
+        n_right = int(((judged.classes == c) & (judged.predicted == c)).sum())
+        assert found["recall"] == accuracy_interval(n_right, n_nodes)
+
+
+def test_no_mistake_among_few_is_no_proof_that_there_is_none(rng):
+    classes = np.arange(12) % 2
+    judged = Judged(classes, np.eye(2)[classes])
+    found = metric_intervals(judged, bootstrap_weights(12, rng))
+    for name in ("accuracy", "balanced_accuracy", "macro_f1", "auc"):
+        assert found[name].value == found[name].high == 1
+        assert found[name].low < 0.7
+    assert all(i.low < 0.6 for by_class in class_intervals(judged) for i in by_class.values())
+
+
+def test_a_class_that_was_not_judged_may_have_any_recall():
+    judged = Judged(np.zeros(8, dtype=np.int64), np.tile([0.9, 0.1], (8, 1)))
+    for interval in class_intervals(judged)[1].values():
+        assert (interval.value, interval.low, interval.high) == (0, 0, 1)
 
 
 def test_the_difference_of_a_method_to_itself_is_nothing(rng, drawn):

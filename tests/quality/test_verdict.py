@@ -31,6 +31,13 @@ def test_a_good_fit_says_its_accuracy_and_the_best_plain_method():
     assert str(verdict).endswith("logistic 70 %")
 
 
+def test_who_is_no_better_than_a_plain_method_is_not_called_good():
+    own = score("glnn", CLASSES, wrong_in(CLASSES, 20))
+    verdict = verdict_of(own, [score("logistic", CLASSES, wrong_in(CLASSES[::-1], 22)[::-1], own)])
+    assert verdict.kind == "level"
+    assert "not clearly different from the best plain method, logistic 89 %" in str(verdict)
+
+
 def test_a_plain_method_that_is_clearly_better_is_recommended():
     own = score("glnn", CLASSES, wrong_in(CLASSES, 60))
     verdict = verdict_of(own, [score("logistic", CLASSES, wrong_in(CLASSES, 10), own)])

@@ -89,7 +89,7 @@ def estimate(
         probabilities,
         own,
         others,
-        tuple(class_intervals(judged, weights)),
+        tuple(class_intervals(judged)),
         set_coverage(held_out, ALPHA),
         tuple(notes),
     )

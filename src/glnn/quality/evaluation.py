@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 HOW = (
-    "95 % intervals; accuracy by Wilson's formula, the rest by a bootstrap over nodes, both as if "
-    "half as many labels had been judged, because mistakes on one graph come together"
+    "95 % intervals; accuracy, precision and recall by Wilson's formula, the rest by a bootstrap "
+    "over nodes, both as if half as many labels had been judged, because mistakes on one graph "
+    "come together"
 )
 """How every interval is made, for all who show one."""
 

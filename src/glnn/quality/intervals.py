@@ -25,6 +25,9 @@ _MOST_WEIGHTS = 10_000_000
 GROUPED = 2.0
 """So many judged nodes say as much as one independent one."""
 
+_SHARES = ("balanced_accuracy", "macro_f1", "auc")
+"""Metrics that are one where nothing is wrong."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -118,19 +121,41 @@ def metric_intervals(judged: Judged, weights: np.ndarray) -> dict[str, Interval]
     }
     n_right = int((judged.predicted == judged.classes).sum())
     found["accuracy"] = accuracy_interval(n_right, len(judged))
+    for name in _SHARES:
+        if name in found:
+            found[name] = _not_sure_of_all(found[name], found["accuracy"])
     return found
 
 
-def class_intervals(judged: Judged, weights: np.ndarray) -> list[dict[str, Interval]]:
-    """Return precision and recall of every class."""
-    values, draws = measured(judged), measured(judged, weights)
+def _not_sure_of_all(found: Interval, accuracy: Interval) -> Interval:
+    """Return the interval, that of the accuracy where every sample of the nodes gives the same.
+
+    Where no judged node is wrong, no sample has a wrong one; that is no proof that none is.
+    """
+    if found.low < found.high or not math.isfinite(found.value):
+        return found
+    return Interval(found.value, min(found.low, accuracy.low), max(found.high, accuracy.high))
+
+
+def class_intervals(judged: Judged) -> list[dict[str, Interval]]:
+    """Return precision and recall of every class, by Wilson's formula.
+
+    A class that no judged node has, or that none is predicted to have, may have any.
+    """
+    is_right = judged.predicted == judged.classes
     return [
         {
-            name: percentile_interval(float(values[name][0, c]), draws[name][:, c])
-            for name in ("precision", "recall")
+            name: _share(int(is_right[among == c].sum()), int((among == c).sum()))
+            for name, among in (("precision", judged.predicted), ("recall", judged.classes))
         }
         for c in range(judged.n_classes)
     ]
+
+
+def _share(n_right: int, n_judged: int) -> Interval:
+    if n_judged == 0:
+        return Interval(0.0, 0.0, 1.0)
+    return accuracy_interval(n_right, n_judged)
 
 
 def paired_difference(

@@ -9,14 +9,15 @@ from glnn.quality.comparison import MethodScore
 FEWEST = 20
 """Below so many judged labels nothing can be told."""
 
-Kind = Literal["good", "plain", "chance", "few"]
+Kind = Literal["good", "level", "plain", "chance", "few"]
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A sentence, and what it comes to.
 
-    ``good``: better than chance, and no plain method is clearly better. ``plain``: one is.
+    ``good``: better than chance, and clearly better than every plain method that was compared.
+    ``level``: better than chance, and no plain method is clearly better. ``plain``: one is.
     ``chance``: no better than naming one class always. ``few``: too few labels to tell.
     """
 
@@ -54,7 +55,10 @@ def verdict_of(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
     rival = f"{best.title} {_accuracy(best):.0%}"
     if best.difference is not None and best.difference.high < 0:
         return Verdict("plain", _spaced(f"{about}; {rival}: use that here"))
-    return Verdict("good", _spaced(f"{about}; {_standing(own, best)} {rival}"))
+    if best.difference is not None and best.difference.low > 0:
+        return Verdict("good", _spaced(f"{about}; clearly above the best plain method, {rival}"))
+    same = "not clearly different from the best plain method"
+    return Verdict("level", _spaced(f"{about}; {same}, {rival}"))
 
 
 def beats_chance(own: MethodScore) -> bool:
@@ -70,12 +74,6 @@ def majority_share(own: MethodScore) -> float:
     """Return the share of the largest class among the judged labels."""
     classes = own.judged.classes
     return float(max((classes == number).mean() for number in set(classes.tolist())))
-
-
-def _standing(own: MethodScore, best: MethodScore) -> str:
-    if best.difference is not None and best.difference.low > 0:
-        return "clearly above the best plain method,"
-    return "not clearly different from the best plain method,"
 
 
 def _about(own: MethodScore) -> str:

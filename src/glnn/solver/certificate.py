@@ -76,7 +76,7 @@ class Certificate:
             f"{state}: largest violation {self.max_violation:.1e}, relative gap "
             f"{self.relative_gap:.1e} over {self.n_pairs_checked:,} pairs "
             f"({self.pairs_checked:.1%}, support {self.support!r}), {self.reading} reading, "
-            f"{self.iterations} Newton steps in {self.rounds} rounds"
+            f"Newton steps: {self.iterations}, rounds: {self.rounds}"
         )
 
 

@@ -14,7 +14,13 @@ from glnn.quality.verdict import Kind, verdict_of
 from glnn.report.page.data import ClassQuality, Evaluation, Measure, Method, Tone
 from glnn.report.words import count
 
-_TONES: dict[Kind, Tone] = {"good": "good", "plain": "caution", "few": "caution", "chance": "bad"}
+_TONES: dict[Kind, Tone] = {
+    "good": "good",
+    "level": "caution",
+    "plain": "caution",
+    "few": "caution",
+    "chance": "bad",
+}
 _SHOWN = {
     "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro-F1",
@@ -67,7 +73,7 @@ def _alone(judged: Judged, names: Sequence[str], measured_on: str) -> Evaluation
     weights = bootstrap_weights(len(judged), np.random.default_rng(0))
     own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), 0.0)
     basis = f"Measured on {measured_on}; {HOW}."
-    return _shown(own, (), class_intervals(judged, weights), names, basis)
+    return _shown(own, (), class_intervals(judged), names, basis)
 
 
 def _shown(
