@@ -1,13 +1,19 @@
 """The scripts: those that choose settings look at nothing but validation nodes."""
 
+import argparse
 import dataclasses
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from glnn.data import NodeData
+from glnn.data.formats import read_data
+from glnn.data.perturb import poison_edges
 from glnn.data.scale import attributed_graph, sized
+from glnn.data.synthetic import block_model
 from glnn_lab.baselines import BASELINES, NodeProblem
 
 LAB = Path(__file__).parents[1]
@@ -76,3 +82,42 @@ def test_the_headline_is_put_between_its_marks_and_nowhere_else():
     )
     with pytest.raises(SystemExit, match="marks"):
         with_headline("no marks", "| a |")
+
+
+def asked(**changes):
+    values = {"attack": "dice", "share": 0.2, "links": 2, "seed": 0, "device": "cpu", "out": None}
+    return argparse.Namespace(**{**values, "methods": "gcn,logistic_regression", **changes})
+
+
+def test_methods_are_measured_on_the_graph_that_an_attack_left(monkeypatch, tmp_path):
+    attack = script("poison_by_attack")
+    data = block_model(200, 2, seed=0)
+    seen = {}
+
+    def dice(part, split, options):
+        seen["split"] = split
+        return poison_edges(part, options.share, options.seed).graph, split.test[:50]
+
+    monkeypatch.setitem(attack.ATTACKS, "dice", dice)
+    out = tmp_path / "poisoned.npz"
+    records = attack.measured(data, asked(out=out))
+    assert [record["method"] for record in records] == ["gcn", "logistic_regression"]
+    part = attack.largest_component(data)
+    assert {record["links"] for record in records} == {part.n_edges}
+    assert {record["changed"] for record in records} == {round(0.2 * part.n_edges)}
+    assert {record["judged"] for record in records} == {50}
+    assert read_data(out).n_edges == poison_edges(part, 0.2, 0).n_edges
+    sizes = [len(seen["split"].train), len(seen["split"].val)]
+    assert sizes == [round(0.1 * part.n_nodes), part.n_nodes // 10]
+
+
+def test_the_largest_component_is_what_is_left():
+    data = NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=[[0, 1], [2, 3], [3, 4]])
+    assert script("poison_by_attack").largest_component(data).node_ids.tolist() == [2, 3, 4]
+
+
+def test_an_attack_without_deeprobust_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "deeprobust", None)
+    monkeypatch.setattr(sys, "argv", ["poison_by_attack.py", "block_model", "--seed", "1"])
+    with pytest.raises(SystemExit, match="pip install deeprobust"):
+        script("poison_by_attack").main()

@@ -1,0 +1,192 @@
+"""Poison a graph by an attack that DeepRobust ships, and measure methods on what is left.
+
+    pip install deeprobust      # not a dependency of glnn
+    python lab/scripts/poison_by_attack.py cora --attack metattack --share 0.05 --seed 0
+    python lab/scripts/poison_by_attack.py cora --attack nettack --links 3 --seed 0
+
+Metattack changes a share of all links so that a network trained on them fails everywhere; Nettack
+changes some links of each of 40 test nodes with more than ten neighbours, which alone are judged
+then. The protocol is the usual one: the largest component, a tenth of its nodes trains, a tenth
+validates, all others are tested. The attacker sees the labels that train and those that validate.
+Prints a line of JSON for each method; ``--out`` keeps the poisoned data as npz.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.csgraph import connected_components
+
+from glnn.data import NodeData, Split, load_dataset, make_split
+from glnn.data.induced import induced
+from glnn.data.node_npz import write_node_npz
+from glnn_lab.baselines.inputs import isolated_rng
+from glnn_lab.experiments.machine import n_threads
+from glnn_lab.experiments.methods import get_method, masked_labels
+
+METHODS = ("glnn", "gcn", "gcn_jaccard", "gcn_svd")
+N_TARGETS = 40
+FEWEST_NEIGHBOURS = 11
+"""Of a target of Nettack."""
+
+Attack = Callable[[NodeData, Split, argparse.Namespace], tuple[sp.csr_matrix, np.ndarray]]
+"""Returns the poisoned graph, and the nodes to judge."""
+
+
+def main() -> None:
+    """Poison once, run every method, print the records."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset")
+    parser.add_argument("--attack", choices=list(ATTACKS), default="metattack")
+    parser.add_argument("--share", type=float, default=0.05, help="of the links, for Metattack")
+    parser.add_argument("--links", type=int, default=3, help="of each target, for Nettack")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="of the attack")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--out", type=Path, help="npz file of the poisoned data")
+    asked = parser.parse_args()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what the attack prints on its way
+            records = measured(load_dataset(asked.dataset), asked)
+    except ImportError as error:
+        sys.exit(
+            f"the attacks are those of DeepRobust, of which {error.name} is not installed: "
+            "pip install deeprobust"
+        )
+    for record in records:
+        print(json.dumps(record), flush=True)
+
+
+def measured(whole: NodeData, asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return what each method makes of the poisoned graph."""
+    data = largest_component(whole)
+    tenth = data.n_nodes // 10
+    n_test = data.n_nodes - 2 * tenth
+    split = make_split(data, "rate", asked.seed, rate=0.1, n_val=tenth, n_test=n_test)
+    graph, judged = ATTACKS[asked.attack](data, split, asked)
+    poisoned = data.replace(graph=graph)
+    if asked.out is not None:
+        write_node_npz(poisoned, asked.out)
+    changed = abs(graph - data.graph)
+    records = []
+    for name in asked.methods.split(","):
+        with n_threads(1):
+            found = get_method(name).run(poisoned, split, asked.seed, {})
+        records.append(
+            {
+                "method": name,
+                "dataset": whole.name,
+                "attack": asked.attack,
+                "seed": asked.seed,
+                "links": data.n_edges,
+                "changed": int((changed > 0).sum()) // 2,
+                "judged": len(judged),
+                "accuracy": float((found.classes == data.labels)[judged].mean()),
+            }
+        )
+    return records
+
+
+def largest_component(data: NodeData) -> NodeData:
+    """Return the nodes of the largest component, and their links."""
+    _, parts = connected_components(data.graph, directed=False)
+    return induced(data, np.flatnonzero(parts == np.bincount(parts).argmax()))
+
+
+def metattacked(
+    data: NodeData, split: Split, asked: argparse.Namespace
+) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Let Metattack with self-training change a share of the links."""
+    _without_further_packages()
+    from deeprobust.graph.global_attack import Metattack
+
+    features, graph, labels = attackers_view(data, split)
+    unlabelled = np.setdiff1d(np.arange(data.n_nodes), split.train)
+    with isolated_rng(asked.seed):
+        surrogate, guess = surrogate_of(features, graph, labels, split, asked.device)
+        attacker = Metattack(
+            surrogate,
+            nnodes=data.n_nodes,
+            feature_shape=features.shape,
+            device=asked.device,
+            lambda_=0,
+        ).to(asked.device)
+        n_links = round(asked.share * data.n_edges)
+        attacker.attack(
+            features, graph, guess, split.train, unlabelled, n_links, ll_constraint=False
+        )
+    return sp.csr_matrix(attacker.modified_adj.cpu().numpy()), split.test
+
+
+def nettacked(
+    data: NodeData, split: Split, asked: argparse.Namespace
+) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Let Nettack change links of some test nodes with many neighbours, one after the other."""
+    _without_further_packages()
+    from deeprobust.graph.targeted_attack import Nettack
+
+    features, graph, labels = attackers_view(data, split)
+    degree = np.asarray((data.graph > 0).sum(1)).ravel()
+    able = split.test[degree[split.test] >= FEWEST_NEIGHBOURS]
+    rng = np.random.default_rng(asked.seed)
+    targets = rng.permutation(able)[:N_TARGETS]
+    with isolated_rng(asked.seed):
+        surrogate, guess = surrogate_of(features, graph, labels, split, asked.device)
+        for node in targets:
+            attacker = Nettack(surrogate, nnodes=data.n_nodes, device=asked.device)
+            attacker.attack(
+                sp.csr_matrix(features), graph, guess, int(node), asked.links, verbose=False
+            )
+            graph = sp.csr_matrix(attacker.modified_adj)
+    return sp.csr_matrix(graph, dtype=np.float32), np.sort(targets)
+
+
+def attackers_view(data: NodeData, split: Split) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray]:
+    """Return dense features, links of weight one, and the labels that may be seen."""
+    features = data.features.toarray() if sp.issparse(data.features) else data.features
+    links = sp.csr_matrix((data.graph > 0).astype(np.float32))
+    return np.asarray(features, dtype=np.float32), links, masked_labels(data, split)
+
+
+def surrogate_of(
+    features: np.ndarray, graph: sp.csr_matrix, labels: np.ndarray, split: Split, device: str
+) -> tuple[Any, np.ndarray]:
+    """Return the linear GCN that stands for the victim, and all labels, unseen ones as it says."""
+    from deeprobust.graph.defense import GCN
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net = GCN(
+            features.shape[1],
+            16,
+            int(labels.max()) + 1,
+            dropout=0,
+            with_relu=False,
+            with_bias=False,
+            device=device,
+        ).to(device)
+        net.fit(torch.from_numpy(features), graph, labels, split.train, split.val, patience=30)
+    return net, np.where(labels < 0, net.predict().argmax(1).cpu().numpy(), labels)
+
+
+def _without_further_packages() -> None:
+    """Stand in for attacks that we do not use, whose packages DeepRobust does not ask for."""
+    for place, name in (("global_attack.prbcd", "PRBCD"), ("targeted_attack.sga", "SGAttack")):
+        unused = types.ModuleType(f"deeprobust.graph.{place}")
+        setattr(unused, name, None)
+        sys.modules.setdefault(unused.__name__, unused)
+
+
+ATTACKS: dict[str, Attack] = {"metattack": metattacked, "nettack": nettacked}
+
+if __name__ == "__main__":
+    main()
