@@ -15,6 +15,7 @@ from glnn.engine.scaling import Scaling
 from glnn.engine.steps import Steps
 from glnn.engine.trained import mean_answer
 from glnn.engine.trainer import Validation
+from glnn.graph.random_walk import RandomWalk
 
 
 @pytest.fixture
@@ -82,3 +83,12 @@ def test_hopeless_competitors_are_given_up(problem):
     for head in PRESETS["default"].competitors:
         limits[f"{head.head} 1"] += min(head.ramp_epochs + 1, 40)
     assert all(stages.count(stage) <= limit for stage, limit in limits.items())
+
+
+def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
+    made = []
+    of = RandomWalk.of
+    monkeypatch.setattr(RandomWalk, "of", lambda *args, **more: made.append(1) or of(*args, **more))
+    steps = steps_of(problem)
+    competed(steps, first_round(steps))
+    assert len(made) == 2  # with loops and without

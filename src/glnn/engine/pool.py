@@ -15,7 +15,10 @@ from glnn.nn.rows import RowNet
 from glnn.peers import Partition
 
 _BLOCK = 2**24
-"""Numbers in a block of feature columns."""
+"""Numbers in a block of feature columns, unless a device has room for more."""
+
+_ROOM = 128
+"""Bytes of a device's free memory for each number: a block is spread in several copies."""
 
 _MAX_NUMBERS = 2**27
 """Numbers in all rows of a pool, unless labelled and validation nodes alone have more."""
@@ -54,7 +57,8 @@ class Pool:
         """
         device = module.norm.scale.device
         picked = torch.from_numpy(nodes[partition.has(nodes)] - partition.start).to(device)
-        blocks = [module.spread(walk, x.to(device))[picked] for x in _column_blocks(scaled)]
+        columns = _column_blocks(scaled, _block_size(device))
+        blocks = [module.spread(walk, x.to(device))[picked] for x in columns]
         rows = _everyones(torch.cat(blocks, 2).flatten(1), nodes, partition)
         module.norm.measure(*_statistics(rows))
         return cls(module.norm.standardized(rows), torch.from_numpy(nodes).to(device))
@@ -84,9 +88,17 @@ def pool_nodes(
     return np.concatenate([labelled, watched, others])
 
 
-def _column_blocks(scaled: Any) -> Iterator[Float[Tensor, "n d"]]:
-    """Yield the features dense, some columns at a time."""
-    width = max(1, _BLOCK // max(1, scaled.shape[0]))
+def _block_size(device: torch.device) -> int:
+    """Return how many numbers a block may have: wide products are faster on a GPU."""
+    if device.type != "cuda":
+        return _BLOCK
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(_BLOCK, free // _ROOM)
+
+
+def _column_blocks(scaled: Any, size: int) -> Iterator[Float[Tensor, "n d"]]:
+    """Yield the features dense, some columns at a time, so many numbers at most."""
+    width = max(1, size // max(1, scaled.shape[0]))
     columns = sp.csc_matrix(scaled) if sp.issparse(scaled) else scaled
     for first in range(0, scaled.shape[1], width):
         block = columns[:, first : first + width]

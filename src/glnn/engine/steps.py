@@ -67,6 +67,7 @@ class Steps:
     ) -> None:
         self.problem, self.settings, self.scaling = problem, settings, scaling
         self.seed, self.callbacks, self.history = seed, callbacks, History()
+        self._walks: dict[bool, tuple[sp.csr_matrix, RandomWalk]] = {}  # with loops or without
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
         self.structure: Structure | None = None
@@ -196,10 +197,8 @@ class Steps:
         """Return a fresh head on rows; every process has the same noise."""
         head, graph, device = state.head, state.row_graph, self.features.device
         assert graph is not None  # the caller has named it
-        wanted = with_loops if head.head == "linear" else without_loops
-        walk = RandomWalk.of(wanted(graph, self.partition.start), self.partition, device=device)
         return RowTask(
-            walk,
+            self._walk(graph, has_loops=head.head == "linear"),
             self.features,
             self.scaled,
             self.problem.labels,
@@ -209,6 +208,16 @@ class Steps:
             noise=generator_for(self.seed, state.round, _NOISE, 0, device=device),
             partition=self.partition,
         )
+
+    def _walk(self, graph: sp.csr_matrix, *, has_loops: bool) -> RandomWalk:
+        """Return the random walk over a graph; heads that see the same one share it."""
+        made = self._walks.get(has_loops)
+        if made is None or made[0] is not graph:
+            start, device = self.partition.start, self.features.device
+            rows = with_loops(graph, start) if has_loops else without_loops(graph, start)
+            made = (graph, RandomWalk.of(rows, self.partition, device=device))
+            self._walks[has_loops] = made
+        return made[1]
 
     def row_graph(self, state: FitState) -> sp.csr_matrix:
         """Return the rows of the graph that heads on rows see: the given one as it is."""
