@@ -40,6 +40,13 @@ def test_a_dry_run_counts_and_runs_nothing(glnn, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_without_running_the_page_says_that_there_is_nothing_yet(glnn, tmp_path):
+    outcome = glnn("reproduce", *GRID, "--no-run", "--out", tmp_path)
+    assert outcome.code == 0
+    assert not (tmp_path / "results.jsonl").exists()
+    assert "| cells | 0 |" in next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
+
+
 def test_without_resume_every_cell_runs_again_and_once(glnn, tmp_path):
     words = ("table1", "--datasets", "wine", "--methods", "label_spreading", "--seeds", "1")
     for more in ((), ("--no-resume",)):

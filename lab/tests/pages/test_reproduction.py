@@ -10,6 +10,7 @@ from glnn_lab.pages.reproduction import (
     facts_table,
     forget,
     index_page,
+    recorded,
     reproduce,
     targets_for,
     write_index,
@@ -49,6 +50,17 @@ def test_a_second_run_changes_nothing(done):
     before = [path.read_bytes() for path in files]
     reproduce(done.target, done.folder, Wanted(2, ("wine",), METHODS))
     assert [path.read_bytes() for path in files] == before
+
+
+def test_pages_of_what_is_recorded_run_nothing(done, tmp_path):
+    only = ResultStore(tmp_path)
+    found = list(ResultStore(done.folder).read().values())
+    only.rewrite(found[:2])
+    again = recorded(done.target, tmp_path, Wanted(2, ("wine",), METHODS))
+    assert len(only.read()) == 2
+    records = {r["id"] for block in again.blocks for r in block.all_records()}
+    assert records == {record["id"] for record in found[:2]}
+    assert "| cells | 2 |" in again.page_path.read_text(encoding="utf-8")
 
 
 def test_failures_are_counted_and_said(tmp_path):

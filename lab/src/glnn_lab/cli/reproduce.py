@@ -59,6 +59,9 @@ _Out = Annotated[Path, typer.Option(help="Folder; targets in one folder share th
 _DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Count cells and expected time, and run nothing.")
 ]
+_Run = Annotated[
+    bool, typer.Option("--run/--no-run", help="Or write the pages of what is recorded, no more.")
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
@@ -76,6 +79,7 @@ def reproduce(
     resume: _Resume = True,
     out: _Out = Path("runs/reproduce"),
     dry_run: _DryRun = False,
+    run: _Run = True,
     quiet: _Quiet = False,
 ) -> None:
     """Run a table or figure and show our numbers beside the published ones."""
@@ -89,9 +93,12 @@ def reproduce(
     if dry_run:
         _print_plan(console, targets, wanted, out)
         return
-    if not resume:
+    if not resume and run:
         reproduction.forget(targets, out, wanted)
     for one in targets:
+        if not run:
+            done.append(reproduction.recorded(one, out, wanted))
+            continue
         with Interruption(_ADVICE) as stop, GridBar(console, one.name) as bar:
             done.append(reproduction.reproduce(one, out, wanted, stop.watching(bar.show)))
         _print(console, done[-1])

@@ -1,8 +1,9 @@
 """Run targets into one folder: their records, a Markdown page each, a figure for each block."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
@@ -79,9 +80,20 @@ def reproduce(
 
     Records of all targets lie in one file of the folder: a cell of two targets runs once.
     """
-    chosen = wanted.chosen(target)
-    records = run_grid(cells_of(chosen), folder, jobs=wanted.jobs, progress=progress)
-    done = Reproduction(target, folder, block_results(chosen, records))
+    cells = cells_of(wanted.chosen(target))
+    records = run_grid(cells, folder, jobs=wanted.jobs, progress=progress)
+    return _written(target, folder, wanted, records)
+
+
+def recorded(target: Target, folder: Path, wanted: Wanted) -> Reproduction:
+    """Write page and figures of what has run; numbers without a run are left open."""
+    return _written(target, folder, wanted, ResultStore(folder).read().values())
+
+
+def _written(
+    target: Target, folder: Path, wanted: Wanted, records: Iterable[Mapping[str, Any]]
+) -> Reproduction:
+    done = Reproduction(target, folder, block_results(wanted.chosen(target), records))
     write_pages(done)
     return done
 
