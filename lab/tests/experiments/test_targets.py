@@ -34,7 +34,8 @@ def test_table1_has_every_method_on_every_set_but_for_what_it_says():
     assert "6 GB" in full.reason_to_skip("glnn-literal", "pubmed")
     assert full.reason_to_skip("glnn-literal", "cora") is None
     slow = {e.method for e in five if len(e.cells) < 10}
-    assert slow == {"glnn-literal", "longae"}
+    often = {"longae", "gat", "planetoid", "dgi", "gwnn", "deepwalk", "monet", "chebnet", "appnp"}
+    assert slow == {"glnn-literal"} | often
 
 
 def test_runs_of_two_targets_are_the_same_cells():
