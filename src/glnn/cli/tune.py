@@ -63,8 +63,6 @@ def tune(
     def say(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    n_fits = trials * folds
-    say(f"{n_fits} fits for the search, {nested * n_fits} for its nested estimate")
     found, judged = run_tuning(
         Reading(source, no_graph, labels_per_class, seed), options, folder, say
     )

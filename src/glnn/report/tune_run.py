@@ -79,6 +79,8 @@ def run_tuning(
         say(f"trial {number + 1:>3}  {options.goal} {value:.4f}  {shown or 'the preset as it is'}")
 
     search = options.classifier(journal, watch)
+    n_fits = options.n_trials * options.folds
+    say(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
     judged = None
     with threads_for(data.n_nodes, options.threads):
         trials = search.search(data.features, y, data.graph, chosen)
