@@ -60,8 +60,10 @@ def test_validation_rows_are_judged_as_all_nodes_would_be(make, problem, setting
 
 @every_head
 def test_processes_take_the_same_steps(make, settings, together, problem):
+    known = dataclasses.replace(settings, pool_size=0)  # which any number of processes has
+
     def work(peers):
-        task = make(settings, peers)
+        task = make(known, peers)
         Trainer(n_epochs=5, learning_rate=0.01).fit(task, problem.validation)
         return {name: value.clone() for name, value in task.module.state_dict().items()}
 
@@ -69,6 +71,15 @@ def test_processes_take_the_same_steps(make, settings, together, problem):
     for other in others:
         for name, value in other.items():
             assert_close(value, alone[name], atol=1e-4, rtol=1e-3)
+
+
+def test_processes_hold_a_share_of_the_rows_each_beside_those_that_are_known(make, together):
+    def work(peers):
+        return len(make(LINEAR, peers)._pool.nodes)
+
+    assert work(ALONE) == 60
+    assert set(together(2, work)) == {30}
+    assert set(together(3, work)) == {28}  # 8 labels and 20 validation nodes
 
 
 def test_a_step_draws_each_label_at_most_once(make):

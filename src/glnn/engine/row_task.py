@@ -83,7 +83,10 @@ class RowTask(HeadTask):
         watched = np.empty(0, np.int64) if validation is None else validation.nodes.numpy()
         rng = np.random.default_rng(init.initial_seed())
         labelled, n_columns = labels.nodes.numpy(), len(head.norm.mean)
-        nodes = pool_nodes(labelled, watched, settings.pool_size, labels.n_nodes, n_columns, rng)
+        n_known = len(labelled) + len(watched)
+        room = max(0, labels.n_nodes // partition.peers.size - n_known)  # as for any other array
+        n_others = min(settings.pool_size, room)
+        nodes = pool_nodes(labelled, watched, n_others, labels.n_nodes, n_columns, rng)
         self._pool = Pool.of(self.module, walk, scaled, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
         self._watched = slice(len(labelled), len(labelled) + len(watched))
