@@ -145,7 +145,7 @@ def test_public_is_the_published_split():
         ("rate", {"balance": "none"}, "stratified, balanced"),
         ("per_class", {"n_per_class": 0}, "at least 1"),
         ("count", {"n_labels": 1}, "at least 2"),
-        ("count", {"n_val": 1}, "got 'n_val'"),
+        ("count", {"n_test": 1}, "got 'n_test'"),
         ("rate", {"seed": -1}, "seed"),
     ],
 )
@@ -204,3 +204,11 @@ def test_the_papers_sizes_hold_on_the_published_sets(published, name, sizes):
     split = make_split(data, "paper")
     assert (split.train.size, split.val.size, split.test.size) == sizes
     assert np.unique(data.labels[split.train]).size == data.n_classes
+
+
+def test_validation_nodes_of_a_count_are_taken_from_those_that_test():
+    data = load_dataset("wine")
+    whole, watched = (make_split(data, "count", 3, n_labels=10, n_val=n) for n in (0, 20))
+    np.testing.assert_array_equal(whole.train, watched.train)
+    assert watched.val.size == 20
+    np.testing.assert_array_equal(np.union1d(watched.val, watched.test), whole.test)

@@ -41,7 +41,7 @@ def test_a_goal_is_met_or_the_gap_is_told(blocks):
     assert met[3] == "84.6 GRCN in OpenGSL, 85.8 GRCN with UnGSL"
     assert met[4:] == ["≥ 85.8", "yes (+1.20)"]
     assert missed[4:] == ["> GAT, ≥ GCN + 10", "no (-4.00)"]
-    assert len(rows) == 1 + 1 + 3 + 3
+    assert len(rows) == 2 + 1 + 3 + 3
 
 
 def test_what_is_lost_without_a_part_is_told_in_points(blocks):
@@ -69,7 +69,7 @@ def test_a_part_that_makes_no_sense_somewhere_is_a_dash(blocks):
 
 def test_the_front_page_has_every_setting_with_the_best_published_number(blocks):
     table = headline_table(blocks(2))
-    assert len(table.rows) == 20
+    assert len(table.rows) == 20 + 1 + 2
     row = next(r for r in table.rows if r[0] == "Cora, no graph")
     assert row[1] == "**86.5 ± 0.7**"
     assert row[-1] == "74.2 (SLAPS)"

@@ -66,13 +66,17 @@ def headline_words(blocks: Sequence[BlockResults]) -> str | None:
 
 
 def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
-    """Tabulate for the front page: each setting, ours, the others, the best published number."""
+    """Tabulate for the front page: each setting, ours, the others, the best published number.
+
+    Blocks that are closed have methods of their own, and stay on the page of the target.
+    """
     rows = []
     for block in blocks:
         for verdict in verdicts(block):
             goal = verdict.goal
             found = [block.summary(name, goal.dataset, goal.at) for name in _HEADLINE]
-            if verdict.ours is not None:
+            is_default = goal.method == REFERENCE
+            if verdict.ours is not None and is_default and block.block.is_open:
                 rows.append([goal.setting, *_best_in_bold(found, goal)])
     header = ["setting", *(METHODS[name].title for name in _HEADLINE), "best published"]
     return PlainTable("Test accuracy in %", header, rows) if rows else None
@@ -81,7 +85,7 @@ def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
 def _goal_row(block: BlockResults, verdict: Verdict) -> list[str]:
     goal, ours = verdict.goal, verdict.ours
     assert ours is not None
-    seconds = block.summary(REFERENCE, goal.dataset, goal.at, key="seconds")
+    seconds = block.summary(goal.method, goal.dataset, goal.at, key="seconds")
     sources = ", ".join(f"{value:.1f} {source}" for source, value in goal.published)
     return [
         goal.setting,
