@@ -129,8 +129,8 @@ def build_head(
     """Return the named network with fresh parameters."""
     common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
     if settings.head == "linear":
-        sizes = {"n_steps": settings.n_steps, "powers": settings.powers}
-        return LinearNet(n_features, n_classes, **sizes, **common)  # type: ignore[arg-type]
+        reach: dict[str, Any] = {"n_steps": settings.n_steps, "powers": settings.powers}
+        return LinearNet(n_features, n_classes, **reach, **common)
     common["n_hidden"] = settings.n_hidden
     if settings.head == "gcn":
         return GCN(n_features, n_classes, **common)

@@ -80,12 +80,17 @@ def _losses(
     """Return the losses of the validation nodes that are here, times their weights."""
     nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
     right = tempered(probabilities[nodes], temperature)[np.arange(len(nodes)), labels]
-    losses = torch.from_numpy(-np.log(np.maximum(right, _LEAST)))
-    return losses if validation.weights is None else losses * validation.weights.double().cpu()
+    return _weighted(-np.log(np.maximum(right, _LEAST)), validation)
 
 
 def _mistakes(probabilities: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
     """Return one for each validation node here that has another class, times its weight."""
     nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
-    wrong = torch.from_numpy((probabilities[nodes].argmax(1) != labels).astype(np.float64))
-    return wrong if validation.weights is None else wrong * validation.weights.double().cpu()
+    wrong = probabilities[nodes].argmax(1) != labels
+    return _weighted(wrong.astype(np.float64), validation)
+
+
+def _weighted(numbers: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
+    """Return a number for each validation node here, times its weight."""
+    found = torch.from_numpy(numbers)
+    return found if validation.weights is None else found * validation.weights.double().cpu()

@@ -1,5 +1,6 @@
 """LoNGAE of Tran: an autoencoder of adjacency rows and features that also classifies."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,6 @@ from torch.nn import functional
 
 from glnn.engine.seeding import generator_for
 from glnn.engine.task import Task
-from glnn.engine.trainer import Trainer
 from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 from glnn.quality.plain.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
@@ -168,5 +168,5 @@ class LoNGAE(Baseline):
         """Take the published number of passes, unless that is more than the epochs there may be."""
         s = self.settings
         n_batches = s.n_passes * max(1, problem.n_nodes // s.n_rows)
-        trainer = Trainer(n_epochs=min(s.n_epochs, n_batches), learning_rate=s.learning_rate)
-        return len(trainer.fit(task, stage=self.name))
+        capped = dataclasses.replace(s, n_epochs=min(s.n_epochs, n_batches))
+        return Baseline.train(dataclasses.replace(self, settings=capped), task, problem)
