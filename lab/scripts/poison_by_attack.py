@@ -29,6 +29,7 @@ from scipy.sparse.csgraph import connected_components
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.induced import induced
 from glnn.data.node_npz import write_node_npz
+from glnn.exceptions import GlnnError, InputError
 from glnn_lab.baselines.inputs import isolated_rng
 from glnn_lab.experiments.machine import n_threads
 from glnn_lab.experiments.methods import get_method, masked_labels
@@ -57,6 +58,8 @@ def main() -> None:
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what the attack prints on its way
             records = measured(load_dataset(asked.dataset), asked)
+    except GlnnError as error:
+        sys.exit(str(error))
     except ImportError as error:
         sys.exit(
             f"the attacks are those of DeepRobust, of which {error.name} is not installed: "
@@ -68,6 +71,8 @@ def main() -> None:
 
 def measured(whole: NodeData, asked: argparse.Namespace) -> list[dict[str, Any]]:
     """Return what each method makes of the poisoned graph."""
+    if whole.graph is None:
+        raise InputError(f"{whole.name} must have a graph to be poisoned, got none.")
     data = largest_component(whole)
     tenth = data.n_nodes // 10
     n_test = data.n_nodes - 2 * tenth

@@ -121,3 +121,10 @@ def test_an_attack_without_deeprobust_says_what_to_install(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["poison_by_attack.py", "block_model", "--seed", "1"])
     with pytest.raises(SystemExit, match="pip install deeprobust"):
         script("poison_by_attack").main()
+
+
+@pytest.mark.parametrize(("name", "said"), [("nosuch", "must be one of"), ("wine", "have a graph")])
+def test_what_cannot_be_poisoned_is_one_line(monkeypatch, name, said):
+    monkeypatch.setattr(sys, "argv", ["poison_by_attack.py", name])
+    with pytest.raises(SystemExit, match=said):
+        script("poison_by_attack").main()
