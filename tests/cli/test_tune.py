@@ -20,6 +20,8 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     assert fit.code == 0, fit.err
     settings = json.loads((people / "run" / "metrics.json").read_text())["settings"]
     assert settings["head"]["n_steps"] == 2 and settings["head"]["n_epochs"] == 3
+    shown = (people / "run" / "report.html").read_text()
+    assert "How parameters were chosen" in shown and "2 trials by" in shown
 
 
 def test_one_outer_fold_is_no_estimate(glnn):

@@ -18,10 +18,12 @@ def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     assert len(trials.table) == 2 and len(judged.held_out.judged) == 12
     page = json.loads((tmp_path / "search" / "tuning.json").read_text())
     assert page["value"] == trials.value and page["nested"] == judged.to_dict()
-    assert read_settings(tmp_path / "search" / "tuning.json") == {
-        "preset": "default",
-        **trials.params,
-    }
+    found = read_settings(tmp_path / "search" / "tuning.json")
+    assert found.preset == "default" and found.params == trials.params
+    assert found.search.values == tuple(row["log_loss"] for row in trials.table)
+    assert found.search.is_low_best and found.search.verdict == judged.verdict.sentence
+    assert found.search.params["n_steps"] == (None, trials.table[1]["n_steps"])
+    assert set(found.search.log) == {"n_neighbors", "learning_rate", "weight_decay"}
     table = pd.read_csv(tmp_path / "search" / "trials.csv")
     assert table["log_loss"].tolist() == [row["log_loss"] for row in trials.table]
     assert (tmp_path / "search" / "trials.png").read_bytes().startswith(b"\x89PNG")
@@ -29,8 +31,41 @@ def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     assert lines[1].endswith("the preset as it is") and lines[1].startswith("trial   1")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}'])
-def test_another_file_is_refused_in_one_line(tmp_path, text):
+GOOD = {"format": "glnn settings", "version": 1, "preset": "paper", "params": {"n_steps": 3}}
+
+
+def test_a_file_without_trials_has_no_search(tmp_path):
+    path = tmp_path / "tuning.json"
+    path.write_text(json.dumps(GOOD))
+    found = read_settings(path)
+    assert (found.preset, found.params, found.search) == ("paper", {"n_steps": 3}, None)
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ([], "another file"),
+        ({"format": "other"}, "another file"),
+        (GOOD | {"version": 2}, "version 2"),
+        (GOOD | {"params": [1]}, "no parameters by name"),
+        (GOOD | {"trials": {"a": 1}, "goal": "accuracy"}, "trials that are no list"),
+        (GOOD | {"trials": [1], "goal": "accuracy"}, "a trial that has no names"),
+        (GOOD | {"trials": [{"trial": 0}], "goal": "accuracy"}, "a trial without accuracy"),
+        (GOOD | {"trials": [{"accuracy": "high"}], "goal": "accuracy"}, "'high' for a number"),
+        (GOOD | {"trials": [{"accuracy": True}], "goal": "accuracy"}, "'True' for a number"),
+    ],
+)
+def test_another_file_is_refused_in_one_line(tmp_path, page, words):
+    path = tmp_path / "tuning.json"
+    path.write_text(json.dumps(page))
+    with pytest.raises(
+        DataFormatError, match=rf"must be a tuning.json of glnn tune, got: .*{words}"
+    ):
+        read_settings(path)
+
+
+@pytest.mark.parametrize("text", ["{", '{"value": NaN', "[" * 100_000, ""])
+def test_what_is_no_json_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "tuning.json"
     path.write_text(text)
     with pytest.raises(DataFormatError, match=r"must be a tuning.json of glnn tune"):

@@ -62,9 +62,9 @@ def fit(
     from glnn.report.sources import Reading, Source
     from glnn.report.tune_run import read_settings
 
-    more = {} if settings is None else read_settings(settings)
+    found = None if settings is None else read_settings(settings)
     options = FitOptions(
-        more.pop("preset", preset),
+        preset if found is None else found.preset,
         head,
         seed,
         n_neighbors,
@@ -73,7 +73,8 @@ def fit(
         threads,
         class_weight,
         command=command_line(sys.argv),
-        more=more,
+        more={} if found is None else found.params,
+        search=None if found is None else found.search,
     )
     source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
     reading = Reading(source, no_graph, labels_per_class, seed)

@@ -26,6 +26,7 @@ from glnn.quality.plain import PLAIN_METHODS, NodeProblem, comparable_features, 
 from glnn.report.facts import GraphFacts
 from glnn.report.graph_log import GraphLog, logged_rounds
 from glnn.report.link_terms import link_terms, metric_columns
+from glnn.report.page.data import Search
 from glnn.report.results import FitResults, Score, accuracy
 from glnn.report.run_folder import prepare_folder
 from glnn.report.sources import OpenedSource, Reading, TakenRows
@@ -42,7 +43,8 @@ class FitOptions:
 
     ``threads`` of ``None`` means one thread below 10,000 nodes, where more of them wait for each
     other longer than they work, and PyTorch's own choice above. ``command`` is what was typed, for
-    the report; ``more`` are further parameters of the estimator, which give way to the options.
+    the report; ``more`` are further parameters of the estimator, which give way to the options, and
+    ``search`` how they were found.
     """
 
     preset: str = "default"
@@ -55,6 +57,7 @@ class FitOptions:
     class_weight: str | None = None
     command: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)
+    search: Search | None = None
 
     def check(self) -> None:
         """Refuse a wrong option before any work is done."""
@@ -237,6 +240,7 @@ def results_of(
         metric=metric_columns(nodes),
         digest=opened.digest,
         trust=model.edge_trust_,
+        search=options.search,
     )
 
 

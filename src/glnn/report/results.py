@@ -11,7 +11,7 @@ from glnn.data import NodeData, Split
 from glnn.engine.history import History
 from glnn.quality import Evaluation
 from glnn.report.facts import GraphFacts
-from glnn.report.page.data import LinkTerms, Round
+from glnn.report.page.data import LinkTerms, Round, Search
 from glnn.solver import Certificate
 
 
@@ -69,6 +69,8 @@ class FitResults:
         A text that changes with the data.
     trust
         The share of each given link's weight that was kept, if that is known.
+    search
+        How parameters were chosen, where they were searched for.
     """
 
     data: NodeData
@@ -93,6 +95,7 @@ class FitResults:
     metric: tuple[tuple[str, float], ...] = ()
     digest: str = ""
     trust: sp.csr_matrix | None = None
+    search: Search | None = None
 
     @property
     def predictions(self) -> np.ndarray:

@@ -46,6 +46,7 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         ),
         reproduce=_reproduce(results),
         notes=results.notes,
+        search=results.search,
     )
 
 

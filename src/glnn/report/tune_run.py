@@ -1,7 +1,8 @@
 """A search for parameters on the data of a run: its files, and what it found in words."""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,12 @@ from glnn.evaluation import evaluate
 from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.evaluation import Evaluation
 from glnn.report.fit_run import visible_labels
+from glnn.report.page.data import Search
 from glnn.report.plots import image_bytes
 from glnn.report.sources import Reading
 from glnn.report.threads import threads_for
 from glnn.report.tune_plot import tuning_figure
-from glnn.tuning import Trials, TunedClassifier
+from glnn.tuning import SPACE, Trials, TunedClassifier
 
 SETTINGS, JOURNAL, TABLE = "tuning.json", "study.journal", "trials.csv"
 PICTURE = "trials.png"
@@ -108,29 +110,80 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
         "params": trials.params,
         "goal": options.goal,
         "value": trials.value,
+        "trials": trials.table,
         "nested": None if judged is None else judged.to_dict(),
     }
     write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
     with atomic_write(folder / SETTINGS) as file:
         file.write(json.dumps(page, indent=2) + "\n")
+    search = _search(page)
+    assert search is not None  # there was a trial
     with suppress(MissingDependencyError):  # the table says the same
-        image = image_bytes(tuning_figure(trials, options.goal))
+        image = image_bytes(tuning_figure(search))
         with atomic_write(folder / PICTURE, "wb") as file:
             file.write(image)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the parameters in a file that :func:`run_tuning` wrote; their names are not checked.
+@dataclass(frozen=True)
+class FoundSettings:
+    """What a search has found: parameters for a preset, and how it came to them."""
 
-    The preset they were found for is among them.
+    preset: str
+    params: Mapping[str, Any]
+    search: Search | None
+
+
+def read_settings(path: Path) -> FoundSettings:
+    """Return what a file says that :func:`run_tuning` wrote; names of parameters are not checked.
+
+    A file of an earlier version has no trials.
     """
-    check_file(path, max_bytes=1_000_000)
+    check_file(path, max_bytes=10_000_000)
     try:
         page = json.loads(path.read_text(encoding="utf-8"))
-        if page["format"] != "glnn settings" or page["version"] != 1:
-            raise ValueError("another format")
-        return {"preset": str(page["preset"]), **page["params"]}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if not isinstance(page, dict) or page.get("format") != "glnn settings":
+            raise ValueError("another file")
+        if page.get("version") != 1:
+            raise ValueError(f"version {page.get('version')!r}")
+        params = page.get("params")
+        if not isinstance(params, dict):
+            raise ValueError("no parameters by name")
+        return FoundSettings(str(page.get("preset")), params, _search(page))
+    except (ValueError, RecursionError) as error:
         raise DataFormatError(
             f"{shown_path(path)} must be a tuning.json of glnn tune, got: {error}."
         ) from None
+
+
+def _search(page: Mapping[str, Any]) -> Search | None:
+    """Return the trials of a file for pictures; ``None`` where it has none."""
+    goal, table, nested = page.get("goal"), page.get("trials"), page.get("nested")
+    if not table:
+        return None
+    if not isinstance(goal, str) or not isinstance(table, list):
+        raise ValueError("trials that are no list")
+    columns = [{name: _number(part) for name, part in _named(row)} for row in table]
+    if not all(goal in row for row in columns):
+        raise ValueError(f"a trial without {goal}")
+    names = dict.fromkeys(name for row in columns for name in row if name not in ("trial", goal))
+    sentence = nested.get("verdict") if isinstance(nested, dict) else None
+    return Search(
+        goal,
+        tuple(row[goal] for row in columns),
+        {name: tuple(row.get(name) for row in columns) for name in names},
+        tuple(name for name in names if name in SPACE and SPACE[name].log),
+        is_low_best=goal == "log_loss",
+        verdict=sentence if isinstance(sentence, str) else "",
+    )
+
+
+def _named(row: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(row, dict):
+        raise ValueError("a trial that has no names")
+    return row.items()
+
+
+def _number(part: Any) -> float | int:
+    if isinstance(part, bool) or not isinstance(part, int | float) or not math.isfinite(part):
+        raise ValueError(f"a trial with {str(part)[:40]!r} for a number")
+    return part

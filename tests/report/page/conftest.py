@@ -17,6 +17,7 @@ from glnn.report.page.data import (
     PageData,
     Reproduce,
     Round,
+    Search,
 )
 from glnn.report.page.links import upper_links
 
@@ -91,6 +92,13 @@ def made_page(n_nodes=120, n_classes=3, seed=0, *, with_given=True, with_terms=T
             (("n_epochs", "50"), ("n_rounds", "2")),
         ),
         notes=("2 rows without a label",),
+        search=Search(
+            "accuracy",
+            (0.81, 0.79, 0.86),
+            {"n_steps": (None, 3, 7), "learning_rate": (None, 0.002, 0.02)},
+            ("learning_rate",),
+            verdict="about 84 % ± 4 on labels it had not seen",
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from glnn.report.page import charts
-from glnn.report.page.data import Curve
+from glnn.report.page.data import Curve, Search
 
 
 def drawn_values(figure, column):
@@ -46,3 +46,20 @@ def test_a_chart_is_plain_values_and_bokehs_script_comes_from_its_package():
     assert text["target_id"] == "place"
     assert "Bokeh" in charts.bokeh_script()
     assert charts.has_bokeh()
+
+
+def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
+    search = Search("log_loss", (0.7, 0.9, 0.6), {"n_steps": (None, 5, 2)}, is_low_best=True)
+    best, trials, preset = (r.data_source.data for r in charts.trials_chart(search).renderers)
+    assert list(trials["value"]) == [0.7, 0.9, 0.6]
+    assert list(best["y"]) == [0.7, 0.7, 0.6] and list(preset["y"]) == [0.7] * 3
+
+
+@pytest.mark.parametrize(("log", "axis"), [((), "LinearAxis"), (("n_steps",), "LogAxis")])
+def test_a_parameter_is_drawn_where_a_trial_set_it(log, axis):
+    search = Search("accuracy", (0.7, 0.9, 0.6), {"n_steps": (None, 5, 2)}, log)
+    figure = charts.parameter_chart(search, "n_steps")
+    assert drawn_values(figure, "part") == [[5, 2]] and drawn_values(figure, "value") == [
+        [0.9, 0.6]
+    ]
+    assert type(figure.xaxis[0]).__name__ == axis

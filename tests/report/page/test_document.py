@@ -65,7 +65,7 @@ def test_without_bokeh_the_charts_numbers_stay(make_page, monkeypatch):
     monkeypatch.setattr("glnn.report.page.document.has_bokeh", lambda: False)
     html = render(make_page(30))
     assert charts.bokeh_script()[:200] not in html
-    assert html.count("<details open>") == 7
+    assert html.count("<details open>") == 10
 
 
 def test_the_same_data_gives_the_same_page(make_page):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from glnn.report.page.data import Curve
+from glnn.report.page.data import Curve, Search
 
 BLUE, ORANGE, GREY = "#4477AA", "#E8601C", "#8A909C"
 SERIES = (BLUE, ORANGE, "#44AA99", "#AA4499", "#DDAA33", "#882255", "#999999", "#117733")
@@ -98,6 +98,34 @@ def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, lo
     return figure
 
 
+def trials_chart(search: Search) -> Any:
+    """Draw the goal by trial, the best so far, and where the preset as it is stands."""
+    figure = _figure("trial", f"{search.goal.replace('_', ' ')} on hidden labels")
+    places = np.arange(1, len(search.values) + 1)
+    style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
+    figure.step(places, search.best_so_far(), **style)
+    source = _source({"trial": places, "value": search.values})
+    style = {"size": 7, "color": BLUE, "legend_label": "a trial", "name": "hover"}
+    figure.scatter("trial", "value", source=source, **style)
+    preset = np.full(len(places), search.values[0])
+    style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset as it is"}
+    figure.line(places, preset, **style)
+    _hover(figure, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
+    _legend_above(figure)
+    return figure
+
+
+def parameter_chart(search: Search, name: str) -> Any:
+    """Draw the goal against one parameter, for the trials that set it."""
+    parts, values = zip(*search.drawn(name))
+    goal = search.goal.replace("_", " ")
+    figure = _figure(name, f"{goal} on hidden labels", log_x=name in search.log)
+    source = _source({"part": parts, "value": values})
+    figure.scatter("part", "value", size=7, color=BLUE, source=source, name="hover")
+    _hover(figure, {name: "@part{0.[0000]}", goal: "@value{0.0000}"})
+    return figure
+
+
 def _draw_stage(figure: Any, curve: Curve, name: str, start: int, colour: str, log: bool) -> None:
     values = np.array([np.nan if v is None else v for v in curve.columns.get(name, ())], float)
     if log:
@@ -161,6 +189,7 @@ def _figure(
     *,
     percent: str = "",
     log: bool = False,
+    log_x: bool = False,
     bars: Sequence[str] = (),
     n_each: int = 1,
 ) -> Any:
@@ -172,6 +201,7 @@ def _figure(
         min_width=220,
         x_axis_label=x,
         y_axis_label=y,
+        x_axis_type="log" if log_x else "auto",
         y_axis_type="log" if log else "auto",
         toolbar_location=None,
         tools="",

@@ -215,6 +215,44 @@ class Reproduce:
     settings: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Search:
+    """A search for parameters, trial by trial; the first trial is the preset as it is.
+
+    Parameters
+    ----------
+    goal
+        What was measured on hidden labels.
+    values
+        It, one number a trial.
+    params
+        For each parameter its value in every trial, ``None`` where it was the preset's.
+    log
+        The parameters that were searched on a logarithmic scale.
+    is_low_best
+        Whether the lowest value is the best.
+    verdict
+        What the nested estimate says of the whole search, in a sentence.
+    """
+
+    goal: str
+    values: tuple[float | int, ...]
+    params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
+    log: tuple[str, ...] = ()
+    is_low_best: bool = False
+    verdict: str = ""
+
+    def best_so_far(self) -> Float[np.ndarray, "t"]:
+        """Return the best value up to each trial."""
+        best = np.minimum if self.is_low_best else np.maximum
+        return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
+
+    def drawn(self, name: str) -> list[tuple[float | int, float | int]]:
+        """Return a parameter and the goal, for the trials that set it."""
+        pairs = zip(self.params[name], self.values)
+        return [(part, value) for part, value in pairs if part is not None]
+
+
 @dataclass(frozen=True, eq=False)
 class PageData:
     """All a report page shows; only nodes, graphs and class names are required.
@@ -225,6 +263,8 @@ class PageData:
         The data's name, and what labels were used for.
     class_names
         One name a class.
+    search
+        How parameters were chosen, where they were searched for.
     """
 
     title: str
@@ -236,3 +276,4 @@ class PageData:
     learning: Learning = field(default_factory=Learning)
     reproduce: Reproduce = field(default_factory=Reproduce)
     notes: tuple[str, ...] = ()
+    search: Search | None = None

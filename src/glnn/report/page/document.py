@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from glnn.report.page.charts import bokeh_script, chart_text, has_bokeh
 from glnn.report.page.data import PageData
-from glnn.report.page.frames import Frame, error_frames, learning_frames
+from glnn.report.page.frames import Frame, error_frames, learning_frames, search_frames
 from glnn.report.page.numbers import lead, measure, plain_measure
 from glnn.report.page.pack import packed
 from glnn.report.page.rounds import MatrixPictures, matrix_pictures
@@ -36,7 +36,11 @@ def render(page: PageData) -> str:
         What to show.
     """
     template = _environment().get_template("page.html")
-    frames = {"errors": error_frames(page), "learning": learning_frames(page)}
+    frames = {
+        "errors": error_frames(page),
+        "learning": learning_frames(page),
+        "search": search_frames(page),
+    }
     return template.render(
         page=page,
         evaluation=page.evaluation,

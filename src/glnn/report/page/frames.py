@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glnn.report.page import charts
-from glnn.report.page.data import PageData
+from glnn.report.page.data import PageData, Search
 from glnn.report.page.rounds import changes
 from glnn.report.words import percent
 
@@ -42,6 +42,47 @@ def learning_frames(page: PageData) -> list[Frame]:
     """Return the charts on how the graph was learned."""
     frames = (_edges(page), _terms(page), _metric(page), *_curves(page))
     return [frame for frame in frames if frame is not None]
+
+
+def search_frames(page: PageData) -> list[Frame]:
+    """Return the charts on how parameters were chosen: one of the trials, one a parameter."""
+    search = page.search
+    if search is None:
+        return []
+    goal = search.goal.replace("_", " ")
+    trials = Frame(
+        "chart-trials",
+        "Trial by trial",
+        "Each trial is judged on labels that its fits had not seen. The best of many is a lucky "
+        "one: its number is too good, that of the nested estimate is not.",
+        partial(charts.trials_chart, search),
+        ("trial", goal, *search.params),
+        tuple(
+            (str(k + 1), f"{value:.4f}", *(_cell(parts[k]) for parts in search.params.values()))
+            for k, value in enumerate(search.values)
+        ),
+    )
+    names = [name for name in search.params if search.drawn(name)]
+    return [
+        trials,
+        *(_parameter(search, name, f"chart-trials-{k}") for k, name in enumerate(names)),
+    ]
+
+
+def _parameter(search: Search, name: str, target: str) -> Frame:
+    goal = search.goal.replace("_", " ")
+    return Frame(
+        target,
+        name,
+        f"The {goal} of the trials that set it.",
+        partial(charts.parameter_chart, search, name),
+        (name, goal),
+        tuple((f"{part:.4g}", f"{value:.4f}") for part, value in sorted(search.drawn(name))),
+    )
+
+
+def _cell(part: float | int | None) -> str:
+    return "preset" if part is None else f"{part:.4g}"
 
 
 def _reliability(bins: tuple[tuple[float, float, int], ...], error: float | None) -> Frame:
