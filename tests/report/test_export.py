@@ -1,11 +1,12 @@
 import dataclasses
-import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import xmlschema
 
 from glnn.exceptions import InputError
 from glnn.report.export import FORMATS, edge_frame, export_page, network_of, node_frame
@@ -72,19 +73,31 @@ def test_a_label_that_was_hidden_from_the_fit_is_not_given():
     assert frame["probability"].tolist() == [0.75, 0.5, 0.875]
 
 
-def test_gexf_declares_every_attribute_that_it_uses(tmp_path):
-    (path,) = export_page(small_page(), tmp_path, "gexf")
-    space = {"g": "http://www.gexf.net/1.2draft"}
-    root = ET.parse(path).getroot()
-    for kind in ("node", "edge"):
-        declared = {
-            each.get("id"): each.get("title")
-            for each in root.findall(f".//g:attributes[@class='{kind}']/g:attribute", space)
-        }
-        used = {v.get("for") for v in root.findall(f".//g:{kind}//g:attvalue", space)}
-        assert used <= set(declared)
-    ends = [(edge.get("source"), edge.get("weight")) for edge in root.iterfind(".//g:edge", space)]
-    assert ends == [("a", "0.5"), ("b", "0.25")]
+def schema(to):
+    return xmlschema.XMLSchema(Path(__file__).with_name("schemas") / f"{to}.xsd")
+
+
+@pytest.mark.parametrize("to", ["graphml", "gexf"])
+@pytest.mark.parametrize("has_trust", [True, False])
+def test_an_exported_graph_follows_its_schema(to, has_trust, tmp_path):
+    page = small_page(("ann lee", "b & c", "<=>"), ("ash", 'o"ak'))
+    if has_trust:
+        graphs = dataclasses.replace(page.graphs, trust=page.graphs.given * 0.4)
+        page = dataclasses.replace(page, graphs=graphs)
+    (path,) = export_page(page, tmp_path, to)
+    schema(to).validate(path)
+
+
+@pytest.mark.parametrize("to", ["graphml", "gexf"])
+@pytest.mark.parametrize(
+    ("old", "new"), [('target="b"', 'target="x"'), ('id="b"', 'id="a"'), ("undirected", "mutual")]
+)
+def test_the_schema_sees_what_is_wrong(to, old, new, tmp_path):
+    (path,) = export_page(small_page(), tmp_path, to)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert not schema(to).is_valid(path)
 
 
 def test_no_cell_of_a_csv_is_a_formula_and_parquet_keeps_text_as_it_is(tmp_path):

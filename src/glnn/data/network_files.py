@@ -194,10 +194,12 @@ def write_network_file(network: Any, path: Path) -> None:
     networkx, out = need("networkx"), io.BytesIO()
     if path.suffix.lower() == ".gexf":
         networkx.write_gexf(network, out)
+        written = out.getvalue().replace(b' name=""', b"", 1)  # of the graph: GEXF knows none
     else:
         networkx.write_graphml_xml(network, out)
+        written = out.getvalue()
     with atomic_write(path, "wb") as file:
-        file.write(out.getbuffer())
+        file.write(written)
 
 
 def checked_text(text: object) -> str:

@@ -100,7 +100,7 @@ def edge_frame(page: PageData) -> pd.DataFrame:
 
 def network_of(page: PageData) -> Any:
     """Return a ``networkx.Graph`` with the columns of both frames as attributes."""
-    network = need("networkx").Graph(name=page.title)
+    network = need("networkx").Graph()
     nodes: list[Any] = node_frame(page).to_dict("records")
     edges: list[Any] = edge_frame(page).to_dict("records")
     network.add_nodes_from((node.pop("id"), node) for node in nodes)
