@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 pytest.importorskip("optuna")
 
@@ -44,6 +45,18 @@ def test_a_search_that_was_interrupted_ends_as_one_that_was_not(clouds, tmp_path
     )
     assert told == [2, 3]
     assert parts.table == search(clouds, 4).table
+
+
+def test_workers_with_one_storage_share_the_trials(clouds, tmp_path):
+    how = {"folds": 2, "space": SMALL, "storage": tmp_path / "journal", "goal": "log_loss"}
+    worker = delayed(TunedClassifier(BASE, n_trials=8, **how).search)
+    found = Parallel(n_jobs=2)(worker(*clouds) for _ in range(2))
+    whole = search(clouds, 8, tmp_path / "journal")  # which finds nothing left to do
+    assert 8 <= len(whole.table) <= 9  # one may have begun its last as the other did
+    numbers = [row["trial"] for row in whole.table]
+    assert len(set(numbers)) == len(numbers)
+    assert all(row in whole.table for part in found for row in part.table)
+    assert whole.value == min(row["log_loss"] for row in whole.table)
 
 
 def test_other_labels_are_another_search(clouds, tmp_path):
