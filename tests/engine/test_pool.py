@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from glnn.engine import pool
 from glnn.engine.pool import Pool, pool_nodes
 from glnn.graph.random_walk import RandomWalk
+from glnn.nn.features import Features
 from glnn.nn.hops import HopsNet
 from glnn.peers import ALONE, Partition
 
@@ -33,7 +34,7 @@ def x():
 
 def test_rows_are_those_of_the_spread_features_standardised(graph, x):
     net, walk = make_net(), RandomWalk.of(graph)
-    made = Pool.of(net, walk, x, NODES, Partition(10, ALONE))
+    made = Pool.of(net, walk, Features.of(x), NODES, Partition(10, ALONE))
     raw = net.spread(walk, torch.from_numpy(x)).flatten(1)[NODES]
     assert_close(made.rows, net.norm.standardized(raw))
     assert_close(made.rows.mean(0), torch.zeros(18), atol=1e-6, rtol=0)
@@ -41,9 +42,11 @@ def test_rows_are_those_of_the_spread_features_standardised(graph, x):
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
 def test_blocks_of_columns_make_no_difference(graph, x, storage, monkeypatch):
-    whole = Pool.of(make_net(), RandomWalk.of(graph), x, NODES, Partition(10, ALONE))
+    whole = Pool.of(make_net(), RandomWalk.of(graph), Features.of(x), NODES, Partition(10, ALONE))
     monkeypatch.setattr(pool, "_BLOCK", 25)
-    parts = Pool.of(make_net(), RandomWalk.of(graph), storage(x), NODES, Partition(10, ALONE))
+    parts = Pool.of(
+        make_net(), RandomWalk.of(graph), Features.of(storage(x)), NODES, Partition(10, ALONE)
+    )
     assert_close(parts.rows, whole.rows)
 
 
@@ -51,16 +54,16 @@ def test_every_process_has_the_same_pool(graph, x, together):
     def work(peers):
         part = Partition(10, peers)
         walk = RandomWalk.of(graph[part.rows], part)
-        return Pool.of(make_net(), walk, x[part.rows], NODES, part).rows
+        return Pool.of(make_net(), walk, Features.of(x[part.rows]), NODES, part).rows
 
-    alone = Pool.of(make_net(), RandomWalk.of(graph), x, NODES, Partition(10, ALONE))
+    alone = Pool.of(make_net(), RandomWalk.of(graph), Features.of(x), NODES, Partition(10, ALONE))
     for rows in together(3, work):
         assert_close(rows, alone.rows)
 
 
 def test_a_constant_column_is_zero(graph, x):
     x[:, 2] = 5.0
-    made = Pool.of(make_net(0), RandomWalk.of(graph), x, NODES, Partition(10, ALONE))
+    made = Pool.of(make_net(0), RandomWalk.of(graph), Features.of(x), NODES, Partition(10, ALONE))
     assert (made.rows[:, 2] == 0).all()
 
 

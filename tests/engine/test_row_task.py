@@ -23,12 +23,10 @@ every_head = pytest.mark.parametrize(
 def make(problem):
     def make(settings, peers=ALONE, seed=0):
         part = Partition(60, peers)
-        scaled = problem.features[part.rows]
         block = with_loops(problem.graph[part.rows], part.start)
         return RowTask(
             RandomWalk.of(block, part),
-            Features.of(scaled),
-            scaled,
+            Features.of(problem.features[part.rows]),
             problem.labels,
             problem.validation,
             settings,

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from glnn.graph.base import GraphOperator
+from glnn.nn.features import Features
 from glnn.nn.rows import RowNet
 from glnn.peers import Partition
 
@@ -47,18 +46,17 @@ class Pool:
         cls,
         module: RowNet,
         walk: GraphOperator,
-        scaled: Any,
+        features: Features,
         nodes: np.ndarray,
         partition: Partition,
     ) -> "Pool":
         """Spread the features of all nodes, keep those of some, tell the module their statistics.
 
-        ``scaled`` are the features of this process's rows.
+        ``features`` are those of this process's rows.
         """
         device = module.norm.scale.device
         picked = torch.from_numpy(nodes[partition.has(nodes)] - partition.start).to(device)
-        columns = _column_blocks(scaled, _block_size(device))
-        blocks = [module.spread(walk, x.to(device))[picked] for x in columns]
+        blocks = [module.spread(walk, x)[picked] for x in _column_blocks(features)]
         rows = _everyones(torch.cat(blocks, 2).flatten(1), nodes, partition)
         module.norm.measure(*_statistics(rows))
         return cls(module.norm.standardized(rows), torch.from_numpy(nodes).to(device))
@@ -96,14 +94,12 @@ def _block_size(device: torch.device) -> int:
     return max(_BLOCK, free // _ROOM)
 
 
-def _column_blocks(scaled: Any, size: int) -> Iterator[Float[Tensor, "n d"]]:
-    """Yield the features dense, some columns at a time, so many numbers at most."""
-    width = max(1, size // max(1, scaled.shape[0]))
-    columns = sp.csc_matrix(scaled) if sp.issparse(scaled) else scaled
-    for first in range(0, scaled.shape[1], width):
-        block = columns[:, first : first + width]
-        dense = block.toarray(order="C") if sp.issparse(block) else np.ascontiguousarray(block)
-        yield torch.from_numpy(dense.astype(np.float32, copy=False))
+def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
+    """Yield the features dense, some columns at a time."""
+    n_rows, n_columns = features.shape
+    width = max(1, _block_size(features.device) // max(1, n_rows))
+    for first in range(0, n_columns, width):
+        yield features.columns(first, min(first + width, n_columns))
 
 
 def _statistics(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Float[Tensor, "f"]]:

@@ -47,8 +47,8 @@ class RowTask(HeadTask):
     ----------
     walk
         The random walk over the graph.
-    features, scaled
-        This process's rows of the features, for products and as a matrix.
+    features
+        This process's rows of the features.
     labels, validation
         All labelled nodes, and those that choose the epoch.
     settings
@@ -65,7 +65,6 @@ class RowTask(HeadTask):
         self,
         walk: GraphOperator,
         features: Features,
-        scaled: Any,
         labels: Labels,
         validation: Validation | None,
         settings: HeadSettings,
@@ -87,7 +86,7 @@ class RowTask(HeadTask):
         room = max(0, labels.n_nodes // partition.peers.size - n_known)  # as for any other array
         n_others = min(settings.pool_size, room)
         nodes = pool_nodes(labelled, watched, n_others, labels.n_nodes, n_columns, rng)
-        self._pool = Pool.of(self.module, walk, scaled, nodes, partition)
+        self._pool = Pool.of(self.module, walk, features, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
         self._watched = slice(len(labelled), len(labelled) + len(watched))
         self._here = None if validation is None else _renumbered(validation, device)

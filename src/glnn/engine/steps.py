@@ -200,7 +200,6 @@ class Steps:
         return RowTask(
             self._walk(graph, has_loops=head.head == "linear"),
             self.features,
-            self.scaled,
             self.problem.labels,
             self.problem.validation,
             fitted_to_width(head, self.features.shape[1]),

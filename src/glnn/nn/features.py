@@ -83,6 +83,27 @@ class Features:
         assert self._transposed is not None
         return self._transposed
 
+    def columns(self, first: int, last: int) -> Float[Tensor, "n k"]:
+        """Return the columns from ``first`` up to ``last``, dense.
+
+        Examples
+        --------
+        >>> Features.of(sp.eye(3, format="csr", dtype=np.float32)).columns(1, 3)
+        tensor([[0., 0.],
+                [1., 0.],
+                [0., 1.]])
+        """
+        if self._transposed is None:
+            return self.values[:, first:last].contiguous()
+        n_rows, width = self.shape[0], last - first
+        offsets = self._transposed.offsets[first : last + 1].long()
+        stored = slice(int(offsets[0]), int(offsets[-1]))
+        numbers = torch.arange(width, device=self.device).repeat_interleave(offsets.diff())
+        places = self._transposed.columns[stored].long() * width + numbers
+        dense = self.values.new_zeros(n_rows * width)
+        dense.index_add_(0, places, self.values[self._transposed.source[stored]])
+        return dense.view(n_rows, width)
+
     def dropped(self, rate: float, generator: torch.Generator) -> "Features":
         """Return the features with a share ``rate`` of the stored values dropped, rescaled."""
         values = dropped(self.values, rate, generator)
