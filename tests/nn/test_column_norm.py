@@ -39,3 +39,18 @@ def test_a_constant_column_says_nothing(norm):
     other = rows.clone()
     other[:, 2] += 10
     assert_close(norm.standardized(rows), norm.standardized(other))
+
+
+@pytest.mark.gpu
+def test_one_kernel_on_a_gpu_normalises_as_the_host_does(norm):
+    rows = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    found = {}
+    for device in ("cpu", "cuda"):
+        batch = rows.to(device, copy=True).requires_grad_()
+        made = norm.to(device)
+        made.zero_grad()
+        out = made(batch)
+        (out * out.detach().roll(1, 0)).sum().backward()
+        parts = (out, batch.grad, made.scale.grad, made.shift.grad)
+        found[device] = [part.detach().cpu().clone() for part in parts]
+    assert_close(found["cuda"], found["cpu"], atol=1e-4, rtol=1e-4)

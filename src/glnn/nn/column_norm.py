@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 _TINY = 1e-5
 """Added to a batch's variances, where the variance of all rows is one."""
@@ -41,7 +42,11 @@ class ColumnNorm(nn.Module):
         return (rows - self.mean) * self._inverse()
 
     def forward(self, batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
-        """Return standardised rows with the statistics of the batch."""
+        """Return standardised rows with the statistics of the batch, on a GPU by one kernel."""
+        if batch.is_cuda:
+            return functional.batch_norm(
+                batch, None, None, self.scale, self.shift, training=True, eps=_TINY
+            )
         mean = batch.mean(0)
         variance = (batch - mean).square().mean(0)
         return (batch - mean) * (variance + _TINY).rsqrt() * self.scale + self.shift
