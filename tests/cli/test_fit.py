@@ -1,8 +1,10 @@
 import dataclasses
+import itertools
 import json
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,19 @@ def test_the_same_seed_gives_the_same_files(glnn, tmp_path):
         glnn("fit", "blobs", "--labels-per-class", 3, "--out", tmp_path / name, *QUICK, "--quiet")
     for name in ("predictions.csv", "graph.npz", "history.jsonl", "split.json", "graph.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_clock_that_is_set_back_changes_nothing(glnn, tmp_path, monkeypatch):
+    fit = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--overwrite"]
+    assert glnn(*fit, "--out", tmp_path / "usual").code == 0
+    seconds = itertools.count(86_400.0, -600.0)  # from the second day of 1970 into the year before
+    monkeypatch.setattr(time, "time", lambda: next(seconds))
+    for _ in range(2):  # the second replaces a run that seems to be of later
+        outcome = glnn(*fit, "--out", tmp_path / "back")
+        assert outcome.code == 0, outcome.err
+    for name in ("predictions.csv", "graph.npz", "history.jsonl"):
+        before, after = (tmp_path / run / name for run in ("usual", "back"))
+        assert before.read_bytes() == after.read_bytes()
 
 
 def test_quiet_prints_nothing(glnn, tmp_path):
