@@ -11,7 +11,6 @@ from glnn.report.page.data import Measure
 from glnn.report.tables import (
     estimate_table,
     fact_table,
-    markdown_summary,
     pair_table,
     run_table,
     score_rows,
@@ -44,12 +43,6 @@ def test_the_facts_are_printed(results):
     text = printed(fact_table(results))
     assert "mean degree" in text
     assert "optimal" in text
-
-
-def test_markdown_holds_the_same_numbers(results):
-    text = markdown_summary(results)
-    assert "| GLNN | 95.0 % | 1.5 |" in text
-    assert "| edges | 91 |" in text
 
 
 def test_runs_and_pairs_have_a_line_each():

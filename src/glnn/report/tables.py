@@ -1,6 +1,6 @@
-"""Results as tables: for the screen, and as Markdown."""
+"""Results as tables for the screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.markup import escape
 from rich.table import Table
@@ -101,26 +101,3 @@ def pair_table(comparison: Comparison) -> Table:
             f"{pair.n_shared:,} / {pair.n_first:,} / {pair.n_second:,}",
         )
     return table
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""Return a Markdown table; bars in cells are escaped.
-
-    Examples
-    --------
-    >>> print(markdown_table(["a", "b"], [["1", "x|y"]]))
-    | a | b |
-    |---|---|
-    | 1 | x\|y |
-    """
-    lines = [list(header), *(list(row) for row in rows)]
-    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines]
-    printed = [f"| {' | '.join(line)} |" for line in cells]
-    return "\n".join([printed[0], "|" + "---|" * len(header), *printed[1:]])
-
-
-def markdown_summary(results: FitResults) -> str:
-    """Return accuracies and graph facts as Markdown."""
-    scores = markdown_table(["method", "accuracy", "seconds"], score_rows(results.scores))
-    facts = fact_rows(results.facts, results.certificate)
-    return f"{scores}\n\n{markdown_table(['the learned graph', ''], facts)}\n"

@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.table import Table
 
-from glnn.report.tables import markdown_table
 from glnn_lab.experiments.aggregate import Paired, Summary
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.results import REFERENCE, BlockResults, Value
+from glnn_lab.pages.markdown import markdown_table
 
 NOTHING = "–"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
-from glnn.report.tables import markdown_table
 from glnn_lab.experiments.aggregate import busy_seconds
 from glnn_lab.experiments.blocks import Block, Entry
 from glnn_lab.experiments.machine import machine_facts
@@ -16,6 +15,7 @@ from glnn_lab.experiments.runner import Watch, run_grid
 from glnn_lab.experiments.store import ResultStore
 from glnn_lab.experiments.targets import ALL, Target, cells_of, get_target, target_names
 from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_words
+from glnn_lab.pages.markdown import markdown_table
 from glnn_lab.pages.paper_figures import block_figure
 from glnn_lab.pages.paper_tables import block_tables, notes
 
