@@ -1,6 +1,8 @@
 """The maps of the house are true: layers as the contract has them, files that are there."""
 
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
 
@@ -61,3 +63,26 @@ def test_every_promise_is_kept_by_a_test_that_is_there():
         assert f"def {function or 'test_'}" in (ROOT / path).read_text(encoding="utf-8"), path
     rows = [line for line in SECURITY.splitlines() if line.startswith("|")][2:]
     assert all("`tests/" in row for row in rows)
+
+
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "gallery" not in path.parts)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_no_page_is_longer_than_two_screens_without_a_picture(path):
+    text = path.read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert pictures or len(text.splitlines()) <= 80
+    for picture in pictures:
+        assert (path.parent / picture).is_file(), picture
+
+
+DRAWER = ROOT / "scripts" / "draw_docs.py"
+
+
+@pytest.mark.skipif(not DRAWER.exists(), reason="a distribution has the pictures alone")
+def test_sketches_are_those_that_the_script_draws(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(DRAWER), "--out", str(tmp_path)])
+    runpy.run_path(str(DRAWER), run_name="__main__")
+    drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert drawn == {path.name: path.read_bytes() for path in (ROOT / "docs/pictures").iterdir()}
