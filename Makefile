@@ -7,7 +7,7 @@ DEV    := $(VENV)/.installed-dev
 LAB    := $(wildcard lab/pyproject.toml)
 PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: browser demo docs links test test-all test-gpu fuzz kills mutants soak lint types contract unit format bench results clean
+.PHONY: browser demo docs links test test-all test-gpu coverage fuzz kills mutants soak lint types contract unit format bench results clean
 
 demo: $(DEMO)
 	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --compare --out runs/demo --overwrite
@@ -45,6 +45,10 @@ kills: $(DEV)
 FUZZ ?= 10000
 fuzz: $(DEV)
 	GLNN_FUZZ=$(FUZZ) $(BIN)/pytest -q -n 2 --dist load tests/test_fuzz.py tests/data -k "fuzz or mutated"
+
+# Lines and branches of the library that the tests reach.
+coverage: $(DEV) browser
+	$(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report term tests
 
 # Small faults planted in modules: how many do the tests of the same module notice?
 MUTANTS ?= 6
