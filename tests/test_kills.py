@@ -13,6 +13,8 @@ from glnn.cli.main import main
 
 N_KILLS = int(os.environ.get("GLNN_KILLS", "200"))
 FIT = ["fit", "wine", "--labels-per-class", "4", "--folds", "2", "--epochs", "25", "--quiet"]
+TUNE = ["tune", "wine", "--labels-per-class", "4", "--trials", "3", "--folds", "2", "--nested", "0"]
+TUNE += ["--epochs", "5", "--quiet"]
 TIMED = ("page.npz", "report.html")  # which show how long things took
 
 
@@ -84,6 +86,54 @@ def kill_and_go_on(started, whole, folder, rng):
 
 def test_a_run_that_is_killed_goes_on_to_the_same_bits(started, whole, tmp_path):
     assert kill_and_go_on(started, whole, tmp_path, random.Random(0)) > 0
+
+
+@pytest.fixture(scope="module")
+def searched(started, tmp_path_factory):
+    """A search that nothing interrupted, and how long it takes."""
+    pytest.importorskip("optuna")
+    folder, began = tmp_path_factory.mktemp("whole") / "search", time.monotonic()
+    started([*TUNE, "--out", folder]).join()
+    return found(folder), time.monotonic() - began
+
+
+def found(folder):
+    """What a search found; its journal also knows of trials that were killed."""
+    return [(folder / name).read_bytes() for name in ("tuning.json", "trials.csv")]
+
+
+def kill_a_search(started, searched, folder, rng):
+    """Kill a search once or more, and let it end; return the kills."""
+    straight, seconds = searched
+    command, n_kills = [*TUNE, "--out", folder / "search"], 0
+    while not n_kills or rng.random() < 0.5:
+        process = started(command)
+        process.join(rng.uniform(0, seconds))
+        if process.is_alive():
+            process.kill()
+            process.join()
+            n_kills += 1
+    started(command).join()
+    assert found(folder / "search") == straight
+    left = {path.name for path in (folder / "search").iterdir()}
+    assert left == {"tuning.json", "trials.csv", "trials.png", "study.journal"}
+    return n_kills
+
+
+def test_a_search_that_is_killed_goes_on_to_the_same_trials(started, searched, tmp_path):
+    assert kill_a_search(started, searched, tmp_path, random.Random(0)) > 0
+
+
+@pytest.mark.slow
+def test_as_many_searches_are_killed(started, searched, tmp_path):
+    rng, n_kills, number = random.Random(1), 0, 0
+    while n_kills < N_KILLS // 4:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        n_kills += kill_a_search(started, searched, folder, rng)
+        shutil.rmtree(folder)
+        number += 1
+    assert n_kills >= N_KILLS // 4
 
 
 @pytest.mark.slow

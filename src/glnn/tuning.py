@@ -1,7 +1,8 @@
 """Parameters chosen by folds over the labels, and an estimate that pays for the choice."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,14 +12,20 @@ from sklearn.base import BaseEstimator
 
 from glnn._validation import check_choice, check_integer
 from glnn.data.arguments import as_fit_arguments
+from glnn.data.journal import open_journal
+from glnn.data.lock import WriterLock
 from glnn.data.optional import need
 from glnn.engine.sealed import digest_of
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, node_problem, question_digest
+from glnn.exceptions import OutputError
 from glnn.quality.copies import unfitted
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
 Watch = Callable[[int, float, dict[str, Any]], None]
+
+_MANY = 1_000_000
+"""More trials than one search has: seeds of further workers begin there."""
 
 
 @dataclass(frozen=True)
@@ -158,50 +165,69 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
             space = SPACE if self.space is None else self.space
             return value({name: _suggested(trial, name, part) for name, part in space.items()})
 
-        if not finished(study):
-            study.add_trial(need("optuna").trial.create_trial(value=value({})))
-            self._tell(study, finished(study)[-1])
-        while len(finished(study)) < self.n_trials:
-            self._try(study, objective)
-        best = study.best_trial
-        table = [{"trial": t.number, **t.params, self.goal: t.value} for t in finished(study)]
+        with self._turns() as is_first:
+            if not finished(study):
+                study.add_trial(need("optuna").trial.create_trial(value=value({})))
+                self._tell(0, finished(study)[0])
+            while (n_finished := len(finished(study))) < self.n_trials:
+                self._try(study, objective, n_finished, is_first=is_first)
+        best, done = study.best_trial, finished(study)
+        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(done)]
         return Trials(dict(best.params), float(best.value), table)
+
+    @contextlib.contextmanager
+    def _turns(self) -> Iterator[bool]:
+        """Say whether this is the one process that searches, or the first of several."""
+        if self.storage is None:
+            yield True
+            return
+        try:
+            lock = WriterLock.taken(Path(self.storage))
+        except OutputError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
 
     def _base(self) -> GLNNClassifier:
         if self.estimator is not None:
             return self.estimator
         return GLNNClassifier(random_state=self.random_state)
 
-    def _try(self, study: Any, objective: Callable[[Any], float]) -> None:
-        """Run one trial, whose draws follow from its number: a search that goes on is the same."""
+    def _try(
+        self, study: Any, objective: Callable[[Any], float], n_finished: int, *, is_first: bool
+    ) -> None:
+        """Run one trial.
+
+        Its draws follow from the trials that are done, so that a search that was killed goes on to
+        the same end; those of further workers follow from its number, so that no two are alike.
+        """
         optuna = need("optuna")
         trial = study.ask()
+        seed = n_finished if is_first else _MANY + trial.number
         study.sampler = optuna.samplers.TPESampler(
-            seed=self.random_state + trial.number, n_startup_trials=5
+            seed=self.random_state + seed, n_startup_trials=5
         )
         try:
             study.tell(trial, objective(trial))
         except BaseException:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             raise
-        self._tell(study, study.get_trials(deepcopy=False)[trial.number])
+        self._tell(n_finished, study.get_trials(deepcopy=False)[trial.number])
 
-    def _tell(self, study: Any, trial: Any) -> None:
+    def _tell(self, number: int, trial: Any) -> None:
         if self.watch is not None:
-            self.watch(trial.number, float(trial.value), dict(trial.params))
+            self.watch(number, float(trial.value), dict(trial.params))
 
     def _study(self, base: GLNNClassifier, given: tuple[Any, ...]) -> Any:
         """Return the study of this question, with the trials that the storage has of it."""
         optuna = need("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        storage = None
-        if self.storage is not None:
-            journal = need("optuna.storages.journal")
-            Path(self.storage).parent.mkdir(parents=True, exist_ok=True)
-            storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.storage)))
         return optuna.create_study(
             study_name=self._name(base, given),
-            storage=storage,
+            storage=None if self.storage is None else open_journal(Path(self.storage)),
             direction="minimize" if self.goal == "log_loss" else "maximize",
             load_if_exists=True,
         )
