@@ -114,6 +114,9 @@ def test_goals_and_the_worth_of_parts_lead_the_page(tmp_path):
 def test_the_index_leads_to_every_target(done, tmp_path):
     write_index([done], tmp_path)
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert text == index_page([done])
+    assert text == index_page([done], tmp_path)
+    assert "trust.md" not in text
+    (tmp_path / "trust.md").write_text("")
+    assert "](trust.md): `python lab/scripts/trust.py`" in index_page([done], tmp_path)
     assert "(table1.md)" in text
     assert facts_table([done]) in text

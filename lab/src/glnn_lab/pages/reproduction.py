@@ -134,10 +134,26 @@ def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def index_page(done: Sequence[Reproduction]) -> str:
-    """Return the page that leads to all targets of a run."""
+BESIDE = {
+    "trust.md": ("Can the answers be trusted?", "python lab/scripts/trust.py"),
+    "pyg_transform.md": (
+        "PyTorch Geometric's networks on the learned graph",
+        "python lab/scripts/pyg_transform.py",
+    ),
+    "bench/compare.md": ("Time and memory", "make bench"),
+}
+"""Pages that other commands leave in the same folder, with their titles and commands."""
+
+
+def index_page(done: Sequence[Reproduction], folder: Path) -> str:
+    """Return the page that leads to all targets of a run, and to other pages of its folder."""
     links = [
         f"- [{d.target.title}]({d.page_path.name}): `glnn reproduce {d.target.name}`" for d in done
+    ]
+    links += [
+        f"- [{title}]({name}): `{command}`"
+        for name, (title, command) in BESIDE.items()
+        if (folder / name).is_file()
     ]
     command = (
         "Made by `make results`. Every run is a line of [results.jsonl](results.jsonl), and any "
@@ -165,7 +181,7 @@ def facts_table(done: Sequence[Reproduction]) -> str:
 
 def write_index(done: Sequence[Reproduction], folder: Path) -> None:
     """Write the page that leads to all targets."""
-    _write(folder / "README.md", index_page(done))
+    _write(folder / "README.md", index_page(done, folder))
 
 
 def _hours(seconds: float | int) -> str:
