@@ -24,6 +24,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_sidebars = {"**": []}  # pages have no pages below them
 html_show_sourcelink = False
 
 myst_heading_anchors = 3
