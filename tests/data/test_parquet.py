@@ -33,6 +33,24 @@ def test_every_plain_type_of_parquet_keeps_its_meaning(tmp_path):
     assert frame["word"].isna().tolist() == [False, True]
 
 
+@pytest.fixture
+def no_text(tmp_path):
+    """A file whose column of text has bytes that are none."""
+    words = [b"ann", b"\xffn2", b"cy"]
+    offsets = pa.py_buffer(np.cumsum([0, *map(len, words)]).astype(np.int32).tobytes())
+    column = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"".join(words))])
+    pq.write_table(pa.table({"id": column, "x": [1.0, 2.0, 3.0]}), tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def test_text_that_is_no_utf8_is_one_line(no_text):
+    with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
+        read_frame(no_text)
+    file = open_parquet(no_text)
+    with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
+        parquet.guarded(no_text, lambda: parquet.parquet_frame(next(file.iter_batches())))
+
+
 def test_lists_in_cells_are_refused(tmp_path):
     pq.write_table(pa.table({"x": [[1, 2]]}), tmp_path / "t.parquet")
     with pytest.raises(DataFormatError, match="one value a cell"):

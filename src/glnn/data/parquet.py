@@ -42,8 +42,12 @@ def _checked_parquet(path: Path) -> Any:
 
 
 def parquet_frame(table: Any) -> pd.DataFrame:
-    """Return a table of pyarrow as a frame; whole numbers with gaps stay whole numbers."""
+    """Return a table of pyarrow as a frame; whole numbers with gaps stay whole numbers.
+
+    Its cells are looked at first: text that is not UTF-8 would fail wherever it is used later.
+    """
     kinds = need("pyarrow")
+    table.validate(full=True)
     whole = {
         getattr(kinds, f"{sign}int{bits}")(): getattr(pd, f"{'U' if sign else ''}Int{bits}Dtype")()
         for sign in ("", "u")

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ class ParquetSource:
             for batch in self._batches(group):
                 low, high = max(start, place), min(stop, place + batch.num_rows)
                 if low < high:
-                    yield low, parquet_frame(batch.slice(low - place, high - low))
+                    part = batch.slice(low - place, high - low)
+                    yield low, guarded(self.path, partial(parquet_frame, part))
                 place += batch.num_rows
 
     def _batches(self, group: int) -> Iterator[Any]:
