@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 
 from glnn.report.page.document import render
+from glnn.report.results import Score
 from glnn.report.run_page import flat_settings, page_of
 
 
@@ -37,6 +38,14 @@ def test_columns_of_probabilities_follow_the_classes_of_the_data(results):
     np.testing.assert_allclose(
         page_of(turned).nodes.probabilities, page_of(results).nodes.probabilities
     )
+
+
+def test_a_verdict_names_a_compared_method_that_did_better_and_is_not_green_then(results):
+    alone = page_of(results).evaluation
+    scores = (Score("GLNN", 0.2, 1.0), Score("SVM", 0.95, 1.0))
+    beside = page_of(dataclasses.replace(results, scores=scores)).evaluation
+    assert beside.verdict == f"{alone.verdict}; SVM 95 %: use that here"
+    assert beside.tone != "good"
 
 
 def test_hostile_names_stay_text(results):

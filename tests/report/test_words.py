@@ -1,8 +1,16 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
-from glnn.report.words import certificate_sentences, fact_rows, label_sentence, verdict_line
+from glnn.report.results import Score
+from glnn.report.words import (
+    better_method,
+    certificate_sentences,
+    fact_rows,
+    label_sentence,
+    verdict_line,
+)
 
 
 def test_facts_name_the_certificate_and_the_shares(results):
@@ -22,6 +30,21 @@ def test_test_labels_give_the_verdict_where_no_estimate_does(results):
     share = results.accuracy("test")
     assert verdict_line(results).startswith(f"about {100 * share:.0f} % ± ")
     assert verdict_line(results).endswith("on 16 labels it had not seen")
+
+
+@pytest.mark.parametrize(
+    ("own", "right", "end"),
+    [
+        (0.9, 0.9, "it had not seen"),
+        (0.9, 0.95, "; SVM 95 %, not clearly better"),
+        (0.2, 0.95, "; SVM 95 %: use that here"),
+    ],
+)
+def test_a_compared_method_that_did_better_is_named(results, own, right, end):
+    scores = (Score("GLNN", own, 1.0), Score("worse", 0.1, 1.0), Score("SVM", right, 1.0))
+    beside = dataclasses.replace(results, scores=(*scores, Score("none", None, 0.0, "no")))
+    assert verdict_line(beside).endswith(end)
+    assert better_method(dataclasses.replace(beside, scores=beside.scores[:2])) == ""
 
 
 def test_without_any_hidden_label_nothing_is_claimed(results):

@@ -16,7 +16,7 @@ from glnn.report.page.judged import estimated, measure_of, on_test_nodes
 from glnn.report.remarks import never_predicted, suspect_lines
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
-from glnn.report.words import label_sentence
+from glnn.report.words import better_method, label_sentence
 
 
 def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
@@ -98,7 +98,12 @@ def _measured(results: FitResults) -> Evaluation | None:
     place[results.classes] = np.arange(len(results.classes))
     known = test[place[labels[test]] >= 0]  # a class without a label to learn from has no column
     judged = Judged(place[labels[known]], results.probabilities[known])
-    return on_test_nodes(judged, results.class_names, _other_methods(results))
+    found = on_test_nodes(judged, results.class_names, _other_methods(results))
+    better = better_method(results)
+    if not better:
+        return found
+    tone = "caution" if found.tone == "good" else found.tone
+    return dataclasses.replace(found, verdict=f"{found.verdict}{better}", tone=tone)
 
 
 def _other_methods(results: FitResults) -> list[Method]:

@@ -66,7 +66,24 @@ def verdict_line(results: FitResults) -> str:
     n_test = int(results.split.test.size)
     interval = accuracy_interval(round(right * n_test), n_test)
     width = f"± {100 * interval.half_width:.0f}"
-    return f"about {100 * right:.0f} % {width} on {count(n_test, 'label')} it had not seen"
+    about = f"about {100 * right:.0f} % {width} on {count(n_test, 'label')} it had not seen"
+    return about + better_method(results)
+
+
+def better_method(results: FitResults) -> str:
+    """Return the end of a verdict on test labels that names a compared method which did better.
+
+    It is to be used where the intervals of the two do not meet. Without such a method: nothing.
+    """
+    own, *others = results.scores
+    known = [(score.accuracy, score.method) for score in others if score.accuracy is not None]
+    right, title = max(known, default=(0.0, ""))
+    if own.accuracy is None or right <= own.accuracy:
+        return ""
+    n_test = int(results.split.test.size)
+    mine, theirs = (accuracy_interval(round(a * n_test), n_test) for a in (own.accuracy, right))
+    advice = ": use that here" if theirs.low > mine.high else ", not clearly better"
+    return f"; {title} {100 * right:.0f} %{advice}"
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:
