@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from glnn.data.files import atomic_write, check_file, shown_path
+from glnn.data.journal import FileLock
 from glnn.data.table_out import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
@@ -113,15 +114,25 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
         "trials": trials.table,
         "nested": None if judged is None else judged.to_dict(),
     }
-    write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
-    with atomic_write(folder / SETTINGS) as file:
-        file.write(json.dumps(page, indent=2) + "\n")
     search = _search(page)
     assert search is not None  # there was a trial
+    image = None
     with suppress(MissingDependencyError):  # the table says the same
         image = image_bytes(tuning_figure(search))
-        with atomic_write(folder / PICTURE, "wb") as file:
-            file.write(image)
+    lock = FileLock(folder / JOURNAL)  # several workers write the same files
+    lock.acquire()
+    try:
+        for name in (TABLE, SETTINGS, PICTURE):
+            for left in folder.glob(f".{name}.*.part"):  # by a worker that was killed
+                left.unlink(missing_ok=True)
+        write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
+        with atomic_write(folder / SETTINGS) as file:
+            file.write(json.dumps(page, indent=2) + "\n")
+        if image is not None:
+            with atomic_write(folder / PICTURE, "wb") as file:
+                file.write(image)
+    finally:
+        lock.release()
 
 
 @dataclass(frozen=True)
