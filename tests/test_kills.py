@@ -55,6 +55,16 @@ def untimed(page):
     return [untimed(part) for part in page] if isinstance(page, list) else page
 
 
+def is_killed(process, seconds):
+    """Kill a process that is not done after so many seconds, and say whether it was not."""
+    process.join(seconds)
+    if not process.is_alive():
+        return False
+    process.kill()
+    process.join()
+    return True
+
+
 def kill_and_go_on(started, whole, folder, rng):
     """Kill a run once or more, look at what it leaves, and let it end; return the kills."""
     straight, earlier, seconds = whole
@@ -62,12 +72,7 @@ def kill_and_go_on(started, whole, folder, rng):
     shutil.copytree(earlier, run)
     command = [*FIT, "--out", run, "--overwrite"]
     while True:
-        process = started(command)
-        process.join(rng.uniform(0, seconds))
-        if process.is_alive():
-            process.kill()
-            process.join()
-            n_kills += 1
+        n_kills += is_killed(started(command), rng.uniform(0, seconds))
         left = contents(run)
         assert left["metrics.json"]["seed"] in (0, 1)
         if left["metrics.json"]["seed"] == 1:
@@ -107,12 +112,7 @@ def kill_a_search(started, searched, folder, rng):
     straight, seconds = searched
     command, n_kills = [*TUNE, "--out", folder / "search"], 0
     while not n_kills or rng.random() < 0.5:
-        process = started(command)
-        process.join(rng.uniform(0, seconds))
-        if process.is_alive():
-            process.kill()
-            process.join()
-            n_kills += 1
+        n_kills += is_killed(started(command), rng.uniform(0, seconds))
     started(command).join()
     assert found(folder / "search") == straight
     left = {path.name for path in (folder / "search").iterdir()}

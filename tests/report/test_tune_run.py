@@ -55,6 +55,7 @@ def test_a_file_without_trials_has_no_search(tmp_path):
         (GOOD | {"trials": [1], "goal": "accuracy"}, "a trial that has no names"),
         (GOOD | {"trials": [{"trial": 0}], "goal": "accuracy"}, "a trial without accuracy"),
         (GOOD | {"trials": [{"accuracy": "high"}], "goal": "accuracy"}, "'high' for a number"),
+        (GOOD | {"trials": [{"accuracy": 10**400}], "goal": "accuracy"}, "too large"),
         (GOOD | {"trials": [{"accuracy": True}], "goal": "accuracy"}, "'True' for a number"),
     ],
 )

@@ -39,6 +39,12 @@ class FileLock:
         """Let others write."""
         os.close(self._handle)
 
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
 
 def open_journal(path: Path) -> Any:
     """Return Optuna's storage of a journal, made if it is not there.
@@ -50,11 +56,8 @@ def open_journal(path: Path) -> Any:
     lock = FileLock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-        try:
+        with lock:
             _cut_to_whole_lines(path)
-        finally:
-            lock.release()
     except OSError as error:
         raise cannot_write(path, error) from error
     try:

@@ -119,9 +119,7 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
     image = None
     with suppress(MissingDependencyError):  # the table says the same
         image = image_bytes(tuning_figure(search))
-    lock = FileLock(folder / JOURNAL)  # several workers write the same files
-    lock.acquire()
-    try:
+    with FileLock(folder / JOURNAL):  # several workers write the same files
         for name in (TABLE, SETTINGS, PICTURE):
             for left in folder.glob(f".{name}.*.part"):  # by a worker that was killed
                 left.unlink(missing_ok=True)
@@ -131,8 +129,6 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
         if image is not None:
             with atomic_write(folder / PICTURE, "wb") as file:
                 file.write(image)
-    finally:
-        lock.release()
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ def read_settings(path: Path) -> FoundSettings:
         if not isinstance(params, dict):
             raise ValueError("no parameters by name")
         return FoundSettings(str(page.get("preset")), params, _search(page))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise DataFormatError(
             f"{shown_path(path)} must be a tuning.json of glnn tune, got: {error}."
         ) from None
