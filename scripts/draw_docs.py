@@ -69,6 +69,14 @@ class Sketch:
             (x1, y1), (x2, y2) = points[middle - 1], points[middle]
             self.text((x1 + x2) / 2, (y1 + y2) / 2 - 7, words, is_soft=True)
 
+    def chain(self, w: int, h: int, steps: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        """Draw boxes from left to right, each with an arrow to the next; of fill and lines."""
+        for k, (fill, lines) in enumerate(steps):
+            self.box(15 + 170 * k, 40, w, h, *lines, fill=fill)
+            if k:
+                middle = 40 + h // 2
+                self.arrow((15 + w + 170 * (k - 1), middle), (10 + 170 * k, middle))
+
     def svg(self) -> str:
         """Return the whole picture."""
         width, height = self._size
@@ -183,16 +191,13 @@ def run_folder() -> Sketch:
     """Show how a run folder is replaced."""
     s = Sketch(860, 250, "A run folder is written beside its place and swapped in one move")
     steps = (
-        ("earlier run", "in its place", GREY),
-        ("new run beside it", ".NAME.glnn-new", BLUE),
-        ("forced to the disk", "every file", BLUE),
-        ("exchanged", "in one move", GREEN),
-        ("earlier removed", "new run in its place", GREEN),
+        (GREY, ("earlier run", "in its place")),
+        (BLUE, ("new run beside it", ".NAME.glnn-new")),
+        (BLUE, ("forced to the disk", "every file")),
+        (GREEN, ("exchanged", "in one move")),
+        (GREEN, ("earlier removed", "new run in its place")),
     )
-    for k, (name, more, fill) in enumerate(steps):
-        s.box(15 + 170 * k, 40, 150, 70, name, more, fill=fill)
-        if k:
-            s.arrow((165 + 170 * (k - 1), 75), (10 + 170 * k, 75))
+    s.chain(150, 70, steps)
     s.arrow((15, 150), (520, 150))
     s.text(268, 175, "killed here: the earlier run, every byte of it", is_soft=True)
     s.arrow((526, 150), (845, 150))
@@ -269,17 +274,13 @@ def cells() -> Sketch:
     """Show the way from settings to pages."""
     s = Sketch(860, 190, "Settings name cells, a cell runs once, pages are made of records")
     steps = (
-        ("settings", "one TOML a target", GREY),
-        ("cells", "method, data, split,", BLUE),
-        ("records", "results.jsonl", ORANGE),
-        ("pages, figures", "TARGET.md, SVG", GREEN),
-        ("front page", "headline.md", GREEN),
+        (GREY, ("settings", "one TOML a target")),
+        (BLUE, ("cells", "method, data, split,", "damage, seed")),
+        (ORANGE, ("records", "results.jsonl")),
+        (GREEN, ("pages, figures", "TARGET.md, SVG")),
+        (GREEN, ("front page", "headline.md")),
     )
-    for k, (name, more, fill) in enumerate(steps):
-        lines = (name, more, "damage, seed") if name == "cells" else (name, more)
-        s.box(15 + 170 * k, 40, 145, 80, *lines, fill=fill)
-        if k:
-            s.arrow((160 + 170 * (k - 1), 80), (10 + 170 * k, 80))
+    s.chain(145, 80, steps)
     s.text(
         430,
         155,
