@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from glnn.engine.trained import Trained, tempered
+from glnn.engine.trained import Trained, logarithms, softened
 from glnn.engine.trainer import Validation
 
 HOPELESS = 2.0
@@ -43,8 +43,10 @@ def best_and_equals(
     answers: Sequence[np.ndarray], validation: Validation, n_errors: float = 1.0
 ) -> dict[int, float]:
     """Return the places of the answers to keep, the best first, with their temperatures."""
-    temperatures = [_best_temperature(answer, validation) for answer in answers]
-    losses = [_losses(*pair, validation) for pair in zip(answers, temperatures)]
+    nodes = validation.nodes.cpu().numpy()
+    logs = [logarithms(answer[nodes]) for answer in answers]
+    temperatures = [_best_temperature(own, validation) for own in logs]
+    losses = [_losses(*pair, validation) for pair in zip(logs, temperatures)]
     mistakes = [_mistakes(answer, validation) for answer in answers]
     best = int(np.argmin([mean_and_error(loss, validation)[0] for loss in losses]))
 
@@ -68,18 +70,16 @@ def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tup
     return mean, math.sqrt(max(0.0, square - mean**2) / max(1, count - 1))
 
 
-def _best_temperature(answer: np.ndarray, validation: Validation) -> float:
+def _best_temperature(logs: np.ndarray, validation: Validation) -> float:
     """Return the temperature of the lowest loss on the validation nodes."""
-    sums = torch.stack([_losses(answer, t, validation).sum() for t in _TEMPERATURES])
+    sums = torch.stack([_losses(logs, t, validation).sum() for t in _TEMPERATURES])
     return _TEMPERATURES[int(validation.peers.all_reduce_(sums).argmin())]
 
 
-def _losses(
-    probabilities: np.ndarray, temperature: float, validation: Validation
-) -> Float64[Tensor, "v"]:
+def _losses(logs: np.ndarray, temperature: float, validation: Validation) -> Float64[Tensor, "v"]:
     """Return the losses of the validation nodes that are here, times their weights."""
-    nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
-    right = tempered(probabilities[nodes], temperature)[np.arange(len(nodes)), labels]
+    labels = validation.labels.cpu().numpy()
+    right = softened(logs, temperature)[np.arange(len(labels)), labels]
     return _weighted(-np.log(np.maximum(right, _LEAST)), validation)
 
 

@@ -79,7 +79,9 @@ def pool_nodes(
     >>> pool_nodes(np.array([3]), np.array([1]), 9, 4, 2, np.random.default_rng(0))
     array([3, 1, 0, 2])
     """
-    rest = np.setdiff1d(np.arange(n_nodes), np.concatenate([labelled, watched]))
+    is_other = np.ones(n_nodes, dtype=bool)
+    is_other[labelled] = is_other[watched] = False
+    rest = np.flatnonzero(is_other)
     room = max(0, _MAX_NUMBERS // max(1, n_columns) - len(labelled) - len(watched))
     n_others = min(n_others, len(rest), room)
     others = rest if n_others == len(rest) else np.sort(rng.choice(rest, n_others, replace=False))

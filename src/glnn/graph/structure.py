@@ -24,6 +24,9 @@ _MAX_COLUMNS, _NODES_PER_COLUMN = 32, 20
 _N_STEPS = 30
 """Steps of the subspace iteration; similarities need the space, not its single vectors."""
 
+_FEW = 1000
+"""Rows that are looked at before all of them."""
+
 _DEPENDENT = 1e-10
 """Directions with less than this share of the largest variance are left out."""
 
@@ -98,11 +101,18 @@ def says_nothing(features: Any, peers: Peers = ALONE) -> bool:
         filled = np.count_nonzero(dense, axis=0)
     if peers.all_reduce(filled.astype(np.float64)).max() <= 1:
         return True
-    high, low = features.max(0), features.min(0)
-    if dense is None:
-        high, low = high.toarray().ravel(), low.toarray().ravel()
-    high, low = (np.asarray(bound, dtype=np.float64) for bound in (high, -low))
-    return bool((peers.all_reduce(high, "max") + peers.all_reduce(low, "max") == 0).all())
+    if peers.all_reduce(float(sum(_bounds(features[:_FEW])).any()), "max"):
+        return False  # which a few rows show as a rule
+    high, low = (peers.all_reduce(bound, "max") for bound in _bounds(features))
+    return bool((high + low == 0).all())
+
+
+def _bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest value of each column, and the largest negated one."""
+    bounds = (features.max(0), -features.min(0))
+    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
+    high, low = (np.asarray(bound, dtype=np.float64) for bound in dense)
+    return high, low
 
 
 def _orthonormal(z: Float64[Tensor, "n k"], peers: Peers) -> Float64[Tensor, "n k"]:

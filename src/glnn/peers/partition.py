@@ -77,6 +77,10 @@ class Partition:
 
     def own_pairs(self, block: sp.csr_matrix) -> sp.csr_matrix:
         """Return the N x N upper triangle of this process's pairs, of its rows of a matrix."""
+        if self.peers.size == 1:
+            own = sp.triu(block, format="csr")
+            own.sort_indices()
+            return own
         coo = block.tocoo()
         rows, columns = coo.row.astype(np.int64) + self.start, coo.col.astype(np.int64)
         mine = self.pair_owner(rows, columns) == self.peers.rank
