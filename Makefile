@@ -50,10 +50,10 @@ fuzz: $(DEV)
 coverage: $(DEV) browser
 	$(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report term tests
 
-# Small faults planted in modules: how many do the tests of the same module notice?
-MUTANTS ?= 6
+# Small faults planted in each module: how many do the tests notice?
+MUTANTS ?= 4
 mutants: $(DEV)
-	$(BIN)/python scripts/mutants.py --per-module $(MUTANTS) --out docs/results/mutants.jsonl
+	$(BIN)/python scripts/planted_faults --per-module $(MUTANTS) --jobs $(JOBS) --out docs/results/mutants.jsonl
 
 # A thousand fits in one process: memory, handles and threads.
 FITS ?= 1000

@@ -87,3 +87,13 @@ def test_a_broken_folder_is_refused_in_one_line(saved, damage, words):
 
 def test_no_partial_file_is_left_beside_the_model(saved):
     assert sorted(p.name for p in saved.iterdir()) == ["model.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize(("n_columns", "width"), [(2**31 - 1, np.int32), (2**31, np.int64)])
+def test_columns_beyond_32_bits_keep_their_numbers(n_columns, width):
+    last = np.array([n_columns - 1], dtype=np.int64)
+    matrix = sp.csr_matrix((np.ones(1), last, np.array([0, 1])), shape=(1, n_columns))
+    arrays = {}
+    pack_matrix("x", matrix, arrays)
+    assert arrays["x.indices"].dtype == width
+    assert unpack_matrix("x", arrays).indices.tolist() == [n_columns - 1]

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from glnn.nn.dropout import dropped, keep_mask, mask_of, rescaling
+from glnn.nn.dropout import dropped, keep_mask, mask_of, random_bytes, rescaling
 
 RATES = [0.1, 0.5, 0.9]
 
@@ -79,3 +79,8 @@ def test_a_mask_on_the_gpu_has_the_rate_and_the_rescaling_of_the_host(rate, rng)
     mask = keep_mask(torch.ones(400_000, device="cuda"), rate, generator).cpu()
     assert_close(mask.unique(), keep_mask(torch.ones(400_000), rate, rng).unique())
     assert abs((mask == 0).double().mean().item() - rate) < 0.005
+
+
+def test_on_the_host_a_byte_is_drawn_for_each_entry():
+    x, made, wanted = torch.ones(5, 3), torch.Generator(), torch.Generator()
+    assert_close(keep_mask(x, 0.3, made), mask_of(random_bytes(15, wanted), x, 0.3))

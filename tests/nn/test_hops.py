@@ -26,3 +26,13 @@ def test_a_batch_moves_the_statistics_of_hidden_signals():
         net.views(rows, 1, torch.Generator())
     assert_close(net.hidden.running_mean, hidden.mean(0).detach(), atol=1e-5, rtol=1e-4)
     assert_close(net.hidden.running_var, hidden.var(0).detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_a_batch_moves_the_statistics_by_a_tenth():
+    net = HopsNet(
+        2, 2, n_hidden=4, dropout=0.0, n_steps=0, generator=torch.Generator().manual_seed(0)
+    )
+    rows = torch.randn(30, 2, generator=torch.Generator().manual_seed(1))
+    net.views(rows, 1, torch.Generator())
+    hidden = (net.norm(rows) @ net.first).detach()
+    assert_close(net.hidden.running_mean, hidden.mean(0) / 10)

@@ -24,6 +24,10 @@ def test_prior_and_signals_are_of_the_named_kinds(rng, make_features, make_graph
     assert (inputs.prior != prior_graph(graph, "binary")).nnz == 0
 
 
+def test_two_rows_are_enough():
+    assert GraphInputs.read(np.ones((2, 2)), None).partition.n_nodes == 2
+
+
 def test_one_row_is_refused():
     with pytest.raises(ProblemError, match="at least two rows"):
         GraphInputs.read(np.ones((1, 2)), None)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from glnn.exceptions import InputError
+from glnn.objective import Weights
 from glnn.peers import Partition
 from glnn.solver import learn_graph
 
@@ -37,8 +38,26 @@ def test_parts_of_processes_are_collected_in_the_first(together, rng, make_graph
     collected = found[0][1]
     assert np.allclose(collected.adjacency.toarray(), whole.adjacency.toarray(), atol=1e-9)
     assert np.allclose(collected.prior.toarray(), whole.prior.toarray())
-    assert collected.n_edges == whole.n_edges == collected.n_edges
+    assert collected.n_edges == whole.n_edges
     assert np.allclose(collected.connect(new).links.toarray(), whole.connect(new).links.toarray())
     for part, _ in found:
         assert np.allclose(part.row_sums, whole.row_sums)
         assert part.n_nodes == 50
+
+
+def test_loops_of_a_part_are_no_edges(together, rng, make_graph, make_features):
+    x, graph = make_features(30, 4, rng), make_graph(30, rng)
+    weights = Weights(loops=0.0, sparsity=0.0, row_sums=1.0, ridge=0.1)
+
+    def work(peers):
+        rows = Partition(30, peers).rows
+        return learn_graph(x[rows], graph[rows], weights=weights, peers=peers), rows
+
+    for part, rows in together(2, work):
+        n_loops = np.count_nonzero(part.adjacency.toarray()[:, rows].diagonal())
+        assert n_loops > 0
+        assert part.n_edges == (part.adjacency.nnz - n_loops) // 2
+
+
+def test_its_representation_is_a_few_words(rng, make_features):
+    assert len(repr(learn_graph(make_features(40, 4, rng)))) < 300

@@ -65,3 +65,53 @@ def test_steps_that_rounding_hides_end_the_ascent_and_are_told(working_problem, 
     solution = solve_dual(working)
     assert solution.iterations == 3
     assert "rounding hides" in solution.reason
+
+
+class Parabola(WorkingProblem):
+    """Half the square of a number in place of the dual: the way to its lowest point is known."""
+
+    def __init__(self, largest=1.0):
+        object.__setattr__(self, "top", largest)
+
+    def start(self, given):
+        return given["y"]
+
+    def point(self, y):
+        return y, float(y @ y) / 2
+
+    def gradient(self, y, values):
+        return y
+
+    def violation(self, gradient):
+        return float(gradient.abs().max())
+
+    def largest(self, values):
+        return self.top
+
+    def dot(self, a, b):
+        return float(a @ b)
+
+    def named(self, y):
+        return {"y": y}
+
+
+def test_a_step_that_is_too_long_is_halved_until_the_value_falls():
+    start = newton._Point.at(Parabola(), torch.ones(1, dtype=torch.float64))
+    found = newton._line_search(Parabola(), start, torch.tensor([-6.0], dtype=torch.float64))
+    assert found.y.item() == 1 - 6 / 4
+
+
+@pytest.mark.parametrize(("largest", "tried"), [(0.5, 1), (1.4, 1), (2.0, 0)])
+def test_it_ends_where_the_violation_is_small_beside_the_largest_entry_or_one(
+    largest, tried, monkeypatch
+):
+    monkeypatch.setattr(newton, "newton_step", lambda working, values, gradient: (-gradient, True))
+    start = {"y": torch.tensor([1.5e-3], dtype=torch.float64)}
+    assert solve_dual(Parabola(largest), start, tol=1e-3).iterations == tried
+
+
+def test_without_a_word_it_ends_at_a_relative_violation_of_a_hundred_millionth(monkeypatch):
+    monkeypatch.setattr(newton, "newton_step", lambda working, values, gradient: (-gradient, True))
+    for size, tried in ((0.9e-8, 0), (1.1e-8, 1)):
+        start = {"y": torch.tensor([size], dtype=torch.float64)}
+        assert solve_dual(Parabola(), start).iterations == tried

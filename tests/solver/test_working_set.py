@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 import torch
 from sklearn.preprocessing import normalize
 
+from glnn.exceptions import InputError
 from glnn.graph.pairs import Pairs
 from glnn.objective import Weights
 from glnn.solver import working_set
@@ -26,3 +28,18 @@ def test_every_start_ends_at_the_same_graph(
     assert grown.rounds > 2
     difference = full.pairs.to_csr(full.solution.values) - grown.pairs.to_csr(grown.solution.values)
     assert np.abs(difference.toarray()).max() < 1e-8
+
+
+@pytest.mark.parametrize("change", [{"tol": 0}, {"max_iter": 0}, {"block_bytes": 1023}])
+def test_settings_out_of_range_are_refused_in_one_line(change):
+    (name,) = change
+    with pytest.raises(InputError, match=f"^{name} must be"):
+        SolveSettings(**change)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "tpu"])
+def test_a_device_that_is_not_there_is_refused(device, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match=r"^device must be 'cpu', or 'cuda' where torch finds"):
+        SolveSettings(device=device)
+    assert SolveSettings(device="cpu").device == "cpu"

@@ -88,7 +88,7 @@ def _pieces(
 
 def _arriving(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[np.ndarray]:
     """Yield an array's pieces in order; in process 0 what they are, elsewhere anything."""
-    width = max(1, part[:1].nbytes, int(np.prod(part.shape[1:])) * part.itemsize)
+    width = max(1, int(np.prod(part.shape[1:])) * part.itemsize)
     height = max(1, PIECE // width)
     for source, length in enumerate(lengths.tolist()):
         for start in range(0, length, height):

@@ -11,6 +11,9 @@ from glnn.nn.dropout import dropped
 from glnn.nn.features import Features
 from glnn.nn.rows import RowNet
 
+_MOMENTUM = 0.1
+"""How much of the statistics of hidden signals a batch replaces."""
+
 
 class HopsNet(RowNet):
     r"""Logits of a two-layer perceptron on :math:`[X, PX, \dots, P^K X]`.
@@ -40,7 +43,7 @@ class HopsNet(RowNet):
         first, second = torch.empty(n_columns, n_hidden), torch.empty(n_hidden, n_classes)
         self.norm = ColumnNorm(n_columns)
         self.first = nn.Parameter(nn.init.xavier_uniform_(first, generator=generator))
-        self.hidden = nn.BatchNorm1d(n_hidden)
+        self.hidden = nn.BatchNorm1d(n_hidden, momentum=_MOMENTUM)
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.bias = nn.Parameter(torch.zeros(n_classes))
         self.dropout, self.n_steps = dropout, n_steps
@@ -95,5 +98,5 @@ class HopsNet(RowNet):
             norm.weight,
             norm.bias,
             training=is_training,
-            momentum=norm.momentum or 0.1,
+            momentum=_MOMENTUM,
         )

@@ -1,7 +1,7 @@
 """The learned graph and what is known about it."""
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,10 @@ class LearnedGraph(Shown):
     reading: Reading
     row_sums: np.ndarray
     mean_added_degree: float
-    dual: dict[str, np.ndarray] = field(repr=False)
-    candidates: tuple[np.ndarray, np.ndarray] = field(repr=False)
-    problem: Problem = field(repr=False)
-    new_rows: NewRowProblem = field(repr=False)
+    dual: dict[str, np.ndarray]
+    candidates: tuple[np.ndarray, np.ndarray]
+    problem: Problem
+    new_rows: NewRowProblem
 
     def _facts(self) -> dict[str, str]:
         n_edges = sp.triu(self.adjacency, k=1).nnz

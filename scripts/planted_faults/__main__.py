@@ -1,0 +1,105 @@
+"""Plant small faults in the library, and count those that its tests notice.
+
+    python scripts/planted_faults --per-module 4 --jobs 2 --out docs/results/mutants.jsonl
+
+Each fault is planted in a copy of the repository. The tests that reach its line are run, those of
+the module itself first, the quick before the slow, until one fails. Which tests reach a line is
+measured once (``--reach``, a folder, made where it is missing). What was tried before is kept in
+the file, so a run that was interrupted goes on; a fault that survived is tried again by
+``--again``. The page beside the file lists the survivors with the reasons of ``survivors.json``.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
+from pathlib import Path
+
+import page
+import reach
+from faults import changed_line, difference, faults, statement_lines
+from notice import ROOT, Choice, copy_of_repository, first_failure, notices, preload
+
+PACKAGES = "objective,solver,nn,engine,quality,data"
+
+
+def main():
+    """Plant, run, count."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--packages", default=PACKAGES)
+    parser.add_argument("--modules", default="", help="such as engine/trained.py, with commas")
+    parser.add_argument("--per-module", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=40.0, help="of tests for one fault")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--reach", type=Path, default=ROOT / "build" / "planted_faults")
+    parser.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
+    options = parser.parse_args()
+    reach.measure(ROOT, options.reach)
+    modules = [name for name in options.modules.split(",") if name] or modules_of(options.packages)
+    sys.dont_write_bytecode = True
+    preload()
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("fork")) as pool:
+        tried = [r for own in pool.map(run_module, modules, repeat(options)) for r in own]
+    check_innocence({r["by"] for r in tried})
+    others = [r for r in read(options.out) if r["module"] not in modules]
+    records = sorted(others + tried, key=lambda r: r["module"])
+    options.out.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    page.write(options.out.with_suffix(".md"), records)
+
+
+def check_innocence(tests):
+    """See that the tests that noticed faults pass without any."""
+    with tempfile.TemporaryDirectory() as folder:
+        choice = Choice([test for test in tests if test and "::" in test])
+        failed = first_failure(copy_of_repository(Path(folder)), choice, 3600)
+        if failed is not None:
+            raise SystemExit(f"{failed} fails without any fault; nothing was counted")
+
+
+def modules_of(packages):
+    """Return the modules of packages, with their paths below the library."""
+    library = ROOT / "src" / "glnn"
+    found = [
+        path for name in packages.split(",") for path in sorted((library / name).rglob("*.py"))
+    ]
+    return [str(path.relative_to(library)) for path in found if path.name != "__init__.py"]
+
+
+def run_module(module, options):
+    """Return the records of a module's faults, and try those that have not been tried before."""
+    known_reach = reach.Reach(options.reach)
+    known = {(r["module"], r["operator"], r["change"]): r for r in read(options.out)}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_of_repository(Path(folder))
+        source = (copy / "src" / "glnn" / module).read_text(encoding="utf-8")
+        rng, records = random.Random(f"{options.seed}{module}"), []
+        for operator, text in faults(source, rng, options.per_module):
+            change = " / ".join(line.strip() for line in difference(source, text))
+            record = known.get((module, operator, change))
+            if record is None or (options.again and record["by"] is None):
+                lines = statement_lines(source, changed_line(source, text))
+                names = known_reach.tests(module, source, lines, options.seconds)
+                own = [name for name in reach.own_files(module) if (copy / name).exists()]
+                choice = Choice(names, own, known_reach.is_new)
+                by = notices(copy, module, text, choice, 60 + 3 * options.seconds)
+                record = {"module": module, "operator": operator, "change": change, "by": by}
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(f"{module}: {change}: {by or f'SURVIVED {len(names)} tests'}", flush=True)
+            records.append(record)
+    return records
+
+
+def read(path):
+    """Return what was tried."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Small faults in a source: one change of an operator, a number or a condition by Cosmic Ray."""
+
+import ast
+import difflib
+
+_BINARY = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul")
+_COMPARED = ("Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt")
+OPERATORS = (
+    *(f"core/ReplaceBinaryOperator_{pair}" for pair in _BINARY),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in (*_COMPARED, "Eq_NotEq", "NotEq_Eq")),
+    "core/ReplaceUnaryOperator_Delete_USub",
+    "core/ReplaceUnaryOperator_Delete_Not",
+    "core/NumberReplacer",
+    "core/AddNot",
+    "core/ReplaceAndWithOr",
+    "core/ReplaceOrWithAnd",
+    "core/ReplaceTrueWithFalse",
+    "core/ReplaceFalseWithTrue",
+    "core/ReplaceBreakWithContinue",
+    "core/ZeroIterationForLoop",
+)
+
+
+def faults(source, rng, most):
+    """Return so many faults of a source, each as its operator and the whole text."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    found = []
+    for name in OPERATORS:
+        operator, occurrence = get_operator(name)(), 0
+        while (text := mutate_code(source, operator, occurrence)) is not None:
+            occurrence += 1
+            if text != source and _is_code(source, text):
+                found.append((name.removeprefix("core/"), text))
+    return rng.sample(found, min(most, len(found)))
+
+
+def _is_code(source, text):
+    """Leave out faults in annotations, docstrings and messages, which change no behaviour."""
+    changed = [line[1:].strip() for line in difference(source, text) if line[:1] in "+-"]
+    return not any(line.startswith(("def ", "@", '"', "f'", 'f"', ">>>")) for line in changed)
+
+
+def difference(source, text):
+    """Return the changed lines, old and new, each with its sign."""
+    lines = difflib.unifieddifference(source.splitlines(), text.splitlines(), lineterm="", n=0)
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def changed_line(source, text):
+    r"""Return the number of the first line that differs, from 1 on.
+
+    >>> changed_line("a = 1\nb = 2", "a = 1\nb = 3")
+    2
+    """
+    pairs = zip(source.splitlines(), text.splitlines(), strict=False)
+    return next(i for i, (old, new) in enumerate(pairs, 1) if old != new)
+
+
+def statement_lines(source, line):
+    r"""Return the lines of the innermost statement around a line, without those nested in it.
+
+    >>> statement_lines("if a:\n    b = (\n        1\n    )", 3)
+    range(2, 5)
+    >>> statement_lines("if a:\n    b = 1", 1)
+    range(1, 2)
+    """
+    around = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno
+    ]
+    node = max(around, key=lambda node: node.lineno)
+    body = getattr(node, "body", None)
+    return range(node.lineno, body[0].lineno if body else node.end_lineno + 1)
