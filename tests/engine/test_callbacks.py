@@ -6,6 +6,7 @@ import pytest
 from glnn.engine.callbacks import (
     Callback,
     EarlyStopping,
+    GiveUp,
     Progress,
     ProgressLog,
     StageLines,
@@ -98,3 +99,21 @@ def test_a_line_is_written_for_each_stage():
     lines.on_stage_end("graph 1")
     assert stream.getvalue().startswith("[glnn] graph 1 ")
     assert stream.getvalue().endswith(" s\n")
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "asked"),
+    [
+        ([0.4, 0.5, 0.5, 0.5], [False, False, True, True]),
+        ([0.4, 0.6, 0.5, 0.5], [False, False, False, False]),
+        ([0.4, 0.5, 0.5, 0.6], [False, False, True, False]),
+    ],
+)
+def test_who_has_not_come_near_a_rival_after_the_grace_gives_up(accuracies, asked):
+    give_up = GiveUp(0.6, grace=2)
+    records = [{"epoch": k, "validation_accuracy": a} for k, a in enumerate(accuracies)]
+    assert [give_up.on_epoch_end("linear", record) for record in records] == asked
+
+
+def test_who_is_not_judged_does_not_give_up():
+    assert not GiveUp(0.6, grace=0).on_epoch_end("linear", {"epoch": 5})

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from glnn.engine.classifier import ClassifierTask
-from glnn.engine.committee import chosen, mean_and_error
+from glnn.engine.committee import best_and_equals, chosen, mean_and_error
 from glnn.engine.trained import Trained, mean_answer, tempered
 from glnn.engine.trainer import Validation
 from glnn.peers import Partition
@@ -80,3 +80,11 @@ def test_who_is_as_often_right_is_kept_though_sure_of_its_mistakes():
     both = chosen([calm, Trained(calm.task, other, None, None)], VALIDATION)
     assert len(both) == 2
     assert len(chosen([calm, sure], VALIDATION)) == 1  # worse in both
+
+
+def test_one_standard_error_tells_two_apart_unless_more_are_asked_for():
+    good, worse = member(3), member(5)  # five mistakes, three of them shared: 1.4 errors
+    candidates = [worse, good]
+    assert len(chosen(candidates, VALIDATION)) == 1
+    assert len(chosen(candidates, VALIDATION, 2.0)) == 2
+    assert list(best_and_equals([c.probabilities for c in candidates], VALIDATION)) == [1]

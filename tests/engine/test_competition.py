@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from glnn.engine import competition
 from glnn.engine.classifier import Labels
 from glnn.engine.committee import chosen
 from glnn.engine.competition import competed, settled
@@ -92,3 +93,33 @@ def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
     steps = steps_of(problem)
     competed(steps, first_round(steps))
     assert len(made) == 2  # with loops and without
+
+
+def test_a_competitor_may_be_given_up_after_half_of_its_ramp(opposites, monkeypatch):
+    seen = []
+
+    class Watched(competition.GiveUp):
+        def __init__(self, accuracy, grace):
+            seen.append(grace)
+            super().__init__(accuracy, grace)
+
+    monkeypatch.setattr(competition, "GiveUp", Watched)
+    steps = steps_of(opposites)
+    competed(steps, first_round(steps))
+    assert seen == [head.ramp_epochs // 2 for head in steps.settings.rivals(has_validation=True)]
+    assert min(seen) > 0
+
+
+def test_without_validation_nodes_those_heads_compete_that_need_none(opposites, monkeypatch):
+    seen = []
+
+    def hidden_answers(steps, state, heads):
+        seen.extend(heads)
+        return found(steps, state, heads)
+
+    found = competition.hidden_answers
+    monkeypatch.setattr(competition, "hidden_answers", hidden_answers)
+    steps = steps_of(dataclasses.replace(opposites, validation=None))
+    before = first_round(steps)
+    competed(steps, before)
+    assert seen == [before.head, *steps.settings.rivals(has_validation=False)]

@@ -85,3 +85,21 @@ def test_undone_epochs_leave_no_trace():
     assert task.module.place.tolist() == [0.0, 0.0]
     assert task.module.place.grad is None
     assert torch.equal(task.noise.get_state(), Pull().noise.get_state())
+
+
+class Idle(Pull):
+    """The same with a number that no term looks at."""
+
+    def __init__(self):
+        super().__init__()
+        self.module.idle = nn.Parameter(torch.ones(1))
+
+
+def test_a_parameter_that_no_term_uses_stays_as_it_is():
+    task = Idle()
+    epochs = epochs_of(task)
+    for _ in range(2):
+        epochs.train()
+        epochs.step()
+    assert task.module.idle.item() == 1
+    assert (task.module.place != 0).any()

@@ -128,3 +128,16 @@ def test_memory_beyond_the_cap_is_refused_by_the_system():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "refused\n"
     assert np.ones(1).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "wanted"),
+    [(None, 5, 8192), (6144, None, 8192), (6144, 1, 5120), (6144, 5, 1024), (6144, 7, 0)],
+)
+def test_what_is_free_is_what_the_machine_and_the_process_own_limit_leave(
+    limit, used, wanted, monkeypatch
+):
+    told = {"/proc/meminfo": 8, "/proc/self/status": used}
+    monkeypatch.setattr(memory, "_number", lambda path, after="": told.get(path))
+    monkeypatch.setattr(memory, "_data_limit", lambda: limit)
+    assert memory.free_bytes() == wanted

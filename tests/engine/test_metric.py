@@ -35,3 +35,18 @@ def test_real_columns_weigh_by_their_share_of_variance_between_classes():
 def test_columns_without_variation_leave_all_weights_equal():
     weights = channel_weights(np.ones((5, 3)), np.full((5, 2), 0.5))
     np.testing.assert_array_equal(weights, 1)
+
+
+@pytest.mark.parametrize("lowest", [-0.01, -3.0])
+def test_stored_columns_with_negative_values_are_no_words(lowest):
+    rng = np.random.default_rng(0)
+    x, p = rng.random((30, 4)), rng.dirichlet(np.ones(3), 30)
+    x[0, 0] = lowest
+    np.testing.assert_allclose(channel_weights(sp.csr_matrix(x), p), channel_weights(x, p))
+
+
+def test_a_class_that_nobody_has_changes_nothing():
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=(30, 4)), rng.dirichlet(np.ones(3), 30)
+    more = np.column_stack([p, np.zeros(30)])
+    np.testing.assert_allclose(channel_weights(x, more), channel_weights(x, p))

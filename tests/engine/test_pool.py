@@ -74,3 +74,11 @@ def test_a_pool_has_labelled_nodes_first_and_nobody_twice(monkeypatch):
     assert len(nodes) == len(np.unique(nodes)) == 7
     monkeypatch.setattr(pool, "_MAX_NUMBERS", 50)
     assert len(pool_nodes(labelled, watched, 4, 50, 10, np.random.default_rng(0))) == 5
+
+
+@pytest.mark.parametrize(("n_columns", "n_nodes"), [(0, 30), (1, 30), (2, 15), (40, 2)])
+def test_a_pool_has_as_many_nodes_as_its_columns_leave_room_for(n_columns, n_nodes, monkeypatch):
+    monkeypatch.setattr(pool, "_MAX_NUMBERS", 30)
+    rng = np.random.default_rng(0)
+    found = pool_nodes(np.array([5]), np.array([8]), 50, 50, n_columns, rng)
+    assert len(found) == len(np.unique(found)) == n_nodes

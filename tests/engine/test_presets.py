@@ -1,3 +1,7 @@
+import dataclasses
+import json
+from pathlib import Path
+
 import pytest
 
 from glnn.engine.presets import PRESETS, resolve_settings
@@ -70,3 +74,10 @@ def test_a_head_that_is_named_competes_with_none(head):
     named = resolve_settings("default", head)
     assert named.head.head == head
     assert named.competitors == ()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_recorded_results_were_made_with_these_settings(preset):
+    """Whoever changes a preset must record the results again, and then this file."""
+    known = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(dataclasses.asdict(PRESETS[preset]))) == known[preset]

@@ -101,7 +101,8 @@ def says_nothing(features: Any, peers: Peers = ALONE) -> bool:
         filled = np.count_nonzero(dense, axis=0)
     if peers.all_reduce(filled.astype(np.float64)).max() <= 1:
         return True
-    if peers.all_reduce(float(sum(_bounds(features[:_FEW])).any()), "max"):
+    high, low = _bounds(features[:_FEW])
+    if peers.all_reduce(float((high + low).any()), "max"):
         return False  # which a few rows show as a rule
     high, low = (peers.all_reduce(bound, "max") for bound in _bounds(features))
     return bool((high + low == 0).all())
