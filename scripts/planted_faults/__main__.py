@@ -20,9 +20,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import page
-import reach
 from faults import changed_line, difference, faults, statement_lines
 from notice import ROOT, Choice, copy_of_repository, first_failure, notices, preload
+from reach import Reach, measure
 
 PACKAGES = "objective,solver,nn,engine,quality,data"
 
@@ -40,7 +40,7 @@ def main():
     parser.add_argument("--reach", type=Path, default=ROOT / "build" / "planted_faults")
     parser.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     options = parser.parse_args()
-    reach.measure(ROOT, options.reach)
+    measure(ROOT, options.reach)
     modules = [name for name in options.modules.split(",") if name] or modules_of(options.packages)
     sys.dont_write_bytecode = True
     preload()
@@ -73,7 +73,7 @@ def modules_of(packages):
 
 def run_module(module, options):
     """Return the records of a module's faults, and try those that have not been tried before."""
-    known_reach = reach.Reach(options.reach)
+    tests = Reach(options.reach)
     known = {(r["module"], r["operator"], r["change"]): r for r in read(options.out)}
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_of_repository(Path(folder))
@@ -84,9 +84,8 @@ def run_module(module, options):
             record = known.get((module, operator, change))
             if record is None or (options.again and record["by"] is None):
                 lines = statement_lines(source, changed_line(source, text))
-                names = known_reach.tests(module, source, lines, options.seconds)
-                own = [name for name in reach.own_files(module) if (copy / name).exists()]
-                choice = Choice(names, own, known_reach.is_new)
+                names = tests.reached(copy, module, lines, options.seconds)
+                choice = Choice(names, tests.changed_files(copy, module), tests.is_new)
                 by = notices(copy, module, text, choice, 60 + 3 * options.seconds)
                 record = {"module": module, "operator": operator, "change": change, "by": by}
                 with options.out.open("a", encoding="utf-8") as file:

@@ -37,9 +37,9 @@ def faults(source, rng, most):
 
 
 def _is_code(source, text):
-    """Leave out faults in annotations, docstrings and messages, which change no behaviour."""
+    """Leave out faults in signatures, docstrings and messages, which change no behaviour."""
     changed = [line[1:].strip() for line in difference(source, text) if line[:1] in "+-"]
-    return not any(line.startswith(("def ", "@", '"', "f'", 'f"', ">>>")) for line in changed)
+    return not any(line.startswith(("def ", "@", "*,", '"', "f'", 'f"', ">>>")) for line in changed)
 
 
 def difference(source, text):

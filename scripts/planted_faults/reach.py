@@ -17,8 +17,8 @@ def measure(root, folder):
         return
     folder.mkdir(parents=True, exist_ok=True)
     print("measuring which tests reach which line: about twenty minutes", flush=True)
-    library = root / "src" / "glnn"
-    digests = {str(p.relative_to(library)): _digest(p.read_text()) for p in library.rglob("*.py")}
+    files = [path for name in ("src", "tests") for path in (root / name).rglob("*.py")]
+    digests = {str(path.relative_to(root)): _digest(path) for path in files}
     (folder / "sources.json").write_text(json.dumps(digests), encoding="utf-8")
     wanted = ["--cov", "--cov-context=test", "--cov-report=", f"--junitxml={folder / 'tests.xml'}"]
     pytest = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"]
@@ -41,23 +41,31 @@ class Reach:
         self.seconds = _durations(folder / "tests.xml")
         self.digests = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
 
-    def tests(self, module, source, lines, seconds):
+    def reached(self, root, module, lines, seconds):
         """Return tests that reach the lines: own ones first, quick ones first, so many seconds.
 
         A line that runs when its module is imported is reached by all of the module's tests; so is
         every line of a module that has changed since.
         """
         by_line = self.data.contexts_by_lineno(self._measured(module))
-        known = lines if self.digests[module] == _digest(source) else ()
+        known = () if self._has_changed(root, root / "src" / "glnn" / module) else lines
         found = {test for line in known for test in by_line.get(line, ())}
         found = _named(found) or _named({test for tests in by_line.values() for test in tests})
-        own = own_files(module)
+        own = _own_files(module)
         order = sorted(found, key=lambda test: (test.split("::")[0] not in own, self._time(test)))
         return self._cut(order, seconds)
 
     def is_new(self, test):
         """Whether a test was not there when it was measured."""
         return _key(test) not in self.seconds
+
+    def changed_files(self, root, module):
+        """Return the test files of a module's package that have changed since."""
+        files = sorted((root / "tests" / module.split("/")[0]).glob("test_*.py"))
+        return [str(path.relative_to(root)) for path in files if self._has_changed(root, path)]
+
+    def _has_changed(self, root, path):
+        return self.digests.get(str(path.relative_to(root))) != _digest(path)
 
     def _measured(self, module):
         return next(name for name in self.data.measured_files() if name.endswith(f"/glnn/{module}"))
@@ -78,14 +86,14 @@ class Reach:
         return chosen
 
 
-def own_files(module):
+def _own_files(module):
     """Return the module itself, for its docstring examples, and its test file."""
     test = Path(module).with_name(f"test_{Path(module).stem.lstrip('_')}.py")
     return {f"src/glnn/{module}", f"tests/{test}"}
 
 
-def _digest(source):
-    return hashlib.sha256(source.encode()).hexdigest()
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _named(contexts):

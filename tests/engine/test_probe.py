@@ -4,6 +4,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
+from glnn.engine import probe
 from glnn.engine.classifier import Labels
 from glnn.engine.probe import loss_of_rows, probe_loss, ridge_loss, spread_features
 from glnn.engine.trainer import Validation
@@ -119,3 +120,16 @@ def test_many_labels_are_sampled_the_same_way_for_the_same_seed():
     alone = sp.eye(n, format="csr")
     first, again, other = (probe_loss(alone, features, labels, None, seed) for seed in (0, 0, 1))
     assert first == again != other
+
+
+def test_the_best_of_six_ridges_counts(monkeypatch):
+    tried = []
+
+    def loss(kernel, targets, n_known, ridge, weights):
+        tried.append(float(ridge))
+        return (ridge - 0.3).abs()
+
+    monkeypatch.setattr(probe, "ridge_loss", loss)
+    rows = torch.ones(4, 1, dtype=torch.float64)  # the kernel has ones: a ridge is its share
+    assert loss_of_rows(rows, torch.eye(4, dtype=torch.float64), 2, EVEN[:4]) == 0
+    assert tried == [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]

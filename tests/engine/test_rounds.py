@@ -220,3 +220,22 @@ def test_labels_outside_training_and_validation_do_not_matter(problem, blocks):
     known = set(problem.labels.nodes.tolist())
     assert problem.labels.one_hot.sum() == len(known)
     assert known.isdisjoint(problem.validation.nodes.tolist())
+
+
+def test_a_round_that_does_not_collapse_keeps_its_head(problem, monkeypatch):
+    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
+    rounds = rounds_of(problem, settings)
+    before = first_round(rounds)
+    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
+    trained = dataclasses.replace(before.trained, validation_loss=0.5, validation_accuracy=0.8)
+    monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, 0.79)))
+    assert rounds.later_round(before.changed(head=bold, trained=trained)).head == bold
+
+
+def test_without_validation_nodes_or_after_the_second_round_closeness_stays(problem, monkeypatch):
+    bare = dataclasses.replace(problem, validation=None)
+    for case, number in ((bare, 2), (problem, 3)):
+        rounds = rounds_of(case, resolve_settings("default", changes=FAST))
+        state = rounds.steps.start().changed(round=number, doubt=1.0)
+        monkeypatch.setattr(rounds, "_round_after", None)  # nothing is tried
+        assert rounds._with_best_closeness(state, state) is state

@@ -6,11 +6,12 @@ import torch
 from torch.testing import assert_close
 
 from glnn.engine.presets import PRESETS
-from glnn.engine.row_task import RowTask
+from glnn.engine.row_task import RowTask, _gate
 from glnn.engine.seeding import generator_for
 from glnn.engine.trainer import Trainer
 from glnn.graph.random_walk import RandomWalk, with_loops
 from glnn.nn.features import Features
+from glnn.nn.losses import confident
 from glnn.peers import ALONE, Partition
 
 LINEAR, HOPS, ALONE_ON_FEATURES, FAR = PRESETS["default"].competitors
@@ -118,3 +119,27 @@ def test_agreement_counts_as_much_as_the_class_it_speaks_for(make, problem):
     tripled = make(settings).terms(1.0)
     assert_close(tripled["cross_entropy"], plain["cross_entropy"])
     assert_close(tripled["consistency"], 3 * plain["consistency"])
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 10])
+def test_twice_the_chance_passes_the_gate_and_less_does_not(n_classes):
+    chance = torch.tensor([1.99, 2.01]) / n_classes
+    rest = (1 - chance) / (n_classes - 1)
+    p = torch.cat([chance[:, None], rest[:, None].expand(2, n_classes - 1)], 1)
+    assert confident(p, min(_gate(n_classes), 0.7)).tolist() == [False, True]
+
+
+def test_two_classes_have_the_highest_gate_and_one_has_none():
+    assert (_gate(1), _gate(2)) == (0.0, 0.7)
+
+
+def test_a_step_draws_other_rows_where_there_are_any(make):
+    task = make(dataclasses.replace(LINEAR, batch_nodes=50))
+    picked = torch.arange(8)
+    drawn = task._with_others(picked)
+    assert drawn[:8].tolist() == picked.tolist()
+    assert len(drawn) == 58
+    assert 8 <= drawn[8:].min() < drawn[8:].max() < 60
+    assert make(dataclasses.replace(LINEAR, batch_nodes=0))._with_others(picked) is picked
+    task._n_labels = len(task._pool.rows)
+    assert task._with_others(picked) is picked

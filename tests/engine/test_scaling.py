@@ -99,3 +99,11 @@ def test_trimming_leaves_words_and_units_as_they_are():
     words, pixels = np.eye(6), load_digits().data
     for x in (words, pixels):
         assert Scaling.fit(x, trims=True).kind == Scaling.fit(x).kind != "trimmed"
+
+
+def test_sparse_words_without_zeros_that_are_stored_are_words():
+    words = sp.random(30, 40, 0.1, random_state=0, format="csr")
+    assert words.data.min() > 0
+    assert Scaling.fit(words).kind == "rows"
+    words.data[0] = -0.5
+    assert Scaling.fit(words).kind != "rows"

@@ -1,6 +1,8 @@
+import pytest
 import torch
 
-from glnn.engine.seeding import generator_for
+from glnn.engine.seeding import check_device, generator_for
+from glnn.exceptions import InputError
 
 
 def draws(generator):
@@ -29,3 +31,18 @@ def test_the_global_generator_is_neither_read_nor_moved():
 
 def test_the_largest_seed_of_scikit_learn_is_a_seed():
     assert len(draws(generator_for(2**32 - 1))) == 1000
+
+
+def test_recorded_results_were_made_with_these_numbers():
+    drawn = torch.randint(1000, (4,), generator=generator_for(200, 1, 2))
+    assert drawn.tolist() == [114, 29, 801, 114]
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match=r"^device must exist, got 'cuda:1'"):
+        check_device("cuda:1")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert check_device("cuda:1") == "cuda:1"
+    with pytest.raises(InputError, match=r"^device must be 'cpu' or 'cuda', got 'tpu'"):
+        check_device("tpu")

@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from glnn.engine.classifier import Labels
 from glnn.engine.competition import competed
 from glnn.engine.fit import fit_problem
 from glnn.engine.presets import PRESETS, resolve_settings
@@ -176,3 +177,9 @@ def test_with_validation_nodes_nothing_is_hidden(problem):
     watched = resolve_settings("default", changes={"n_epochs": 10})
     both = (fit_problem(problem, settings, seed=0) for settings in (FOLDS, watched))
     np.testing.assert_array_equal(*(result.probabilities for result in both))
+
+
+def test_folds_of_few_labels_have_one_each_and_none_has_all():
+    labels = Labels(np.arange(3), np.array([0, 1, 0]), 9, 2)
+    assert sorted(np.concatenate(label_folds(labels, 0)).tolist()) == [0, 1, 2]
+    assert label_folds(Labels(np.arange(1), np.zeros(1, np.int64), 9, 2), 0) == []

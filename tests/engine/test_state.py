@@ -4,7 +4,9 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.engine.presets import resolve_settings
-from glnn.engine.state import FitState
+from glnn.engine.state import FitState, Solution
+from glnn.peers import Partition
+from glnn.solver import learn_graph
 
 SETTINGS = resolve_settings("default")
 START = FitState(SETTINGS.graph, SETTINGS.head, None, 3)
@@ -24,3 +26,18 @@ def test_another_graph_problem_has_nothing_solved_and_the_same_round():
     assert (again.round, again.head, again.n_rounds) == (1, state.head, state.n_rounds)
     solved = (again.adjacency, again.learned, again.new_rows, again.trained)
     assert solved == (None, None, None, None)
+
+
+def test_at_first_nothing_is_doubted_and_nothing_is_softened():
+    assert (START.doubt, START.temperature, START.round) == (0.0, 1.0, 0)
+
+
+def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
+    features, graph = blocks[0], blocks[1]
+
+    def work(peers):
+        rows = Partition(60, peers).rows
+        return Solution.of(learn_graph(features[rows], graph[rows], peers=peers)).learned is None
+
+    assert together(1, work) == [False]
+    assert together(2, work) == [True, True]

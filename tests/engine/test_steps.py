@@ -3,7 +3,8 @@ import pytest
 
 from glnn.engine.presets import resolve_settings
 from glnn.engine.scaling import Scaling
-from glnn.engine.steps import Steps
+from glnn.engine.seeding import generator_for
+from glnn.engine.steps import _NOISE, Steps
 from glnn.engine.task_gradient import task_factors
 from glnn.solver import learn_graph
 
@@ -112,3 +113,17 @@ def test_a_round_has_its_own_noise_and_the_same_each_time(problem):
         task.module.load_state_dict(tasks[0].module.state_dict())
     first, again, other = (task.losses(0)["cross_entropy"].item() for task in tasks)
     assert first == again != other
+
+
+@pytest.mark.parametrize("kind", ["rows", "none", "columns"])
+def test_words_are_compared_as_they_are_and_other_columns_scaled(problem, kind):
+    scaling = Scaling.fit(problem.features, kind)
+    steps = Steps(problem, resolve_settings("default"), scaling, seed=0, device="cpu")
+    assert steps.signal is (steps.scaled if kind == "columns" else problem.features)
+
+
+def test_heads_on_rows_have_the_same_noise_in_every_process(problem):
+    steps = steps_of(problem, resolve_settings("default", "linear"))
+    state = steps.graph_step(steps.start().next_round())
+    task = steps.task_of(state.changed(row_graph=steps.row_graph(state)))
+    assert task._noise.initial_seed() == generator_for(0, 1, _NOISE, 0).initial_seed()

@@ -71,3 +71,11 @@ def test_processes_agree_with_one(alone, together):
 
     found = np.vstack(together(2, work))
     assert_allclose(found, whole.probabilities, atol=1e-3)
+
+
+def test_features_without_length_leave_the_structure_its_own(alone):
+    empty = np.zeros((alone.labels.n_nodes, 2), dtype=np.float32)
+    _, signal = structure_of(alone, empty, 0)
+    lengths = np.linalg.norm(signal, axis=1)
+    assert_allclose(lengths[lengths > 0], 1.0)
+    assert (lengths > 0).any()

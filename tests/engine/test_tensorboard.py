@@ -30,3 +30,7 @@ def test_without_the_package_its_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingDependencyError, match=r"glnn\[tensorboard\]"):
         TensorBoardLog(tmp_path)
+
+
+def test_it_needs_no_epoch_at_once(tmp_path):
+    assert TensorBoardLog(tmp_path).may_lag
