@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from glnn.engine.classifier import ClassifierTask
+from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.seeding import generator_for
 from glnn.engine.settings import HeadSettings
 from glnn.engine.task_gradient import task_factors
@@ -17,8 +17,6 @@ HEADS = [HeadSettings(), HeadSettings(head="propagation", n_steps=3)]
 @pytest.mark.parametrize("head", HEADS, ids=lambda head: head.head)
 def test_the_factors_are_the_gradient_at_every_pair_through_the_normalisation(blocks, head):
     features, graph, classes = blocks
-    from glnn.engine.classifier import Labels
-
     labels = Labels(np.arange(6), classes[:6], 60, 2)
     task = ClassifierTask(
         graph,
@@ -43,8 +41,6 @@ def test_the_factors_are_the_gradient_at_every_pair_through_the_normalisation(bl
 
 def test_the_networks_own_gradients_are_left_clean(blocks):
     features, graph, classes = blocks
-    from glnn.engine.classifier import Labels
-
     task = ClassifierTask(
         graph,
         Features.of(features),
@@ -55,3 +51,20 @@ def test_the_networks_own_gradients_are_left_clean(blocks):
     )
     task_factors(task)
     assert all(parameter.grad is None for parameter in task.module.parameters())
+
+
+def test_a_node_without_links_has_no_part_in_the_gradient(blocks):
+    features, graph, classes = blocks
+    graph = graph.tolil()
+    graph[0], graph[:, 0] = 0, 0
+    task = ClassifierTask(
+        graph.tocsr(),
+        Features.of(features),
+        Labels(np.arange(6), classes[:6], 60, 2),
+        HeadSettings(),
+        init=generator_for(0),
+        noise=generator_for(1),
+    )
+    left, right = task_factors(task)
+    assert (left[0] == 0).all()
+    assert (right[0, :-1] == 0).all()

@@ -127,3 +127,9 @@ def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():
     np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=5e-3)
     assert shares.min() > 0
     assert shares.sum() == pytest.approx(1)
+
+
+def test_no_calibration_has_even_classes_and_no_shift():
+    none = Calibration.identity(4)
+    assert none.prior.tolist() == [0.25] * 4
+    assert (none.exponent, none.mixture, none.shifts.tolist()) == (1.0, 0.0, [0.0] * 4)

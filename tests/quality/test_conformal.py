@@ -41,3 +41,14 @@ def test_a_smaller_alpha_never_takes_a_class_out(drawn):
 def test_too_few_labels_are_told_with_how_many_are_needed(drawn):
     with pytest.raises(InputError, match="at least 19 labels to judge, got 10"):
         sets_of(drawn(10)).contains(np.full((1, 3), 1 / 3), 0.1)
+
+
+def test_a_class_as_strange_as_may_be_missed_is_missed():
+    sets = ConformalSets(np.arange(19.0))  # a p-value is a multiple of 1/20
+
+    def node(strange):
+        odds = np.exp([[0.0, -strange]])
+        return odds / odds.sum()
+
+    assert sets.contains(node(17.5), 0.1).tolist() == [[True, False]]  # 2/20 is not above 0.1
+    assert sets.contains(node(16.5), 0.1).tolist() == [[True, True]]

@@ -1,9 +1,10 @@
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from glnn.quality.estimate import estimate
+from glnn.quality.estimate import estimate, set_coverage
 from glnn.quality.evaluation import HOW
 from glnn.quality.plain import NodeProblem
 
@@ -55,3 +56,17 @@ def test_what_is_shown_is_short_and_escaped(found):
     assert len(repr(found)) < 200
     assert found.verdict.sentence in repr(found)
     assert "<table>" in found._repr_html_()
+
+
+def test_the_summary_has_a_line_for_each_method_with_the_difference(found):
+    (score,) = found.others
+    (line,) = (line for line in found.summary().splitlines() if line.startswith("majority class"))
+    difference = score.difference
+    assert f"({difference.value:+.3f} [{difference.low:+.3f}" in line
+    unpaired = dataclasses.replace(found, others=(dataclasses.replace(score, difference=None),))
+    assert f"majority class       {score.metrics['accuracy']} (-)" in unpaired.summary()
+
+
+def test_coverage_is_that_of_sets_that_may_miss_a_tenth(found):
+    assert found.coverage == set_coverage(found.held_out, 0.1)
+    assert found.coverage.value > 0.5

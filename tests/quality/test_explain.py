@@ -102,3 +102,9 @@ def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_no
 def test_a_row_that_is_not_there_is_refused(fitted_nodes, node):
     with pytest.raises(InputError, match="node must be"):
         explain(fitted_nodes, node)
+
+
+def test_no_links_may_be_asked_for(fitted_nodes):
+    assert explain(fitted_nodes, 3, n_links=0).links == ()
+    with pytest.raises(InputError, match="n_links must be at least 0"):
+        explain(fitted_nodes, 3, n_links=-1)

@@ -24,8 +24,8 @@ HIDDEN = [np.array(nodes) for nodes in ([0, 1], [2], [1, 0], [3, 4])]
 
 def test_an_answer_is_asked_for_once_and_read_to_the_same_bits(tmp_path):
     refit = Counted()
-    first = [stored(refit, tmp_path / "f", b"x")(hidden) for hidden in HIDDEN]
-    again = [stored(refit, tmp_path / "f", b"x")(hidden) for hidden in HIDDEN]
+    first = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
+    again = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
     assert refit.n_calls == len(HIDDEN)
     np.testing.assert_array_equal(first, again)
 

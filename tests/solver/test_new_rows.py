@@ -34,12 +34,13 @@ def enlarged_objective(dense_problem, learned, signal, prior, weights):
     return value, slope
 
 
+@pytest.mark.parametrize("row_sums", [0.3, 0.0])
 @pytest.mark.parametrize("with_prior", [True, False])
 def test_a_new_row_minimises_the_whole_objective(
-    with_prior, rng, dense_problem, make_graph, make_features
+    with_prior, row_sums, rng, dense_problem, make_graph, make_features
 ):
     x, graph = make_features(31, 4, rng), make_graph(30, rng)
-    weights = WITH_PRIOR if with_prior else NO_PRIOR
+    weights = (WITH_PRIOR if with_prior else NO_PRIOR).replace(row_sums=row_sums)
     learned = learn_graph(x[:30], graph if with_prior else None, weights=weights)
     links = (rng.random((1, 30)) < 0.1).astype(float) if with_prior else None
     found = learned.connect(x[30:], links)
