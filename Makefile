@@ -42,9 +42,12 @@ kills: $(DEV)
 	GLNN_KILLS=$(KILLS) $(BIN)/pytest -q -m slow tests/test_kills.py
 
 # Injured files, so many a parser; the same tests in small are in `make test`.
+# The second run breeds inputs that reach new code (Atheris).
 FUZZ ?= 10000
 fuzz: $(DEV)
 	GLNN_FUZZ=$(FUZZ) $(BIN)/pytest -q -n 2 --dist load tests/test_fuzz.py tests/data -k "fuzz or mutated"
+	$(PIP) --editable '.[fuzz]'
+	GLNN_BRED=$(FUZZ) $(BIN)/pytest -q -n 2 --dist load tests/data tests/test_guided.py -k "mutated or guided"
 
 # Lines and branches of the library that the tests reach.
 coverage: $(DEV) browser

@@ -2,6 +2,7 @@ import copy
 import functools
 import os
 import random
+import runpy
 import shutil
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ from glnn.exceptions import GlnnError
 from glnn.peers import Peers
 
 N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "500"))
+N_BRED = int(os.environ.get("GLNN_BRED", "0"))
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
 TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]
 
@@ -57,6 +59,17 @@ def mutation():
 def survives_mutation():
     """Read injured copies: each gives a record or one clear line, never another error."""
 
+    def is_refused(read, path, content):
+        overwrite(path, content)
+        try:
+            read()
+        except GlnnError as error:
+            assert str(error)
+            assert "\n" not in str(error)
+            assert "Type-check" not in str(error)
+            return True
+        return False
+
     def check(read, paths, count=N_MUTATIONS, mutate=mutated):
         rng = random.Random(0)
         originals = {Path(path): Path(path).read_bytes() for path in paths}
@@ -64,18 +77,19 @@ def survives_mutation():
         count = max(count, N_MUTATIONS)
         for _ in range(count):
             path = rng.choice(list(originals))
-            overwrite(path, mutate(originals[path], rng))
-            try:
-                read()
-            except GlnnError as error:
-                refused += 1
-                assert str(error)
-                assert "\n" not in str(error)
-                assert "Type-check" not in str(error)
+            refused += is_refused(read, path, mutate(originals[path], rng))
             overwrite(path, originals[path])
         assert 0 < refused < count  # both ends were reached
 
-    return check
+    def breed(read, paths, count=0, mutate=None):
+        bred = runpy.run_path(str(Path(__file__).with_name("guided.py")))["bred"]
+        for path in map(Path, paths):
+            original, take = path.read_bytes(), functools.partial(is_refused, read, path)
+            said = bred(take, original, N_BRED // len(paths), mutate)
+            assert not said, said
+            overwrite(path, original)
+
+    return breed if N_BRED else check
 
 
 class ThreadPeers(Peers):

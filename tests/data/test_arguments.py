@@ -82,6 +82,8 @@ def test_a_square_frame_is_put_in_the_order_of_the_rows():
     square = pd.DataFrame(PATH, index=NAMES, columns=NAMES)
     turned = square.sample(frac=1, random_state=0).sample(frac=1, random_state=1, axis=1)
     assert np.array_equal(named_graph(turned, NAMES, 4), PATH)
+    odd = ["source", *NAMES[1:]]  # one such name makes no list of edges
+    assert np.array_equal(named_graph(square.set_axis(odd).set_axis(odd, axis=1), odd, 4), PATH)
 
 
 @pytest.mark.parametrize(

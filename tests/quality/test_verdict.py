@@ -64,3 +64,11 @@ def test_classes_that_are_told_apart_beat_chance_even_where_one_has_nearly_all_n
     assert majority_share(own) == 0.9
     assert own.metrics["accuracy"].value < 0.9
     assert beats_chance(own)
+
+
+def test_where_a_fit_only_guesses_a_method_that_does_not_is_recommended(rng):
+    own = score("glnn", CLASSES, rng.integers(0, 4, 200))
+    better = score("logistic", CLASSES, wrong_in(CLASSES, 60), own)
+    alike = score("logistic", CLASSES, rng.integers(0, 4, 200), own)
+    assert str(verdict_of(own, [better])).endswith("; logistic has 70 %: use that here")
+    assert "use that" not in str(verdict_of(own, [alike]))
