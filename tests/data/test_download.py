@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from glnn.data.download import download, file_sha256
+from glnn.data.download import _Watch, download, file_sha256
 from glnn.exceptions import DownloadError
 
 CONTENT = bytes(range(256)) * 2000
@@ -133,3 +133,13 @@ def test_without_a_server_the_reason_is_told(tmp_path):
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/file"
         with pytest.raises(DownloadError, match="cannot be reached"):
             download(url, tmp_path / "file", sha256=DIGEST, timeout=2, attempts=1)
+
+
+def test_a_file_of_unknown_length_is_counted_as_it_comes():
+    seen = []
+    watch = _Watch("u", 100, lambda done, total: seen.append((done, total)))
+    for _ in range(2):
+        watch.update(40)
+    assert seen == [(40, None), (80, None)]
+    with pytest.raises(DownloadError, match=r"^u must be at most 100 bytes, got more"):
+        watch.update(40)

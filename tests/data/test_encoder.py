@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glnn.data.encoder import TableEncoder
+from glnn.data.encoder import TableEncoder, _listed
 from glnn.data.options import TableOptions
 from glnn.exceptions import DataFormatError, InputError
 
@@ -88,3 +88,16 @@ def test_all_columns_that_need_a_word_are_named_at_once():
         fitted(PEOPLE, TableOptions())
     with pytest.raises(DataFormatError, match=r"\(--drop 'age'\)\.$"):
         fitted(PEOPLE[["age"]], TableOptions())
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], []),
+        (["a"], ["Not: 'a'"]),
+        (list("abc"), ["Not: 'a', 'b', 'c'"]),
+        (list("abcde"), ["Not: 'a', 'b', 'c' and 2 more"]),
+    ],
+)
+def test_three_names_are_listed_and_the_others_counted(names, said):
+    assert list(_listed("Not:", names)) == said

@@ -96,3 +96,9 @@ def test_published_raw_files_become_the_npz(published, tmp_path):
     for graph in ("default", "loc_org"):
         expected = read_node_npz(published / "terrorattack.npz", graph=graph)
         assert read_node_npz(tmp_path / "t.npz", graph=graph).equals(expected)
+
+
+def test_an_archive_with_one_other_file_is_refused_by_its_name(toy, tmp_path):
+    toy.serve("/toy.tgz", archive({"a.txt": FILES["a.txt"], "b.txt": b"other"}))
+    with pytest.raises(DownloadError, match=r"must hold the published b\.txt, got another"):
+        fetch.fetch_raw("toy", tmp_path, origins=(Origin(f"{toy.url}/", "toy.tgz"),))
