@@ -49,3 +49,13 @@ def test_what_is_no_number_is_refused_with_the_way_out(column, message):
     with pytest.raises(InputError, match=message) as caught:
         numeric_frame(pd.DataFrame({"x": column}))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("abc", r"in 'a', 'b', 'c'\. "), ("abcd", " and 1 more col")],
+)
+def test_three_columns_with_gaps_are_named_and_the_others_counted(names, said):
+    frame = pd.DataFrame({name: [1.0, np.nan] for name in names})
+    with pytest.raises(InputError, match=said):
+        numeric_frame(frame)
