@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -75,3 +76,26 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="must be writable"):
         WriterLock.taken(tmp_path / "file" / "run")
+
+
+def test_a_second_release_leaves_the_lock_of_the_next_holder(tmp_path):
+    first = WriterLock.taken(tmp_path / "run")
+    first.release()
+    second = WriterLock.taken(tmp_path / "run")
+    first.release()
+    with pytest.raises(OutputError, match="one writer at a time"):
+        WriterLock.taken(tmp_path / "run")
+    second.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_a_system_or_a_folder_has_no_locks_writing_goes_on(tmp_path, monkeypatch):
+    def no_locks(handle, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with only_writer(tmp_path / "run"):
+        pass
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with only_writer(tmp_path / "run"):
+        pass

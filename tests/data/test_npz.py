@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from glnn.data import npz
 from glnn.data.npz import MAX_HEADER, NpzFile, write_npz
 from glnn.exceptions import DataFormatError, InputError
 
@@ -116,3 +117,7 @@ def test_too_many_members_are_refused(tmp_path):
 def test_a_missing_file_is_one_clear_line(tmp_path):
     with pytest.raises(InputError, match="must be an existing file"):
         NpzFile(tmp_path / "none.npz")
+
+
+def test_what_an_archive_may_unpack_to():
+    assert (npz.MAX_BYTES, npz.MAX_EXPANSION) == (2**35, 250)

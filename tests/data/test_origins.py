@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from glnn.data import origins
 from glnn.data.origins import RAW_FILES
 from glnn.data.planetoid import CLASS_NAMES, planetoid_files
 
@@ -28,3 +29,7 @@ def test_digests_are_those_of_the_published_files(published):
     for raw in RAW_FILES.values():
         for name, digest in raw.sha256.items():
             assert listed[Path(raw.folder) / name] == digest
+
+
+def test_a_published_file_has_at_most_64_mib():
+    assert origins.MAX_DOWNLOAD == 64 * 2**20

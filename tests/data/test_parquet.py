@@ -63,3 +63,15 @@ def test_an_absurd_size_is_refused_before_reading(tmp_path, monkeypatch):
     pq.write_table(pa.table({"x": np.zeros(100_000)}), tmp_path / "t.parquet")
     with pytest.raises(DataFormatError, match="Nothing was read"):
         open_parquet(tmp_path / "t.parquet")
+    many = {f"c{k}": np.zeros(500) for k in range(40)}
+    pq.write_table(pa.table(many), tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet, "SMALL_TABLE", 19_999)
+    monkeypatch.setattr(parquet, "MAX_CELLS_PER_BYTE", 0)
+    with pytest.raises(DataFormatError, match="500 rows and 40 columns"):
+        open_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet, "SMALL_TABLE", 20_000)
+    assert open_parquet(tmp_path / "t.parquet").metadata.num_columns == 40
+
+
+def test_what_a_table_may_declare():
+    assert (parquet.SMALL_TABLE, parquet.MAX_CELLS_PER_BYTE) == (10_000_000, 2_000)
