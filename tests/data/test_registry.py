@@ -99,3 +99,18 @@ def test_what_comes_with_glnn_is_not_fetched(tmp_path):
 def test_without_network_the_way_by_hand_is_told(tmp_path):
     with pytest.raises(DownloadError, match=r"To do it by hand, download ind.cora.allx"):
         fetch_dataset("cora", folder=tmp_path, origins=(Origin("http://127.0.0.1:9/"),), timeout=1)
+
+
+def test_a_set_is_fetched_into_the_cache_or_into_the_folder_that_is_named(tmp_path, monkeypatch):
+    seen = []
+
+    def fetched(name, folder, **how):
+        seen.append((folder, how["timeout"]))
+        raise DownloadError("no")
+
+    monkeypatch.setattr(registry, "fetch_raw", fetched)
+    monkeypatch.setattr(registry, "cache_folder", lambda: tmp_path / "cache")
+    for folder in (None, tmp_path / "own"):
+        with pytest.raises(DownloadError):
+            fetch_dataset("cora", folder=folder)
+    assert seen == [(tmp_path / "cache", 30.0), (tmp_path / "own", 30.0)]

@@ -115,3 +115,9 @@ def test_a_name_stands_for_a_size_and_any_other_name_needs_nodes():
     assert named_size("mine", n_nodes=1000).n_edges == 5000
     with pytest.raises(InputError, match="Did you mean 'arxiv-size'"):
         named_size("arxiv-sise")
+
+
+def test_two_nodes_a_class_are_the_fewest():
+    assert sized(14, 2, n_classes=7).n_nodes == 14
+    with pytest.raises(InputError, match="n_nodes must be"):
+        sized(13, 2, n_classes=7)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, Split, load_dataset, make_split
-from glnn.data.splits import class_sizes
+from glnn.data.splits import _rest_sizes, class_sizes
 from glnn.exceptions import DataFormatError, InputError
 
 SETTINGS = settings(settings.get_profile("records"))
@@ -212,3 +212,11 @@ def test_validation_nodes_of_a_count_are_taken_from_those_that_test():
     np.testing.assert_array_equal(whole.train, watched.train)
     assert watched.val.size == 20
     np.testing.assert_array_equal(np.union1d(watched.val, watched.test), whole.test)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sizes"),
+    [((None, None), (10, 20)), ((5, 0), (5, 0)), ((0, None), (0, 30)), ((None, 12), (18, 12))],
+)
+def test_a_size_that_is_left_open_takes_its_share_or_what_is_left(asked, sizes):
+    assert _rest_sizes(30, *asked) == sizes

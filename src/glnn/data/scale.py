@@ -92,8 +92,7 @@ def sized(n_nodes: int, degree: float | int = 10, **changes: float | int) -> Gra
     4000
     """
     n_edges = round(check_integer("n_nodes", n_nodes, low=1) * degree / 2)
-    base = GraphSize(n_nodes=n_nodes, n_edges=n_edges)
-    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+    return GraphSize(**{"n_nodes": n_nodes, "n_edges": n_edges, **changes})  # type: ignore[arg-type]
 
 
 def named_size(name: str, **changes: float | int | None) -> GraphSize:
