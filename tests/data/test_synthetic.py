@@ -42,6 +42,12 @@ def test_a_path_links_neighbours_only():
     assert np.array_equal(dense, np.abs(np.subtract.outer(range(5), range(5))) == 1)
 
 
+def test_a_path_has_two_nodes_or_more():
+    assert path_graph(2).n_edges == 1
+    with pytest.raises(InputError, match="n_nodes must be at least 2"):
+        path_graph(1)
+
+
 def test_one_class_is_allowed_and_none_is_not():
     assert block_model(10, 1, homophily=0.5).n_classes == 1
     with pytest.raises(InputError, match="n_classes"):

@@ -3,7 +3,7 @@ import pytest
 
 from glnn.data import table_text
 from glnn.data.table_file import read_frame
-from glnn.data.table_text import TableFormat
+from glnn.data.table_text import TableFormat, _likely_delimiter
 from glnn.exceptions import DataFormatError
 
 
@@ -104,3 +104,18 @@ def test_a_first_column_without_a_name_holds_ids(tmp_path):
 def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
     frame = read_frame(put(tmp_path, "a,b\tc\n1,5\t2\n"), TableFormat(delimiter=name))
     assert frame.to_dict("list") == {"a,b": [1.5], "c": [2]}
+
+
+@pytest.mark.parametrize(
+    ("sample", "mark"),
+    [
+        ("a;b,c;d\n1;2;3\n4;5;6\n", ";"),  # as often in every line
+        ("a,b;c\n1,2\n3,4", ","),
+        ("a\tb\n1\t2\n3", "\t"),  # the last line may be cut
+        ("a,b\n1;2;3\n4;5;6;7\n", ","),
+        ("alone\n1\n2\n", ","),
+        ("", ","),
+    ],
+)
+def test_the_mark_that_stands_equally_often_in_all_lines_parts_columns(sample, mark):
+    assert _likely_delimiter(sample) == mark

@@ -43,3 +43,13 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
         archive.writestr("xl/workbook.xml", b"0" * 2**23)
     with pytest.raises(DataFormatError, match="sensible size"):
         read_frame(path)
+
+
+def test_a_large_workbook_may_unpack_to_so_many_times_its_size(tmp_path, monkeypatch):
+    path = tmp_path / "t.xlsx"
+    pd.DataFrame({"x": np.arange(500)}).to_excel(path, index=False)
+    monkeypatch.setattr(workbook, "MAX_BYTES", path.stat().st_size)  # a quarter is no limit
+    assert len(read_frame(path)) == 500
+    monkeypatch.setattr(workbook, "MAX_EXPANSION", 1)
+    with pytest.raises(DataFormatError, match="sensible size"):
+        read_frame(path)

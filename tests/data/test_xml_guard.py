@@ -1,4 +1,5 @@
 import io
+from xml.parsers import expat
 
 import pytest
 
@@ -34,3 +35,8 @@ def test_without_a_listener_only_the_beginning_is_read():
     content = io.BytesIO(b"<a>" + b"<b/>" * 100_000 + b"not even closed")
     refuse_declarations(content, "a file")
     assert content.tell() < 100_000
+
+
+def test_a_file_that_ends_too_early_is_no_xml():
+    with pytest.raises(expat.ExpatError):
+        refuse_declarations(io.BytesIO(b"<a><b/>"), "a file", lambda *_: None)

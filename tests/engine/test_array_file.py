@@ -59,3 +59,12 @@ def test_spread_arrays_follow_each_other_in_the_file_of_the_first(
 def test_arrays_that_the_format_lacks_are_refused_in_one_line():
     with pytest.raises(InputError, match="complex128 cannot be saved, got one named 'z'"):
         write_arrays(io.BytesIO().write, {"z": np.zeros(1, dtype=complex)})
+
+
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcdefgh"])
+def test_arrays_begin_at_a_multiple_of_eight(name):
+    parts = []
+    write_arrays(parts.append, {name: np.arange(3.0)})
+    whole = b"".join(parts)
+    assert int.from_bytes(whole[:8], "little") % 8 == 0
+    np.testing.assert_array_equal(load(whole)[name], np.arange(3.0))

@@ -126,3 +126,8 @@ def test_a_fit_on_the_gpu_tells_them_apart_too(problem, blocks, preset, with_gra
     assert result.certificate.converged
     assert abs(result.adjacency - result.adjacency.T).max() == 0
     assert result.adjacency.data.min() > 0
+
+
+def test_who_answers_alone_has_no_temperature(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "competes": False})
+    assert fit_problem(problem, settings, seed=0).temperatures == (1.0,)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,11 @@ def test_loops_of_a_part_are_no_edges(together, rng, make_graph, make_features):
 
 def test_its_representation_is_a_few_words(rng, make_features):
     assert len(repr(learn_graph(make_features(40, 4, rng)))) < 300
+
+
+def test_it_says_optimal_only_where_that_is_proven(rng, make_features):
+    proven = learn_graph(make_features(40, 4, rng))
+    assert proven.certificate.converged
+    assert "NOT" not in repr(proven) and "optimal" in repr(proven)
+    worse = dataclasses.replace(proven.certificate, converged=False)
+    assert "NOT optimal" in repr(dataclasses.replace(proven, certificate=worse))
