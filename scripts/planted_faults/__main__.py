@@ -56,7 +56,9 @@ def main():
 def check_innocence(tests):
     """See that the tests that noticed faults pass without any."""
     with tempfile.TemporaryDirectory() as folder:
-        choice = Choice([test for test in tests if test and "::" in test])
+        named = {test for test in tests if test and "::" in test}
+        files = {test.split("::")[0] for test in named}
+        choice = Choice((), files, named.__contains__)  # in their usual order
         failed = first_failure(copy_of_repository(Path(folder)), choice, 3600)
         if failed is not None:
             raise SystemExit(f"{failed} fails without any fault; nothing was counted")

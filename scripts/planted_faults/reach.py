@@ -61,7 +61,7 @@ class Reach:
 
     def changed_files(self, root, module):
         """Return the test files of a module's package that have changed since."""
-        files = sorted((root / "tests" / module.split("/")[0]).glob("test_*.py"))
+        files = sorted((root / "tests" / module.split("/")[0]).rglob("test_*.py"))
         return [str(path.relative_to(root)) for path in files if self._has_changed(root, path)]
 
     def _has_changed(self, root, path):

@@ -113,13 +113,17 @@ def test_a_competitor_may_be_given_up_after_half_of_its_ramp(opposites, monkeypa
 def test_without_validation_nodes_those_heads_compete_that_need_none(opposites, monkeypatch):
     seen = []
 
-    def hidden_answers(steps, state, heads):
+    def no_answers(steps, state, heads):
         seen.extend(heads)
-        return found(steps, state, heads)
+        raise InterruptedError
 
-    found = competition.hidden_answers
-    monkeypatch.setattr(competition, "hidden_answers", hidden_answers)
-    steps = steps_of(dataclasses.replace(opposites, validation=None))
+    monkeypatch.setattr(competition, "hidden_answers", no_answers)
+    problem = dataclasses.replace(opposites, validation=None)
+    scaling = Scaling.fit(problem.features)
+    steps = Steps(problem, resolve_settings("default"), scaling, seed=0, device="cpu")
     before = first_round(steps)
-    competed(steps, before)
-    assert seen == [before.head, *steps.settings.rivals(has_validation=False)]
+    with pytest.raises(InterruptedError):
+        competed(steps, before)
+    watched, unwatched = (steps.settings.rivals(has_validation=has) for has in (True, False))
+    assert seen == [before.head, *unwatched]
+    assert unwatched != watched
