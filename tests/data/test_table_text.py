@@ -113,6 +113,7 @@ def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
         ("a,b;c\n1,2\n3,4", ","),
         ("a\tb\n1\t2\n3", "\t"),  # the last line may be cut
         ("a,b\n1;2;3\n4;5;6;7\n", ","),
+        ("a,b\n1\n2;3", ","),  # a mark that the first line lacks is none
         ("alone\n1\n2\n", ","),
         ("", ","),
     ],
