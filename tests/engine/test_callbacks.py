@@ -117,3 +117,7 @@ def test_who_has_not_come_near_a_rival_after_the_grace_gives_up(accuracies, aske
 
 def test_who_is_not_judged_does_not_give_up():
     assert not GiveUp(0.6, grace=0).on_epoch_end("linear", {"epoch": 5})
+
+
+def test_who_says_nothing_is_told_of_each_epoch_at_once():
+    assert Callback.may_lag is False

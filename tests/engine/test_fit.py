@@ -55,6 +55,7 @@ def test_a_device_without_room_is_told_in_one_line(problem, monkeypatch):
     with pytest.raises(GlnnError, match=r"too little memory .*Tried to allocate 2.00 GiB") as told:
         fit_problem(problem, resolve_settings("default"), seed=0)
     assert "\n" not in str(told.value)
+    assert str(told.value).endswith("or spread the fit over processes.")
 
 
 def rows_of(problem, peers):

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from glnn.engine.classifier import build_head
 from glnn.engine.new_nodes import ExtendedGraph, NewNodes
 from glnn.engine.settings import HeadSettings
+from glnn.graph import SparseAdjacency
 from glnn.graph.prior import normalized
 from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
 from glnn.nn import GCN, Features, PropagationNet
@@ -66,6 +67,18 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
         assert np.abs(twin.on_rows(module) - known[:4]).max() < 0.02
     else:
         np.testing.assert_allclose(twin.on_rows(module), known[:4], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gcn", "propagation"])
+def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_the_graph(blocks, kind):
+    features, graph, _ = blocks
+    graph = sp.csr_matrix(graph.multiply(1 + np.arange(60)[:, None] + np.arange(60)))  # uneven
+    module = network(kind)
+    twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
+    adj_hat = SparseAdjacency.from_scipy(normalized(graph), dtype=torch.float32)
+    known = module(adj_hat, Features.of(features)).softmax(1).detach().numpy()
+    np.testing.assert_allclose(twin.on_graph(module), known[:4], atol=1e-5)
+    assert np.abs(np.diff(known[:4], axis=0)).max() > 1e-3
 
 
 def test_a_node_without_links_is_classified_by_its_own_features(blocks):
