@@ -141,6 +141,7 @@ BESIDE = {
         "python lab/scripts/pyg_transform.py",
     ),
     "bench/compare.md": ("Time and memory", "make bench"),
+    "mutants.md": ("Planted faults", "make mutants"),
 }
 """Pages that other commands leave in the same folder, with their titles and commands."""
 
