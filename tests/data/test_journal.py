@@ -73,3 +73,10 @@ def test_a_lock_keeps_others_out_and_ends_with_its_process(tmp_path):
     lock = FileLock(tmp_path / "journal")
     assert lock.acquire()  # at once: nobody waits for the dead
     lock.release()
+
+
+def test_a_journal_has_the_rights_of_any_new_file(tmp_path):
+    open_journal(tmp_path / "journal")
+    (tmp_path / "other").touch()
+    modes = {(tmp_path / name).stat().st_mode for name in ("journal", "other")}
+    assert len(modes) == 1

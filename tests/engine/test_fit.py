@@ -132,3 +132,9 @@ def test_a_fit_on_the_gpu_tells_them_apart_too(problem, blocks, preset, with_gra
 def test_who_answers_alone_has_no_temperature(problem):
     settings = resolve_settings("default", changes={"n_epochs": 5, "competes": False})
     assert fit_problem(problem, settings, seed=0).temperatures == (1.0,)
+
+
+def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem):
+    result = fit_problem(problem, resolve_settings("literal", changes=FAST), seed=0)
+    assert result.tasks[0].adjacency().to_dense().min() < 0  # the network's own matrix has
+    assert result.adjacency.min() >= 0

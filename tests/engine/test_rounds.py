@@ -27,6 +27,16 @@ def first_round(rounds):
     return rounds.first_round(rounds.steps.start())
 
 
+def after_a_bold_round(problem):
+    """Rounds, and a state after the first whose head believes predictions at once."""
+    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
+    rounds = rounds_of(problem, settings)
+    state = first_round(rounds)
+    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
+    trained = dataclasses.replace(state.trained, validation_loss=0.5, validation_accuracy=0.8)
+    return rounds, state.changed(head=bold, trained=trained)
+
+
 def stages(result):
     return list(dict.fromkeys(result.history.column("stage")))
 
@@ -169,15 +179,11 @@ def test_a_collapsed_round_that_is_undone_leaves_the_head_of_the_network_that_st
 
 
 def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    rounds = rounds_of(problem, settings)
-    before = first_round(rounds)
-    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
-    trained = dataclasses.replace(before.trained, validation_loss=0.5, validation_accuracy=0.8)
+    rounds, before = after_a_bold_round(problem)
     accuracies = iter([0.4, 0.9])
     monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, next(accuracies))))
-    after = rounds.later_round(before.changed(head=bold, trained=trained))
-    assert after.head == settings.cautious[-1]
+    after = rounds.later_round(before)
+    assert after.head == rounds.steps.settings.cautious[-1]
     assert after.trained.validation_accuracy == 0.9
 
 
@@ -223,13 +229,9 @@ def test_labels_outside_training_and_validation_do_not_matter(problem, blocks):
 
 
 def test_a_round_that_does_not_collapse_keeps_its_head(problem, monkeypatch):
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    rounds = rounds_of(problem, settings)
-    before = first_round(rounds)
-    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
-    trained = dataclasses.replace(before.trained, validation_loss=0.5, validation_accuracy=0.8)
+    rounds, before = after_a_bold_round(problem)
     monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, 0.79)))
-    assert rounds.later_round(before.changed(head=bold, trained=trained)).head == bold
+    assert rounds.later_round(before).head == before.head
 
 
 def test_without_validation_nodes_or_after_the_second_round_closeness_stays(problem, monkeypatch):

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from glnn.quality.embedding import embedding, unit_rows
+from glnn.quality.embedding import _MORE, embedding, unit_rows
 
 
 @pytest.fixture
@@ -42,3 +42,9 @@ def test_rows_have_length_one_and_equal_rows_none():
     rows = unit_rows(np.array([[1.0, 2.0], [3.0, 2.0]]))
     assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
     assert_allclose(unit_rows(np.ones((3, 2))), 0.0)
+
+
+def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):
+    x = rng.normal(size=(40, 3 + _MORE))
+    rows = embedding(x, lambda v: v, n_columns=3)
+    np.testing.assert_allclose(rows @ rows.T, x @ x.T)
