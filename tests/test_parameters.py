@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier, Weights
-from glnn._parameters import FitParameters, params_of
+from glnn._parameters import FitParameters
 from glnn.engine.presets import PRESETS
 from glnn.engine.scaling import SCALINGS
 from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS, SELECTIONS, SIGNALS
@@ -77,6 +77,6 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_one():
 
 def test_weights_come_back_from_plain_values():
     weights = Weights(smoothness=0.25)
-    assert params_of({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
-    assert params_of({"calibrate": "folds"})["calibrate"] == "folds"
-    assert params_of({"weights": vars(weights)})["weights"] == weights
+    assert FitParameters._params_of({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
+    assert FitParameters._params_of({"calibrate": "folds"})["calibrate"] == "folds"
+    assert FitParameters._params_of({"weights": vars(weights)})["weights"] == weights

@@ -169,10 +169,10 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
         return {k: v for k, v in plain.items() if v is not None}
 
-
-def params_of(page: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that were written as plain values."""
-    params = {"calibrate": None} | page  # which None is not written
-    if "weights" in page:
-        params["weights"] = Weights(**page["weights"])
-    return params
+    @staticmethod
+    def _params_of(page: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters that were written as plain values."""
+        params = {"calibrate": None} | page  # which None is not written
+        if "weights" in page:
+            params["weights"] = Weights(**page["weights"])
+        return params

@@ -12,23 +12,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from glnn._outputs import OutputsMixin
-from glnn._parameters import FitParameters, params_of
+from glnn._parameters import FitParameters
+from glnn._saved import SavedMixin
 from glnn._validation import check_features
 from glnn.data.arguments import as_fit_arguments, plain_features
 from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
 from glnn.engine.history import History
-from glnn.engine.labels import (
-    UNLABELLED,
-    decode_classes,
-    encode_classes,
-    encode_labels,
-    split_labels,
-)
+from glnn.engine.labels import UNLABELLED, encode_labels, split_labels
 from glnn.engine.model import Model
 from glnn.engine.problem import FitProblem
-from glnn.engine.record import RECORD, FitRecord
-from glnn.engine.sealed import unpacking
+from glnn.engine.record import FitRecord
 from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
@@ -39,13 +33,13 @@ from glnn.quality.held_out import HeldOut, of_validation
 from glnn.quality.reasons import ReasonsMixin
 from glnn.quality.trusted import TrustedMixin
 from glnn.quality.weights import label_weights
-from glnn.solver.certificate import Certificate
 
 
 class GLNNClassifier(
     TrustedMixin,
     ReasonsMixin,
     OutputsMixin,
+    SavedMixin,
     ClassifierMixin,  # type: ignore[misc]
     FitParameters,
 ):
@@ -274,6 +268,13 @@ class GLNNClassifier(
         return of_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
 
     @property
+    def edge_trust_(self) -> sp.csr_matrix | None:
+        """For each given edge the share of its weight that was kept."""
+        graph, prior = self.graph_, self.prior_graph_
+        has_all = prior is not None and graph.shape[0] == graph.shape[1]
+        return edge_trust(graph, prior) if has_all else None
+
+    @property
     def n_edges_(self) -> int:
         """Number of learned edges, loops aside."""
         return int(sp.triu(self.graph_, k=1).nnz)
@@ -314,53 +315,6 @@ class GLNNClassifier(
         best = self.predict_proba(X, links).argmax(1)
         return np.asarray(self.classes_[best])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder as safetensors and JSON; nothing is pickled.
-
-        The seed that was used is saved, whatever ``random_state`` was. After a fit over several
-        processes all call it, and the first one writes.
-        """
-        self._check_fitted()
-        record, shares = self._record.packed()
-        page = {
-            "params": self._plain_params(self.seed_),
-            "classes": encode_classes(self.classes_),
-            "certificate": None if self.certificate_ is None else self.certificate_.to_dict(),
-            "choices": self.choices_,
-            "calibration": self.calibration_.to_dict(),
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "history": [dict(epoch) for epoch in self.history_],
-            "shares": shares,
-        }
-        self._model.save(Path(folder), page, self._held_out_arrays() | record)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> "GLNNClassifier":
-        """Read a model that :meth:`save` wrote."""
-        model, page = Model.load(Path(folder))
-        with unpacking(Path(folder)):
-            return cls._restored(model, page)
-
-    @classmethod
-    def _restored(cls, model: Model, page: dict[str, Any]) -> "GLNNClassifier":
-        estimator = cls(**params_of(page["params"]))
-        estimator.classes_ = decode_classes(page["classes"])
-        estimator.n_features_in_ = int(page["n_features_in"])
-        if page["feature_names_in"]:
-            estimator.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
-        certificate = page["certificate"]
-        estimator.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
-        estimator.choices_, estimator.seed_ = page["choices"], page["params"]["random_state"]
-        history = History()
-        for record in page["history"]:
-            history.append(record)
-        estimator._keep(model, history)
-        estimator._record = FitRecord.unpacked(page["more"], page["shares"])
-        others = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
-        estimator._restore_trust(page.get("calibration"), others)
-        return estimator
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -370,8 +324,6 @@ class GLNNClassifier(
         self._model, self.history_ = model, history
         self.raw_distributions_ = model.whole("distributions")
         self.graph_, self.prior_graph_ = model.whole("adjacency"), model.whole("prior")
-        has_all = self.prior_graph_ is not None and self.graph_.shape[0] == self.graph_.shape[1]
-        self.edge_trust_ = edge_trust(self.graph_, self.prior_graph_) if has_all else None
         self.n_iter_ = len(history)
 
     def _problem(

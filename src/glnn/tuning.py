@@ -62,7 +62,8 @@ class Trials:
         Its goal, on labels that its fits had not seen. It is the best of many, so it flatters:
         :class:`TunedClassifier` can be judged by :func:`glnn.evaluate`.
     table
-        Every trial in order: its parameters and its value.
+        Every trial that has ended, in order of beginning: its place among them, its parameters
+        and its value. While another process still searches, places may change.
     """
 
     params: dict[str, Any]

@@ -12,7 +12,11 @@ def test_links_and_labels_of_a_node_are_printed_by_their_ids(glnn, run):
     outcome = glnn("explain", run, "p0")
     assert outcome.code == 0
     assert outcome.out.startswith("p0: predicted ")
-    for words in ("Heaviest links, and what made them", "Labels that speak here", "similarity"):
+    for words in (
+        "Heaviest links, and what made them",
+        "Labels that speak here, estimated",
+        "similarity",
+    ):
         assert words in outcome.out
 
 

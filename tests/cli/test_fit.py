@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -32,6 +34,19 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path)
         assert word in outcome.out
     for word in ("edges that join equal labels", "graph problem", str(run / "report.html")):
         assert word in outcome.out.replace("\n", "")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_is_no_better_than_chance_on_test_labels_too(glnn, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    frame.assign(label=rng.choice(list("xyz"), 300)).to_csv(tmp_path / "noise.csv", index=False)
+    run = tmp_path / "run"
+    outcome = glnn("fit", tmp_path / "noise.csv", "--labels-per-class", 15, "--out", run, *QUICK)
+    sentence = json.loads((run / "metrics.json").read_text())["verdict"]
+    assert sentence.startswith("no better than chance: about ")
+    assert sentence in outcome.out
+    assert "no better than chance" in (run / "report.html").read_text().lower()
 
 
 def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):

@@ -110,3 +110,9 @@ def test_too_many_columns_are_refused_before_memory_is_taken():
     huge = sp.csr_matrix((1, arrays.MAX_COLUMNS + 1), dtype=np.float32)
     with pytest.raises(InputError, match="columns"):
         arrays.canonical_csr("features", huge)
+
+
+def test_codes_that_come_again_are_there_once_and_in_order():
+    codes = np.random.default_rng(0).integers(0, 50, 400)
+    np.testing.assert_array_equal(arrays.distinct_codes(codes), np.unique(codes))
+    assert arrays.distinct_codes(codes[:0]).size == 0

@@ -40,3 +40,8 @@ def test_what_is_no_such_file_is_refused(tmp_path, name, words):
         read_frame(put(tmp_path, b"id,x\n1,2\n", name))
     with pytest.raises(InputError, match="existing file"):
         read_frame(tmp_path / f"none{name}")
+
+
+def test_a_file_that_is_no_table_is_told_by_its_suffix(tmp_path):
+    with pytest.raises(DataFormatError, match=r"must be a table .* got a \.npz file"):
+        read_frame(put(tmp_path, b"\x93NUMPY", "t.npz"))

@@ -11,6 +11,7 @@ from glnn.engine.callbacks import (
     ProgressLog,
     StageLines,
     stop_requested,
+    told_of_stage,
 )
 
 
@@ -121,3 +122,22 @@ def test_who_is_not_judged_does_not_give_up():
 
 def test_who_says_nothing_is_told_of_each_epoch_at_once():
     assert Callback.may_lag is False
+
+
+def test_the_end_of_a_stage_is_told_unless_it_raises():
+    heard = []
+
+    class Listener(Callback):
+        def on_stage_begin(self, stage, n_epochs):
+            heard.append((stage, n_epochs))
+
+        def on_stage_end(self, stage):
+            heard.append(stage)
+
+    with told_of_stage([Listener(), Listener()], "graph 1"):
+        heard.append("work")
+    assert heard == [("graph 1", 0), ("graph 1", 0), "work", "graph 1", "graph 1"]
+    heard.clear()
+    with pytest.raises(ValueError), told_of_stage([Listener()], "classifier 1", 5):
+        raise ValueError
+    assert heard == [("classifier 1", 5)]

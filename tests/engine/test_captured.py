@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from glnn.engine.callbacks import EarlyStopping, ProgressLog
+from glnn.engine.callbacks import EarlyStopping, GiveUp, ProgressLog
 from glnn.engine.captured import CapturedEpochs, CaptureError
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.epochs import Epochs, Schedule
@@ -105,6 +105,14 @@ def test_the_chosen_epoch_is_that_of_the_plain_loop_however_seldom_it_is_read(pa
     assert lazy.module.height.item() == plain.module.height.item()
     is_early = patience is not None  # the second rise comes after the deadline
     assert lazy.module.height.item() == pytest.approx(0.3 if is_early else 1.2, abs=1e-5)
+
+
+def test_who_lags_behind_a_rival_is_given_up_at_the_epoch_of_the_plain_loop():
+    wanted = []
+    for fit in (Trainer.fit, lambda t, task, judges: replayed(task, judges, t, read_every=3)):
+        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[GiveUp(1.1, grace=7)])
+        wanted.append(len(fit(trainer, Climb(), class_0())))
+    assert wanted == [8, 8]
 
 
 def test_without_validation_nodes_the_last_epoch_counts():

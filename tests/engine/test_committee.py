@@ -1,9 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from glnn.engine.classifier import ClassifierTask
-from glnn.engine.committee import best_and_equals, chosen, mean_and_error
+from glnn.engine.committee import Contest, mean_and_error
 from glnn.engine.trained import Trained, mean_answer, tempered
 from glnn.engine.trainer import Validation
 from glnn.peers import Partition
@@ -22,6 +24,12 @@ def member(n_wrong, sure=0.9, first=5):
         1 - right,
     )
     return Trained(ClassifierTask.__new__(ClassifierTask), probabilities, None, None)
+
+
+def chosen(candidates, validation, n_errors=1.0):
+    """Those that are kept, at their temperatures, the best first."""
+    kept = Contest.of([c.probabilities for c in candidates], validation).kept(n_errors)
+    return [dataclasses.replace(candidates[k], temperature=t) for k, t in kept.items()]
 
 
 def test_how_sure_a_classifier_is_does_not_count():
@@ -87,4 +95,4 @@ def test_one_standard_error_tells_two_apart_unless_more_are_asked_for():
     candidates = [worse, good]
     assert len(chosen(candidates, VALIDATION)) == 1
     assert len(chosen(candidates, VALIDATION, 2.0)) == 2
-    assert list(best_and_equals([c.probabilities for c in candidates], VALIDATION)) == [1]
+    assert chosen(candidates, VALIDATION)[0].task is good.task

@@ -8,7 +8,7 @@ import torch
 
 from glnn.engine import competition
 from glnn.engine.classifier import Labels
-from glnn.engine.committee import chosen
+from glnn.engine.committee import Contest
 from glnn.engine.competition import competed, settled
 from glnn.engine.presets import PRESETS, resolve_settings
 from glnn.engine.problem import FitProblem
@@ -60,8 +60,8 @@ def test_a_classifier_that_may_stay_goes_on_with_its_partners(problem):
     trained = [before.trained, *after.partners]
     assert after.trained is before.trained
     assert after.n_rounds == before.n_rounds
-    best = chosen(trained, steps.validation)
-    assert {id(m.task) for m in after.partners} <= {id(m.task) for m in best}
+    kept = Contest.of([member.probabilities for member in trained], steps.validation).kept()
+    assert set(range(1, len(trained))) <= set(kept)
     np.testing.assert_allclose(after.answer, mean_answer((after.trained, *after.partners)))
 
 

@@ -44,6 +44,7 @@ def test_rows_are_those_of_the_spread_features_standardised(graph, x):
 def test_blocks_of_columns_make_no_difference(graph, x, storage, monkeypatch):
     whole = Pool.of(make_net(), RandomWalk.of(graph), Features.of(x), NODES, Partition(10, ALONE))
     monkeypatch.setattr(pool, "_BLOCK", 25)
+    monkeypatch.setattr(pool, "_MOST", 25)
     parts = Pool.of(
         make_net(), RandomWalk.of(graph), Features.of(storage(x)), NODES, Partition(10, ALONE)
     )
@@ -82,3 +83,10 @@ def test_a_pool_has_as_many_nodes_as_its_columns_leave_room_for(n_columns, n_nod
     rng = np.random.default_rng(0)
     found = pool_nodes(np.array([5]), np.array([8]), 50, 50, n_columns, rng)
     assert len(found) == len(np.unique(found)) == n_nodes
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "width"), [(1, 2**22), (2**12, 2**10), (2**17, 64), (2**20, 16), (2**30, 1)]
+)
+def test_blocks_fit_the_cache_unless_they_would_be_narrow(n_rows, width):
+    assert pool._block_width(n_rows, torch.device("cpu")) == width

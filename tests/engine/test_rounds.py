@@ -212,6 +212,18 @@ def test_lower_closeness_is_taken_while_each_is_clearly_better(
     assert rounds.later_round(before).graph.weights.closeness == taken
 
 
+def test_another_closeness_needs_no_second_search_for_candidates(problem, monkeypatch):
+    rounds, before = after_a_bold_round(problem)
+    first = rounds.steps.graph_step(before.next_round())
+    graph = before.graph
+    other = dataclasses.replace(graph, weights=graph.weights.replace(closeness=0.1))
+    searched = rounds.steps.graph_step(before.changed(graph=other).next_round())
+    monkeypatch.setattr("glnn.solver.solve.nearest_pairs", None)
+    taken = rounds.steps.graph_step(before.changed(graph=other).next_round(), like=first)
+    assert (taken.adjacency != searched.adjacency).nnz == 0
+    assert (taken.adjacency != first.adjacency).nnz > 0
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
     settings = resolve_settings(preset, changes=FAST)

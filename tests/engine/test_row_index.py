@@ -25,6 +25,17 @@ def test_a_digest_is_that_of_columns_and_values():
     assert row_digests(np.zeros((2, 3))).shape == (2, 16)
 
 
+def test_rows_with_and_without_zeros_have_the_digests_of_their_sparse_form():
+    rows = np.random.default_rng(0).normal(size=(9000, 3))  # more than a block
+    rows[::7, 1] = 0.0
+    rows[5] = -0.0
+    np.testing.assert_array_equal(row_digests(rows), row_digests(sp.csr_matrix(rows)))
+    full = sp.csr_matrix(np.abs(rows) + 1)
+    np.testing.assert_array_equal(row_digests(full), row_digests(full.toarray()))
+    np.testing.assert_array_equal(row_digests(rows[:, ::-1]), row_digests(rows[:, ::-1].copy()))
+    assert row_digests(rows[:0]).shape == (0, 16)
+
+
 def test_an_explicit_zero_and_an_unsorted_row_change_nothing():
     csr = sp.csr_matrix(([0.0, 5.0, 1.0], [2, 1, 0], [0, 3]), shape=(1, 3))
     np.testing.assert_array_equal(row_digests(csr), row_digests(np.array([[1.0, 5.0, 0.0]])))

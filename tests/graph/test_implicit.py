@@ -6,7 +6,7 @@ import torch
 from glnn.graph.implicit import Factor, Implicit, Tile, tile_size
 from glnn.graph.pairs import Pairs, PairValues
 from glnn.graph.row_matrix import row_matrix
-from glnn.graph.spread import SpreadRows
+from glnn.graph.spread import SpreadRows, pair_owners
 from glnn.peers import ALONE, Partition
 
 N = 23
@@ -36,9 +36,9 @@ def matrix_of(kind, peers):
 
 
 def own_pairs(part):
-    i, j = np.triu_indices(N)
-    mine = part.pair_owner(i, j) == part.peers.rank
-    return Pairs(part, torch.from_numpy(i[mine]), torch.from_numpy(j[mine]))
+    i, j = torch.triu_indices(N, N)
+    mine = pair_owners(part, i, j) == part.peers.rank
+    return Pairs(part, i[mine], j[mine])
 
 
 @SIZES

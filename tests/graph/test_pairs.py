@@ -56,6 +56,14 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
     assert (sp.vstack(blocks) != matrix).nnz == 0
 
 
+def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
+    loose = sp.csr_matrix(([2.0, 1.0, 1.0, 2.0, 2.0], [1, 0, 0, 0, 2], [0, 3, 4, 5]), shape=(3, 3))
+    found = PairValues.of_rows(alone(3), loose)
+    assert (found.pairs.i.tolist(), found.pairs.j.tolist()) == ([0, 0, 2], [0, 1, 2])
+    assert found.values.tolist() == [2.0, 2.0, 2.0]
+    assert loose.nnz == 5  # the caller's matrix is as it was
+
+
 def test_zeros_are_not_stored_in_the_matrix():
     pairs = Pairs.union(alone(3), [ends([0, 1], [1, 2])])
     assert pairs.to_csr(torch.tensor([0.0, 2.0], dtype=torch.float64)).nnz == 2

@@ -46,11 +46,32 @@ def test_every_process_sees_every_block_once_its_own_first(size, store, together
 def test_owners_are_those_of_the_partition(size, together):
     def work(peers):
         part = Partition(N, peers)
-        i, j = torch.randint(0, N, (2, 200), generator=torch.Generator().manual_seed(0))
+        i = torch.randint(0, N, (200,), generator=torch.Generator().manual_seed(0))
         assert owners(part, i).tolist() == part.owner(i.numpy()).tolist()
-        assert pair_owners(part, i, j).tolist() == part.pair_owner(i.numpy(), j.numpy()).tolist()
 
     together(size, work)
+
+
+@SIZES
+def test_a_pair_is_with_a_process_that_has_one_of_its_rows(size, together):
+    def work(peers):
+        part = Partition(N, peers)
+        i, j = torch.triu_indices(N, N)
+        assert torch.equal(pair_owners(part, i, j), pair_owners(part, j, i))
+        mine = pair_owners(part, i, j) == peers.rank
+        here = [part.has(ends[mine].numpy()) for ends in (i, j)]
+        assert (here[0] | here[1]).all()
+        return int(mine.sum())
+
+    assert sum(together(size, work)) == N * (N + 1) // 2
+
+
+def test_pairs_are_spread_evenly(together):
+    counts = together(
+        4, lambda peers: pair_owners(Partition(640, peers), *torch.triu_indices(640, 640))
+    )
+    sizes = torch.bincount(counts[0]).double()
+    assert sizes.max() <= 1.02 * sizes.mean()
 
 
 @SIZES

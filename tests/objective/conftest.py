@@ -8,7 +8,7 @@ import torch
 from glnn.graph import DenseAdjacency
 from glnn.graph.pairs import Pairs
 from glnn.graph.row_matrix import row_matrix
-from glnn.graph.spread import SpreadRows
+from glnn.graph.spread import SpreadRows, pair_owners
 from glnn.objective.channel import ChannelSmoothness
 from glnn.objective.frobenius import FrobeniusSmoothness
 from glnn.objective.loops import Loops
@@ -39,9 +39,9 @@ def some_pairs(peers, n_pairs=60):
     part, rng = Partition(N, peers), np.random.default_rng(6)
     i, j = np.sort(rng.integers(0, N, (2, n_pairs)), axis=0)
     keys = np.unique(i * N + j)
-    i, j = np.divmod(keys, N)
-    mine = part.pair_owner(i, j) == peers.rank
-    return Pairs(part, torch.from_numpy(i[mine]), torch.from_numpy(j[mine]))
+    i, j = (torch.from_numpy(ends) for ends in np.divmod(keys, N))
+    mine = pair_owners(part, i, j) == peers.rank
+    return Pairs(part, i[mine], j[mine])
 
 
 def check_adjoint(kind):

@@ -17,35 +17,13 @@ def ranks(size):
 
 @pytest.mark.parametrize("n_nodes", [4, 17, 83, 1000])
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_every_row_and_every_pair_has_one_owner(n_nodes, size):
+def test_every_row_has_one_owner(n_nodes, size):
     parts = [Partition(n_nodes, peers) for peers in ranks(size)]
     nodes = np.arange(n_nodes)
     assert sum(part.has(nodes).astype(int) for part in parts).tolist() == [1] * n_nodes
     assert sum(part.n_rows for part in parts) == n_nodes
-    i, j = np.triu_indices(min(n_nodes, 60))
-    owner = parts[0].pair_owner(i, j)
-    assert (owner == parts[0].pair_owner(j, i)).all()
     for rank, part in enumerate(parts):
-        mine = owner == rank
-        assert (part.has(i[mine]) | part.has(j[mine])).all()
         assert (part.owner(nodes[part.rows]) == rank).all()
-
-
-def test_pairs_are_spread_evenly():
-    i, j = np.triu_indices(640)
-    counts = np.bincount(Partition(640, ranks(4)[0]).pair_owner(i, j))
-    assert counts.max() <= 1.02 * counts.mean()
-
-
-def test_own_pairs_of_all_ranks_are_the_upper_triangle():
-    rng = np.random.default_rng(0)
-    dense = np.triu(rng.random((50, 50)) * (rng.random((50, 50)) < 0.2))
-    whole = sp.csr_matrix(dense + np.triu(dense, 1).T)
-    total = sp.csr_matrix((50, 50))
-    for peers in ranks(3):
-        part = Partition(50, peers)
-        total = total + part.own_pairs(whole[part.rows])
-    assert (total.toarray() == dense).all()
 
 
 def test_more_processes_than_rows_are_refused():

@@ -97,7 +97,7 @@ def test_two_labels_on_equal_rows_are_no_obstacle(drawn):
 def test_the_kernel_is_that_of_a_wide_random_network():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((3, 2))
-    wide = np.hstack([rows, np.full((3, 1), np.sqrt(0.1))])
+    wide = np.hstack([rows, np.ones((3, 1))])
     before = wide @ rng.standard_normal((3, 400_000))
     hidden, is_open = np.maximum(before, 0), before > 0
     by_last = 2 * hidden @ hidden.T / before.shape[1]

@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
-from glnn.quality.left_out import left_out_effects
+from glnn.quality.left_out import is_quickly_refitted, left_out_effects
 
 LABELLED, CLASSES = np.array([0, 2, 5, 9]), np.array([0, 1, 2, 1])
 
@@ -39,3 +40,16 @@ def test_every_seed_is_compared_with_itself_and_counts_alike():
     found = left_out_effects(refit, np.array([4]), seeds=(1, 3))
     assert_allclose(found, np.full((1, 2, 2), 2.0))  # the mean of 1 and 3
     assert calls == [(0, 1), (1, 1), (0, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("n_fits", "shape", "wanted"),
+    [
+        (80, (1000, 100), True),
+        (81, (150, 4), False),
+        (6, (1001, 4), False),
+        (6, (1000, 101), False),
+    ],
+)
+def test_labels_are_left_out_while_fits_are_few_and_small(n_fits, shape, wanted):
+    assert is_quickly_refitted(n_fits, shape) == wanted

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import cross_val_score
 
 from glnn import GLNNClassifier
@@ -154,3 +155,22 @@ def test_a_weight_of_nothing_takes_a_label_away_from_the_losses(rng):
 def test_wrong_class_weights_are_refused(blobs):
     with pytest.raises(InputError, match="class_weight must be None"):
         fitted(blobs, class_weight="even")
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda m: m.suspect_labels(), lambda m: m.explain(70, n_labels=1, refits=1)]
+)
+@pytest.mark.parametrize("part", ["X", "graph"])
+def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask, part):
+    X, y, _ = blobs
+    ring = sp.csr_matrix((np.ones(120), (np.arange(120), np.roll(np.arange(120), 1))))
+    graph = (ring + ring.T).tocsr()
+    X, model = X.copy(), GLNNClassifier(**QUICK, doubts_graph=False, competes=False)
+    model.fit(X, y, graph)
+    changed = X if part == "X" else graph.data
+    first = changed[0].copy()
+    changed[0] += 1
+    with pytest.raises(InputError, match="as they were in fit"):
+        ask(model)
+    changed[0] = first
+    ask(model)

@@ -10,8 +10,9 @@ from glnn.engine.history import History
 from glnn.report.estimate_run import with_estimate
 from glnn.report.facts import GraphFacts
 from glnn.report.fit_run import FitOptions, Start, run_fit
-from glnn.report.results import FitResults, Score
+from glnn.report.results import FitResults
 from glnn.report.sources import Source, choose_split
+from glnn.report.tested import Score
 from glnn.solver import Certificate
 
 

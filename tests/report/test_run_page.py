@@ -3,8 +3,9 @@ import dataclasses
 import numpy as np
 
 from glnn.report.page.document import render
-from glnn.report.results import Score
 from glnn.report.run_page import flat_settings, page_of
+from glnn.report.tested import Score
+from glnn.report.words import verdict_line
 
 
 def test_the_page_has_the_runs_nodes_labels_and_graph(results):
@@ -40,12 +41,26 @@ def test_columns_of_probabilities_follow_the_classes_of_the_data(results):
     )
 
 
-def test_a_verdict_names_a_compared_method_that_did_better_and_is_not_green_then(results):
-    alone = page_of(results).evaluation
-    scores = (Score("GLNN", 0.2, 1.0), Score("SVM", 0.95, 1.0))
-    beside = page_of(dataclasses.replace(results, scores=scores)).evaluation
-    assert beside.verdict == f"{alone.verdict}; SVM 95 %: use that here"
-    assert beside.tone != "good"
+def test_the_verdict_on_test_nodes_is_that_of_the_terminal_and_not_green_when_beaten(results):
+    test, none = np.arange(20), np.empty(0, np.int64)
+    said = np.full((20, 2), 0.5) + 0.1 * np.eye(2)[np.arange(20) % 2]  # right for every second
+    right = np.eye(2)[results.data.labels[test]]
+    scores = (Score("GLNN", 0.5, 1.0), Score("SVM", 1.0, 1.0, probabilities=right, name="svm"))
+    split = dataclasses.replace(results.split, train=none, test=test)
+    beside = dataclasses.replace(results, split=split, scores=scores, probabilities=said)
+    found = page_of(beside).evaluation
+    assert found.verdict.lower() == verdict_line(beside).lower()
+    assert found.verdict.endswith("SVM has 100 %: use that here")
+    assert found.tone == "bad"
+    assert found.methods[1].name == "SVM"
+
+
+def test_a_class_without_a_label_to_learn_from_has_its_row_and_no_right_answer(results):
+    only = dataclasses.replace(results, classes=np.array([1]), probabilities=np.ones((20, 1)))
+    found = page_of(only).evaluation
+    n_first, n_second = np.bincount(results.data.labels[results.split.test])
+    assert found.confusion.tolist() == [[0, n_first], [0, n_second]]
+    assert found.methods[0].accuracy.value == only.accuracy("test")
 
 
 def test_hostile_names_stay_text(results):

@@ -57,6 +57,12 @@ def test_a_file_without_trials_has_no_search(tmp_path):
         (GOOD | {"trials": [{"accuracy": "high"}], "goal": "accuracy"}, "'high' for a number"),
         (GOOD | {"trials": [{"accuracy": 10**400}], "goal": "accuracy"}, "too large"),
         (GOOD | {"trials": [{"accuracy": True}], "goal": "accuracy"}, "'True' for a number"),
+        (GOOD | {"trials": [{"accuracy": 7}], "goal": "accuracy"}, "whose accuracy is 7"),
+        (GOOD | {"trials": [{"log_loss": -1}], "goal": "log_loss"}, "whose log_loss is -1"),
+        (
+            GOOD | {"trials": [{"accuracy": 1, "learning_rate": 0}], "goal": "accuracy"},
+            "whose learning_rate is 0",
+        ),
     ],
 )
 def test_another_file_is_refused_in_one_line(tmp_path, page, words):

@@ -54,15 +54,17 @@ def test_noise_must_be_told_in_every_draw():
 
 def test_planted_mistakes_and_effects_of_labels_are_shown_with_what_they_are_held_against():
     doubted = {"precision": 0.6, "recall": 0.5, "accuracy": 0.8, "accuracy without them": 0.82}
-    effects = {"rank correlation": 0.7, "of all pairs": 0.8, "half against half": 0.9, "seeds": 24}
-    effects |= {"at all nodes": 0.6, "nodes": 30}
-    influence, suspects = goal_rows(
+    effects = {"rank correlation": 0.7, "estimate": 0.5, "one fit": 0.6, "half against half": 0.9}
+    effects |= {"nodes": 30, "seeds": 24}
+    same, mean, suspects = goal_rows(
         [row("suspects", ["cora"], **doubted), row("influence", ["iris"], **effects)]
     )
     assert suspects[3].endswith("accuracy 80.0 %, 82.0 % without them")
     assert suspects[-1] == "met"
-    assert influence[3].startswith("0.70 at 30 nodes that a label moves by 0.05 (0.60 at all)")
-    assert influence[-1] == "**missed**"
+    assert same[3:] == ["0.70", "**missed**"]
+    assert mean[3].startswith("0.50 at 30 nodes that a label moves by 0.05; one fit and the others")
+    assert mean[3].endswith("0.60, half of the 24 seeds and the other 0.90")
+    assert mean[-1] == "**missed**"
 
 
 def test_the_page_says_how_it_was_made():

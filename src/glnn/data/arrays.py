@@ -135,7 +135,7 @@ def symmetric_from_pairs(
     codes = np.minimum(source, target) * n_nodes + np.maximum(source, target)
     links = source != target
     if weight is None:
-        codes = np.unique(codes[links])
+        codes = distinct_codes(codes[links])
         values = np.ones(codes.size, dtype=np.float32)
     else:
         links &= weight != 0
@@ -145,6 +145,20 @@ def symmetric_from_pairs(
     entries = np.concatenate([values, values])
     matrix = sp.csr_matrix((entries, (rows, columns)), shape=(n_nodes, n_nodes))
     return canonical_csr("edges", matrix)
+
+
+def distinct_codes(codes: np.ndarray) -> np.ndarray:
+    """Return each code once, in order; codes are at least 0.
+
+    Sorting beats the hashing of ``np.unique``.
+
+    Examples
+    --------
+    >>> distinct_codes(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(codes)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
 def _largest_of_each(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from glnn.data.files import atomic_write, check_file, parsing, shown, without_warnings
+from glnn.data.zip_list import opened_zip
 from glnn.exceptions import DataFormatError
 
 MAX_BYTES = 2**35
@@ -51,7 +52,7 @@ class NpzFile:
         check_file(path, max_bytes=MAX_BYTES)
         self.path = path
         with parsing(path, "npz"):
-            self._zip = zipfile.ZipFile(path)
+            self._zip = opened_zip(path)
             try:
                 self.headers = self._read_headers()
             except BaseException:

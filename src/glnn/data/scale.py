@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_integer, check_number, did_you_mean
-from glnn.data.arrays import symmetric_from_pairs
+from glnn.data.arrays import distinct_codes, symmetric_from_pairs
 from glnn.data.node_data import NodeData
 from glnn.exceptions import InputError
 
@@ -258,8 +258,7 @@ def _distinct(
             apart = source != target
             low, high = np.minimum(source, target)[apart], np.maximum(source, target)[apart]
             parts.append(low * n_nodes + high)
-        keys = np.sort(np.concatenate(parts))
-        keys = keys[np.diff(keys, prepend=-1) > 0]  # sorting beats the hashing of np.unique
+        keys = distinct_codes(np.concatenate(parts))
     if keys.size < count:
         raise InputError(
             f"n_edges must be small enough for distinct pairs of such classes, got room for "

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from glnn.data.files import shown_path
 from glnn.data.parquet import guarded, open_parquet, parquet_frame
 from glnn.data.table_text import AS_FOUND, TableFormat, column_names, first_line, read_text_table
 from glnn.data.workbook import read_workbook, sheet_cells
+from glnn.exceptions import DataFormatError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+_OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods", ".zip")
+"""Files of other kinds, which would be told of as tables that are badly written."""
 
 
 def read_frame(
@@ -39,6 +43,11 @@ def read_frame(
         return frame.set_axis(list(column_names(path, list(frame.columns))), axis=1)
     if suffix == ".xlsx":
         return read_workbook(path, header)
+    if suffix in _OTHER_SUFFIXES:
+        raise DataFormatError(
+            f"{shown_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
+            f"got a {suffix} file. Save it as one of those; glnn data convert may help."
+        )
     return read_text_table(path, form, as_text, header)
 
 

@@ -1,7 +1,6 @@
 """Excel workbooks: a zip of XML, checked as such before openpyxl sees it."""
 
 import warnings
-import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +9,7 @@ from glnn.data.files import check_file, parsing, shown_path
 from glnn.data.optional import need
 from glnn.data.table_text import column_names
 from glnn.data.xml_guard import refuse_declarations
+from glnn.data.zip_list import opened_zip
 from glnn.exceptions import DataFormatError
 
 MAX_BYTES = 2**30
@@ -33,7 +33,7 @@ def sheet_cells(path: Path, n_rows: int | None = None) -> pd.DataFrame:
     need("openpyxl")
     with parsing(path, "Excel"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl speaks of styles and extensions
-        with zipfile.ZipFile(path) as archive:
+        with opened_zip(path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
             if unpacked > max(MAX_BYTES // 4, MAX_EXPANSION * path.stat().st_size):
                 raise DataFormatError(

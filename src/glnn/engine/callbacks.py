@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,9 +28,10 @@ class Progress:
 class Callback:
     """Base of all callbacks: does nothing at every event.
 
-    ``may_lag`` says that epochs may be told of some time after they took place, and that no
-    request to stop is to be expected. A callback that asks to stop, or looks at the network,
-    leaves it ``False``: trainings on a CUDA device then take one step at a time.
+    ``may_lag`` says that epochs may be told of some time after they took place: a request to stop
+    then comes some epochs late, and the network may be that of one of those. A callback that must
+    stop at its epoch, or looks at the network, leaves it ``False``: trainings on a CUDA device
+    then take one step at a time.
     """
 
     may_lag: bool = False
@@ -56,6 +58,26 @@ class Callback:
 
     def recall(self, memory: Memory) -> None:
         """Take back what :meth:`memory` returned when the checkpoint was written."""
+
+
+@contextmanager
+def told_of_stage(callbacks: Sequence[Callback], name: str, n_epochs: int = 0) -> Iterator[None]:
+    """Tell callbacks that a stage begins, and that it has ended unless it raises.
+
+    Parameters
+    ----------
+    callbacks
+        Who is told.
+    name
+        Of the stage.
+    n_epochs
+        How many epochs it has at most; 0: it has none.
+    """
+    for callback in callbacks:
+        callback.on_stage_begin(name, n_epochs)
+    yield
+    for callback in callbacks:
+        callback.on_stage_end(name)
 
 
 class EarlyStopping(Callback):
@@ -90,7 +112,7 @@ class GiveUp(Callback):
         Epochs before anybody looks.
     """
 
-    may_lag = True  # where nobody hears the request, the training only takes its whole time
+    may_lag = True  # heard late, the request only saves less time
 
     def __init__(self, accuracy: float, grace: int) -> None:
         self.accuracy, self.grace = accuracy, grace

@@ -8,16 +8,17 @@ likewise with mistakes in place of losses. The worse one is told apart if it is 
 losses on predictions make networks sure of their mistakes, which costs loss and no accuracy.
 """
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from glnn.engine.trained import Trained, logarithms, softened
+from glnn.engine.threads import mapped
+from glnn.engine.trained import logarithms, softened
 from glnn.engine.trainer import Validation
 
 HOPELESS = 2.0
@@ -28,38 +29,50 @@ _LEAST = 1e-6
 """No answer counts as less probable: one wrong answer of a sure classifier must not decide."""
 
 
-def chosen(
-    candidates: Sequence[Trained], validation: Validation, n_errors: float = 1.0
-) -> tuple[Trained, ...]:
-    """Return the best candidate and those not worse by so many standard errors, the best first.
+@dataclass(frozen=True)
+class Contest:
+    """Answers of several classifiers, node by node on the validation nodes that are here.
 
-    They have their temperatures.
+    Parameters
+    ----------
+    temperatures, losses, mistakes
+        Of each classifier: its best temperature, its losses there, and ones where it is wrong.
+    validation
+        The nodes.
     """
-    kept = best_and_equals([c.probabilities for c in candidates], validation, n_errors)
-    return tuple(dataclasses.replace(candidates[k], temperature=t) for k, t in kept.items())
 
+    temperatures: Sequence[float]
+    losses: Sequence[Float64[Tensor, "v"]]
+    mistakes: Sequence[Float64[Tensor, "v"]]
+    validation: Validation
 
-def best_and_equals(
-    answers: Sequence[np.ndarray], validation: Validation, n_errors: float = 1.0
-) -> dict[int, float]:
-    """Return the places of the answers to keep, the best first, with their temperatures."""
-    nodes = validation.nodes.cpu().numpy()
-    logs = [logarithms(answer[nodes]) for answer in answers]
-    temperatures = [_best_temperature(own, validation) for own in logs]
-    losses = [_losses(*pair, validation) for pair in zip(logs, temperatures)]
-    mistakes = [_mistakes(answer, validation) for answer in answers]
-    best = int(np.argmin([mean_and_error(loss, validation)[0] for loss in losses]))
+    @classmethod
+    def of(cls, answers: Sequence[np.ndarray], validation: Validation) -> "Contest":
+        """Compare class probabilities of all nodes, one array a classifier."""
+        nodes = validation.nodes.cpu().numpy()
+        judged = [answer[nodes] for answer in answers]
+        logs = [logarithms(answer) for answer in judged]
+        temperatures = [_best_temperature(own, validation) for own in logs]
+        losses = [_losses(*pair, validation) for pair in zip(logs, temperatures)]
+        return cls(temperatures, losses, [_mistakes(a, validation) for a in judged], validation)
 
-    def is_worse(numbers: Sequence[Float64[Tensor, "v"]], place: int) -> bool:
-        mean, error = mean_and_error(numbers[place] - numbers[best], validation)
-        return mean > n_errors * error
+    def kept(self, n_errors: float = 1.0) -> dict[int, float]:
+        """Return the places of the best and of those not worse by so many standard errors.
 
-    kept = {best: temperatures[best]}
-    for place, temperature in enumerate(temperatures):
-        is_apart = [is_worse(losses, place), is_worse(mistakes, place)]
-        if place != best and not all(is_apart):
-            kept[place] = temperature
-    return kept
+        The best comes first; each has its temperature.
+        """
+        best = int(np.argmin([mean_and_error(loss, self.validation)[0] for loss in self.losses]))
+
+        def is_worse(numbers: Sequence[Float64[Tensor, "v"]], place: int) -> bool:
+            mean, error = mean_and_error(numbers[place] - numbers[best], self.validation)
+            return mean > n_errors * error
+
+        kept = {best: self.temperatures[best]}
+        for place, temperature in enumerate(self.temperatures):
+            is_apart = [is_worse(self.losses, place), is_worse(self.mistakes, place)]
+            if place != best and not all(is_apart):
+                kept[place] = temperature
+        return kept
 
 
 def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tuple[float, float]:
@@ -72,7 +85,8 @@ def mean_and_error(numbers: Float64[Tensor, "v"], validation: Validation) -> tup
 
 def _best_temperature(logs: np.ndarray, validation: Validation) -> float:
     """Return the temperature of the lowest loss on the validation nodes."""
-    sums = torch.stack([_losses(logs, t, validation).sum() for t in _TEMPERATURES])
+    losses = mapped(lambda t: _losses(logs, t, validation).sum(), _TEMPERATURES, logs.size)
+    sums = torch.stack(losses)
     return _TEMPERATURES[int(validation.peers.all_reduce_(sums).argmin())]
 
 
@@ -83,10 +97,9 @@ def _losses(logs: np.ndarray, temperature: float, validation: Validation) -> Flo
     return _weighted(-np.log(np.maximum(right, _LEAST)), validation)
 
 
-def _mistakes(probabilities: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
+def _mistakes(judged: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
     """Return one for each validation node here that has another class, times its weight."""
-    nodes, labels = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
-    wrong = probabilities[nodes].argmax(1) != labels
+    wrong = judged.argmax(1) != validation.labels.cpu().numpy()
     return _weighted(wrong.astype(np.float64), validation)
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from glnn.engine.callbacks import Callback, GiveUp
-from glnn.engine.committee import HOPELESS, best_and_equals, chosen
+from glnn.engine.committee import HOPELESS, Contest
 from glnn.engine.selection import hidden_answers
 from glnn.engine.state import FitState
 from glnn.engine.steps import Steps
@@ -27,7 +27,9 @@ def settled(steps: Steps, state: FitState) -> FitState:
     """Return the state after the last round with those who answer together, the best first."""
     if steps.validation is None or state.trained is None or not state.partners:
         return state
-    best, *others = chosen((state.trained, *state.partners), steps.validation)
+    members = (state.trained, *state.partners)
+    contest = Contest.of([member.probabilities for member in members], steps.validation)
+    best, *others = (_at(t, members[place]) for place, t in contest.kept().items())
     return state.changed(head=best.task.settings, trained=best, partners=tuple(others))
 
 
@@ -44,12 +46,12 @@ def _judged(steps: Steps, state: FitState) -> FitState:
         rival = max(candidates, key=_accuracy)
         give_up = GiveUp(_hopeless_below(steps, rival), head.ramp_epochs // 2)
         candidates.append(_tried(steps, state.changed(head=head), [give_up]))
-    members = chosen(candidates, steps.validation)
-    reach = chosen(candidates, steps.validation, HOPELESS)
-    if any(member.task is before.task for member in reach):
-        partners = tuple(member for member in members if member.task is not before.task)
-        return state.changed(partners=partners)
-    return _taken_over(state, members)
+    contest = Contest.of([c.probabilities for c in candidates], steps.validation)
+    members = {place: _at(t, candidates[place]) for place, t in contest.kept().items()}
+    if 0 not in contest.kept(HOPELESS):
+        return _taken_over(state, list(members.values()))
+    partners = tuple(member for place, member in members.items() if place > 0)
+    return state.changed(partners=partners)
 
 
 def _judged_by_folds(steps: Steps, state: FitState) -> FitState:
@@ -59,7 +61,7 @@ def _judged_by_folds(steps: Steps, state: FitState) -> FitState:
     assert before is not None  # the caller has looked
     answers, judged = hidden_answers(steps, state, heads)
     places = list(answers)
-    kept = best_and_equals(list(answers.values()), judged)
+    kept = Contest.of(list(answers.values()), judged).kept()
     temperatures = {places[k]: temperature for k, temperature in kept.items()}
     members = [
         _tried(steps, state.changed(head=heads[place], temperature=temperature))
@@ -68,8 +70,12 @@ def _judged_by_folds(steps: Steps, state: FitState) -> FitState:
     ]
     if 0 not in temperatures:
         return _taken_over(state, members)
-    first = dataclasses.replace(before, temperature=temperatures[0])
+    first = _at(temperatures[0], before)
     return state.changed(trained=first, partners=tuple(members), temperature=temperatures[0])
+
+
+def _at(temperature: float, member: Trained) -> Trained:
+    return dataclasses.replace(member, temperature=temperature)
 
 
 def _taken_over(state: FitState, members: Sequence[Trained]) -> FitState:

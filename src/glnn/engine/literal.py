@@ -12,6 +12,7 @@ from glnn.engine.classifier import Labels, build_head
 from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.engine.task import Task
 from glnn.graph.dense import DenseAdjacency
+from glnn.graph.dense_rows import dense_rows
 from glnn.nn.features import Features
 from glnn.nn.literal import GraphLearningLayer
 from glnn.nn.losses import cross_entropy
@@ -46,8 +47,7 @@ class LiteralTask(Task):
         signal: Any, prior: sp.csr_matrix | None, graph: GraphSettings, device: str | torch.device
     ) -> Objective:
         """Return the paper's loss of a graph, on dense features and a dense prior graph."""
-        dense = signal.toarray() if sp.issparse(signal) else signal
-        x = torch.from_numpy(np.asarray(dense, dtype=np.float32)).to(device)
+        x = torch.from_numpy(np.asarray(dense_rows(signal), dtype=np.float32)).to(device)
         given = None
         if prior is not None:
             matrix = torch.from_numpy(prior.toarray().astype(np.float32))

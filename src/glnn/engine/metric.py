@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.graph.dense_rows import dense_rows
 from glnn.peers import ALONE, Peers
 
 
@@ -24,8 +25,8 @@ def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALO
     if lowest >= 0 and sp.issparse(features):
         weights = _word_weights(features, probabilities, peers)
     else:
-        dense = features.toarray() if sp.issparse(features) else features
-        weights = _variance_weights(np.asarray(dense, dtype=np.float64), probabilities, peers)
+        dense = np.asarray(dense_rows(features), dtype=np.float64)
+        weights = _variance_weights(dense, probabilities, peers)
     mean = weights.mean()
     return weights / mean if mean > 0 else np.ones_like(weights)
 

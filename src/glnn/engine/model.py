@@ -31,6 +31,8 @@ from glnn.engine.settings import FitSettings
 from glnn.engine.structured import with_columns
 from glnn.engine.trained import tempered
 from glnn.exceptions import GraphWarning, InputError
+from glnn.graph import as_adjacency, prior_graph
+from glnn.graph.dense_rows import dense_rows
 from glnn.graph.structure import Structure
 from glnn.nn.rows import RowNet
 from glnn.peers import ALONE, Partition
@@ -123,7 +125,22 @@ class Model:
         if self.structure is None:
             return None
         last = self.features[:, -self.structure.voices.shape[1] :]
-        return np.asarray(last.toarray() if sp.issparse(last) else last)
+        return dense_rows(last)
+
+    def was_fitted_to(self, features: Any, graph: Any) -> bool:
+        """Say whether these are the rows and the graph of the fit, which one process has made.
+
+        A graph that the fit has left is not kept, so that any would do.
+        """
+        if not np.array_equal(row_digests(features), self.digests):
+            return False
+        if self.prior is None:
+            return True
+        kind: Any = self.settings.graph.prior  # which was checked
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphWarning)  # the fit has said it
+            prior = prior_graph(as_adjacency(graph, features.shape[0]), kind)
+        return bool((prior != self.prior).nnz == 0)
 
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, known or new; see the estimator for the rule."""

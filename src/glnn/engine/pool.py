@@ -13,8 +13,11 @@ from glnn.nn.features import Features
 from glnn.nn.rows import RowNet
 from glnn.peers import Partition
 
-_BLOCK = 2**24
-"""Numbers in a block of feature columns, unless a device has room for more."""
+_BLOCK = 2**22
+"""Numbers in a block of feature columns: few enough for a processor's cache."""
+
+_WIDE, _MOST = 64, 2**24
+"""Narrower blocks take longer for each column, so they may have more numbers, up to this."""
 
 _ROOM = 128
 """Bytes of a device's free memory for each number: a block is spread in several copies."""
@@ -57,7 +60,8 @@ class Pool:
         device = module.norm.scale.device
         picked = torch.from_numpy(nodes[partition.has(nodes)] - partition.start).to(device)
         blocks = [module.spread(walk, x)[picked] for x in _column_blocks(features)]
-        rows = _everyones(torch.cat(blocks, 2).flatten(1), nodes, partition)
+        spread = blocks[0] if len(blocks) == 1 else torch.cat(blocks, 2)
+        rows = _everyones(spread.flatten(1), nodes, partition)
         module.norm.measure(*_statistics(rows))
         return cls(module.norm.standardized(rows), torch.from_numpy(nodes).to(device))
 
@@ -88,18 +92,18 @@ def pool_nodes(
     return np.concatenate([labelled, watched, others])
 
 
-def _block_size(device: torch.device) -> int:
-    """Return how many numbers a block may have: wide products are faster on a GPU."""
-    if device.type != "cuda":
-        return _BLOCK
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(_BLOCK, free // _ROOM)
+def _block_width(n_rows: int, device: torch.device) -> int:
+    """Return how many columns are spread at once: as many as there is room for on a GPU."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return max(1, max(_MOST, free // _ROOM) // n_rows)
+    return max(1, _BLOCK // n_rows, min(_WIDE, _MOST // n_rows))
 
 
 def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
     """Yield the features dense, some columns at a time."""
     n_rows, n_columns = features.shape
-    width = max(1, _block_size(features.device) // max(1, n_rows))
+    width = _block_width(max(1, n_rows), features.device)
     for first in range(0, n_columns, width):
         yield features.columns(first, min(first + width, n_columns))
 
@@ -107,7 +111,8 @@ def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
 def _statistics(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Float[Tensor, "f"]]:
     """Return mean and deviation of each column; the deviation of a constant one is zero."""
     deviation, mean = torch.std_mean(rows, 0, correction=0)
-    varies = deviation > _VARIES * rows.abs().amax(0)
+    low, high = torch.aminmax(rows, dim=0)
+    varies = deviation > _VARIES * torch.maximum(-low, high)
     return mean, torch.where(varies, deviation, 0.0)
 
 

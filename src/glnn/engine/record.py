@@ -38,6 +38,11 @@ class FitRecord:
         self.labels, self.trains, self._made_by = labels, trains, made_by
 
     @property
+    def trains_all(self) -> bool:
+        """Whether every label trained, so that there are no validation nodes."""
+        return bool(self.trains[self.labels != UNLABELLED].all())
+
+    @property
     def shares(self) -> LinkShares | None:
         """Which term made which link; found when it is first asked for, which few fits are."""
         if isinstance(self._made_by, LearnedGraph):

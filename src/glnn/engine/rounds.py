@@ -89,9 +89,12 @@ class Rounds:
             before = self._learning_nothing(before)
         return before.changed(n_rounds=before.round)
 
-    def _round_after(self, before: FitState) -> FitState:
-        """Solve and train; a network that has collapsed is trained again with all caution."""
-        solved = self.steps.graph_step(before.next_round())
+    def _round_after(self, before: FitState, like: FitState | None = None) -> FitState:
+        """Solve and train; a network that has collapsed is trained again with all caution.
+
+        ``like`` is what another try has ended with, which has searched for the same candidates.
+        """
+        solved = self.steps.graph_step(before.next_round(), like)
         state = self.steps.classifier_step(solved)
         if self._cautious and has_collapsed(state.trained, before.trained):
             state = self.steps.classifier_step(solved.changed(head=self._cautious[-1]))
@@ -107,7 +110,7 @@ class Rounds:
                 graph = dataclasses.replace(
                     before.graph, weights=weights.replace(closeness=closeness)
                 )
-                tried = self._round_after(before.changed(graph=graph))
+                tried = self._round_after(before.changed(graph=graph), like=state)
                 if _better(tried, state) is state:
                     return state
                 state = tried

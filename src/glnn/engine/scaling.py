@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._validation import check_choice
+from glnn.graph.dense_rows import dense_rows
 from glnn.peers import ALONE, Peers
 
 ScalingName = Literal["auto", "rows", "columns", "trimmed", "unit", "none"]
@@ -51,7 +52,7 @@ class Scaling:
             kind = "trimmed" if kind == "columns" and trims else kind
         if kind in ("rows", "none"):
             return cls(kind, np.empty(0), np.empty(0))
-        dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+        dense = dense_rows(features)
         n_nodes = peers.all_reduce(float(len(dense)))
         center = peers.all_reduce(dense.sum(0, dtype=np.float64)) / n_nodes
         scale = np.sqrt(peers.all_reduce(np.square(dense - center).sum(0)) / n_nodes)
@@ -70,7 +71,7 @@ class Scaling:
             if sp.issparse(features):
                 return sp.csr_matrix(sp.diags(inverse) @ features).astype(np.float32)
             return (features * inverse[:, None]).astype(np.float32)
-        dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+        dense = dense_rows(features)
         scaled = (dense - self.center) / self.scale
         if self.kind == "trimmed":
             scaled = np.clip(scaled, -_FAR, _FAR)
@@ -84,7 +85,7 @@ def _natural_kind(features: Any, peers: Peers) -> str:
     lowest = -peers.all_reduce(-float(stored.min(initial=0)), "max")
     if n_filled * 3 <= n_entries and lowest >= 0:
         return "rows"
-    dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+    dense = dense_rows(features)
     high, low = dense.max(0).astype(np.float64), dense.min(0).astype(np.float64)
     span = peers.all_reduce(high, "max") + peers.all_reduce(-low, "max")
     span = span[span > 0]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from glnn.engine.classifier import Labels
-from glnn.engine.committee import HOPELESS, best_and_equals
+from glnn.engine.committee import HOPELESS, Contest
 from glnn.engine.settings import HeadSettings
 from glnn.engine.state import FitState
 from glnn.engine.steps import Steps
@@ -40,7 +40,7 @@ def hidden_answers(
         seen = np.concatenate([seen, hidden])
         judged = _as_judges(labels.picked(seen)).local(partition)
         places = list(answers)
-        kept = best_and_equals(list(answers.values()), judged, HOPELESS)
+        kept = Contest.of(list(answers.values()), judged).kept(HOPELESS)
         answers = {place: answers[place] for k, place in enumerate(places) if k in kept}
     return answers, judged
 

@@ -2,14 +2,13 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.engine.callbacks import Callback
+from glnn.engine.callbacks import Callback, told_of_stage
 from glnn.engine.classifier import ClassifierTask, Labels
 from glnn.engine.history import History
 from glnn.engine.metric import channel_weights
@@ -107,17 +106,21 @@ class Steps:
         peers = self.partition.peers
         return GivenGraph.checked(graph.astype(np.float64, copy=False), kind, peers)
 
-    def graph_step(self, state: FitState) -> FitState:
+    def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
 
         With a given graph and more than one round, the first round may take the prior graph as it
-        is: nothing is known yet that could correct it.
+        is: nothing is known yet that could correct it. ``like`` has learned from the same signals
+        with other weights: its candidates are taken.
         """
         graph, given = state.graph, state.given
         takes_prior = graph.first_graph == "prior" and state.n_rounds > 1
         if given is not None and state.round == 1 and takes_prior:
             return state.changed(adjacency=given.prior)
-        learned = self.solve(state, support=graph.support, **self.task_signals(state))
+        signals = self.task_signals(state)
+        if like is not None and like.learned is not None:
+            signals["candidates"] = like.learned.candidates
+        learned = self.solve(state, support=graph.support, **signals)
         for callback in self.callbacks:
             callback.on_graph(state.round, learned)
         keeps = state.new_rows is not None and given is None
@@ -135,7 +138,7 @@ class Steps:
         """Learn the graph of a state's settings."""
         graph = state.graph
         kind: Any = "l2" if graph.signal == STRUCTURE else graph.signal  # which was checked
-        with self._stage(f"graph {state.round}"):
+        with told_of_stage(self.callbacks, f"graph {state.round}"):
             return learn_graph(
                 self.signal,
                 state.given,
@@ -255,11 +258,3 @@ class Steps:
             callbacks=[*self.callbacks, *rivals],
         )
         self.history.extend(trainer.fit(task, self.validation, stage=stage))
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        for callback in self.callbacks:
-            callback.on_stage_begin(name, 0)
-        yield
-        for callback in self.callbacks:
-            callback.on_stage_end(name)

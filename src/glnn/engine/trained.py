@@ -11,6 +11,7 @@ from torch import Tensor
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.row_task import RowTask
 from glnn.engine.task import Task
+from glnn.engine.threads import mapped
 
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
@@ -41,10 +42,13 @@ def mean_answer(members: Sequence[Trained]) -> np.ndarray:
     if len(members) == 1:
         return members[0].probabilities
     mean = np.empty_like(members[0].probabilities)
-    for start in range(0, len(mean), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+
+    def write(rows: slice) -> None:
         answers = [tempered(member.probabilities[rows], member.temperature) for member in members]
         mean[rows] = np.mean(answers, axis=0)
+
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(mean), _BLOCK)]
+    mapped(write, blocks, n_numbers=len(members) * _BLOCK * mean.shape[1])
     return mean
 
 

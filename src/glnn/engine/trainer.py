@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from glnn._validation import check_integer, check_number
 from glnn.engine.adam import Adam
-from glnn.engine.callbacks import Callback, stop_requested
+from glnn.engine.callbacks import Callback, stop_requested, told_of_stage
 from glnn.engine.captured import FEWEST_EPOCHS, CapturedEpochs, CaptureError
 from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
 from glnn.engine.history import History, Record
@@ -120,16 +120,11 @@ class Trainer:
         self, task: Task, validation: Validation | None = None, *, stage: str = "classifier"
     ) -> History:
         """Train in place; the module ends with the parameters of the chosen epoch."""
-        for callback in self.callbacks:
-            callback.on_stage_begin(stage, self.n_epochs)
-        recorded = self._recorded(task, validation)
-        if recorded is not None:
-            history = self._replay(recorded, stage)
-        else:
-            history = self._step_by_step(task, validation, stage)
-        for callback in self.callbacks:
-            callback.on_stage_end(stage)
-        return history
+        with told_of_stage(self.callbacks, stage, self.n_epochs):
+            recorded = self._recorded(task, validation)
+            if recorded is not None:
+                return self._replay(recorded, stage)
+            return self._step_by_step(task, validation, stage)
 
     def _step_by_step(self, task: Task, validation: Validation | None, stage: str) -> History:
         optimizer = Adam(task.parameter_groups(), self.learning_rate)
@@ -198,8 +193,8 @@ class Trainer:
             if loss < best_loss:
                 best_loss, best_epoch = loss, epoch
             history.append(record)
-            stop_requested(self.callbacks, stage, record)
-            if epoch >= self._deadline(best_epoch):
+            is_asked = stop_requested(self.callbacks, stage, record)
+            if is_asked or epoch >= self._deadline(best_epoch):
                 break
         recorded.restore()
         return history

@@ -67,8 +67,8 @@ class Implicit:
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on this process's pairs."""
-        values = torch.full((len(pairs),), float(self.constant), dtype=torch.float64)
-        values = values.to(pairs.i.device)
+        constant, device = float(self.constant), pairs.i.device
+        values = torch.full((len(pairs),), constant, dtype=torch.float64, device=device)
         if self.nodes is not None:
             values += self.nodes.index_select(0, pairs.i)
             values += self.nodes.index_select(0, pairs.j)

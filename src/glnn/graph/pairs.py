@@ -12,7 +12,7 @@ from torch import Tensor
 from glnn.graph.csr import CsrPattern
 from glnn.graph.row_base import to_device
 from glnn.graph.sparse import SparseAdjacency, symmetric_pattern
-from glnn.graph.spread import owners, sent
+from glnn.graph.spread import owners, pair_owners, sent
 from glnn.peers import Partition
 
 Ends = tuple[Tensor, Tensor]
@@ -146,10 +146,22 @@ class PairValues:
         cls, partition: Partition, block: sp.csr_matrix, device: str | torch.device = "cpu"
     ) -> "PairValues":
         """Take this process's pairs from its rows of a symmetric matrix."""
-        own = sp.csr_matrix(partition.own_pairs(sp.csr_matrix(block)))
-        rows = np.repeat(np.arange(own.shape[0], dtype=np.int64), np.diff(own.indptr))
-        i, j = to_device(rows, device), to_device(own.indices.astype(np.int64), device)
-        return cls(Pairs(partition, i, j), to_device(own.data.astype(np.float64), device))
+        if not block.has_canonical_format:
+            block = block.copy()
+            block.sum_duplicates()
+        lengths = to_device(np.diff(block.indptr).astype(np.int64), device)
+        own = torch.arange(partition.start, partition.stop, device=lengths.device)
+        rows, columns = own.repeat_interleave(lengths), to_device(block.indices, device).long()
+        is_here = (columns >= partition.start) & (columns < partition.stop)
+        mine = (rows <= columns) | ~is_here  # if both of a pair's entries are here, one counts
+        if partition.peers.size > 1:
+            mine &= pair_owners(partition, rows, columns) == partition.peers.rank
+        rows, columns = rows[mine], columns[mine]
+        values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
+        if partition.peers.size > 1:  # those of one process are in order
+            keys, order = pair_keys(partition.n_nodes, rows, columns).sort()
+            return cls(Pairs.from_keys(partition, keys), values[order])
+        return cls(Pairs(partition, rows, columns), values)
 
     def __add__(self, other: "PairValues") -> "PairValues":
         keys = torch.cat([self.pairs.keys, other.pairs.keys])

@@ -58,15 +58,20 @@ class RandomWalk(GraphOperator):
 def without_loops(block: sp.csr_matrix, first_row: int = 0) -> sp.csr_matrix:
     """Return the rows of a graph from ``first_row`` on without their loops, sorted.
 
+    They may be the same matrix.
+
     Examples
     --------
     >>> without_loops(sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]]))).toarray()
     array([[0., 1.],
            [1., 0.]])
     """
-    coo = block.tocoo()
-    keep = coo.row + first_row != coo.col
-    kept = sp.csr_matrix((coo.data[keep], (coo.row[keep], coo.col[keep])), shape=block.shape)
+    rows = np.repeat(np.arange(block.shape[0], dtype=block.indices.dtype), np.diff(block.indptr))
+    keep = rows != block.indices - first_row
+    if keep.all() and block.has_canonical_format:
+        return block
+    coo = (block.data[keep], (rows[keep], block.indices[keep]))
+    kept = sp.csr_matrix(coo, shape=block.shape)
     kept.sort_indices()
     return kept
 

@@ -24,4 +24,5 @@ def edge_trust(learned: sp.csr_matrix, prior: sp.csr_matrix) -> sp.csr_matrix:
     rows = np.repeat(np.arange(edges.shape[0]), np.diff(edges.indptr))
     kept = np.asarray(learned[rows, edges.indices]).ravel()
     shares = np.clip(kept / edges.data, 0.0, 1.0)
-    return sp.csr_matrix((shares, edges.indices, edges.indptr), shape=edges.shape)
+    places = (edges.indices.copy(), edges.indptr.copy())  # they may be the prior graph's own
+    return sp.csr_matrix((shares, *places), shape=edges.shape)

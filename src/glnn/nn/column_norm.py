@@ -39,7 +39,7 @@ class ColumnNorm(nn.Module):
 
     def standardized(self, rows: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         r"""Return :math:`(z - \mu) / \sigma` with the statistics of all rows."""
-        return (rows - self.mean) * self._inverse()
+        return (rows - self.mean).mul_(self._inverse())
 
     def forward(self, batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """Return standardised rows with the statistics of the batch, on a GPU by one kernel."""

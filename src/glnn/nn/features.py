@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.csr import CsrPattern, product
+from glnn.graph.dense_rows import dense_rows
+from glnn.graph.row_base import to_device
 from glnn.nn.dropout import dropped
 
 
@@ -58,8 +60,9 @@ class Features:
             pattern = CsrPattern.compressed(csr.shape, offsets, columns, source)
             values = torch.tensor(csr.data, device=device, dtype=dtype)
             return cls(csr.shape, values, pattern, pattern.transposed())
-        array = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
-        return cls(array.shape, torch.tensor(array, device=device, dtype=dtype))
+        shared = to_device(dense_rows(matrix), "cpu")
+        values = shared.to(device=device, dtype=dtype, copy=True)
+        return cls(matrix.shape, values)
 
     @property
     def device(self) -> torch.device:

@@ -66,30 +66,9 @@ class Partition:
         """Return the process that has each node's row."""
         return np.searchsorted(self.bounds, nodes, side="right") - 1
 
-    def pair_owner(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the process that has each pair, given in either order."""
-        low, high = np.minimum(i, j), np.maximum(i, j)
-        return self.owner(np.where((low + high) % 2 == 0, low, high))
-
     def has(self, nodes: np.ndarray) -> np.ndarray:
         """Say which nodes' rows are here."""
         return np.asarray((nodes >= self.start) & (nodes < self.stop))
-
-    def own_pairs(self, block: sp.csr_matrix) -> sp.csr_matrix:
-        """Return the N x N upper triangle of this process's pairs, of its rows of a matrix."""
-        if self.peers.size == 1:
-            own = sp.triu(block, format="csr")
-            own.sort_indices()
-            return own
-        coo = block.tocoo()
-        rows, columns = coo.row.astype(np.int64) + self.start, coo.col.astype(np.int64)
-        mine = self.pair_owner(rows, columns) == self.peers.rank
-        mine &= (rows <= columns) | ~self.has(columns)  # both of its entries may be here
-        rows, columns, values = rows[mine], columns[mine], coo.data[mine]
-        places = (np.minimum(rows, columns), np.maximum(rows, columns))
-        own = sp.csr_matrix((values, places), shape=(self.n_nodes, self.n_nodes))
-        own.sort_indices()
-        return own
 
     def counts(self, count: int) -> np.ndarray:
         """Return everyone's counts."""

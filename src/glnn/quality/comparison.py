@@ -42,6 +42,30 @@ class MethodScore:
     seconds: float
     difference: Interval | None = None
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        judged: Judged,
+        weights: np.ndarray,
+        seconds: float,
+        own: Judged | None = None,
+    ) -> "MethodScore":
+        """Measure predictions, and how far those of the judged fit are ahead of them.
+
+        Parameters
+        ----------
+        name, title, judged, seconds
+            As of the class.
+        weights
+            Bootstrap samples of the judged nodes.
+        own
+            Predictions of the judged fit; ``None`` if these are its own.
+        """
+        ahead = None if own is None else paired_difference(own, judged, weights)
+        return cls(name, title, judged, metric_intervals(judged, weights), seconds, ahead)
+
 
 def plain_scores(
     problem: NodeProblem,
@@ -79,16 +103,8 @@ def plain_scores(
             watch(method.title)
         started = time.perf_counter()
         judged = _judged(problem, folds, name, seed)
-        scores.append(
-            MethodScore(
-                name,
-                method.title,
-                judged,
-                metric_intervals(judged, weights),
-                time.perf_counter() - started,
-                paired_difference(own, judged, weights),
-            )
-        )
+        seconds = time.perf_counter() - started
+        scores.append(MethodScore.of(name, method.title, judged, weights, seconds, own))
     return tuple(scores)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._validation import check_integer
+from glnn.graph.dense_rows import dense_rows
 
 Spread = Callable[[np.ndarray], np.ndarray]
 """The product of a symmetric matrix of nodes with columns of signals."""
@@ -66,5 +67,4 @@ def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 
 def _dense(features: Any) -> np.ndarray:
-    dense = features.toarray() if hasattr(features, "toarray") else features
-    return np.asarray(dense, dtype=np.float64)
+    return np.asarray(dense_rows(features), dtype=np.float64)

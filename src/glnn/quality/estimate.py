@@ -17,7 +17,6 @@ from glnn.quality.intervals import (
     accuracy_interval,
     bootstrap_weights,
     class_intervals,
-    metric_intervals,
 )
 from glnn.quality.metrics import Judged
 from glnn.quality.plain import NodeProblem
@@ -76,7 +75,7 @@ def estimate(
     nodes = held_out.judged
     judged = Judged(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
-    own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), seconds)
+    own = MethodScore.of("glnn", "GLNN", judged, weights, seconds)
     notes = _notes(folds, judged, classes, weights, class_weight)
     if class_weight is None and len(judged) >= FEWEST and beats_chance(own):
         notes += note_on_shares(judged, probabilities[problem.labels < 0], classes)

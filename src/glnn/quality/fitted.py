@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.graph.dense_rows import dense_rows
 from glnn.quality.embedding import Spread, embedding
 from glnn.solver.shares import LinkShares
 
@@ -81,5 +82,4 @@ class FittedNodes:
 
     def _dense(self, nodes: Any) -> np.ndarray:
         chosen = self.signals[np.atleast_1d(nodes)]
-        dense = chosen.toarray() if sp.issparse(chosen) else chosen
-        return np.asarray(dense, dtype=np.float64)
+        return np.asarray(dense_rows(chosen), dtype=np.float64)

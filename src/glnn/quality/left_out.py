@@ -8,6 +8,29 @@ from jaxtyping import Float, Int
 Refit = Callable[[np.ndarray, int], np.ndarray]
 """Fits without the labels of some nodes, with a seed; returns the probabilities of all nodes."""
 
+_MOST_FITS = 80
+_MOST_NODES, _MOST_NUMBERS = 1_000, 100_000
+
+
+def is_quickly_refitted(n_fits: int, shape: tuple[int, int]) -> bool:
+    """Tell whether so many fits are made while nobody waits for long.
+
+    Parameters
+    ----------
+    n_fits
+        How many.
+    shape
+        Rows and columns of the features.
+
+    Examples
+    --------
+    >>> [is_quickly_refitted(n_fits, (150, 4)) for n_fits in (26, 200)]
+    [True, False]
+    """
+    n_nodes, n_columns = shape
+    is_small = n_nodes <= _MOST_NODES and n_nodes * n_columns <= _MOST_NUMBERS
+    return is_small and n_fits <= _MOST_FITS
+
 
 def left_out_effects(
     refit: Refit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]

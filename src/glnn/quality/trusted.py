@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glnn._validation import check_choice, check_indices
-from glnn.engine.labels import UNLABELLED, encode_labels
+from glnn.engine.callbacks import told_of_stage
+from glnn.engine.labels import UNLABELLED
+from glnn.engine.model import Model
+from glnn.engine.record import FitRecord
 from glnn.exceptions import InputError
 from glnn.quality.calibration import Calibration
 from glnn.quality.conformal import ConformalSets, fewest_labels
-from glnn.quality.copies import unfitted
 from glnn.quality.folds import Folds, one_group, stratified_folds
 from glnn.quality.held_out import HeldOut, hold_out, of_validation
-from glnn.quality.labels import without
+from glnn.quality.refit import refitted
 from glnn.quality.scorer import labelled_scorer
 from glnn.quality.suspects import suspect_labels
 from glnn.quality.weights import label_weights
@@ -39,6 +41,9 @@ class TrustedMixin:
     classes_: np.ndarray
     seed_: int
     raw_distributions_: np.ndarray
+    _model: Model
+    _record: FitRecord
+    _left_out: np.ndarray | None
 
     def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
         """Fit, and return the label of every row; arguments as in ``fit``."""
@@ -71,6 +76,7 @@ class TrustedMixin:
 
     def _take(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
         self.held_out_, self.calibration_ = held_out, calibration
+        self._left_out = None  # what labels change was found for other answers
         self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
         self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
         return self
@@ -130,17 +136,13 @@ class TrustedMixin:
         if self.calibrate is None:
             self.trust(None)
         elif self.calibrate == "auto" and nodes.size:
-            _, encoded = encode_labels(y, n_nodes)
-            self.trust(of_validation(self.raw_distributions_, encoded, nodes))
+            self.trust(of_validation(self.raw_distributions_, self._record.labels, nodes))
         else:
             self.trust(self._hold_out(is_quick=self.calibrate == "auto"))
 
     def _hold_out(self, *, is_quick: bool) -> HeldOut | None:
         """Fit without some labels, once or once for each fold; nothing if none can be hidden."""
-        X, y, graph, validation = self._fitted_to
-        classes, encoded = encode_labels(y, len(self.raw_distributions_))
-        trains = encoded.copy()
-        trains[_nodes(validation, len(encoded))] = UNLABELLED
+        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
         if np.bincount(trains[trains >= 0]).max() < 2:
             return None
         folds: Folds = (
@@ -148,21 +150,29 @@ class TrustedMixin:
             if is_quick
             else stratified_folds(trains, _N_FOLDS, self.seed_)
         )
+        with told_of_stage(self._callbacks(), "hidden labels"):  # type: ignore[attr-defined]
+            return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
 
-        def refit(hidden: np.ndarray) -> np.ndarray:
-            plain = {"calibrate": None, "callbacks": None, "verbose": False}
-            model = unfitted(self, random_state=self.seed_, **plain)
-            seen = without(classes, encoded, hidden)
-            model.fit(X, seen, graph, validation, sample_weight=self._sample_weight)
-            return np.asarray(model.raw_distributions_)
+    def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
+        """Fit again without the labels of some rows; return the probabilities of all rows."""
+        told = self._fitted_to, self._record
+        return refitted(self, *told, hidden, seed, self._sample_weight, calibrate)
 
-        callbacks = self._callbacks()  # type: ignore[attr-defined]
-        for callback in callbacks:
-            callback.on_stage_begin("hidden labels", 0)
-        found = hold_out(refit, trains, folds)
-        for callback in callbacks:
-            callback.on_stage_end("hidden labels")
-        return found
+    def _check_unchanged(self) -> None:
+        """Refuse to fit again to a table or a graph that was changed in place since the fit."""
+        X, _, graph, _ = self._fitted_to
+        features = self._checked(X, reset=False)  # type: ignore[attr-defined]
+        if not self._model.was_fitted_to(features, graph):
+            raise InputError(
+                "X and graph must be as they were in fit, as further fits are made of them; got "
+                "some that have changed since. Fit again, or give fit a copy."
+            )
+
+    def _fits_of_one(self) -> int:
+        """Return how many fits one call of ``fit`` makes, those of its calibration included."""
+        if self.calibrate is None or (self.calibrate == "auto" and not self._record.trains_all):
+            return 1
+        return 2 if self.calibrate == "auto" else 1 + _N_FOLDS
 
     def _judged(self, at_least: int | None) -> HeldOut:
         """Return predictions of hidden labels: at least so many, or (``None``) of all that can be.
@@ -180,6 +190,7 @@ class TrustedMixin:
                 "a saved model must have judged its labels, got one that has not. "
                 "Fit with calibrate='folds' before saving."
             )
+        self._check_unchanged()
         judged = self._hold_out(is_quick=False)
         if judged is None:
             raise InputError(

@@ -106,7 +106,8 @@ def link_table(node: ExplainedNode) -> Table:
 def voice_table(node: ExplainedNode) -> Table:
     """Return the labelled nodes that speak, and how much."""
     found = node.explanation
-    table = _table("label of", "Labels that speak here")
+    how = "measured by fits without them" if found.is_measured else "estimated"
+    table = _table("label of", f"Labels that speak here, {how}")
     table.add_column("class")
     table.add_column("for its class", justify="right")
     table.add_column(f"for {found.predicted}", justify="right")

@@ -27,9 +27,10 @@ from glnn.report.facts import GraphFacts
 from glnn.report.graph_log import GraphLog, logged_rounds
 from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.page.data import Search
-from glnn.report.results import FitResults, Score, accuracy
+from glnn.report.results import FitResults, accuracy
 from glnn.report.run_folder import prepare_folder
 from glnn.report.sources import OpenedSource, Reading, TakenRows
+from glnn.report.tested import Score
 from glnn.report.threads import threads_for
 
 COMPARED = tuple(PLAIN_METHODS)
@@ -297,4 +298,5 @@ def compared_score(
     problem = NodeProblem(features, data.graph, data.labels, split.train, split.val, data.n_classes)
     predicted = method.fit_predict(problem, seed)
     right = accuracy(predicted.classes, data.labels, split.test)
-    return Score(method.title, right, predicted.seconds)
+    kept = predicted.probabilities[split.test]
+    return Score(method.title, right, predicted.seconds, probabilities=kept, name=name)

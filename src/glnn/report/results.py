@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,8 @@ from glnn.engine.history import History
 from glnn.quality import Evaluation
 from glnn.report.facts import GraphFacts
 from glnn.report.page.data import LinkTerms, Round, Search
+from glnn.report.tested import OnTestNodes, Score
 from glnn.solver import Certificate
-
-
-@dataclass(frozen=True)
-class Score:
-    """One method's accuracy on the test nodes, on the same labels as the others."""
-
-    method: str
-    accuracy: float | None
-    seconds: float
-    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +93,15 @@ class FitResults:
     def predictions(self) -> np.ndarray:
         """The predicted class number of every node."""
         return np.asarray(self.classes[self.probabilities.argmax(1)])
+
+    @cached_property
+    def tested(self) -> OnTestNodes | None:
+        """What the test nodes say; nothing without any."""
+        test = self.split.test
+        if not test.size:
+            return None
+        labels, said = self.data.labels[test], self.probabilities[test]
+        return OnTestNodes.of(labels, said, self.classes, self.data.n_classes, self.scores[1:])
 
     @property
     def class_names(self) -> list[str]:

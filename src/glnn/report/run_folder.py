@@ -173,7 +173,7 @@ def metrics(results: FitResults) -> dict[str, Any]:
         },
         "estimate": None if results.estimate is None else results.estimate.to_dict(),
         "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
-        "scores": [dict(vars(score)) for score in results.scores],
+        "scores": [score.to_dict() for score in results.scores],
         "graph": results.facts.to_dict(),
         "certificate": None if results.certificate is None else results.certificate.to_dict(),
         "settings": dict(results.settings),

@@ -8,15 +8,13 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn.engine.presets import resolve_settings
-from glnn.quality.intervals import accuracy_interval
-from glnn.quality.metrics import Judged
 from glnn.report.learning import learning_of
-from glnn.report.page.data import Evaluation, Graphs, Method, Nodes, PageData, Reproduce
-from glnn.report.page.judged import estimated, measure_of, on_test_nodes
+from glnn.report.page.data import Evaluation, Graphs, Nodes, PageData, Reproduce
+from glnn.report.page.judged import estimated, on_test_nodes
 from glnn.report.remarks import never_predicted, suspect_lines
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
-from glnn.report.words import better_method, label_sentence
+from glnn.report.words import label_sentence
 
 
 def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
@@ -89,31 +87,11 @@ def _evaluation(results: FitResults) -> Evaluation | None:
 
 def _measured(results: FitResults) -> Evaluation | None:
     """Return the estimate of the folds, or else what the test nodes say, or nothing."""
-    test, labels = results.split.test, results.data.labels
     if results.estimate is not None:
-        return estimated(results.estimate)
-    if not test.size:
+        return estimated(results.estimate, results.data.class_names)
+    if results.tested is None:
         return None
-    place = np.full(results.data.n_classes, -1)
-    place[results.classes] = np.arange(len(results.classes))
-    known = test[place[labels[test]] >= 0]  # a class without a label to learn from has no column
-    judged = Judged(place[labels[known]], results.probabilities[known])
-    found = on_test_nodes(judged, results.class_names, _other_methods(results))
-    better = better_method(results)
-    if not better:
-        return found
-    tone = "caution" if found.tone == "good" else found.tone
-    return dataclasses.replace(found, verdict=f"{found.verdict}{better}", tone=tone)
-
-
-def _other_methods(results: FitResults) -> list[Method]:
-    """Return the compared methods, whose accuracy is on the same test nodes."""
-    n_test, found = int(results.split.test.size), []
-    for score in results.scores[1:]:
-        if score.accuracy is not None:
-            interval = accuracy_interval(round(score.accuracy * n_test), n_test)
-            found.append(Method(score.method, measure_of("accuracy", interval)))
-    return found
+    return on_test_nodes(results.tested, results.data.class_names)
 
 
 def _reproduce(results: FitResults) -> Reproduce:

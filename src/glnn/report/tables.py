@@ -10,7 +10,8 @@ from glnn.quality.intervals import Interval
 from glnn.report.compare import Comparison
 from glnn.report.page.judged import measure_of
 from glnn.report.page.numbers import lead, measure
-from glnn.report.results import FitResults, Score
+from glnn.report.results import FitResults
+from glnn.report.tested import Score
 from glnn.report.words import fact_rows, percent
 
 

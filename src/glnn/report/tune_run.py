@@ -173,15 +173,28 @@ def _search(page: Mapping[str, Any]) -> Search | None:
     if not all(goal in row for row in columns):
         raise ValueError(f"a trial without {goal}")
     names = dict.fromkeys(name for row in columns for name in row if name not in ("trial", goal))
+    on_log_scale = tuple(name for name in names if name in SPACE and SPACE[name].log)
+    for row in columns:
+        _check_trial(row, goal, on_log_scale)
     sentence = nested.get("verdict") if isinstance(nested, dict) else None
     return Search(
         goal,
         tuple(row[goal] for row in columns),
         {name: tuple(row.get(name) for row in columns) for name in names},
-        tuple(name for name in names if name in SPACE and SPACE[name].log),
+        on_log_scale,
         is_low_best=goal == "log_loss",
         verdict=sentence if isinstance(sentence, str) else "",
     )
+
+
+def _check_trial(row: Mapping[str, float | int], goal: str, on_log_scale: tuple[str, ...]) -> None:
+    """Refuse what no search has: it would be drawn as if one had."""
+    best = math.inf if goal == "log_loss" else 1
+    if not 0 <= row[goal] <= best:
+        raise ValueError(f"a trial whose {goal} is {row[goal]:g}")
+    for name in on_log_scale:
+        if row.get(name, 1) <= 0:
+            raise ValueError(f"a trial whose {name} is {row[name]:g}")
 
 
 def _named(row: Any) -> Iterable[tuple[str, Any]]:

@@ -1,6 +1,5 @@
 """Results in plain words, shared by the screen, the Markdown and the HTML page."""
 
-from glnn.quality.intervals import accuracy_interval
 from glnn.quality.verdict import FEWEST
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults
@@ -58,32 +57,12 @@ def verdict_line(results: FitResults) -> str:
     """Return how good the answer is in one sentence, which opens all that is shown of a run."""
     if results.estimate is not None:
         return results.estimate.verdict.sentence
-    right, n_train = results.accuracy("test"), int(results.split.train.size)
-    if right is None and n_train < FEWEST:
+    if results.tested is not None:
+        return results.tested.verdict.sentence
+    n_train = int(results.split.train.size)
+    if n_train < FEWEST:
         return f"too few labels to tell: {n_train}"
-    if right is None:
-        return "not judged: every label trained, and no estimate was made"
-    n_test = int(results.split.test.size)
-    interval = accuracy_interval(round(right * n_test), n_test)
-    width = f"± {100 * interval.half_width:.0f}"
-    about = f"about {100 * right:.0f} % {width} on {count(n_test, 'label')} it had not seen"
-    return about + better_method(results)
-
-
-def better_method(results: FitResults) -> str:
-    """Return the end of a verdict on test labels that names a compared method which did better.
-
-    It is to be used where the intervals of the two do not meet. Without such a method: nothing.
-    """
-    own, *others = results.scores
-    known = [(score.accuracy, score.method) for score in others if score.accuracy is not None]
-    right, title = max(known, default=(0.0, ""))
-    if own.accuracy is None or right <= own.accuracy:
-        return ""
-    n_test = int(results.split.test.size)
-    mine, theirs = (accuracy_interval(round(a * n_test), n_test) for a in (own.accuracy, right))
-    advice = ": use that here" if theirs.low > mine.high else ", not clearly better"
-    return f"; {title} {100 * right:.0f} %{advice}"
+    return "not judged: every label trained, and no estimate was made"
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:

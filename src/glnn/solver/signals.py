@@ -9,6 +9,7 @@ from sklearn.preprocessing import normalize
 
 from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError
+from glnn.graph.dense_rows import dense_rows
 from glnn.peers import ALONE, Peers
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class FeatureSignal:
         """Return the signal rows of ``features`` in float64; sparse stays sparse."""
         signal = features.astype(np.float64)
         if self.shift is not None:
-            signal = (signal.toarray() if sp.issparse(signal) else signal) - self.shift
+            signal = dense_rows(signal) - self.shift
         if self.scale is not None and sp.issparse(signal):
             signal.data *= self.scale[signal.indices]  # the copy's own
         elif self.scale is not None:

@@ -5,8 +5,9 @@ import pytest
 
 from glnn.quality.intervals import Interval
 from glnn.quality.metrics import Judged
-from glnn.report.page.data import Measure, Method
-from glnn.report.page.judged import measure_of, on_test_nodes
+from glnn.report.page.data import Measure
+from glnn.report.page.judged import estimated, measure_of, on_test_nodes
+from glnn.report.tested import OnTestNodes, Score
 
 
 @pytest.fixture
@@ -19,8 +20,13 @@ def judged():
     return Judged(classes, probabilities / probabilities.sum(1, keepdims=True))
 
 
+def shown_of(judged, others=()):
+    tested = OnTestNodes.of(judged.classes, judged.probabilities, np.arange(3), 3, others)
+    return on_test_nodes(tested, ["a", "b", "c"])
+
+
 def test_the_confusion_matrix_counts_every_judged_node(judged):
-    shown = on_test_nodes(judged, ["a", "b", "c"])
+    shown = shown_of(judged)
     np.testing.assert_array_equal(shown.confusion.sum(1), np.bincount(judged.classes))
     right = (judged.predicted == judged.classes).mean()
     assert np.trace(shown.confusion) / 90 == pytest.approx(right)
@@ -28,7 +34,7 @@ def test_the_confusion_matrix_counts_every_judged_node(judged):
 
 
 def test_bins_of_confidence_hold_every_node_and_their_mean_is_the_accuracy(judged):
-    bins = on_test_nodes(judged, ["a", "b", "c"]).reliability
+    bins = shown_of(judged).reliability
     counts = np.array([n for _, _, n in bins])
     assert counts.sum() == 90
     right = np.array([share for _, share, _ in bins])
@@ -36,16 +42,28 @@ def test_bins_of_confidence_hold_every_node_and_their_mean_is_the_accuracy(judge
 
 
 def test_recall_is_the_diagonal_over_the_row(judged):
-    shown = on_test_nodes(judged, ["a", "b", "c"])
+    shown = shown_of(judged)
     recalls = [one.recall.value for one in shown.classes]
     np.testing.assert_allclose(recalls, np.diag(shown.confusion) / shown.confusion.sum(1))
 
 
 def test_other_methods_stand_after_our_own(judged):
-    other = Method("plain", Measure("accuracy", 0.5))
-    shown = on_test_nodes(judged, ["a", "b", "c"], [other])
+    other = Score("plain", 1.0, 0.0, probabilities=np.eye(3)[judged.classes], name="plain")
+    shown = shown_of(judged, [other])
     assert [method.is_own for method in shown.methods] == [True, False]
+    assert shown.methods[1].accuracy.value == 1.0
+    assert shown.tone == "caution"
 
 
 def test_what_is_not_known_is_left_out():
     assert measure_of("x", Interval(0.5, math.nan, math.nan)) == Measure("x", 0.5)
+
+
+def test_a_class_without_a_label_has_an_empty_row_in_its_place(judged_run):
+    estimate = judged_run[1].estimate
+    names = [str(label) for label in estimate.classes]
+    whole = estimated(estimate, names).confusion
+    found = estimated(estimate, [names[0], "unseen", *names[1:]]).confusion
+    assert not found[1].any() and not found[:, 1].any()
+    kept = [0, 2, 3]
+    np.testing.assert_array_equal(found[np.ix_(kept, kept)], whole)

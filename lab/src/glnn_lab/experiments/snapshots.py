@@ -40,9 +40,9 @@ class RecordedSteps(Steps):
         super().__init__(*args, **named)
         self.seen: dict[int, sp.csr_matrix] = {}
 
-    def graph_step(self, state: FitState) -> FitState:
+    def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
         """Solve, and keep the graph, whether or not its round is undone later."""
-        state = super().graph_step(state)
+        state = super().graph_step(state, like)
         self.seen[state.round] = state.adjacency
         return state
 

@@ -80,7 +80,7 @@ PLAN = {
     ),
     "choice": Measure(choice, (("cora",), ("citeseer",), ("digits",)), 10),
     "influence": Measure(
-        influence, (("block", 2, 200), ("iris", 4, 200), ("moons", 4, 200)), 40, influence_rows
+        influence, (("block", 2, 200), ("iris", 4, 200), ("moons", 4, 200)), 16, influence_rows
     ),
 }
 

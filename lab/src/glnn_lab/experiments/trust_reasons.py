@@ -1,6 +1,6 @@
 """One draw of each measure of reasons: the effect of labels, and what to label next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ SIZES = (2, 4, 8, 20)
 """Labels a class, on average, after which accuracy is measured."""
 
 _TELLING = 0.05
+_EXPLAIN_EVERY = 4
 _MOST_NODES = 200
 _N_TEST = 800
 
@@ -21,54 +22,83 @@ _N_TEST = 800
 def influence(case: Case, seed: int) -> Row:
     """Effects of labels by one fit and by really leaving each out; (table, labels a class, draw).
 
-    The fit with ``seed`` estimates what each label adds to the probability of its own class at
-    each node; the whole fit runs again without each label and with the same seed. Over many seeds
-    :func:`influence_rows` compares the two.
+    The whole fit runs with ``seed``, and again without each label: what each label really adds to
+    the probability of its own class at each node. The fit also estimates these effects, and in
+    every fourth draw ``explain`` is asked for them as it answers by itself. Over many seeds
+    :func:`influence_rows` compares.
     """
     x, labels, graph = _small(case[0], case[2])
     seen = per_class(labels, case[1], np.random.default_rng(case[2]))
-    labelled = np.flatnonzero(seen >= 0)
+    labelled, hidden = np.flatnonzero(seen >= 0), seen < 0
     model = GLNNClassifier(random_state=seed, calibrate=None)
     whole = model.fit(x, seen, graph).label_distributions_
-    real, guessed = [], np.zeros((len(labelled), len(labels)))
-    for node in range(len(labels)):
-        for voice in model.explain(node, n_links=0, n_labels=len(labelled)).voices:
-            guessed[np.searchsorted(labelled, voice.node), node] = voice.effect
+    real = []
     for node in labelled.tolist():
         fewer = seen.copy()
         fewer[node] = -1
         again = GLNNClassifier(random_state=seed, calibrate=None).fit(x, fewer, graph)
         real.append((whole - again.label_distributions_)[:, labels[node]])
-    hidden = seen < 0
-    return {"estimated": guessed[:, hidden], "real": np.array(real)[:, hidden]}
+    found = {
+        "real": np.array(real)[:, hidden],
+        "estimated": _effects(model, labelled, 0)[:, hidden],
+    }
+    if seed % _EXPLAIN_EVERY == 0:
+        found["explained"] = _effects(model, labelled, None)[:, hidden]
+    return found
+
+
+def _effects(model: GLNNClassifier, labelled: np.ndarray, refits: int | None) -> np.ndarray:
+    """Return what ``explain`` says that labels add to their own classes, labels x nodes."""
+    n_nodes = len(model.transduction_)
+    found = np.zeros((len(labelled), n_nodes))
+    for node in range(n_nodes):
+        why = model.explain(node, n_links=0, n_labels=len(labelled), refits=refits)
+        for voice in why.voices:
+            found[np.searchsorted(labelled, voice.node), node] = voice.effect
+    return found
 
 
 def influence_rows(drawn: Sequence[Row]) -> Row:
-    """Return how well the estimate of one fit agrees with the mean real effect over all seeds.
+    """Return how well what a fit says of its labels agrees with really leaving them out.
 
-    ``rank correlation`` is Spearman's over the labels of a node, mean over the seeds whose fit
-    estimates and over the nodes at which some label moves the probability of its class by 0.05 or
-    more: at the others there is nothing to rank but noise, and ``at all nodes`` has them, too. ``of
-    all pairs`` is over the labels of these nodes at once. ``half against half`` compares the real
-    effects of one half of the seeds with those of the other half: what noise leaves to agree with.
+    ``rank correlation`` is Spearman's over the labels of a node, between what ``explain`` says by
+    itself and the real effects in the same fit; mean over fits, and over nodes at which some label
+    moves the probability of its class by 0.05 or more: at the others there is nothing to rank but
+    noise. The others are with the mean real effect over all seeds: ``one fit``, the real effects
+    of a single fit with the mean over the others; ``estimate``, those that a fit estimates; and
+    ``half against half``, one half of the seeds with the other half: what noise leaves to agree
+    with.
     """
     real = np.stack([row["real"] for row in drawn])
     mean, half = real.mean(0), len(real) // 2
-    guesses = [row["estimated"] for row in drawn]
-    told = np.abs(mean).max(0) >= _TELLING
-    pairs = [spearmanr(g[:, told].ravel(), mean[:, told].ravel())[0] for g in guesses]
+    asked = [row for row in drawn if "explained" in row]
     found: Row = {
-        "rank correlation": float(np.mean([by_node(g[:, told], mean[:, told]) for g in guesses])),
-        "at all nodes": float(np.mean([by_node(g, mean) for g in guesses])),
-        "of all pairs": float(np.mean(pairs)),
-        "nodes": int(told.sum()),
+        "rank correlation": _mean_of(_agreement(row["explained"], row["real"]) for row in asked),
+        "estimate": _mean_of(_agreement(row["estimated"], mean) for row in drawn),
+        "nodes": int(_is_moved(mean).sum()),
         "seeds": len(drawn),
     }
     if half:
-        found["half against half"] = by_node(
-            *(part[:, :, told].mean(0) for part in (real[:half], real[half:]))
-        )
+        others = [(real.sum(0) - one) / (len(real) - 1) for one in real]
+        found["one fit"] = _mean_of(_agreement(*pair) for pair in zip(real, others))
+        halves = [part[:, :, _is_moved(mean)].mean(0) for part in (real[:half], real[half:])]
+        found["half against half"] = by_node(*halves)
     return found
+
+
+def _agreement(said: np.ndarray, real: np.ndarray) -> float:
+    """Return the rank correlation at the nodes that some label really moves."""
+    moved = _is_moved(real)
+    return by_node(said[:, moved], real[:, moved])
+
+
+def _is_moved(effects: np.ndarray) -> np.ndarray:
+    moved: np.ndarray = np.abs(effects).max(0) >= _TELLING
+    return moved
+
+
+def _mean_of(numbers: Iterable[float]) -> float:
+    return float(np.mean(list(numbers)))
 
 
 def by_node(first: np.ndarray, second: np.ndarray) -> float:

@@ -94,10 +94,14 @@ def _choice(rows: Rows) -> Finding:
 
 def _influence(rows: Rows) -> Finding:
     found = mean_of(rows, "rank correlation")
+    return Finding(f"{found:.2f}", found >= 0.8)
+
+
+def _estimated_influence(rows: Rows) -> Finding:
+    found = mean_of(rows, "estimate")
     words = (
-        f"{found:.2f} at {rows[0]['nodes']} nodes that a label moves by 0.05 ("
-        f"{mean_of(rows, 'at all nodes'):.2f} at all); over their pairs at once "
-        f"{mean_of(rows, 'of all pairs'):.2f}; half of the {rows[0]['seeds']} seeds against the "
+        f"{found:.2f} at {rows[0]['nodes']} nodes that a label moves by 0.05; one fit and the "
+        f"others {mean_of(rows, 'one fit'):.2f}, half of the {rows[0]['seeds']} seeds and the "
         f"other {mean_of(rows, 'half against half'):.2f}"
     )
     return Finding(words, found >= 0.8)
@@ -112,7 +116,18 @@ GOALS = (
     Goal("uneven", "macro-F1, balanced, at least that of balanced logistic regression", _uneven),
     Goal("sets", _IN_SETS, _sets),
     Goal("graph sets", _IN_SETS, _sets),
-    Goal("influence", "estimated effects of labels: rank correlation at least 0.8", _influence),
+    Goal(
+        "influence",
+        "small tables: effects of labels by `explain` and by the same fit without each, rank "
+        "correlation at least 0.8",
+        _influence,
+    ),
+    Goal(
+        "influence",
+        "effects of labels as they are estimated elsewhere, and their mean over seeds, rank "
+        "correlation at least 0.8",
+        _estimated_influence,
+    ),
     Goal("choice", "suggested labels beat random ones at equal numbers", _choice),
     Goal("suspects", "half of 10 % planted mistakes found, at precision 0.5", _suspects),
 )

@@ -1,5 +1,6 @@
 """From what was measured to what the page's first two sections show."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -8,10 +9,11 @@ import numpy as np
 from glnn.quality import Evaluation as Estimate
 from glnn.quality.comparison import MethodScore
 from glnn.quality.evaluation import HOW
-from glnn.quality.intervals import Interval, bootstrap_weights, class_intervals, metric_intervals
+from glnn.quality.intervals import Interval, bootstrap_weights, class_intervals
 from glnn.quality.metrics import Judged, confusion, reliability
 from glnn.quality.verdict import Kind, verdict_of
 from glnn.report.page.data import ClassQuality, Evaluation, Measure, Method, Tone
+from glnn.report.tested import OnTestNodes
 from glnn.report.words import count
 
 _TONES: dict[Kind, Tone] = {
@@ -31,8 +33,16 @@ _SHOWN = {
 }
 
 
-def estimated(estimate: Estimate) -> Evaluation:
-    """Return what folds over the labelled nodes found."""
+def estimated(estimate: Estimate, class_names: Sequence[str]) -> Evaluation:
+    """Return what folds over the labelled nodes found.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    class_names
+        Of all classes of the data; some may have had no label to judge.
+    """
     names = [str(label) for label in estimate.classes]
     n_judged, n_folds = len(estimate.own.judged), len(estimate.folds)
     basis = f"Measured on {count(n_judged, 'label')} hidden in turn, in {n_folds} folds; {HOW}."
@@ -41,38 +51,36 @@ def estimated(estimate: Estimate) -> Evaluation:
         if estimate.coverage is None
         else [measure_of("sets that hold the true class", estimate.coverage)]
     )
-    return _shown(
+    found = _shown(
         estimate.own, estimate.others, estimate.per_class, names, basis, estimate.notes, extra
     )
+    assert found.confusion is not None  # which is always counted
+    place = np.array([list(class_names).index(name) for name in names])
+    confusion = np.zeros((len(class_names), len(class_names)), dtype=np.int64)
+    confusion[np.ix_(place, place)] = found.confusion
+    return dataclasses.replace(found, confusion=confusion)
 
 
-def on_test_nodes(
-    judged: Judged, names: Sequence[str], others: Sequence[Method] = ()
-) -> Evaluation:
+def on_test_nodes(tested: OnTestNodes, class_names: Sequence[str]) -> Evaluation:
     """Return what labels that were kept for the test found.
 
     Parameters
     ----------
-    judged
-        Predictions at the test nodes.
-    names
-        The classes.
-    others
-        Methods that were judged on the same nodes.
+    tested
+        The fit and compared methods on the same nodes.
+    class_names
+        Of all classes of the data.
     """
-    shown = _alone(judged, names, f"{count(len(judged), 'label')} kept for the test")
-    return Evaluation(**{**vars(shown), "methods": (*shown.methods, *others)})
+    own = tested.own
+    basis = f"Measured on {count(len(own.judged), 'label')} kept for the test; {HOW}."
+    return _shown(own, tested.others, class_intervals(own.judged), class_names, basis)
 
 
 def on_hidden_labels(judged: Judged, names: Sequence[str]) -> Evaluation:
     """Return what fits said of labels that were hidden from them, nothing beside it."""
-    return _alone(judged, names, f"{count(len(judged), 'label')} hidden in turn")
-
-
-def _alone(judged: Judged, names: Sequence[str], measured_on: str) -> Evaluation:
     weights = bootstrap_weights(len(judged), np.random.default_rng(0))
-    own = MethodScore("glnn", "GLNN", judged, metric_intervals(judged, weights), 0.0)
-    basis = f"Measured on {measured_on}; {HOW}."
+    own = MethodScore.of("glnn", "GLNN", judged, weights, 0.0)
+    basis = f"Measured on {count(len(judged), 'label')} hidden in turn; {HOW}."
     return _shown(own, (), class_intervals(judged), names, basis)
 
 
