@@ -1,7 +1,9 @@
 import json
+from pathlib import Path
 
 import pytest
 
+from glnn import __file__ as library
 from glnn_lab.benches import growth, scale
 
 
@@ -43,6 +45,15 @@ def test_the_floor_is_written(glnn, tmp_path):
     assert "times the floor" in outcome.out
 
 
+def test_another_revision_is_compared(glnn, tmp_path):
+    source = str(Path(library).parent.parent)
+    words = ("--datasets", "tiny", "--presets", "paper", "--seeds", "1", "--threads", "1")
+    outcome = glnn("bench", "revisions", source, *words, "--out", str(tmp_path))
+    assert outcome.code == 0, outcome.err
+    assert "tiny, paper, seed 200" in outcome.err
+    assert "| tiny | paper | 1 |" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -50,6 +61,7 @@ def test_the_floor_is_written(glnn, tmp_path):
         (("bench", "growth", "--sizes", "ten,20"), "--sizes must be whole numbers"),
         (("bench", "processes", "--processes", "two"), "--processes must be whole numbers"),
         (("bench", "scale", "--size", "huge"), "arxiv-size, products-size"),
+        (("bench", "revisions", "nowhere"), "must hold the package glnn"),
     ],
 )
 def test_bad_input_is_one_line(glnn, words, said):

@@ -8,6 +8,7 @@ from glnn_lab.pages.bench_pages import (
     floor_page,
     growth_page,
     processes_page,
+    revisions_page,
     scale_page,
     write_bench,
 )
@@ -107,3 +108,14 @@ def test_processes_have_a_row_each_and_made_up_graphs_an_exponent():
     assert "| 20,000 | 2 | 30 | 4 | 7 | 3.5 | 0.7500 |" in page
     assert "| cora | 4 | failed | failed | failed | failed | no |" in page
     assert "| 2 | 1.05 | 1.1 |" in page
+
+
+def test_two_revisions_are_compared_by_ratio_and_difference():
+    row = {"dataset": "cora", "preset": "paper", "runs": 2, "seconds_ratio": 1.05}
+    row |= {"cpu_seconds_ratio": 0.98, "before": 0.81, "after": 0.82, "difference": 0.01}
+    found = COMMON | {"seeds": [200, 201], "summary": [row | {"error": 0.004}]}
+    line = "| cora | paper | 2 | 1.05 | 0.98 | 81.0 | 82.0 | +1.0 ± 0.4 |"
+    assert line in revisions_page(found)
+    assert "seeds 200, 201, 2 thread(s)" in revisions_page(found)
+    found["summary"] = [row | {"error": None}]
+    assert "| +1.0 |" in revisions_page(found)

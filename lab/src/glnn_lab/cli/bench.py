@@ -26,7 +26,9 @@ glnn bench scale --size arxiv
 
 glnn bench processes --data cora,100000 --processes 1,2
 
-glnn bench floor --dataset cora"""
+glnn bench floor --dataset cora
+
+glnn bench revisions ../glnn-before --datasets cora"""
 
 
 class _CompareByDefault(TyperGroup):
@@ -195,6 +197,34 @@ def floor(
 
     with _shown(out, "floor", quiet) as (watch, keep):
         keep(run_floor(dataset, threads=threads or _cores(), watch=watch))
+
+
+@app.command()
+def revisions(
+    before: Annotated[Path, typer.Argument(help="A checkout of another commit.")],
+    datasets: Annotated[
+        str, typer.Option(help="Names with commas between.")
+    ] = "cora,citeseer,pubmed,terrorattack,terroristsrel",
+    presets: Annotated[str, typer.Option(help="Names with commas between.")] = "default,paper",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 10,
+    first_seed: Annotated[int, typer.Option(min=0, help="Of the runs.")] = 200,
+    threads: _Threads = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Compare time and accuracy of another commit with this one, in turn."""
+    from glnn_lab.benches.revisions import run_revisions
+
+    with _shown(out, "revisions", quiet) as (watch, keep):
+        run_revisions(
+            before,
+            datasets=names_of(datasets) or (),
+            presets=names_of(presets) or (),
+            seeds=range(first_seed, first_seed + seeds),
+            threads=threads or _cores(),
+            watch=watch,
+            keep=keep,
+        )
 
 
 @contextmanager

@@ -149,6 +149,28 @@ def processes_page(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def revisions_page(result: Mapping[str, Any]) -> str:
+    """Return time and accuracy of two states of the library, in turn on the same seeds."""
+    seeds = ", ".join(map(str, result["seeds"]))
+    header = ("data", "preset", "runs", "time", "processor time", "before", "after", "difference")
+    cells = []
+    for row in result["summary"]:
+        times = [_short(row[f"{key}_ratio"]) for key in ("seconds", "cpu_seconds")]
+        right = [f"{100 * row[side]:.1f}" for side in ("before", "after")]
+        error = "" if row["error"] is None else f" ± {100 * row['error']:.1f}"
+        ahead = f"{100 * row['difference']:+.1f}{error}"
+        cells.append([row["dataset"], row["preset"], str(row["runs"]), *times, *right, ahead])
+    return "\n".join(
+        [
+            "# Another commit and this one\n",
+            f"Fits of both in turn, seeds {seeds}, {result['threads']} thread(s). Times are those "
+            "of this commit over the other's, medians of the seeds. Accuracy in %, means; "
+            "difference with its standard error, paired by seed.\n",
+            markdown_table(header, cells),
+        ]
+    )
+
+
 def floor_page(result: Mapping[str, Any]) -> str:
     """Return what an epoch must move and compute, and how long it takes."""
     header = ("product, each pass", "stored values", "width", "operations", "bytes")
@@ -177,6 +199,7 @@ _PAGES = {
     "scale": scale_page,
     "processes": processes_page,
     "floor": floor_page,
+    "revisions": revisions_page,
 }
 
 
