@@ -30,9 +30,9 @@ def test_the_linear_part_is_twice_the_weighted_graph(case):
     assert len(term.linear().sparse.pairs) == int((matrix.triu() != 0).sum())
 
 
-def test_an_earlier_graph_says_nothing_of_a_new_node(case):
+def test_an_earlier_graph_has_no_link_of_a_new_node(case):
     share = Proximal(0.7, DenseAdjacency(case[0])).new_row(None)
-    assert share.edge_curvature == 0 and share.prior == 0
+    assert (share.edge_curvature, share.loop_curvature, share.prior) == (1.4, 0.7, 0)
 
 
 def test_the_value_is_the_squared_distance_whatever_is_stored(case):

@@ -50,3 +50,13 @@ def test_signals_of_zeros_have_nothing_to_say():
 @pytest.mark.parametrize("kind", ["frobenius", "frobenius of entries"])
 def test_map_and_adjoint_belong_together(holds_adjoint, kind):
     holds_adjoint(kind)
+
+
+def test_the_adjoint_sees_the_symmetric_part_alone():
+    term = FrobeniusSmoothness(1.0, spread(X))
+    pairs = all_pairs(term)
+    y = torch.from_numpy(rng.standard_normal((3, 3)))
+    odd, whole = (y - y.T).reshape(-1), y.reshape(-1)
+    for adjoint in (term.on(pairs).adjoint, lambda v: term.adjoint(v).on_pairs(pairs)):
+        assert_close(adjoint(odd), torch.zeros(len(pairs)).double(), atol=1e-12, rtol=0)
+        assert_close(adjoint(whole), adjoint(y.T.reshape(-1)))

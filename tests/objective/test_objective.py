@@ -9,8 +9,9 @@ from torch.testing import assert_close
 
 from glnn.exceptions import InputError
 from glnn.graph import SparseAdjacency
-from glnn.objective import READINGS, Objective, Weights
-from glnn.objective.plain import Ridge
+from glnn.objective import READINGS, Objective, Term, Weights
+from glnn.objective.new_row import RowShare
+from glnn.objective.plain import Ridge, Sparsity
 
 NAMES = [field.name for field in dataclasses.fields(Weights)]
 
@@ -79,3 +80,40 @@ def test_one_weight_can_be_changed_afterwards():
 def test_two_terms_of_one_name_are_refused():
     with pytest.raises(InputError, match="different names, got ridge twice"):
         Objective.of(Weights(), X, more=[Ridge(1.0)])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ValueAlone(Term):
+    weight: float
+    name: str = "value_alone"
+
+    def value(self, adj):
+        return adj.values().sum()
+
+    def new_row(self, dual):
+        return RowShare()
+
+
+def test_a_term_that_has_no_part_in_the_solver_is_refused():
+    with pytest.raises(InputError, match="the term value_alone must say how it enters the solver"):
+        Objective((ValueAlone(1.0),))
+
+
+@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
+def test_weights_that_no_convex_problem_has_are_refused(weight):
+    with pytest.raises(InputError, match="the weight of ridge must be"):
+        Objective((Ridge(weight),))
+
+
+def test_a_term_that_forgets_new_nodes_cannot_be_made():
+    class Forgetful(Ridge):
+        new_row = Term.new_row
+
+    with pytest.raises(TypeError, match="new_row"):
+        Forgetful(1.0)
+
+
+def test_a_wanted_degree_sets_one_weight():
+    twice = Objective((Sparsity(0.1), Sparsity(0.2, name="more_sparsity")))
+    with pytest.raises(InputError, match="weight of one term, got sparsity, more_sparsity"):
+        twice.for_degree(0.3)

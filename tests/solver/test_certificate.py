@@ -195,3 +195,24 @@ def test_it_reads_as_one_line(learned):
     assert str(learned.certificate).startswith("optimal")
     failed = dataclasses.replace(learned.certificate, converged=False)
     assert str(failed).startswith("NOT optimal")
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("size", [1e100, 1e300, 1e308, 1.7e308])
+def test_a_graph_whose_arithmetic_overflows_is_not_optimal(reading, size, rng, make_features):
+    learned = learn_graph(make_features(20, 4, rng), reading=reading, n_neighbors=4)
+    wrong = learned.adjacency.copy()
+    wrong.data[:] = size
+    found = certify(learned.problem, wrong)
+    assert not found.converged
+    assert found.max_violation > 1e90
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("factor", [0.0, 0.999, 1.001, 3.0])
+def test_errors_are_caught_at_every_scale_of_the_entries(scale, factor, rng, make_features):
+    weights = Weights(sparsity=0.0, row_sums=0.0, loops=0.0, closeness=0.0, ridge=1.0)
+    x = scale * make_features(20, 4, rng)
+    learned = learn_graph(x, signal="raw", weights=weights)
+    assert learned.certificate.converged
+    assert not certify(learned.problem, factor * learned.adjacency).converged

@@ -1,9 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, ProblemError
 from glnn.graph import prior_graph
 from glnn.objective import Weights
 from glnn.solver import learn_graph
@@ -117,3 +119,21 @@ def test_bad_new_rows_are_refused(rng, make_features):
         learned.connect(np.ones((2, 3)))
     with pytest.raises(InputError, match="links must be None"):
         learned.connect(np.ones((2, 4)), links=np.ones((2, 30)))
+
+
+def test_an_earlier_graph_alone_gives_new_links_their_curvature(rng, make_features):
+    x = make_features(13, 3, rng)
+    weights = Weights(sparsity=0.0, closeness=0.0, ridge=0.0, loops=0.0)
+    earlier = sp.csr_matrix((12, 12))
+    by_steps = learn_graph(x[:12], weights=weights, proximal=(1.0, earlier)).connect(x[12:])
+    by_ridge = learn_graph(x[:12], weights=weights.replace(ridge=1.0)).connect(x[12:])
+    assert np.allclose(by_steps.links.toarray(), by_ridge.links.toarray())
+    assert np.allclose(by_steps.loops, by_ridge.loops)
+
+
+def test_links_without_curvature_are_refused(rng, make_features):
+    learned = learn_graph(make_features(12, 3, rng), n_neighbors=3)
+    share = dataclasses.replace(learned.new_rows.share, edge_curvature=0.0)
+    flat = dataclasses.replace(learned.new_rows, share=share)
+    with pytest.raises(ProblemError, match="new_row"):
+        flat.connect(np.ones((1, 3)))

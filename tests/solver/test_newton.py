@@ -85,8 +85,8 @@ class Parabola(WorkingProblem):
     def violation(self, gradient):
         return float(gradient.abs().max())
 
-    def largest(self, values):
-        return self.top
+    def unit(self, values):
+        return max(1.0, self.top)
 
     def dot(self, a, b):
         return float(a @ b)
@@ -115,3 +115,22 @@ def test_without_a_word_it_ends_at_a_relative_violation_of_a_hundred_millionth(m
     for size, tried in ((0.9e-8, 0), (1.1e-8, 1)):
         start = {"y": torch.tensor([size], dtype=torch.float64)}
         assert solve_dual(Parabola(), start).iterations == tried
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_numbers_that_are_not_finite_are_no_convergence(bad, working_problem, monkeypatch):
+    _, working = working_problem()
+    monkeypatch.setattr(newton, "newton_step", lambda w, v, g: (torch.full_like(g, bad), True))
+    solution = solve_dual(working)
+    assert solution.reason
+    assert bool(torch.isfinite(solution.values).all())
+
+
+def test_no_edge_to_begin_with_makes_no_endless_step(rng, make_problem, all_pairs):
+    signal = 40 * rng.standard_normal((13, 6))
+    weights = Weights(smoothness=0.06, sparsity=0.0, row_sums=2.0, loops=77.0, ridge=0.005)
+    problem = make_problem(signal, weights, "frobenius")
+    working = WorkingProblem.of(problem, all_pairs(13))
+    assert not working.point(working.start(None))[0].any()
+    found = solve_dual(working)
+    assert working.violation(working.gradient(working.start(found.dual), found.values)) < 1e3

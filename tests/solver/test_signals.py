@@ -82,3 +82,9 @@ def test_column_weights_are_a_metric_on_the_columns(sparse, rng, make_features):
 def test_bad_column_weights_are_refused(weights):
     with pytest.raises(InputError, match="column_weights must be 4 finite numbers"):
         FeatureSignal.fit("l2", np.eye(4), weights)
+
+
+def test_sparse_features_without_an_entry_are_standardized_to_zeros():
+    empty = sp.csr_matrix((5, 3))
+    signal = FeatureSignal.fit("standardized", empty).transform(empty)
+    assert signal.shape == (5, 3) and signal.nnz == 0

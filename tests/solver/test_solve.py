@@ -10,10 +10,9 @@ from sklearn.preprocessing import normalize
 
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph import prior_graph
-from glnn.objective import Weights
+from glnn.objective import READINGS, Weights
 from glnn.solver import FeatureSignal, TaskTerm, learn_graph
 
-READINGS = ["trace", "channel", "frobenius"]
 WITH_PRIOR = Weights(smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=2.0)
 NO_PRIOR = Weights(smoothness=1.0, sparsity=0.2, row_sums=0.5, loops=0.01, closeness=0.0, ridge=1.0)
 
@@ -333,3 +332,37 @@ def test_a_gpu_gives_the_same_answer(
     new = make_features(5, 7, rng, sparse=sparse)
     links = [learned.connect(new).links.toarray() for learned in (here, there)]
     assert np.abs(links[0] - links[1]).max() < 1e-6
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_nodes_that_no_candidate_joins_get_their_edges(reading, rng, make_features, dense_problem):
+    x = make_features(14, 3, rng)
+    x[:4] = 0
+    weights = Weights(smoothness=1.0, sparsity=0.0, row_sums=1.0, loops=0.0, ridge=1.0)
+    learned = learn_graph(x, weights=weights, reading=reading, n_candidates=0, loops=False)
+    allowed = 1.0 - np.eye(14)
+    best = dense_problem(normalize(x), weights, reading, allowed=allowed).solve()
+    assert learned.certificate.converged
+    assert np.abs(learned.adjacency.toarray() - best).max() < 1e-6
+
+
+def test_features_that_say_nothing_join_all_nodes_alike():
+    weights = Weights(sparsity=0.0, row_sums=1.0, loops=0.0, closeness=0.0, ridge=1.0)
+    learned = learn_graph(np.eye(6), weights=weights, loops=False)
+    expected = 1 / (1 + 5)  # of the row sums' pull to one and the ridge, five edges a node
+    assert learned.certificate.converged
+    assert np.allclose(learned.adjacency.toarray(), expected * (1 - np.eye(6)))
+
+
+def test_strong_frobenius_weights_converge(rng, make_features):
+    weights = Weights(smoothness=10.0, sparsity=0.1, row_sums=100.0, closeness=0.0, ridge=1e-3)
+    learned = learn_graph(make_features(40, 6, rng), weights=weights, reading="frobenius")
+    assert learned.certificate.converged
+
+
+def test_a_graph_that_rounding_keeps_from_its_optimum_says_so(rng, make_features):
+    weights = Weights(row_sums=0.1, closeness=0.0, ridge=1.0)
+    x = 1e3 * make_features(20, 4, rng)
+    found = learn_graph(x, weights=weights, reading="channel", signal="raw").certificate
+    assert not found.converged
+    assert len(found.notes) == 1 and found.notes[0].startswith("not optimal: ")

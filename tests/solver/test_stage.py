@@ -53,3 +53,9 @@ def test_pairs_that_any_process_names_go_to_their_owners(together):
     found = [pair for part in together(3, work) for pair in part]
     assert sorted(found) == sorted({tuple(sorted(pair)) for pair in ends.T.tolist()})
     assert torch.equal(own_pairs(Partition(40, ALONE), (ends[0], ends[1]))[0], ends[0])
+
+
+def test_an_earlier_graph_must_be_finite():
+    earlier = sp.csr_matrix([[0.0, np.nan], [np.nan, 0.0]])
+    with pytest.raises(InputError, match="proximal must have a finite matrix"):
+        given_terms(Partition(2, ALONE), "cpu", None, (1.0, earlier))

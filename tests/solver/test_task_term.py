@@ -32,3 +32,10 @@ def test_rows_over_processes_are_those_of_each(together):
 
     terms = together(2, work)
     assert sum(len(term.offset.pairs) for term in terms) == 6
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_costs_of_single_pairs_must_be_finite(bad):
+    task = TaskTerm(np.ones((2, 1)), np.ones((2, 1)), sp.csr_matrix([[0, bad], [bad, 0]]))
+    with pytest.raises(InputError, match="task must have a finite matrix"):
+        task.term(Partition(2, ALONE))

@@ -28,13 +28,15 @@ _FEW = 32  # dual numbers up to which the adjoint is kept as a dense matrix
 class Term(ABC):
     """One term of the objective, to be weighted.
 
-    A term that counts in the solver overrides :attr:`curvature`, :meth:`linear` or, as a
-    :class:`QuadraticTerm`, gives its map; and :meth:`new_row` where it says something about the
-    links of a new node. Nothing else knows a term.
+    A term overrides :attr:`curvature`, :meth:`linear` or, as a :class:`QuadraticTerm`, gives its
+    map, and says in :meth:`new_row` what it adds to the links of a new node; an objective refuses
+    one that leaves a part out. Nothing else knows a term.
     """
 
     name: str
     weight: float | int
+    is_constant: ClassVar[bool] = False
+    """Whether the term is the same for every symmetric graph, so that the solver need not know."""
     sets_degree: ClassVar[bool] = False
     """Whether all that the term says is that its weight is taken from every entry of B: then a
     wanted number of neighbours may set this weight."""
@@ -56,12 +58,12 @@ class Term(ABC):
         """Return the term if it is a quadratic penalty."""
         return None
 
+    @abstractmethod
     def new_row(self, dual: Tensor | None) -> RowShare:
-        r"""Return the term's share in the one-row problem of a new node.
+        r"""Return the term's share in the one-row problem of a new node; ``RowShare()``: nothing.
 
         ``dual`` is :math:`2 w (T(A) - \tau)` of the learned graph where the term is a penalty.
         """
-        return RowShare()
 
 
 class QuadraticTerm(Term):

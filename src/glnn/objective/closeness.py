@@ -1,5 +1,6 @@
 """Distances to other graphs: the prior graph, and the graph of a step before."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -60,6 +61,10 @@ class Proximal(Term):
         pairs = Pairs(partition, rows[kept], columns[kept])
         return Implicit(sparse=PairValues(pairs, 2 * self.weight * values[kept].double()))
 
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return the squares of the links: the earlier graph has none of a new node."""
+        return RowShare(edge_curvature=2 * self.weight, loop_curvature=self.weight)
+
 
 @dataclass(frozen=True, eq=False)
 class Closeness(Proximal):
@@ -76,6 +81,4 @@ class Closeness(Proximal):
 
     def new_row(self, dual: Tensor | None) -> RowShare:
         """Return the distance of the new links to the prior graph's row."""
-        return RowShare(
-            edge_curvature=2 * self.weight, loop_curvature=self.weight, prior=2 * self.weight
-        )
+        return dataclasses.replace(super().new_row(dual), prior=2 * self.weight)

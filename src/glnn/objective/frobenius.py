@@ -1,5 +1,7 @@
 """The graph Laplacian regulariser of one reading: the squared norm of the whole product."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -25,7 +27,7 @@ class FrobeniusSmoothness(SignalTerm, QuadraticTerm):
 
     Paper: the loss :math:`\mathcal{L}_{GLR}` read literally for a matrix of signals. As a
     penalty, :math:`T(A) = X^\top A X`, flat, :math:`\tau = X^\top X`, and
-    :math:`T^*(Y)_{ij} = x_i^\top Y x_j` for a symmetric :math:`Y`. The norm is the same in every
+    :math:`T^*(Y)_{ij} = x_i^\top (Y + Y^\top) x_j / 2`. The norm is the same in every
     orthonormal basis of the channels; in that of the principal axes the dual is far better
     scaled, and axes along which there is no signal are left out.
 
@@ -68,8 +70,7 @@ class FrobeniusSmoothness(SignalTerm, QuadraticTerm):
 
     def adjoint(self, y: Tensor) -> Implicit:
         """Return the similarity under the metric ``Y``."""
-        width = self.basis.shape[1]
-        left = DenseRows(self.turned.own.times(y.view(width, width)))
+        left = DenseRows(self.turned.own.times(_symmetric(y)))
         return Implicit(factors=(Factor(self.turned.with_own(left), self.turned),))
 
     def on(self, pairs: Pairs) -> PairMap:
@@ -123,7 +124,7 @@ class FrobeniusMap(PairMap):
         return self._sums(values, self._signal)
 
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        left = DenseRows(self._signal.own.times(y.view(self._width, self._width)))
+        left = DenseRows(self._signal.own.times(_symmetric(y)))
         return Factor(self._signal.with_own(left), self._signal).on_pairs(self.pairs)
 
     def squares(self, active: Tensor) -> Tensor:
@@ -137,3 +138,10 @@ class FrobeniusMap(PairMap):
         near, far = self._ends[0][place], self._ends[1][place]
         outer = near[:, :, None] * far[:, None, :]
         return ((outer + outer.transpose(1, 2)) / 2).reshape(len(near), self._width**2)
+
+
+def _symmetric(y: Tensor) -> Tensor:
+    r"""Return :math:`(Y + Y^\top)/2`: of the rest, the product with a symmetric graph is zero."""
+    width = math.isqrt(len(y))
+    square = y.view(width, width)
+    return (square + square.T) / 2

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn._validation import check_choice
+from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError
 from glnn.graph.base import Adjacency
 from glnn.graph.spread import SpreadRows, spread
@@ -49,6 +49,9 @@ class Objective:
     parts: tuple[Term, ...]
 
     def __post_init__(self) -> None:
+        for term in self.parts:
+            check_number(f"the weight of {term.name}", term.weight, low=0)
+            _refuse_silent(term)
         names = [term.name for term in self.parts]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -105,8 +108,26 @@ class Objective:
 
     def for_degree(self, weight: float) -> "Objective":
         """Return the same terms, with another weight of the one that sets the degree."""
+        names = [term.name for term in self.parts if term.sets_degree]
+        if len(names) > 1:
+            raise InputError(
+                f"n_neighbors must set the weight of one term, got {', '.join(names)}. Give "
+                "weights, or make sets_degree of the others False."
+            )
         changed = tuple(
             dataclasses.replace(term, weight=weight) if term.sets_degree else term  # type: ignore[type-var]
             for term in self.parts
         )
         return Objective(changed)
+
+
+def _refuse_silent(term: Term) -> None:
+    """Refuse a term that has a value and no part in the solver."""
+    parts = ("curvature", "linear", "penalty")
+    says = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
+    if not says and not term.is_constant:
+        raise InputError(
+            f"the term {term.name} must say how it enters the solver, got a value alone. Override "
+            "curvature or linear, derive it from QuadraticTerm, or set is_constant if it is the "
+            "same for every symmetric graph."
+        )

@@ -52,9 +52,14 @@ class Symmetry(Term):
 
     weight: float | int
     name: str = "symmetry"
+    is_constant: ClassVar[bool] = True
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         return adj.asymmetry()
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return nothing: the enlarged graph is symmetric, too."""
+        return RowShare()
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from glnn.graph.implicit import Factor, Implicit
 from glnn.graph.pairs import PairValues
 from glnn.graph.spread import SpreadRows
 from glnn.objective.base import Term
+from glnn.objective.new_row import RowShare
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,3 +54,7 @@ class Task(Term):
         sparse = None if self.offset is None else self.offset.times(-self.weight)
         factor = Factor(self.left, self.right, -self.weight / 2)
         return Implicit(sparse=sparse, factors=(factor,))
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return nothing: what edges of a new node cost the task is not known."""
+        return RowShare()

@@ -11,12 +11,16 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
+from glnn.graph.implicit import Implicit
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
 from glnn.graph.row_base import BLOCK_BYTES, to_device
 from glnn.graph.spread import pair_owners, sent, sweep_owners
+from glnn.solver.accuracy import largest, unit
 from glnn.solver.problem import Dual, Problem
 
-_ACCEPTED = 1e-6  # largest violation of a graph that is called converged, its entries about one
+_ACCEPTED = 1e-6  # largest violation of a graph that is called converged, in its own unit
+_MOST_ROUNDING = 1e-4  # ... where rounding makes more, up to this
+_EPSILON = torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,9 @@ class Certificate:
     support
         ``all`` pairs may become edges, or only the ``candidates``.
     converged
-        Whether the violation is at most 1e-6 (of the largest entry, if that is above one).
+        Whether the violation is at most 1e-6 (of the largest entry, if that is above one; of a
+        hundred times that entry, if it is below 0.01). Where a penalty is so strong that rounding
+        alone makes more, as much as that, but at most 1e-4.
     reading
         The reading of the graph Laplacian regulariser: ``trace``, ``channel`` or ``frobenius``.
     iterations, rounds
@@ -97,26 +103,31 @@ def certify(
     peers, support = problem.partition.peers, problem.support
     stored = _Stored.of(problem, adjacency)
     if not stored.is_finite:
-        return _judged(problem, math.inf, math.nan, math.nan, largest=1.0)
+        return _judged(problem, math.inf, math.nan, math.nan, measure=1.0)
     images = problem.images(stored.pairs, stored.values)
     dual = problem.dual_of(images)
-    known = _known_pairs(problem, stored.pairs)
+    whole = problem.numerator(dual)
+    known = _known_pairs(problem, stored.pairs, whole)
     gains, place = problem.linear.on_pairs(known), known.places(stored.pairs.keys)[0]
     numerator = gains + problem.correction(dual).on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_allowed(problem, known))
     residual = implied.index_add(0, place, stored.values, alpha=-1)
     # a negative entry is further from the implied one, which is not, than from zero
-    worst = max(_largest(residual.abs()), stored.uneven)
+    worst = max(largest(residual.abs()), stored.uneven)
     squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
-        beyond, more = _swept(problem, dual, known, block_bytes)
+        beyond, more = _swept(problem, whole, known, block_bytes)
         worst, squares = max(worst, beyond), squares + more
     return _judged(
         problem,
         peers.all_reduce(worst, "max"),
         problem.primal_value(stored.pairs, stored.values, images, gains.index_select(0, place)),
         problem.dual_value(dual, peers.all_reduce(squares)),
-        largest=peers.all_reduce(max(1.0, _largest(stored.values.abs())), "max"),
+        measure=unit(
+            peers.all_reduce(max(largest(stored.values.abs()), largest(implied)), "max"),
+            peers.all_reduce(largest(gains.abs()), "max") / (2 * problem.curvature),
+        ),
+        rounding=_rounding(problem, images, known),
         n_checked=None if support is None else int(peers.all_reduce(float(len(support)))),
     )
 
@@ -162,15 +173,28 @@ class _Stored:
         triangles = values.new_zeros(2, len(pairs))
         triangles.index_put_(((rows > columns).long(), pairs.places(keys)[0]), values, True)
         uneven = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
-        return cls(pairs, triangles[0], _largest(uneven), is_finite)
+        return cls(pairs, triangles[0], largest(uneven), is_finite)
 
 
-def _known_pairs(problem: Problem, stored: Pairs) -> Pairs:
+def _rounding(problem: Problem, images: Dual, known: Pairs) -> float:
+    r"""Return what the last bits of :math:`T(A)` and :math:`\tau` alone make of a violation.
+
+    A penalty that is very strong beside the curvature turns them into much larger numbers.
+    """
+    errors = {
+        p.name: 2 * p.weight * _EPSILON * (images[p.name].abs() + p.target.abs())
+        for p in problem.penalties
+    }
+    own = largest(problem.correction(errors).on_pairs(known).abs())
+    return problem.partition.peers.all_reduce(own, "max") / (2 * problem.curvature)
+
+
+def _known_pairs(problem: Problem, stored: Pairs, numerator: Implicit) -> Pairs:
     """Return the pairs with an entry and those of the support that are listed.
 
     Where all pairs may be edges, those that a term names are listed, and the rest is swept over.
     """
-    keys, sparse = [stored.keys], problem.linear.sparse
+    keys, sparse = [stored.keys], numerator.sparse
     if problem.support is not None:
         if bool(problem.support.contains(stored.keys).all()):
             return problem.support
@@ -190,19 +214,21 @@ def _allowed(problem: Problem, pairs: Pairs) -> Tensor:
     return allowed.double()
 
 
-def _swept(problem: Problem, dual: Dual, known: Pairs, block_bytes: int) -> tuple[float, float]:
+def _swept(
+    problem: Problem, numerator: Implicit, known: Pairs, block_bytes: int
+) -> tuple[float, float]:
     """Return the largest entry of the implied graph beyond the known pairs, and all squares."""
     part, worst, squares = problem.partition, 0.0, 0.0
     i, j = sent(part, sweep_owners(part, known.i, known.j), known.i, known.j)
     met = Pairs(part, i, j)
-    for tile in problem.numerator(dual).tiles(part, problem.device, block_bytes=block_bytes):
+    for tile in numerator.tiles(part, problem.device, block_bytes=block_bytes):
         tile.fill(met, 0.0)
         implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)
         if tile.on_diagonal and not problem.loops:
             implied.fill_diagonal_(0)
         flat = implied.view(-1)
         squares += float(flat.dot(flat)) * (1 if tile.on_diagonal else 2)
-        worst = max(worst, float(flat.max()))
+        worst = max(worst, largest(flat))
     return worst, squares
 
 
@@ -212,10 +238,12 @@ def _judged(
     primal: float,
     bound: float,
     *,
-    largest: float,
+    measure: float,
+    rounding: float = 0.0,
     n_checked: int | None = None,
 ) -> Certificate:
-    """Return the certificate of what was measured; ``largest`` is that entry, or one."""
+    """Return the certificate of what was found; ``measure`` is what violations are held against."""
+    accepted = min(max(_ACCEPTED * measure, rounding), _MOST_ROUNDING * measure)
     n_pairs = problem.n_nodes * (problem.n_nodes + 1) // 2
     n_checked = n_pairs if n_checked is None else n_checked
     return Certificate(
@@ -226,10 +254,5 @@ def _judged(
         pairs_checked=n_checked / n_pairs,
         n_pairs_checked=n_checked,
         support="all" if problem.support is None else "candidates",
-        converged=violation <= _ACCEPTED * largest,
+        converged=violation <= accepted and math.isfinite(primal - bound),
     )
-
-
-def _largest(values: Tensor) -> float:
-    """Return the largest of some numbers, at least 0."""
-    return max(0.0, float(values.max())) if len(values) else 0.0

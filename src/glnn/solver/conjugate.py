@@ -1,5 +1,7 @@
 """One Newton system of the dual, solved approximately by conjugate gradients."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -28,10 +30,13 @@ def newton_step(working: WorkingProblem, values: Tensor, gradient: Tensor) -> tu
             return solution, True
         moved = working.adjoint(direction).mul_(active)
         image = torch.add(working.inverse * direction, working.apply(moved), alpha=scale)
-        length = size / direction.dot(image)
+        curved = direction.dot(image)
+        length = torch.where(curved > 0, size / curved, 0.0)  # rounding may leave nothing to gain
         solution.addcmul_(direction, length)
         residual.addcmul_(image, length, value=-1)
         scaled = nearly_inverse(residual)
         size, previous = working.dot(residual, scaled), size
+        if size == previous or not math.isfinite(size):
+            break
         direction = torch.add(scaled, direction, alpha=size / previous)
     return solution, False

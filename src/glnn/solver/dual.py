@@ -25,6 +25,7 @@ from glnn.objective import QuadraticTerm
 from glnn.objective.pair_map import PairMap
 from glnn.peers import Peers
 from glnn.peers.once import computed_once
+from glnn.solver.accuracy import largest, unit
 from glnn.solver.problem import Dual, Problem
 
 
@@ -112,8 +113,16 @@ class WorkingProblem:
 
     def largest(self, values: Tensor) -> float:
         """Return the largest number on the pairs of all processes, at least 0."""
-        own = float(values.max()) if len(values) else 0.0
-        return self.peers.all_reduce(max(0.0, own), "max")
+        return self.peers.all_reduce(largest(values), "max")
+
+    @computed_once
+    def gain(self) -> float:
+        """Return the largest entry that the linear terms alone would give or take."""
+        return self.largest(self.offsets.abs()) / (2 * self.curvature)
+
+    def unit(self, values: Tensor) -> float:
+        """Return what violations of the graph with these values are measured against."""
+        return unit(self.largest(values), self.gain)
 
     def dot(self, first: Tensor, second: Tensor) -> float:
         """Return the inner product of two dual vectors, the same bits in every process."""
@@ -122,6 +131,19 @@ class WorkingProblem:
     def named(self, y: Tensor) -> Dual:
         """Return the parts of ``y`` by the names of their penalties."""
         return {p.name: y[part].clone() for p, part in zip(self.penalties, self.slices)}
+
+    def completed(self, dual: Dual, values: Tensor) -> Dual:
+        """Return the dual point of a graph, with what the pairs do not depend on filled in.
+
+        A number that no pair depends on, such as that of a node without one, is free here. It
+        counts for pairs that are looked at later, and for new nodes: it is as the graph implies.
+        """
+        y = self.start(dual)
+        every = torch.ones_like(self.offsets)
+        squares = [pair_map.squares(every) for pair_map in self.maps]
+        met = self.peers.all_reduce(torch.cat([self.offsets[:0], *squares]))
+        implied = y - self.gradient(y, values) / self.inverse
+        return self.named(torch.where(met == 0, implied, y))
 
     def start(self, dual: Dual | None) -> Tensor:
         """Return a flat start; parts that do not fit this problem start at zero."""

@@ -65,7 +65,7 @@ class LearnedGraph(Shown):
             "reading": f"{self.reading} reading",
             "nodes": f"{self.adjacency.shape[0]:,}",
             "edges": f"{n_edges:,}",
-            f"with a gap of {self.certificate.relative_gap:.0e}": proof,
+            "graph problem": f"{proof} (relative gap {self.certificate.relative_gap:.0e})",
         }
 
     @property

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from glnn._validation import check_features
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, ProblemError
 from glnn.graph.row_base import BLOCK_BYTES, RowMatrix
 from glnn.graph.row_matrix import row_matrix
 from glnn.objective.new_row import Coupling, RowShare
@@ -74,6 +74,7 @@ class NewRowProblem:
         features = check_features("new_X", features)
         n_new, n_nodes = features.shape[0], self.signal.shape[0]
         self._check_width(features.shape[1])
+        self._check_curvature()
         prior, prior_loops = self._prior_of(links, n_new)
         signal = self.transform.transform(features)
         known = row_matrix(self.signal, dtype=torch.float64)
@@ -95,6 +96,14 @@ class NewRowProblem:
         if width != expected:
             raise InputError(
                 f"new_X must have the {expected} columns of the training features, got {width}."
+            )
+
+    def _check_curvature(self) -> None:
+        share = self.share
+        if share.edge_curvature <= 0 or (self.has_loops and share.loop_curvature <= 0):
+            raise ProblemError(
+                "a term with curvature must say in new_row what curvature it gives to the links "
+                "of a new node: without any they have no unique minimum."
             )
 
     def _prior_of(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:

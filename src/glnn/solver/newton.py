@@ -58,14 +58,14 @@ def solve_dual(
 ) -> DualSolution:
     """Maximise the dual: Newton steps, damped by an Armijo search.
 
-    Stops when the graph differs by at most ``tol`` (relative to its largest entry where that is
-    above one) from what its own penalties imply.
+    Stops when the graph differs by at most ``tol``, measured by its own entries
+    (:func:`glnn.solver.accuracy.unit`), from what its own penalties imply.
     """
     point, best = _Point.at(working, working.start(start)), None
     iterations, n_hidden, reason = 0, 0, ""
     while True:
         best = point if best is None or point.violation < best.violation else best
-        if point.violation <= tol * max(1.0, working.largest(point.values)):
+        if point.violation <= tol * working.unit(point.values):
             reason = ""
             break
         if iterations >= max_iter or n_hidden >= _STUCK:
@@ -73,7 +73,7 @@ def solve_dual(
             break
         step, is_solved = newton_step(working, point.values, point.gradient)
         reason = "" if is_solved else _SLOW
-        moved = _line_search(working, point, step)
+        moved = _line_search(working, point, step) or _short_step(working, point)
         n_hidden = n_hidden + 1 if moved is None else 0
         point = _Point.at(working, point.y + step) if moved is None else moved
         iterations += 1
@@ -82,8 +82,14 @@ def solve_dual(
     return DualSolution(working.named(point.y), point.values, iterations, reason)
 
 
-_SLOW = "conjugate gradients did not end in a Newton step, so strongly are the penalties coupled"
-_HIDDEN = "rounding hides every further step, so strong is a penalty beside the curvature"
+_SLOW = "conjugate gradients did not end in a Newton step: the penalties are strongly coupled"
+_HIDDEN = "rounding hides every further step: a penalty is very strong beside the curvature"
+
+
+def _short_step(working: WorkingProblem, point: _Point) -> _Point | None:
+    """Step as if every pair were an edge: pairs that become edges on the way slow a long step."""
+    every = torch.ones_like(point.values)
+    return _line_search(working, point, newton_step(working, every, point.gradient)[0])
 
 
 def _line_search(working: WorkingProblem, point: _Point, step: Tensor) -> _Point | None:

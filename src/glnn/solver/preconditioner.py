@@ -42,7 +42,7 @@ def preconditioner(working: WorkingProblem, active: Tensor, scale: float) -> App
     few = [k for k, m in enumerate(working.maps) if m.columns(slice(0, 0)) is not None]
     bounded = [k for k, m in enumerate(working.maps) if m.bound(active) is not None]
     widths = [sum(_width(working.slices[k]) for k in part) for part in (few, bounded)]
-    if not (few and bounded) or widths[0] * widths[1] > _MOST:
+    if not few or widths[0] * max(widths) > _MOST:
         return lambda residual: residual / diagonal
     schur = _Schur(working, active, scale, diagonal, (few, bounded))
     return schur if schur.is_positive else lambda residual: residual / diagonal
@@ -67,9 +67,9 @@ class _Schur:
         self.diagonal = diagonal
         place = torch.arange(len(diagonal), device=diagonal.device)
         self.small = torch.cat([place[working.slices[k]] for k in few])
-        self.rows = torch.cat([place[working.slices[k]] for k in bounded])
+        self.rows = torch.cat([place[:0], *(place[working.slices[k]] for k in bounded)])
         bounds = [working.maps[k].bound(active) for k in bounded]
-        own = torch.cat([bound for bound in bounds if bound is not None])
+        own = torch.cat([diagonal[:0], *(bound for bound in bounds if bound is not None)])
         self.row_block = working.inverse[self.rows] + scale * working.peers.all_reduce(own)
         energy, coupling = _blocks(working, active, few, bounded)
         self.coupling = scale * working.peers.all_reduce(coupling)
@@ -105,5 +105,5 @@ def _blocks(
         columns = torch.cat([part for part in given if part is not None], 1)
         energy += columns.T @ (columns * weight[place, None])
         parts = [working.maps[k].coupled(active, columns, place) for k in bounded]
-        coupling += torch.cat(parts)
+        coupling += torch.cat([coupling[:0], *parts])
     return energy, coupling

@@ -128,7 +128,7 @@ class Problem:
         value = -self.curvature * squares
         for penalty in self.penalties:
             y = dual[penalty.name]
-            value -= float(y.dot(y)) / (4 * penalty.weight) + float(y.dot(penalty.target))
+            value -= float(y.dot(y)) / (4 * penalty.weight) + float(y.dot(penalty.target.to(y)))
         return value
 
     def new_row(self, dual: Dual) -> RowShare:

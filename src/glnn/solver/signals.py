@@ -122,7 +122,7 @@ def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | No
         mean = peers.all_reduce(np.bincount(columns, values, width)) / n_rows
         off = np.bincount(columns, (values - mean[columns]) ** 2, width)
         n_stored = np.bincount(columns, minlength=width)
-        off += (features.shape[0] - n_stored) * mean**2  # zeros that are not stored
+        off = off + (features.shape[0] - n_stored) * mean**2  # zeros that are not stored
         deviation = np.sqrt(peers.all_reduce(off) / n_rows)
     else:
         mean = peers.all_reduce(features.sum(0, dtype=np.float64)) / n_rows

@@ -34,6 +34,10 @@ Support = Literal["all", "candidates"]
 
 SUPPORTS: tuple[Support, ...] = get_args(Support)
 _DEFAULT_NEIGHBORS = 10
+_ROUNDING = (
+    "rounding: a penalty is very strong beside the curvature. Scale the signals (signal='l2'), "
+    "or weigh smoothness less"
+)
 
 
 def learn_graph(
@@ -225,8 +229,8 @@ def _certified(
 ) -> Certificate:
     """Return what is proven of the solution, and why if it is not optimal."""
     checked = certify(problem, adjacency, block_bytes=settings.block_bytes)
-    if not checked.converged and solved.solution.reason:
-        notes = (*notes, f"not optimal: {solved.solution.reason}")
+    if not checked.converged:
+        notes = (*notes, f"not optimal: {solved.solution.reason or _ROUNDING}")
     return dataclasses.replace(
         checked,
         iterations=solved.iterations,

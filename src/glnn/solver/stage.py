@@ -19,7 +19,7 @@ from glnn.solver.candidates import Ends
 from glnn.solver.inputs import GraphInputs
 from glnn.solver.problem import Problem
 from glnn.solver.signals import Matrix
-from glnn.solver.task_term import TaskTerm
+from glnn.solver.task_term import TaskTerm, finite_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def given_terms(
                 f"got shape {np.shape(previous)}."
             )
         check_number("the weight of proximal", weight, low=0)
-        known = PairValues.of_rows(partition, sp.csr_matrix(previous), device)
+        known = PairValues.of_rows(partition, finite_matrix("proximal", previous), device)
         found.append(Proximal(weight, known.pairs.adjacency(known.values), partition))
     return found
 

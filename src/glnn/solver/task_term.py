@@ -1,6 +1,7 @@
 """What a task gives to the graph problem: the cost of every edge, of low rank."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,5 +49,13 @@ class TaskTerm:
         ]
         offset = None
         if self.offset is not None:
-            offset = PairValues.of_rows(partition, sp.csr_matrix(self.offset), device)
+            offset = PairValues.of_rows(partition, finite_matrix("task", self.offset), device)
         return Task(sides[0], sides[1], offset)
+
+
+def finite_matrix(name: str, given: Any) -> sp.csr_matrix:
+    """Return a matrix as CSR; one with an entry that is not finite is refused."""
+    matrix = sp.csr_matrix(given)
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} must have a finite matrix, got NaN or infinity.")
+    return matrix

@@ -1,5 +1,6 @@
 """Solve on a working set, look at all other pairs, let the wrong ones in, and repeat."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -7,10 +8,10 @@ from torch import Tensor
 
 from glnn._validation import check_integer, check_number
 from glnn.exceptions import InputError
-from glnn.graph.implicit import Tile
+from glnn.graph.implicit import Implicit, Tile
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
 from glnn.graph.row_base import BLOCK_BYTES
-from glnn.graph.spread import pair_owners, sent
+from glnn.graph.spread import pair_owners, sent, sweep_owners
 from glnn.solver.dual import WorkingProblem
 from glnn.solver.newton import DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem
@@ -61,12 +62,12 @@ def solve_problem(
     while True:
         pairs = working.pairs
         solution = solve_dual(working, dual, tol=settings.tol, max_iter=settings.max_iter)
-        iterations, rounds, dual = iterations + solution.iterations, rounds + 1, solution.dual
+        dual = working.completed(solution.dual, solution.values)
+        solution = dataclasses.replace(solution, dual=dual)
+        iterations, rounds = iterations + solution.iterations, rounds + 1
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
-        threshold = (
-            2 * problem.curvature * settings.tol * max(1.0, working.largest(solution.values))
-        )
+        threshold = 2 * problem.curvature * settings.tol * working.unit(solution.values)
         joining = missing_pairs(problem, dual, pairs, threshold, settings)
         if not problem.partition.peers.all_reduce(float(len(joining))):
             break
@@ -81,13 +82,14 @@ def missing_pairs(
 ) -> Tensor:
     r"""Return keys of pairs outside ``pairs`` whose numerator :math:`b - T^*(y)` is large enough.
 
-    At most a few million come, those with the largest numerators. ``pairs`` must have all that
-    the sparse part of the numerator names.
+    At most a few million come, those with the largest numerators.
     """
-    part = problem.partition
+    part, numerator = problem.partition, problem.numerator(dual)
+    named, named_sizes = _named(numerator, pairs, problem)
+    met = Pairs(part, *sent(part, sweep_owners(part, named.i, named.j), named.i, named.j))
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
-    tiles = problem.numerator(dual).tiles(part, problem.device, block_bytes=settings.block_bytes)
-    for tile in tiles:
+    for tile in numerator.tiles(part, problem.device, block_bytes=settings.block_bytes):
+        tile.fill(met, -torch.inf)  # of which it shows a part only
         found, size = _above(tile, threshold, problem)
         if part.peers.size == 1:  # elsewhere others know which pairs are there already
             new = ~pairs.contains(found)
@@ -98,8 +100,21 @@ def missing_pairs(
     i = torch.div(keys, problem.n_nodes, rounding_mode="floor")
     owner = pair_owners(part, i, keys - i * problem.n_nodes)
     keys, sizes = sent(part, owner, keys, sizes)
-    new = ~pairs.contains(keys)
-    return _largest(keys[new], sizes[new])[0]
+    new, large = ~pairs.contains(keys), named_sizes > threshold
+    keys = torch.cat([keys[new], named.keys[large]])
+    return _largest(keys, torch.cat([sizes[new], named_sizes[large]]))[0]
+
+
+def _named(numerator: Implicit, pairs: Pairs, problem: Problem) -> tuple[Pairs, Tensor]:
+    """Return further pairs that the sparse part of the numerator names, and their numerators."""
+    named = Pairs.from_keys(problem.partition, pairs.keys[:0])
+    if numerator.sparse is not None:
+        listed = numerator.sparse.pairs
+        is_new = ~pairs.contains(listed.keys)
+        named = listed.select(is_new if problem.loops else is_new & (listed.i != listed.j))
+    if not problem.partition.peers.all_reduce(float(len(named))):
+        return named, named.counts  # no process has one
+    return named, numerator.on_pairs(named)
 
 
 def _above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tensor]:

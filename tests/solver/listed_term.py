@@ -1,0 +1,41 @@
+"""A term that names pairs: the weight of the edges on a list shall be a given number together."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glnn.graph.base import Adjacency
+from glnn.graph.implicit import Implicit
+from glnn.graph.pairs import Pairs, PairValues
+from glnn.graph.spread import pair_owners
+from glnn.objective import QuadraticTerm
+from glnn.objective.new_row import RowShare
+from glnn.peers import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class ListedWeight(QuadraticTerm):
+    r""":math:`(\sum_{(i,j) \in E} a_{ij} - c)^2` with a sorted list E of pairs i < j."""
+
+    weight: float
+    ends: tuple[Tensor, Tensor]
+    total: float
+    partition: Partition
+    name: str = "listed_weight"
+
+    @property
+    def target(self) -> Tensor:
+        return torch.tensor([self.total])  # single precision, which a user may well write
+
+    def image(self, adj: Adjacency) -> Tensor:
+        return adj.entries(*self.ends).sum()[None]
+
+    def adjoint(self, y: Tensor) -> Implicit:
+        i, j = self.ends
+        own = pair_owners(self.partition, i, j) == self.partition.peers.rank
+        pairs = Pairs(self.partition, i[own], j[own])
+        return Implicit(sparse=PairValues(pairs, (y[0] / 2).expand(len(pairs)).clone()))
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        return RowShare()  # no pair of a new node is on the list
