@@ -33,3 +33,13 @@ def test_records_fit_on_a_line(data):
     assert repr(learned).startswith("LearnedGraph(trace reading: 30 nodes, ")
     assert len(repr(learned)) < 200
     assert "<table>" in learned._repr_html_()
+
+
+def test_every_row_of_a_table_is_a_name_and_its_value(data):
+    learned = learn_graph(data.features, n_neighbors=5)
+    proven = f"optimal (relative gap {learned.certificate.relative_gap:.0e})"
+    assert f"<tr><th>graph problem</th><td>{proven}</td></tr>" in learned._repr_html_()
+    assert repr(learned).endswith(f"edges, graph problem {proven})")
+    without = data.replace(graph=None)
+    assert "<tr><th>edges</th><td>none</td></tr>" in without._repr_html_()
+    assert repr(without).endswith("30 labels, no edges)")

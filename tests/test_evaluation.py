@@ -6,6 +6,8 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.semi_supervised import LabelSpreading
 
+from glnn.data import NodeData
+from glnn.data.interop import to_pyg
 from glnn.evaluation import evaluate
 from glnn.exceptions import CheckpointError, InputError
 
@@ -73,6 +75,51 @@ def test_a_graph_by_names_needs_the_names_of_the_rows(blobs):
     GraphSeen.graph = None
     evaluate(X, y, graph, ids=[f"n{k}" for k in range(80)], **options)
     assert GraphSeen.graph[0, 3] == GraphSeen.graph.sum() / 2 == 1
+
+
+def records(X, y):
+    """The same data as a record and as PyTorch Geometric's, with a split and a graph."""
+    edges = np.stack([np.arange(79), np.arange(1, 80)])
+    splits = {"train": np.arange(40), "val": np.arange(40, 50)}
+    record = NodeData.from_arrays(X, np.where(y == -1, 0, y), edges=edges, splits=splits)
+    return record, to_pyg(record)
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["NodeData", "PyG"])
+def test_a_whole_record_brings_labels_graph_and_validation_rows(blobs, kind):
+    X, y = blobs
+    data = records(X, y)[kind]
+    Recorder.shown, GraphSeen.graph = [], None
+    found = evaluate(data, estimator=GraphSeen(), folds=4, compared=())
+    assert found.held_out.judged.tolist() == list(range(40))
+    assert all((shown[40:50] != -1).all() for shown in Recorder.shown)
+    assert all((shown[50:] == -1).all() for shown in Recorder.shown)
+    assert GraphSeen.graph.nnz == 2 * 79
+
+
+def test_features_without_labels_are_refused_in_one_line(blobs):
+    with pytest.raises(InputError, match=r"y must hold the labels .* got None\. Give y"):
+        evaluate(blobs[0])
+
+
+def test_one_label_a_class_is_said_to_be_too_few_to_tell(blobs):
+    y = np.full(80, -1)
+    y[:2] = 0, 1
+    with pytest.raises(InputError, match=r"^too few labels to tell: 2\."):
+        evaluate(blobs[0], y, estimator=Recorder())
+
+
+def test_more_folds_than_labels_of_a_class_leave_one_of_each_out_and_say_so(blobs):
+    X, y = blobs
+    few = np.where(np.arange(80) < 12, y, -1)
+    Recorder.shown = []
+    found = evaluate(X, few, estimator=Recorder(), folds=500, compared=())
+    assert len(Recorder.shown) == len(found.folds) == 6
+    assert found.notes[-1] == (
+        "6 folds in place of 500: no class has more labels, and each fold hides one of every class"
+    )
+    plain = evaluate(X, few, estimator=Recorder(), folds=6, compared=())
+    assert not any("in place of" in note for note in plain.notes)
 
 
 def test_an_interrupted_estimate_goes_on_to_the_same_numbers(blobs, tmp_path):

@@ -13,11 +13,24 @@ class Shown:
 
     def __repr__(self) -> str:
         title, *rest = self._facts().items()
-        facts = ", ".join(f"{value} {name}" for name, value in rest)
+        facts = ", ".join(in_words(name, value) for name, value in rest)
         return f"{type(self).__name__}({title[1]}: {facts})"
 
     def _repr_html_(self) -> str:
         return html_table(self._facts())
+
+
+def in_words(name: str, value: str) -> str:
+    """Return a fact as a line has it: a number before its name, any other value after it.
+
+    Examples
+    --------
+    >>> in_words("edges", "1,200"), in_words("edges", "none"), in_words("problem", "solved")
+    ('1,200 edges', 'no edges', 'problem solved')
+    """
+    if value == "none":
+        return f"no {name}"
+    return f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
 
 
 def html_table(facts: Mapping[str, object]) -> str:

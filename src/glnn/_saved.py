@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from glnn.data.arrays import ids_from_text
 from glnn.engine.history import History
 from glnn.engine.labels import decode_classes, encode_classes
 from glnn.engine.model import Model
@@ -38,6 +39,7 @@ class SavedMixin:
             "calibration": fit.calibration_.to_dict(),
             "n_features_in": fit.n_features_in_,
             "feature_names_in": [str(name) for name in getattr(fit, "feature_names_in_", [])],
+            "row_names": None if fit.row_names_ is None else fit.row_names_.astype(str).tolist(),
             "history": [dict(epoch) for epoch in fit.history_],
             "shares": shares,
         }
@@ -58,6 +60,8 @@ class SavedMixin:
         fit.n_features_in_ = int(page["n_features_in"])
         if page["feature_names_in"]:
             fit.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
+        names = page["row_names"]
+        fit.row_names_ = None if names is None else ids_from_text(names)
         certificate = page["certificate"]
         fit.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
         fit.choices_, fit.seed_ = page["choices"], page["params"]["random_state"]

@@ -16,6 +16,7 @@ from glnn._parameters import FitParameters
 from glnn._saved import SavedMixin
 from glnn._validation import check_features
 from glnn.data.arguments import as_fit_arguments, plain_features
+from glnn.data.row_names import names_of_rows
 from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
 from glnn.engine.history import History
@@ -145,6 +146,8 @@ class GLNNClassifier(
         The map from raw to calibrated probabilities, a :class:`glnn.quality.Calibration`.
     held_out_
         Predictions of labels that were hidden, a :class:`glnn.quality.HeldOut`, or ``None``.
+    row_names_
+        Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without any.
     graph_, prior_graph_
         The learned graph and the prior graph, scipy CSR; the latter is ``None`` without a given
         graph, or if the fit chose not to trust it.
@@ -232,7 +235,9 @@ class GLNNClassifier(
             Folder for the state after each round, to go on from after an interruption.
         """
         self._check_calibrate()
+        self.row_names_ = None
         if peers.size == 1:
+            self.row_names_ = names_of_rows(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         checked: list[tuple[dict[str, Any], FitProblem]] = []
         agreed(

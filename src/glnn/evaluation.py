@@ -1,7 +1,8 @@
 """``evaluate``: how good a fit is on labels that it has not seen."""
 
+import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from glnn.engine.archive import pack_matrix
 from glnn.engine.labels import UNLABELLED, encode_labels
 from glnn.engine.sealed import digest_of
 from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError
 from glnn.quality.comparison import COMPARED
 from glnn.quality.copies import unfitted
 from glnn.quality.estimate import estimate
@@ -25,7 +27,7 @@ from glnn.quality.plain import NodeProblem
 
 def evaluate(
     X: Any,
-    y: Any,
+    y: Any = None,
     graph: Any = None,
     estimator: Any = None,
     folds: int = 5,
@@ -48,12 +50,14 @@ def evaluate(
     Parameters
     ----------
     X, y, graph
-        As in :meth:`glnn.GLNNClassifier.fit`.
+        As in :meth:`glnn.GLNNClassifier.fit`; a whole ``NodeData`` or PyG ``Data`` brings labels
+        (those of its training and validation nodes), graph and validation nodes.
     estimator
         What is judged; ``None``: ``GLNNClassifier(random_state=random_state)``. Any classifier
         that takes unlabelled rows (scikit-learn's ``LabelSpreading``) will do without a graph.
     folds
-        Number of fits, 2 or more; a class with fewer labels has one of them hidden in each.
+        Number of fits, 2 or more; a class with fewer labels has one of them hidden in each. Beyond
+        five there are no more than labels in the largest class, which a note says.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; not judged.
     ids
@@ -79,6 +83,11 @@ def evaluate(
     'chance'
     """
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
+    if y is None:
+        raise InputError(
+            "y must hold the labels of the rows of X, got None. Give y, or a whole NodeData or PyG "
+            "Data in place of X."
+        )
     problem, classes = node_problem(X, y, graph, validation)
     judged = GLNNClassifier(random_state=random_state) if estimator is None else estimator
 
@@ -90,7 +99,7 @@ def evaluate(
     asked: Refit = refit
     if checkpoint is not None:
         asked = stored(refit, Path(checkpoint), question_digest(problem, classes, judged))
-    return estimate(
+    found = estimate(
         problem,
         asked,
         classes,
@@ -101,6 +110,16 @@ def evaluate(
         n_jobs=n_jobs,
         watch=watch,
     )
+    return dataclasses.replace(found, notes=(*found.notes, *_note_on_folds(found, folds)))
+
+
+def _note_on_folds(found: Evaluation, n_asked: int) -> Iterator[str]:
+    """Say it if there were fewer folds than asked for."""
+    if len(found.folds) < n_asked:
+        yield (
+            f"{len(found.folds)} folds in place of {n_asked}: no class has more labels, and each "
+            "fold hides one of every class"
+        )
 
 
 def node_problem(

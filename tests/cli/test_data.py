@@ -140,6 +140,28 @@ def test_what_a_message_recommends_the_command_has(tmp_path):
     assert "--encode" in words
 
 
+STATES = "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n"
+
+
+def test_info_asks_for_the_label_column_as_fit_does(tmp_path):
+    (tmp_path / "p.csv").write_text(STATES)
+    words = str(run("info", tmp_path / "p.csv").exception)
+    assert words.index("Is it 'status'? Then add --label 'status'.") < words.index("--encode auto")
+    shown = run("info", tmp_path / "p.csv", "--label", "status")
+    assert "u (2), v (2)" in shown.stdout
+
+
+def test_info_of_numbers_alone_is_shown_and_may_ask(tmp_path):
+    (tmp_path / "p.csv").write_text(
+        STATES.replace("u", "0").replace("v", "1").replace("stat0s", "status")
+    )
+    shown = run("info", tmp_path / "p.csv", "--missing", "median")
+    assert shown.exit_code == 0, shown.exception
+    assert "Is it 'status'?" in shown.output
+    (tmp_path / "q.csv").write_text("id,x\na,1.5\nb,2.5\n")
+    assert "Is it" not in run("info", tmp_path / "q.csv").output
+
+
 def test_machines_get_sets_and_their_facts_as_json(glnn):
     by_name = {row["name"]: row for row in json.loads(glnn("data", "list", "--json").out)}
     assert by_name["wine"]["nodes"] == 178 and by_name["wine"]["here"] == "built in"

@@ -1,4 +1,5 @@
 import dataclasses
+import html
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ from glnn.exceptions import GlnnError
 from glnn.quality.fold_store import StoredRefit
 from glnn.report.fit_run import run_fit
 from glnn.report.run_folder import OWN_FILES, state_folder
+from glnn.report.words import RAW
 
 QUICK = ("--epochs", "5")
 
@@ -30,7 +32,8 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path)
     assert outcome.code == 0
     assert outcome.err == ""
     assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
-    for word in ("GLNN", "logistic regression", "label spreading", "kNN-GCN", "mean degree"):
+    words = ("balanced", "macro-F1", "ahead in accuracy", "±")
+    for word in ("GLNN", "logistic regression", "kNN-GCN", "mean degree", "by chance", *words):
         assert word in outcome.out
     for word in ("edges that join equal labels", "graph problem", str(run / "report.html")):
         assert word in outcome.out.replace("\n", "")
@@ -247,6 +250,7 @@ def test_a_failed_fit_leaves_no_empty_folder(glnn, tmp_path, monkeypatch):
         (("digits", "--device", "tpu9"), ("device", "tpu9")),
         (("digits", "--device", "cuda:99"), ("device", "cuda:99")),
         (("digits", "--label", "x"), ("--label", "digits")),
+        (("digits", "--class-weight", "foo"), ("--class-weight must be balanced", "'foo'")),
     ],
 )
 def test_bad_options_are_one_line(glnn, tmp_path, args, words):
@@ -327,6 +331,25 @@ def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_
     after_progress = outcome.out.split("kNN-GCN", 1)[1].split("\n\n", 1)[1]
     assert after_progress.startswith(page["verdict"])
     assert page["verdict"] == page["estimate"]["verdict"]
+    assert page["calibrated"] is True
+    assert page["calibration"] == {"method": "folds", "n_labels": 10}
+    assert RAW not in outcome.out
+
+
+def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(glnn, people):
+    (people / "jobs.csv").write_text("id,job\np0,cook\np1,pilot\n")
+    run = people / "run"
+    outcome = glnn("fit", *own_table(people), "--compare", "--out", run, *QUICK)
+    sentence = "too few labels to tell: 2"
+    assert json.loads((run / "metrics.json").read_text())["verdict"] == sentence
+    assert sentence in outcome.out
+    page = (run / "report.html").read_text()
+    assert "Too few labels to tell: 2." in page and "has not been measured" not in page
+    assert "nothing to compare on" in outcome.out
+    for text in (outcome.out, page.partition("<script")[0]):
+        assert "label more nodes" in text
+        assert "--no-estimate" not in text
+    assert RAW in outcome.out
 
 
 def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
@@ -334,7 +357,14 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     outcome = glnn("fit", *own_table(people), "--no-estimate", "--out", run, *QUICK)
     assert outcome.code == 0
     assert "fold 1" not in outcome.out
-    assert json.loads((run / "metrics.json").read_text())["estimate"] is None
+    page = json.loads((run / "metrics.json").read_text())
+    assert page["estimate"] is None
+    assert page["calibrated"] is False
+    assert page["calibration"] == {"method": None, "n_labels": 0}
+    assert RAW in outcome.out
+    assert RAW[1:] in html.unescape((run / "report.html").read_text())
+    assert RAW in glnn("predict", run, people / "new.csv").err
+    assert RAW[1:] in " ".join(glnn("explain", run, "p0").out.split())
     more = ("--compare", "--overwrite", "--out", run)
     compared = glnn("fit", *own_table(people), "--no-estimate", *more, *QUICK)
     assert "nothing to compare on: every label trained" in compared.out

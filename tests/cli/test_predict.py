@@ -42,7 +42,24 @@ def test_links_of_new_rows_count(glnn, run, people):
 def test_known_labels_of_new_rows_give_an_accuracy(glnn, run, people):
     table = people / "labelled.csv"
     table.write_text("id,height,age,job\nn0,0.1,0.2,cook\nn1,4.1,-3.9,cook\n")
-    assert "accuracy on the rows with a label: 50.0 %" in glnn("predict", run, table).err
+    said = "accuracy on 2 rows with a label that the fit has not seen: 50.0 % [5.5, 94.5]"
+    assert said in glnn("predict", run, table).err
+
+
+def test_labels_that_trained_give_no_accuracy(glnn, run, people):
+    rows = (people / "people.csv").read_text().splitlines()[1:11]  # those with a label
+    jobs = ("cook", "pilot")
+    lines = [f"{row},{jobs[k % 2]}" for k, row in enumerate(rows)]
+    table = people / "again.csv"
+    table.write_text("\n".join(["id,height,age,job", *lines, ""]))
+    outcome = glnn("predict", run, table)
+    assert outcome.code == 0
+    assert "no accuracy" in outcome.err and "10 rows whose label the fit has seen" in outcome.err
+    assert "%" not in outcome.err
+    table.write_text("\n".join(["id,height,age,job", *lines, "n0,0.1,0.2,cook", ""]))
+    mixed = glnn("predict", run, table).err
+    assert "accuracy on 1 row with a label that the fit has not seen: 100.0 % [" in mixed
+    assert "left out 10 rows" in mixed
 
 
 def test_further_columns_of_any_kind_are_left_out_and_named(glnn, run, people):

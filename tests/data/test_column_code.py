@@ -112,8 +112,75 @@ def test_dates_are_days_since_the_first(options):
     code, values = coded(dates, **options)
     assert (code.kind, values) == ("date", [[2], [0], [0.5]])
     assert code.encode(column("2021-03-01"), "new.csv", 0).tolist() == [[367]]
-    with pytest.raises(DataFormatError, match="other dates"):
-        code.encode(column("1.3.2021"), "new.csv", 0)
+
+
+def number_code(**options):
+    return fit_column("t.csv", column("1", "3"), "a", TableOptions(**options))
+
+
+def date_code(**options):
+    dates = column("28.02.2020", "01.03.2020")
+    return fit_column("t.csv", dates, "a", TableOptions(dates=True, **options))
+
+
+@pytest.mark.parametrize(
+    ("code", "cells", "said"),
+    [
+        (
+            number_code(),
+            ["7", "", ""],
+            "must hold finite numbers, got an empty cell in row 12. Training had no gap there: "
+            "fill the cell, or fit again with missing='median' (--missing median), which fills "
+            "gaps of new rows, too.",
+        ),
+        (
+            number_code(),
+            ["7", "NA"],
+            "must hold finite numbers, got 'NA' in row 12. Training had no gap there: fill the "
+            "cell, or fit again with missing='median' (--missing median), which fills gaps of new "
+            "rows, too.",
+        ),
+        (
+            number_code(),
+            ["7", "8", "old", "9", "new"],
+            "must hold finite numbers, got 'old' in row 13. Write a number there.",
+        ),
+        (
+            number_code(missing="median"),
+            ["", "1e39"],
+            "must hold finite numbers, got '1e39' in row 12. Write a number there, or leave the "
+            "cell empty: gaps get the median of training.",
+        ),
+        (
+            date_code(),
+            ["02.03.2020", "2020-03-05"],
+            "must hold dates like those of training, DD.MM.YYYY, got '2020-03-05' in row 12. "
+            "Write it so.",
+        ),
+        (
+            date_code(),
+            ["02.03.2020", None],
+            "must hold dates like those of training, DD.MM.YYYY, got an empty cell in row 12. "
+            "Training had no gap there: fill the cell, or fit again with missing='median' "
+            "(--missing median), which fills gaps of new rows, too.",
+        ),
+    ],
+    ids=["gap", "NA", "text", "large", "date", "no date"],
+)
+def test_advice_on_a_cell_of_new_rows_can_be_followed_without_a_new_choice_of_columns(
+    code, cells, said
+):
+    with pytest.raises(DataFormatError) as caught:
+        code.encode(column(*cells), "new.csv", 10)
+    assert str(caught.value) == f"column 'a' of new.csv {said}"
+
+
+@pytest.mark.parametrize("place", [0, 1, 498, 499])
+def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
+    cells = [str(k) for k in range(500)]
+    cells[place] = cells[-1] = "none of them"
+    with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
+        number_code().encode(column(*cells), "new.csv", 0)
 
 
 def test_dates_with_gaps_follow_the_rule_for_gaps():

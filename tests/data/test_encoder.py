@@ -47,8 +47,14 @@ def test_what_was_done_is_told():
         "features: one-hot encoded 'city'",
         "features: took days since the first date of 'born'",
         "features: filled gaps with the median of 'age'",
+        "features: added a column that marks the gaps of 'age'",
         "features: left out, one value or all different: 'one'",
     ]
+
+
+def test_no_column_is_told_of_that_was_not_added():
+    notes = list(fitted(PEOPLE[["age"]], TableOptions(missing="median")).notes())
+    assert notes == ["features: filled gaps with the median of 'age'"]
 
 
 def test_what_is_not_used_of_a_new_table_is_told():

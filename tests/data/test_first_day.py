@@ -134,6 +134,7 @@ def test_fifty_thousand_rows(tmp_path, suffix):
         "features: took the share of rows with the same value of 'city'",
         "features: took days since the first date of 'since'",
         "features: filled gaps with the median of 'age'",
+        "features: added a column that marks the gaps of 'age'",
         "features: left out, one value or all different: 'constant'",
     )
 

@@ -72,7 +72,7 @@ def test_terror_attack_has_two_graphs_and_listed_classes(tmp_path):
     assert data.labels.tolist() == [1, 0, 1, 0]
     assert (data.n_edges, read_terror_attack(tmp_path, graph="loc_org").n_edges) == (2, 1)
     with pytest.raises(InputError, match="Did you mean 'loc_org'"):
-        read_terror_attack(tmp_path, graph="loc_orgs")
+        read_data(tmp_path, graph="loc_orgs")
 
 
 def test_a_class_that_is_not_listed_is_refused(tmp_path):

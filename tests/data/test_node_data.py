@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData
-from glnn.exceptions import InputError
+from glnn.exceptions import GraphWarning, InputError
+from glnn.graph import as_adjacency
 
 SETTINGS = settings(settings.get_profile("records"))
 
@@ -95,6 +96,55 @@ def test_from_arrays_takes_edges_and_numbers_the_classes():
         NodeData.from_arrays(np.eye(3), [1, 0, -1], edges=[[0, 3]])
     with pytest.raises(InputError, match="without gaps"):
         NodeData.from_arrays(np.eye(2), [10**12, 0])
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        np.array([[0, 1], [1, 2], [3, 1]]),
+        np.array([[0, 1, 3], [1, 2, 1]]),
+        np.array([[0], [3]]),
+        np.array([[0, 3]]),
+        np.array([[0, 3], [3, 0]]),
+        np.array([[0, 1], [1, 2]], dtype=np.uint8),
+        np.empty((2, 0), dtype=int),
+        sp.csr_matrix(np.eye(5)[::-1] - np.diag([0, 0, 1, 0, 0])),
+        np.eye(5)[::-1] - np.diag([0, 0, 1, 0, 0]),
+    ],
+    ids=str,
+)
+def test_edges_of_every_shape_are_read_as_fit_reads_them(edges):
+    record = NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=edges)
+    assert (record.graph != as_adjacency(edges, 5)).nnz == 0
+
+
+def test_two_edges_are_read_one_a_row_here_and_in_fit():
+    edges = [[0, 1], [2, 3]]
+    with pytest.warns(GraphWarning, match="edges of shape 2 x 2 is read as one edge a row"):
+        record = NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=edges)
+    with pytest.warns(GraphWarning, match="graph of shape 2 x 2"):
+        assert (record.graph != as_adjacency(edges, 5)).nnz == 0
+    assert record.graph[0, 1] == record.graph[2, 3] == 1
+
+
+def test_of_two_nodes_a_square_array_is_a_matrix_here_and_in_fit():
+    pair = np.array([[0, 2], [2, 0]])
+    record = NodeData.from_arrays(np.eye(2), [0, 1], edges=pair)
+    assert (
+        record.graph.toarray().tolist()
+        == as_adjacency(pair, 2).toarray().tolist()
+        == [
+            [0, 2],
+            [2, 0],
+        ]
+    )
+
+
+@pytest.mark.parametrize("edges", [[0, 1], [[0.0, 1.0]], [["a", "b"]], np.zeros((3, 3), int)])
+def test_edges_of_another_kind_are_refused_in_one_line(edges):
+    with pytest.raises(InputError, match=r"2 x E or E x 2 array of node numbers") as caught:
+        NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=edges)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_record_can_be_copied_and_sent_to_another_process(small):

@@ -5,7 +5,7 @@ import pytest
 
 from glnn.data import origins
 from glnn.data.origins import RAW_FILES
-from glnn.data.planetoid import CLASS_NAMES, planetoid_files
+from glnn.data.planetoid import CLASS_NAMES, PARTS
 
 
 def test_every_file_has_a_digest_and_an_origin():
@@ -17,7 +17,8 @@ def test_every_file_has_a_digest_and_an_origin():
 
 def test_planetoid_sets_list_the_eight_files():
     for name in CLASS_NAMES:
-        assert set(RAW_FILES[name].sha256) == set(planetoid_files(name))
+        files = {f"ind.{name}.{part}" for part in (*PARTS, "test.index")}
+        assert set(RAW_FILES[name].sha256) == files and len(files) == 8
 
 
 @pytest.mark.dataset

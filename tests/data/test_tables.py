@@ -5,6 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import read_data, read_table_data, read_tables, write_data
+from glnn.data.options import TableOptions
+from glnn.data.tables import read_table
 from glnn.exceptions import DataFormatError, InputError
 
 SETTINGS = settings(settings.get_profile("records"))
@@ -86,6 +88,41 @@ def test_text_columns_are_refused_or_encoded(tmp_path):
     data, report = read_tables(path, encode="onehot")
     assert data.feature_names == ("city=Bern", "city=Rome", "x")
     assert report.lines() == ("features: one-hot encoded 'city'",)
+
+
+def test_commas_read_as_thousands_because_of_other_columns_are_told(tmp_path):
+    (path,) = put(tmp_path, f='id,rate,income\na,0.5,"61,054"\nb,1.5,900\nc,2.5,"12,000"\n')
+    data, report = read_tables(path)
+    assert data.features.toarray()[:, 1].tolist() == [61054, 900, 12000]
+    line = (
+        "features: commas read as thousands in 'income' (2 cells); with --decimal , "
+        "(decimal=',') they begin fractions"
+    )
+    assert report.lines() == (line,)
+    assert line in data.provenance.values()
+    assert read_tables(path, drop=["income"])[1].lines() == ()
+    assert read_tables(path, decimal=".")[1].lines() == ()
+
+
+def test_points_read_as_thousands_because_of_other_columns_are_told(tmp_path):
+    (path,) = put(tmp_path, f="id;rate;income\na;0,5;61.054\nb;1,5;900\n")
+    data, report = read_tables(path)
+    assert data.features.toarray()[:, 1].tolist() == [61054, 900]
+    assert report.lines()[0].startswith("features: points read as thousands in 'income' (1 cell)")
+
+
+@pytest.mark.parametrize("cells", [("1,234.5", "61,054"), ("1,234,567", "61,054")])
+def test_columns_whose_own_cells_tell_need_no_word(tmp_path, cells):
+    rows = "".join(f'{k},0.5,"{cell}"\n' for k, cell in enumerate(cells))
+    (path,) = put(tmp_path, f=f"id,rate,income\n{rows}")
+    assert read_tables(path)[1].lines() == ()
+
+
+def test_commas_of_new_rows_are_told_too(tmp_path):
+    old, new = put(tmp_path, f="rate,income\n0.5,1\n1,2\n", n='rate,income\n0.5,"61,054"\n')
+    encoder = read_tables(old)[1].encoder
+    (line,) = encoder.notes_on_new(read_table(new, TableOptions()), ())
+    assert line.startswith("features: commas read as thousands in 'income' (1 cell);")
 
 
 @pytest.mark.parametrize(

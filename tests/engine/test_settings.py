@@ -1,10 +1,12 @@
 import dataclasses
+import inspect
 import math
+import typing
 
 import pytest
 
 from glnn.engine.presets import PRESETS
-from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.engine.settings import CHOICES, FitSettings, GraphSettings, HeadSettings
 from glnn.exceptions import InputError
 
 
@@ -60,8 +62,23 @@ def test_no_name_of_a_setting_means_two_things():
     ids=lambda value: str(getattr(value, "__name__", value)),
 )
 def test_a_setting_that_cannot_be_is_refused_in_one_line_that_names_it(kind, name, value):
+    unchecked = inspect.unwrap(kind.__init__)  # types are checked in tests alone
     with pytest.raises(InputError, match=rf"^{name} must be") as caught:
-        kind(**{name: value})
+        unchecked(object.__new__(kind), **{name: value})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_type_of_a_choice_lists_what_is_accepted(name):
+    part = FitSettings if name in ("scaling", "selection") else GraphSettings
+    part = HeadSettings if name in ("head", "powers") else part
+    assert set(typing.get_args(typing.get_type_hints(part)[name])) == set(CHOICES[name])
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_that_is_changed_to_something_else_is_refused_in_one_line(name):
+    with pytest.raises(InputError, match=rf"^{name} must be one of") as caught:
+        PRESETS["paper"].changed(name, "something else")
     assert "\n" not in str(caught.value)
 
 

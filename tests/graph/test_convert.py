@@ -188,10 +188,15 @@ def test_edges_may_be_listed_in_rows_or_in_columns():
     edges = np.array([[0, 1], [1, 2], [3, 1]])
     by_columns, by_rows = as_adjacency(edges, 5), as_adjacency(edges.T, 5)
     assert (by_columns != by_rows).nnz == 0
-    square = np.array([[0, 1], [2, 3]])  # two edges either way: read as 2 x E
-    assert as_adjacency(square, 5)[0, 2] == as_adjacency(square, 5)[1, 3] == 1
     none = as_adjacency(np.empty((0, 2), dtype=np.int64), 3)
     assert none.shape == (3, 3) and none.nnz == 0
+
+
+def test_two_edges_are_read_one_a_row_and_said_where_columns_would_be_others():
+    with pytest.warns(GraphWarning, match="one edge a row, 0-1 and 2-3. List both directions"):
+        found = as_adjacency(np.array([[0, 1], [2, 3]]), 5)
+    assert found[0, 1] == found[2, 3] == 1 and found.nnz == 4
+    assert as_adjacency(np.array([[0, 3], [3, 0]]), 5)[0, 3] == 1  # both directions: no word
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

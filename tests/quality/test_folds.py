@@ -58,8 +58,25 @@ def test_the_seed_decides_the_deal():
 
 
 def test_labels_that_cannot_be_hidden_are_refused():
-    with pytest.raises(InputError, match="class with at least two labels"):
+    with pytest.raises(InputError, match=r"too few labels to tell: 2\. .* one label in each of 2"):
         stratified_folds(labelled(1, 1), 2, seed=0)
+
+
+@pytest.mark.parametrize("n_folds", [9, 10, 500])
+def test_no_more_folds_than_labels_of_the_largest_class_each_hiding_one_of_every_class(n_folds):
+    classes = labelled(9, 4, 3, 1)
+    folds = stratified_folds(classes, n_folds, seed=0)
+    assert len(folds) == 9
+    for nodes in folds.hidden:
+        assert np.bincount(classes[nodes], minlength=4).tolist() == [1, 1, 1, 0]
+    assert folds.nodes.tolist() == list(range(16))
+    assert folds.single.tolist() == [3]
+
+
+def test_with_even_classes_the_most_folds_hide_every_label_once():
+    folds = stratified_folds(labelled(30, 30), 500, seed=0)
+    assert len(folds) == 30 and not folds.is_repeated
+    assert np.sort(np.concatenate(folds.hidden)).tolist() == list(range(60))
 
 
 def test_one_group_hides_its_share_and_at_least_one_of_each_class():

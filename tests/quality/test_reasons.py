@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -65,6 +67,32 @@ def test_suggestions_are_unlabelled_and_differ(fitted):
     assert len(set(frame["node"])) == 12
     assert frame["node"].min() >= 8  # the first eight rows have labels
     assert (frame["gain"].diff().dropna() <= 1e-12).all()
+
+
+@pytest.fixture
+def named(fitted):
+    """The fitted model, with names of its rows."""
+    model = copy.copy(fitted)
+    model.row_names_ = np.array([f"w{k}" for k in range(40)])
+    return model
+
+
+def test_a_row_can_be_asked_for_by_its_name(named):
+    assert named.explain("w17").to_dict() == named.explain(17).to_dict()
+    assert named.explain("w17", refits=1).to_dict() == named.explain(17, refits=1).to_dict()
+    with pytest.raises(InputError, match=r"name or the number of a row, got 'w40'.*Did you mean"):
+        named.explain("w40")
+
+
+def test_rows_without_names_are_asked_for_by_number(fitted):
+    with pytest.raises(InputError, match=r"number of a row, as the rows have no names"):
+        fitted.explain("w17")
+
+
+def test_suggestions_have_the_names_of_the_rows_beside_their_numbers(fitted, named):
+    frame = named.suggest_labels(5)
+    assert frame["name"].tolist() == [f"w{node}" for node in frame["node"]]
+    assert frame.drop(columns="name").equals(fitted.suggest_labels(5))
 
 
 def test_suggestions_can_be_asked_for_among_some_rows(fitted):

@@ -30,3 +30,12 @@ def test_nothing_is_suspect_where_predictions_are_chance(n_classes):
 
 def test_a_node_without_a_label_is_never_suspect():
     assert len(found([[0.95, 0.05]] * 3, [0, 0, -1])) == 0
+
+
+def test_a_rare_label_is_not_suspect_for_being_rare():
+    classes = np.repeat([0, 1, 2], [72, 13, 5])
+    shares = np.bincount(classes) / len(classes)
+    assert len(found(np.tile(shares, (len(classes), 1)), classes)) == 0
+    told = np.tile(shares, (len(classes), 1))
+    told[-1] = [0.99, 0.009, 0.001]
+    assert found(told, classes).nodes.tolist() == [len(classes) - 1]

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import cross_val_score
@@ -174,3 +175,35 @@ def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask,
         ask(model)
     changed[0] = first
     ask(model)
+
+
+def test_weights_of_samples_count_as_those_of_their_classes_do(rng):
+    y = rng.choice(2, size=90, p=[0.8, 0.2])
+    x = rng.normal(size=(90, 3)) + 0.9 * y[:, None]
+    seen = np.where(np.arange(90) < 50, y, -1)
+    quick = {"n_epochs": 20, "n_rounds": 1, "random_state": 0}
+    by_class = GLNNClassifier(class_weight={0: 1.0, 1: 6.0}, **quick).fit(x, seen)
+    rows = np.where(seen == 1, 6.0, 1.0)
+    by_row = GLNNClassifier(**quick).fit(x, seen, sample_weight=rows)
+    assert np.allclose(by_row.label_distributions_, by_class.label_distributions_, atol=1e-6)
+    assert by_row.calibration_.n_labels > 0
+
+
+def test_labels_without_weight_can_still_calibrate(rng):
+    y = np.arange(60) % 2
+    x = rng.normal(size=(60, 3)) + 2.0 * y[:, None]
+    rows = np.where(np.arange(60) < 40, 1.0, 0.0)
+    quick = {"n_epochs": 10, "n_rounds": 1, "random_state": 0}
+    fitted = GLNNClassifier(**quick).fit(x, y, validation=np.arange(40, 60), sample_weight=rows)
+    assert fitted.calibration_.n_labels == 20
+
+
+def test_suspects_have_the_names_of_their_rows(rng):
+    y = np.arange(40) % 2
+    x = pd.DataFrame(rng.normal(size=(40, 3)) + 6.0 * y[:, None])
+    x.columns, x.index = list("abc"), [f"row {k}" for k in range(40)]
+    wrong = y.copy()
+    wrong[7] = 1 - y[7]
+    fitted = GLNNClassifier(n_epochs=30, random_state=0, calibrate="folds").fit(x, wrong)
+    found = fitted.suspect_labels()
+    assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]

@@ -72,3 +72,21 @@ def test_where_a_fit_only_guesses_a_method_that_does_not_is_recommended(rng):
     alike = score("logistic", CLASSES, rng.integers(0, 4, 200), own)
     assert str(verdict_of(own, [better])).endswith("; logistic has 70 %: use that here")
     assert "use that" not in str(verdict_of(own, [alike]))
+
+
+def test_judged_labels_of_one_class_tell_nothing():
+    classes = np.zeros(30, dtype=int)
+    judged = Judged(classes, np.tile([0.9, 0.1], (30, 1)))
+    weights = bootstrap_weights(30, np.random.default_rng(0))
+    own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
+    verdict = verdict_of(own, [])
+    assert verdict.kind == "few"
+    assert str(verdict) == "cannot tell: all 30 labels that could be hidden are of one class"
+
+
+def test_classes_without_a_judged_label_make_chance_no_smaller(rng):
+    classes, guessed = np.arange(40) % 2, rng.integers(0, 2, 40)
+    judged = Judged(classes, np.eye(6)[guessed])
+    weights = bootstrap_weights(40, np.random.default_rng(0))
+    own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
+    assert verdict_of(own, []).kind == "chance"

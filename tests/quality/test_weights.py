@@ -39,10 +39,18 @@ def test_no_weights_are_nothing():
         ("even", None, "'balanced' or a dictionary"),
         ({"z": 2.0}, None, "must name labels of y, got 'z'"),
         ({"a": -1.0}, None, "at least 0"),
-        (None, [1.0, 2.0], "one finite weight"),
+        (None, [1.0, 2.0], "one weight for each"),
         (None, np.zeros(7), "a label that counts"),
     ],
 )
 def test_wrong_weights_are_refused(how, own, message):
     with pytest.raises(InputError, match=message):
         label_weights(how, own, CLASSES, ENCODED)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_a_bad_weight_is_named_with_its_row(bad):
+    weights = np.ones(4)
+    weights[2] = bad
+    with pytest.raises(InputError, match=f"got {bad:g} in row 2"):
+        label_weights(None, weights, np.array([0, 1]), np.array([0, 1, 0, -1]))

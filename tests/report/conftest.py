@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from glnn.data import NodeData, make_split
 from glnn.engine.history import History
+from glnn.quality.calibration import Calibration
 from glnn.report.estimate_run import with_estimate
 from glnn.report.facts import GraphFacts
 from glnn.report.fit_run import FitOptions, Start, run_fit
@@ -67,6 +68,7 @@ def results(certificate):
         settings={"preset": "default", "head": {"n_epochs": 3}},
         seconds={"fit": 1.5},
         notes=("labels: left out 1 unknown id ('<x>')",),
+        calibration=Calibration(1.0, 0.0, np.full(2, 0.5), np.zeros(2), n_labels=4),
     )
 
 

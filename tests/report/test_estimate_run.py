@@ -28,6 +28,8 @@ def test_results_and_model_are_calibrated_by_the_folds(judged_run):
     np.testing.assert_array_equal(before.probabilities, model.raw_distributions_)
     assert model.held_out_ is after.estimate.held_out
     assert after.seconds["estimate"] > 0
+    assert (before.calibrated_by, after.calibrated_by) == (None, "folds")
+    assert after.calibration is model.calibration_
 
 
 def test_folds_and_plain_methods_are_the_stages_and_epochs_are_told(judged_run):

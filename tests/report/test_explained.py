@@ -1,8 +1,19 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from glnn.quality.explain import Explanation, Link, Voice
-from glnn.report.explained import ExplainedNode, grouped, heading, link_table, voice_table
+from glnn.report.explained import (
+    ExplainedNode,
+    HiddenAnswer,
+    grouped,
+    heading,
+    hidden_answer,
+    link_table,
+    voice_table,
+)
+from glnn.report.predictions import shown_probabilities
 
 
 @pytest.fixture
@@ -32,6 +43,28 @@ def test_a_term_without_a_word_of_its_own_is_a_penalty():
 
 def test_the_answer_is_one_line_with_names(node):
     assert heading(node) == "ann: predicted pilot (75.0 %); no label was given."
+
+
+def test_a_given_label_is_said_to_be_known_or_hidden(node):
+    found = dataclasses.replace(node.explanation, label="cook")
+    known = dataclasses.replace(node, explanation=found)
+    assert heading(known) == (
+        "ann: predicted pilot (75.0 %) by a fit that knew its label; given label cook."
+    )
+    both = dataclasses.replace(known, hidden=HiddenAnswer("cook", 0.6))
+    assert heading(both).startswith("ann: predicted cook (60.0 %) by fits without its label; ")
+    assert heading(both).endswith("the fit that knew it, explained here, says pilot (75.0 %).")
+    assert both.to_dict()["without_its_label"] == {"predicted": "cook", "probability": 0.6}
+
+
+def test_answers_without_the_label_are_those_of_the_predictions(judged_run):
+    _, after, model, _, _ = judged_run
+    shown, held_out = shown_probabilities(after)
+    for node in np.flatnonzero(held_out)[:5]:
+        found = hidden_answer(model, int(node))
+        assert found.probability == shown[node].max()
+        assert str(found.predicted) == after.class_names[shown[node].argmax()]
+    assert hidden_answer(model, int(np.flatnonzero(~held_out)[0])) is None
 
 
 def test_links_are_named_and_predictions_marked_as_such(node):

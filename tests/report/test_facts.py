@@ -34,6 +34,9 @@ def test_counts_agree_with_the_dense_matrix():
     assert facts.n_isolated == (off.sum(1) == 0).sum()
     assert facts.n_labelled_edges == known.sum() / 2
     assert facts.equal_labels == (labels[:, None] == labels[None])[known].mean()
+    ends = np.repeat(labels, known.sum(1))  # a node as often as it has counted edges
+    pairs = ends[:, None] == ends[None]
+    assert np.isclose(facts.equal_by_chance, pairs.mean())
     assert facts.n_given == given.sum() / 2
     assert facts.n_kept == (given & off).sum() / 2
     assert facts.n_added == (off & ~given).sum() / 2
@@ -43,4 +46,5 @@ def test_a_graph_without_edges_has_no_shares():
     facts = GraphFacts.of(sp.csr_matrix((3, 3)), np.array([0, 1, -1]))
     assert (facts.n_edges, facts.n_isolated, facts.n_components) == (0, 3, 3)
     assert facts.equal_labels is None
+    assert facts.equal_by_chance is None
     assert facts.to_dict()["n_labelled_edges"] == 0

@@ -4,26 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.data import NodeData, Split
+from glnn.data import Split
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, OutputError
-from glnn.report.fit_run import (
-    FitOptions,
-    Start,
-    class_numbers,
-    prepared,
-    run_fit,
-    visible_labels,
-)
+from glnn.report.fit_run import FitOptions, Start, prepared, run_fit
 from glnn.report.run_folder import write_run
 from glnn.report.sources import Reading, Source, choose_split
 
 NONE = np.empty(0, dtype=np.int64)
-
-
-def named(*names):
-    data = NodeData.from_arrays(np.eye(4), [0, 1, 2, 0], class_names=names)
-    return data, Split(np.array([0, 1]), np.array([2]), np.array([3]), name="mine")
 
 
 def test_results_agree_with_the_estimator(opened_blobs):
@@ -54,26 +42,11 @@ def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
     assert (model.held_out_ is not None) is calibrates
     is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
     assert is_raw is not calibrates
+    assert (results.calibrated_by == "hidden_third") is calibrates
     everything = Split(start.split.train, NONE, NONE, name="all")
     no_test = Start.of(Path(), opened_blobs, everything)
     _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrates=calibrates)
     assert model.held_out_ is None  # the folds of the estimate will do it
-
-
-def test_only_labels_of_the_split_are_seen():
-    data, split = named("a", "b", "c")
-    assert visible_labels(data, split).tolist() == ["a", "b", "c", ""]
-    whole, split = named("7", "10", "2")
-    assert visible_labels(whole, split).tolist() == [7, 10, 2, -1]
-
-
-@pytest.mark.parametrize("names", [("7", "10", "2"), ("b", "a", "c"), ("1", "02", "x")])
-def test_columns_of_the_estimator_are_found_in_the_data(names):
-    data, split = named(*names)
-    seen = visible_labels(data, split)[:3]
-    classes = np.unique(seen)
-    numbers = class_numbers(data, classes)
-    assert [data.class_names[number] for number in numbers] == [str(c) for c in classes]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +58,7 @@ def test_columns_of_the_estimator_are_found_in_the_data(names):
         (FitOptions(threads=0), "--threads"),
         (FitOptions(n_epochs=0), "n_epochs"),
         (FitOptions(device="nowhere"), "device"),
+        (FitOptions(class_weight="foo"), "--class-weight must be balanced, got 'foo'"),
     ],
 )
 def test_wrong_options_are_refused_before_any_work(options, words):

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier
-from glnn.data import TableOptions, read_tables, write_data
+from glnn.data import Split, TableOptions, read_tables, write_data
 from glnn.exceptions import CheckpointError, InputError
 from glnn.report.fit_run import FitOptions, Start, run_fit
+from glnn.report.judged_rows import JudgedRows
 from glnn.report.new_rows import predict_rows, read_new
 from glnn.report.run_folder import data_page, write_run
 from glnn.report.sources import OpenedSource, Source, choose_split
+from glnn.report.words import RAW
 
 
 def page(table, **options):
@@ -105,10 +107,16 @@ def test_rows_of_the_training_table_get_their_own_predictions(run):
     np.testing.assert_array_equal(found.confidence, found.probabilities.max(1))
 
 
-def test_labels_in_the_table_are_compared_with(run):
+def test_labels_in_the_table_are_compared_with_those_aside_that_trained(run):
     found = predict_rows(run, run / "blobs.csv")
     truth = [line.split(",")[-1] for line in (run / "blobs.csv").read_text().splitlines()[1:]]
-    assert found.accuracy == np.mean(found.labels == np.array(truth))
+    is_right = found.labels == np.array(truth)
+    unseen = np.setdiff1d(np.arange(300), Split.load(run / "split.json").train)
+    assert found.judged == JudgedRows(int(is_right[unseen].sum()), 291, 9)
+
+
+def test_raw_probabilities_are_noted(run):
+    assert predict_rows(run, run / "blobs.csv").notes == (RAW,)
 
 
 def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):

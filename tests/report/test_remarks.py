@@ -2,7 +2,9 @@ import dataclasses
 
 import numpy as np
 
+from glnn.report.predictions import shown_probabilities
 from glnn.report.remarks import closing_lines, never_predicted, suspect_lines, unjudged_lines
+from glnn.report.words import RAW
 
 
 def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
@@ -33,8 +35,17 @@ def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, jud
     )
     assert len(compared) == len(several) == 1
     assert compared[0].startswith("nothing to compare on")
+    assert "without --no-estimate" in compared[0]
     assert several[0].startswith("no estimate: a fit over several processes")
     assert all("--labels-per-class" in line for line in (*compared, *several))
+
+
+def test_no_option_is_named_where_none_helps(results):
+    split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
+    single = dataclasses.replace(results, split=split)
+    (line,) = unjudged_lines(single, compare=True, n_processes=1)
+    assert "--" not in line
+    assert "label more nodes" in line
 
 
 def test_a_class_that_no_node_gets_is_said(results):
@@ -42,3 +53,20 @@ def test_a_class_that_no_node_gets_is_said(results):
     one = dataclasses.replace(results, probabilities=np.tile([0.9, 0.1], (20, 1)))
     assert never_predicted(one).endswith("birch & $x$")
     assert never_predicted(one) in closing_lines(one)
+
+
+def test_a_class_counts_as_predicted_where_the_shown_answers_have_it(judged_run):
+    after = judged_run[1]
+    first = np.tile(np.eye(3)[0], (after.data.n_nodes, 1))
+    fitted = dataclasses.replace(after, probabilities=first)  # shown: what the folds say
+    shown, _ = shown_probabilities(fitted)
+    assert len(set(shown.argmax(1).tolist())) == 3
+    assert never_predicted(fitted) is None
+    told = dataclasses.replace(after.estimate, probabilities=first)
+    assert never_predicted(dataclasses.replace(fitted, estimate=told)) is not None
+
+
+def test_raw_probabilities_are_said_before_the_estimate_and_not_after(judged_run):
+    before, after = judged_run[:2]
+    assert RAW in closing_lines(before)
+    assert RAW not in closing_lines(after)

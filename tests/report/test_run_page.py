@@ -3,9 +3,10 @@ import dataclasses
 import numpy as np
 
 from glnn.report.page.document import render
+from glnn.report.predictions import shown_probabilities
 from glnn.report.run_page import flat_settings, page_of
 from glnn.report.tested import Score
-from glnn.report.words import verdict_line
+from glnn.report.words import RAW, verdict_line
 
 
 def test_the_page_has_the_runs_nodes_labels_and_graph(results):
@@ -29,7 +30,39 @@ def test_without_test_labels_nothing_is_measured(results):
         results, split=dataclasses.replace(results.split, test=results.split.val)
     )
     assert page_of(untested).evaluation is None
-    assert "has not been measured" in render(page_of(untested))
+    html = render(page_of(untested))
+    assert "Too few labels to tell: 4." in html
+    assert "without --no-estimate" in html
+
+
+def test_the_page_has_the_sentence_of_the_terminal_where_no_label_can_be_hidden(results):
+    split = dataclasses.replace(results.split, train=np.array([0, 10]), test=results.split.val)
+    single = dataclasses.replace(results, split=split)
+    html = render(page_of(single))
+    assert f"{verdict_line(single).capitalize()}." in html
+    assert "label more nodes" in html
+    assert "--no-estimate" not in html
+
+
+def test_raw_probabilities_are_marked_on_the_page_measured_or_not(results):
+    assert page_of(results).warnings == ()
+    raw = dataclasses.replace(results, calibration=None)
+    none = dataclasses.replace(raw, split=dataclasses.replace(raw.split, test=raw.split.val))
+    for page in (page_of(raw), page_of(none)):
+        assert page.warnings[0].lower() == RAW
+        assert "not calibrated by hidden labels" in render(page)
+
+
+def test_the_page_has_the_probabilities_of_the_predictions(judged_run):
+    after = judged_run[1]
+    shown, _ = shown_probabilities(after)
+    nodes = page_of(after).nodes
+    np.testing.assert_array_equal(nodes.probabilities[:, after.classes], shown)
+    np.testing.assert_array_equal(nodes.predicted, after.classes[shown.argmax(1)])
+
+
+def test_what_chance_gives_stands_beside_the_share_of_links_between_equal_labels(results):
+    assert "98.9 % (by chance 50.0 %) of 91 between test nodes" in render(page_of(results))
 
 
 def test_columns_of_probabilities_follow_the_classes_of_the_data(results):

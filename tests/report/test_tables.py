@@ -13,9 +13,9 @@ from glnn.report.tables import (
     fact_table,
     pair_table,
     run_table,
-    score_rows,
     score_table,
 )
+from glnn.report.tested import OnTestNodes, Score
 
 
 def printed(table):
@@ -24,19 +24,32 @@ def printed(table):
     return console.file.getvalue()
 
 
-def test_every_method_has_its_row_and_a_missing_one_its_reason(results):
-    assert score_rows(results.scores) == [
-        ("GLNN", "95.0 %", "1.5"),
-        ("other <u>", "not installed", "0.0"),
-    ]
-    text = printed(score_table(results))
-    assert "95.0 %" in text
-    assert "not installed" in text
+def cells(table):
+    return [list(column.cells) for column in table.columns]
 
 
-def test_the_best_is_bold(results):
-    styles = [row.style for row in score_table(results).rows]
-    assert styles == ["bold", None]
+def test_a_method_that_was_not_run_has_its_reason_after_those_that_were(results):
+    table = score_table(results.tested, results.scores)
+    assert cells(table)[0] == ["GLNN", "other <u>"]
+    assert "not installed" in printed(table)
+    assert [row.style for row in table.rows] == ["bold", None]
+
+
+def test_test_labels_and_folds_give_the_same_table_of_the_same_answers():
+    labels = np.arange(60) % 3
+    own = 0.1 + 0.7 * np.eye(3)[(labels + (np.arange(60) < 9)) % 3]  # nine mistakes
+    plain = Score("SVM", None, 1.0, probabilities=np.eye(3)[labels], name="svm")
+    tested = OnTestNodes.of(labels, own, np.arange(3), 3, [plain])
+    table = score_table(tested)
+    assert table.title == "On 60 test labels, in %"
+    assert [column.header for column in table.columns][1:4] == ["accuracy", "balanced", "macro-F1"]
+    metrics = tested.own.metrics
+    for column, name in zip(cells(table)[1:], ("accuracy", "balanced_accuracy", "macro_f1")):
+        found = metrics[name]
+        assert column[0] == f"{100 * found.value:.1f} ± {100 * found.half_width:.0f}"
+    assert cells(table)[-1][0] == ""
+    assert cells(table)[-1][1].startswith("-15.0 [")
+    assert [row.style for row in table.rows] == [None, "bold"]
 
 
 def test_the_facts_are_printed(results):

@@ -2,10 +2,14 @@ import dataclasses
 
 import numpy as np
 
+from glnn.quality.calibration import Calibration
 from glnn.report.words import (
+    RAW,
     certificate_sentences,
     fact_rows,
     label_sentence,
+    raw_lines,
+    unjudged_advice,
     verdict_line,
 )
 
@@ -13,7 +17,8 @@ from glnn.report.words import (
 def test_facts_name_the_certificate_and_the_shares(results):
     rows = dict(fact_rows(results.facts, results.certificate))
     assert rows["edges"] == "91"
-    assert rows["edges that join equal labels"] == "98.9 % of 91 between test nodes"
+    said = "98.9 % (by chance 50.0 %) of 91 between test nodes"
+    assert rows["edges that join equal labels"] == said
     assert rows["graph problem, not predictions"] == str(results.certificate)
     assert "edges added" not in rows
 
@@ -37,6 +42,27 @@ def test_without_any_hidden_label_nothing_is_claimed(results):
     assert verdict_line(few) == "too few labels to tell: 4"
     many = dataclasses.replace(few, split=dataclasses.replace(few.split, train=np.arange(20)))
     assert verdict_line(many).startswith("not judged")
+    assert "--no-estimate" in unjudged_advice(few)
+
+
+def test_advice_can_be_followed_where_each_class_has_a_single_label(results):
+    split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
+    single = dataclasses.replace(results, split=split)
+    assert verdict_line(single) == "too few labels to tell: 2"
+    assert "label more nodes, 20 or more" in unjudged_advice(single)
+    assert "--" not in unjudged_advice(single)
+
+
+def test_twenty_classes_of_one_label_cannot_be_judged_either(results):
+    data = results.data.replace(labels=np.arange(20), class_names=tuple("abcdefghijklmnopqrst"))
+    split = dataclasses.replace(results.split, train=np.arange(20), test=np.empty(0, np.int64))
+    single = dataclasses.replace(results, data=data, split=split)
+    assert verdict_line(single) == "not judged: every label trained, and none can be hidden"
+
+
+def test_raw_probabilities_are_marked_and_calibrated_ones_are_not(results):
+    assert raw_lines(results.calibration) == []
+    assert raw_lines(None) == raw_lines(Calibration.identity(2)) == [RAW]
 
 
 def test_a_given_graph_is_compared_with(results):

@@ -54,10 +54,21 @@ def info(
 ) -> None:
     """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.summary import summary_rows
+    from glnn.exceptions import GlnnError, InputError
     from glnn.report.sources import Source
 
-    opened = Source(name, labels, graph, columns, variant).open()
+    source = Source(name, labels, graph, columns, variant)
+    try:
+        opened = source.open()
+    except GlnnError as error:
+        question = source.label_question()
+        if question is None:
+            raise
+        raise InputError(f"{question} Else: {error}") from None
     rows = summary_rows(opened.data)
+    question = source.label_question() if opened.data.n_classes == 0 else None
+    if question is not None:
+        typer.echo(f"glnn: note: {question}", err=True)
     if as_json:
         typer.echo(json.dumps(dict(rows), indent=2))
         return

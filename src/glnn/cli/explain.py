@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,15 +28,19 @@ def explain(
     from rich.console import Console
 
     from glnn.report.explained import explain_node, heading, link_table, voice_table
+    from glnn.report.words import RAW
 
     found = explain_node(run, node, n_links=links, n_labels=labels)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
         return
     console = Console()
-    console.print(heading(found), markup=False, highlight=False)
+    plain: Any = {"markup": False, "highlight": False}
+    console.print(heading(found), **plain)
+    if not found.is_calibrated:
+        console.print(f"{RAW[:1].upper()}{RAW[1:]}.", **plain)
     console.print(link_table(found))
     console.print(voice_table(found))
     columns = ", ".join(f"{name} {value:.4f}" for name, value in found.explanation.columns.items())
     if columns:
-        console.print(f"Columns that made its links: {columns}.", markup=False, highlight=False)
+        console.print(f"Columns that made its links: {columns}.", **plain)

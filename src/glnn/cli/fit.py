@@ -233,8 +233,8 @@ def _conclude(
     console.print()
     console.print(verdict_line(results), style="bold", **plain)
     console.print(label_sentence(results), **plain)
-    if results.split.test.size:
-        console.print(score_table(results))
+    if results.tested is not None:
+        console.print(score_table(results.tested, results.scores))
     if results.estimate is not None:
         console.print(estimate_table(results.estimate))
     console.print(fact_table(results))

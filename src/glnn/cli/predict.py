@@ -39,7 +39,7 @@ def predict(
     """Classify rows that were not there in training, by their best links to those that were."""
     from glnn.data import write_predictions
     from glnn.report.new_rows import predict_rows
-    from glnn.report.words import count, percent
+    from glnn.report.words import count
 
     found = predict_rows(run, new, links)
     for note in found.notes:
@@ -53,6 +53,5 @@ def predict(
         answers = (found.ids, found.labels, found.probabilities, found.classes)
         write_predictions(out, *answers, spreadsheet_safe=spreadsheet_safe)
         typer.echo(f"{count(len(found.ids), 'row')} in {out}")
-    if found.accuracy is not None:
-        known = f"accuracy on the rows with a label: {percent(found.accuracy)}"
-        typer.echo(f"glnn: note: {known}", err=True)
+    for line in found.judged.lines():
+        typer.echo(f"glnn: note: {line}", err=True)

@@ -13,6 +13,7 @@ from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, UnknownIds, edge_places
 from glnn.data.frames import numeric_frame
 from glnn.data.interop import checked_weights, from_pyg, network_edges, pyg_graph
 from glnn.data.node_data import NodeData
+from glnn.data.row_names import index_names
 from glnn.exceptions import GraphWarning, InputError
 
 
@@ -55,7 +56,7 @@ def as_fit_arguments(
     if x is None:
         x, ids = _no_features(y, graph, ids)
     if ids is None and isinstance(x, pd.DataFrame):
-        ids = _index_names(x)
+        ids = index_names(x)
     if isinstance(y, pd.Series) and isinstance(x, pd.DataFrame):
         _refuse_other_order(x, y)
     features = plain_features(x)
@@ -71,7 +72,7 @@ def _no_features(y: Any, graph: Any, ids: Any) -> tuple[sp.csr_matrix, Any]:
         missing = "y" if y is None else "graph"
         raise InputError(f"X must not be None without {missing}. Give {missing}=, or features.")
     if ids is None and isinstance(y, pd.Series):
-        ids = _index_names(y)
+        ids = index_names(y)
     return sp.identity(len(y), dtype=np.float32, format="csr"), ids
 
 
@@ -165,14 +166,6 @@ def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
         return numbers
     names = np.array([*data.class_names, ""], dtype=np.str_)
     return np.asarray(names[numbers])
-
-
-def _index_names(frame: pd.DataFrame | pd.Series) -> np.ndarray | None:
-    """Return the index as names of the rows, or nothing if it only counts them."""
-    index = frame.index
-    if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
-        return None
-    return index.to_numpy()
 
 
 def _refuse_other_order(frame: pd.DataFrame, labels: pd.Series) -> None:

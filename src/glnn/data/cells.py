@@ -1,7 +1,7 @@
 """What the cells of a column mean: numbers, dates or text."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -105,16 +105,41 @@ def clear_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
 
 
 def with_grouped_numbers(frame: pd.DataFrame, decimal: str, text: Collection[str]) -> pd.DataFrame:
-    """Turn text columns whose cells are numbers in groups of three digits into numbers."""
+    """Turn text columns whose cells are numbers in groups of three digits into numbers.
+
+    A column such as ``61,054`` could hold fractions if other columns did not tell. How many of its
+    cells were read as thousands is kept under its name in ``attrs["thousands"]``.
+    """
     group = "," if decimal == "." else "."
     changed: dict[str, pd.Series] = {}
+    thousands: dict[str, int] = {}
     for name in map(str, frame):
         if name not in text and is_text(frame[name]):
             cells = _known_cells(frame[name])
             if cells and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
                 plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
                 changed[name] = pd.to_numeric(plain)
-    return frame.assign(**changed) if changed else frame
+                if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
+                    thousands[name] = sum(group in cell for cell in cells)
+    if not changed:
+        return frame
+    out = frame.assign(**changed)
+    out.attrs["thousands"] = {name: count for name, count in thousands.items() if count}
+    out.attrs["group"] = group
+    return out
+
+
+def notes_on_thousands(frame: pd.DataFrame, names: Collection[str]) -> Iterator[str]:
+    """Yield a sentence if cells of some columns were read as thousands and could be fractions."""
+    found = {name: n for name, n in frame.attrs.get("thousands", {}).items() if name in names}
+    if found:
+        mark, other = ("commas", ",") if frame.attrs["group"] == "," else ("points", ".")
+        listed = [f"{shown(name)} ({n:,} cell{'s' * (n != 1)})" for name, n in found.items()]
+        more = f" and {len(listed) - 3} more columns" if len(listed) > 3 else ""
+        yield (
+            f"features: {mark} read as thousands in {', '.join(listed[:3])}{more}; "
+            f"with --decimal {other} (decimal='{other}') they begin fractions"
+        )
 
 
 def is_ambiguous(column: pd.Series) -> str | None:

@@ -1,5 +1,6 @@
 """One column of a table as columns of numbers: as it is, one-hot, by frequency, or as days."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from glnn.data.arrays import to_float32
 from glnn.data.cells import (
+    DATE_FORMATS,
     GAPS,
     ambiguous_dates,
     as_numbers,
@@ -84,7 +86,10 @@ class ColumnCode:
         return (self.name, f"{self.name} is missing") if self.marks_gaps else (self.name,)
 
     def encode(self, column: pd.Series, where: str, first_row: int) -> np.ndarray:
-        """Return rows x columns of float32; a cell that does not fit is named with its row."""
+        """Return rows x columns of float32 of new rows, or of those the code was fitted to.
+
+        A new cell that does not fit is named with its row, and with what can be done about it now.
+        """
         if self.kind == "category":
             coder = OneHotEncoder(
                 categories=[np.array(self.values, dtype=object)],
@@ -99,26 +104,50 @@ class ColumnCode:
             return to_float32(
                 np.array([share.get(c, self.rest) for c in stripped(column)])[:, None]
             )
-        return self._filled(self._numbers(column, where, first_row), where, first_row)
+        return self._filled(self._numbers(column, where, first_row))
 
     def _numbers(self, column: pd.Series, where: str, first_row: int) -> np.ndarray:
         """Return one number a row, NaN in gaps; what single precision cannot hold is refused."""
-        if self.kind == "date":
-            days = days_since_1970(column, self.form)
-            if days is None:
-                raise bad_cell(where, self.name, first_row, "not written like its other dates")
-            return to_float32(days - self.origin)
-        numbers = as_numbers(column)
-        if numbers is None:
-            raise refused_text(where, column, self.name, first_row)
-        return _narrow(where, self.name, numbers, first_row)
+        numbers = self._read(column)
+        if numbers is None:  # as in every beginning with a bad cell
+            beginnings = range(1, len(column) + 1)
+            place = bisect_left(beginnings, True, key=lambda k: self._read(column.iloc[:k]) is None)
+            raise self._misfit(where, column, place, first_row)
+        narrow = to_float32(numbers)
+        bad = np.flatnonzero(np.isinf(narrow) | (np.isnan(narrow) if self.fill is None else False))
+        if bad.size:
+            raise self._misfit(where, column, int(bad[0]), first_row)
+        return narrow
 
-    def _filled(self, numbers: np.ndarray, where: str, first_row: int) -> np.ndarray:
-        gaps = np.isnan(numbers)
+    def _read(self, column: pd.Series) -> np.ndarray | None:
+        """Return one number a row in double precision, or nothing if a cell is none."""
+        if self.kind == "number":
+            return as_numbers(column)
+        days = days_since_1970(column, self.form)
+        return None if days is None else days - self.origin
+
+    def _misfit(self, where: str, column: pd.Series, place: int, first_row: int) -> DataFormatError:
+        """Return the error for a cell of new rows; the columns are chosen and fitted by now."""
+        cell = stripped(column)[place]
+        must, advice = "finite numbers", "Write a number there"
+        if self.kind == "date":
+            must, advice = f"dates like those of training, {_in_words(self.form)}", "Write it so"
+        if cell in GAPS:
+            advice = (
+                "Training had no gap there: fill the cell, or fit again with missing='median' "
+                "(--missing median), which fills gaps of new rows, too"
+            )
+        elif self.fill is not None:
+            advice += ", or leave the cell empty: gaps get the median of training"
+        return DataFormatError(
+            f"column {shown(self.name)} of {where} must hold {must}, got "
+            f"{shown(cell) if cell else 'an empty cell'} in row {first_row + place + 1}. {advice}."
+        )
+
+    def _filled(self, numbers: np.ndarray) -> np.ndarray:
         if self.fill is None:
-            if gaps.any():
-                raise _gap(where, self.name, first_row + int(np.flatnonzero(gaps)[0]))
             return numbers[:, None]
+        gaps = np.isnan(numbers)
         imputer = SimpleImputer(strategy="median").fit(np.array([[self.fill]], dtype=np.float32))
         whole = np.asarray(imputer.transform(numbers[:, None]))
         if not self.marks_gaps:
@@ -130,12 +159,17 @@ class ColumnCode:
         return sorted(set(stripped(column)) - {"", *self.values})
 
 
-def _narrow(where: str, name: str, numbers: np.ndarray, first_row: int) -> np.ndarray:
-    narrow = to_float32(numbers)
-    bad = np.flatnonzero(np.isinf(narrow))
-    if bad.size:
-        raise bad_cell(where, name, first_row + int(bad[0]), shown(numbers[bad[0]]))
-    return narrow
+def _in_words(form: str) -> str:
+    """Return how dates are written, as people say it.
+
+    Examples
+    --------
+    >>> _in_words("%d.%m.%Y"), _in_words("ISO8601")
+    ('DD.MM.YYYY', 'YYYY-MM-DD')
+    """
+    if form not in DATE_FORMATS[1:]:
+        return "YYYY-MM-DD"
+    return form.replace("%d", "DD").replace("%m", "MM").replace("%Y", "YYYY")
 
 
 def fit_column(
@@ -151,14 +185,17 @@ def fit_column(
     if form is not None and wants_dates:
         return _date_code(where, column, name, form, options)
     if options.encode == "error":
-        raise refused_text(where, column, name, 0)
+        raise refused_text(where, column, name)
     return _text_code(where, column, name, options)
 
 
 def _number_code(
     code: ColumnCode, numbers: np.ndarray, options: TableOptions, where: str
 ) -> ColumnCode | None:
-    gaps = np.isnan(_narrow(where, code.name, numbers, 0))
+    narrow = to_float32(numbers)
+    bad, gaps = np.flatnonzero(np.isinf(narrow)), np.isnan(narrow)
+    if bad.size:
+        raise bad_cell(where, code.name, int(bad[0]), shown(numbers[bad[0]]))
     known = numbers[~gaps]
     fields = {**vars(code), "n_gaps": int(gaps.sum())}
     if options.missing == "error":
@@ -243,7 +280,7 @@ def bad_cell(where: str, name: str, row: int, what: str) -> DataFormatError:
     )
 
 
-def refused_text(where: str, column: pd.Series, name: str, first_row: int) -> DataFormatError:
+def refused_text(where: str, column: pd.Series, name: str) -> DataFormatError:
     """Return the error for a column of text, which names its first cell that is no number."""
     texts = as_text(column)
     alone = pd.Series(texts, dtype=object)
@@ -255,6 +292,6 @@ def refused_text(where: str, column: pd.Series, name: str, first_row: int) -> Da
         advice = "It holds text: encode it with encode='auto' (--encode auto), "
     return DataFormatError(
         f"column {shown(name)} of {where} must hold finite numbers, got {shown(texts[row])} in "
-        f"row {first_row + row + 1}. {advice}name it with --id or --label if it is one, or leave "
+        f"row {row + 1}. {advice}name it with --id or --label if it is one, or leave "
         f"it out with drop (--drop {shown(name)})."
     )

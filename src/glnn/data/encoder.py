@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from glnn.data.cells import notes_on_thousands
 from glnn.data.column_code import ColumnCode, fit_column
 from glnn.data.files import shown
 from glnn.data.options import TableOptions
@@ -125,10 +126,12 @@ class TableEncoder:
             yield from _listed(f"features: {words}", (c.name for c in self.codes if c.kind == kind))
         filled = (code.name for code in self.codes if code.n_gaps and code.fill is not None)
         yield from _listed("features: filled gaps with the median of", filled)
+        marked = (code.name for code in self.codes if code.marks_gaps)
+        yield from _listed("features: added a column that marks the gaps of", marked)
         yield from _listed("features: left out, one value or all different:", self.constant)
 
     def notes_on_new(self, frame: pd.DataFrame, known: Sequence[str | None]) -> Iterator[str]:
-        """Yield what is not used of a new table: columns, and values that training lacked.
+        """Yield how a new table was read, and what is not used of it: columns and new values.
 
         Parameters
         ----------
@@ -137,6 +140,7 @@ class TableEncoder:
         known
             Further columns that are not features and need no word: ids, labels, split.
         """
+        yield from notes_on_thousands(frame, self.names)
         used = {*self.names, *self.constant, *known}
         yield from _listed("left out columns", (str(n) for n in frame if str(n) not in used))
         for code in self.codes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from glnn.data.download import Progress, download, file_sha256
 from glnn.data.files import atomic_write, one_line, shown_path
-from glnn.data.linqs import read_terror_attack, read_terrorists_rel
+from glnn.data.linqs import AttackGraph, read_terror_attack, read_terrorists_rel
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import write_node_npz
 from glnn.data.origins import MAX_DOWNLOAD, RAW_FILES, Origin, RawFiles
@@ -117,7 +117,7 @@ def _keep_if_right(file: Any, path: Path, sha256: str) -> None:
             return
 
 
-def read_raw(name: str, raw_folder: Path, *, graph: str = "loc") -> NodeData:
+def read_raw(name: str, raw_folder: Path, *, graph: AttackGraph = "loc") -> NodeData:
     """Parse the published files of a data set."""
     if name == "terrorattack":
         return read_terror_attack(raw_folder, graph=graph)

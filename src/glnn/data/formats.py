@@ -13,6 +13,7 @@ from glnn.data.files import shown_path
 from glnn.data.graph_npz import read_graph_npz
 from glnn.data.interop import to_scipy
 from glnn.data.linqs import (
+    attack_graph,
     read_linqs,
     read_linqs_nodes,
     read_terror_attack,
@@ -100,7 +101,7 @@ def read_data(
 
 def _read_folder(folder: Path, name: str | None, graph: str) -> NodeData:
     if (folder / "terrorist_attack.nodes").is_file():
-        return read_terror_attack(folder, graph="loc" if graph == DEFAULT_GRAPH else graph)
+        return read_terror_attack(folder, graph=attack_graph(graph))
     if (folder / "TerroristRel.labels").is_file():
         return read_terrorists_rel(folder)
     return read_planetoid(folder, name)

@@ -1,6 +1,7 @@
 """The formats of the LINQS group: ``.content``/``.cites``, and the terror sets' ``.nodes``."""
 
 from pathlib import Path
+from typing import Literal, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,10 +11,14 @@ from glnn.data.arrays import canonical_csr, ids_from_text, to_float32
 from glnn.data.edges import read_edges
 from glnn.data.files import parsing, read_text, shown, shown_path
 from glnn.data.node_data import NodeData
+from glnn.data.node_npz import DEFAULT_GRAPH
 from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 
-ATTACK_GRAPHS = ("loc", "loc_org")
+AttackGraph = Literal["loc", "loc_org"]
+"""Attacks in one place, or by one organisation, too."""
+
+ATTACK_GRAPHS: tuple[AttackGraph, ...] = get_args(AttackGraph)
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
 MAX_CELLS = 2**31
 _NODES = "LINQS .nodes/.edges/.labels"
@@ -46,7 +51,7 @@ def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -
     return _linked(data, cites, ids, "LINQS .content/.cites")
 
 
-def read_terror_attack(folder: str | Path, *, graph: str = "loc") -> NodeData:
+def read_terror_attack(folder: str | Path, *, graph: AttackGraph = "loc") -> NodeData:
     """Read the Terror Attack files of a folder.
 
     Parameters
@@ -57,13 +62,26 @@ def read_terror_attack(folder: str | Path, *, graph: str = "loc") -> NodeData:
         ``"loc"``: attacks in one place; ``"loc_org"``: by one organisation, too.
     """
     folder = Path(folder)
-    check_choice("graph", graph, ATTACK_GRAPHS)
+    attack_graph(graph)
     return read_linqs_nodes(
         folder / "terrorist_attack.nodes",
         folder / f"terrorist_attack_{graph}.edges",
         folder / "terrorist_attack.labels",
         name="terrorattack",
     )
+
+
+def attack_graph(name: str) -> AttackGraph:
+    """Return the graph of Terror Attack that a name means.
+
+    Examples
+    --------
+    >>> attack_graph("default"), attack_graph("loc_org")
+    ('loc', 'loc_org')
+    """
+    if name == DEFAULT_GRAPH:
+        return "loc"
+    return cast(AttackGraph, check_choice("graph", name, ATTACK_GRAPHS))
 
 
 def read_linqs_nodes(

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._display import Shown
-from glnn._validation import check_features, check_indices
+from glnn._validation import check_array, check_features, check_indices
 from glnn.data.arrays import (
     canonical_csr,
     canonical_ids,
@@ -119,9 +119,21 @@ class NodeData(Shown):
         edges: Any = None,
         **fields: Any,
     ) -> "NodeData":
-        """Build a record from arrays; ``edges`` is an E x 2 list of node numbers or a matrix.
+        """Build a record from arrays.
 
-        Class names default to the class numbers. Other fields are passed on by name.
+        Class names default to the class numbers.
+
+        Parameters
+        ----------
+        features, labels
+            As in the record.
+        edges
+            ``None``, a ``2 x E`` or ``E x 2`` array of node numbers (a ``2 x 2`` array has one edge
+            a row, or is a matrix where there are two nodes: the rule of
+            :func:`glnn.graph.convert.edge_ends`, which ``fit`` follows, too), or a symmetric
+            ``n x n`` matrix, sparse or dense.
+        **fields
+            Other fields of the record by name.
         """
         matrix = canonical_csr("features", check_features("features", features))
         numbers = _whole_numbers("labels", labels)
@@ -136,7 +148,7 @@ class NodeData(Shown):
             "features": f"{self.n_features:,}",
             "classes": f"{self.n_classes:,}",
             "labels": f"{len(self.labelled):,}",
-            "edges": "no" if self.graph is None else f"{self.n_edges:,}",
+            "edges": "none" if self.graph is None else f"{self.n_edges:,}",
         }
 
     @property
@@ -254,15 +266,20 @@ def _graph_from(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
         return None
     if sp.issparse(edges):
         return sp.csr_matrix(edges)
-    pairs = np.asarray(edges)
-    if pairs.size == 0:
+    array = check_array("edges", edges)
+    if array.size == 0:
         return sp.csr_matrix((n_nodes, n_nodes), dtype=np.float32)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+    if array.shape == (n_nodes, n_nodes) and array.dtype.kind in "fiub":
+        return sp.csr_matrix(array)
+    if array.ndim != 2 or 2 not in array.shape or array.dtype.kind not in "iu":
         raise InputError(
-            f"edges must be an E x 2 list of node numbers or a sparse matrix, got dtype "
-            f"{pairs.dtype} and shape {pairs.shape}."
+            f"edges must be a 2 x E or E x 2 array of node numbers or an n x n matrix, got dtype "
+            f"{array.dtype} and shape {array.shape}. Number the nodes from 0."
         )
-    return symmetric_from_pairs(pairs[:, 0], pairs[:, 1], n_nodes)
+    from glnn.graph.convert import edge_ends  # torch only when needed
+
+    source, target = edge_ends("edges", array)
+    return symmetric_from_pairs(source, target, n_nodes)
 
 
 def _same_matrix(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:

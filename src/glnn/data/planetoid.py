@@ -35,11 +35,6 @@ CLASS_NAMES = {
 }
 
 
-def planetoid_files(name: str) -> tuple[str, ...]:
-    """Return the names of the eight files of a data set."""
-    return tuple(f"ind.{name}.{part}" for part in (*PARTS, "test.index"))
-
-
 def find_planetoid_name(folder: Path) -> str:
     """Return the one data set whose files lie in the folder."""
     names = sorted(path.name[4:-5] for path in folder.glob("ind.*.allx"))

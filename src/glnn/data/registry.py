@@ -9,6 +9,7 @@ from glnn.data.download import Progress
 from glnn.data.embedded import EMBEDDED
 from glnn.data.fetch import fetch_raw, raw_to_npz, read_raw
 from glnn.data.files import shown_path
+from glnn.data.linqs import attack_graph
 from glnn.data.node_data import NodeData
 from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz
 from glnn.data.origins import RAW_FILES, Origin
@@ -119,7 +120,7 @@ def _read_from(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
         first = next(iter(RAW_FILES[name].sha256))
         for raw in (folder / "raw" / RAW_FILES[name].folder, folder / RAW_FILES[name].folder):
             if (raw / first).is_file():
-                data = read_raw(name, raw, graph="loc" if graph == DEFAULT_GRAPH else graph)
+                data = read_raw(name, raw, graph=attack_graph(graph))
                 return _with_origin(data, name)
     looked = " and ".join(shown_path(folder) for folder in folders)
     raise InputError(

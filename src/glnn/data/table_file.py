@@ -35,6 +35,11 @@ def read_frame(
         Told the column names, says which of them are text whatever they hold: ids and labels.
     header
         Whether the first line names the columns; otherwise they are numbered.
+
+    Returns
+    -------
+    DataFrame
+        What was read in one of two ways is told by :func:`glnn.data.cells.notes_on_thousands`.
     """
     suffix = path.suffix.lower()
     if suffix == ".parquet":

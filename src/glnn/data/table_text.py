@@ -96,9 +96,13 @@ def read_text_table(
             decimal=decimal,
         )
 
-    frame = read(form.decimal or ".")
-    decimal = form.decimal or clear_decimal(frame)
-    if decimal == "," and form.decimal is None:
+    if form.decimal is not None:
+        frame = with_grouped_numbers(read(form.decimal), form.decimal, text)
+        frame.attrs.clear()  # what was asked for needs no word
+        return frame
+    frame = read(".")
+    decimal = clear_decimal(frame)
+    if decimal == ",":
         frame = read(",")
     return frame if decimal is None else with_grouped_numbers(frame, decimal, text)
 

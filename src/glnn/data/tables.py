@@ -1,5 +1,6 @@
 """A person's own table: features, labels and edges from files with ids."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from glnn.data.arrays import ids_from_text, no_values, sorted_class_names
-from glnn.data.cells import as_text, stripped
+from glnn.data.cells import as_text, notes_on_thousands, stripped
 from glnn.data.columns import (
     Column,
     ColumnPlan,
@@ -31,17 +32,24 @@ from glnn.exceptions import DataFormatError, InputError
 class TableReport:
     """What was left out, merged or encoded while reading; ``lines`` puts it in words.
 
-    ``encoder`` turns new rows into the same features.
+    ``encoder`` turns new rows into the same features; ``readings`` are notes on cells that could
+    be read in two ways.
     """
 
     encoder: TableEncoder
     columns: ColumnPlan
     unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
+    readings: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         """Return one sentence for each thing the user should know."""
-        return (*self.columns.notes, *self._left_out(), *self.encoder.notes())
+        return (
+            *self.columns.notes,
+            *self.readings,
+            *self._left_out(),
+            *self.encoder.notes(),
+        )
 
     def _left_out(self) -> Iterator[str]:
         if self.unknown_label_ids.count:
@@ -124,9 +132,13 @@ def read_tables(
     files = TableFiles.of(features_path, labels_path, graph_path)
     frame = read_table(files.features, options)
     data, report = table_record(files, names_of(frame), frame.__getitem__, len(frame), options)
+    report = dataclasses.replace(
+        report, readings=tuple(notes_on_thousands(frame, report.encoder.names))
+    )
     with parsing(files.features, "table"):
         features = report.encoder.transform(frame, shown_path(files.features))
-    return data.replace(features=features), report
+    said = {**data.provenance, **_numbered(report.lines())}
+    return data.replace(features=features, provenance=said), report
 
 
 def table_record(
@@ -161,7 +173,6 @@ def table_record(
         )
     report = TableReport(encoder, plan, unknown, edge_report)
     labels, class_names = encode_labels(texts)
-    notes = {f"note {k}": line for k, line in enumerate(report.lines())}
     data = NodeData(
         features=no_values(n_rows, len(encoder.feature_names)),
         labels=labels,
@@ -170,10 +181,14 @@ def table_record(
         splits={} if plan.split is None else splits_from(stripped(column(plan.split))),
         ids=None if ids is None else ids_from_text(ids),
         name=files.features.stem,
-        provenance={"table": files.features.name, **notes},
+        provenance={"table": files.features.name, **_numbered(report.lines())},
         feature_names=encoder.feature_names,
     )
     return data, report
+
+
+def _numbered(lines: Sequence[str]) -> dict[str, str]:
+    return {f"note {k}": line for k, line in enumerate(lines)}
 
 
 def with_label_table(data: NodeData, path: Path, options: TableOptions = DEFAULT) -> NodeData:

@@ -1,10 +1,10 @@
 """The presets by name, and how a user's own settings change them."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 from glnn._validation import check_choice, did_you_mean
-from glnn.engine.settings import HEADS, FitSettings, GraphSettings, HeadSettings, field_names
+from glnn.engine.settings import HEADS, FitSettings, GraphSettings, Head, HeadSettings, field_names
 from glnn.exceptions import InputError
 from glnn.objective import Weights
 
@@ -172,4 +172,5 @@ def _with_head(settings: FitSettings, name: str) -> FitSettings:
         return dataclasses.replace(settings.with_head(_SMALL), cautious=_cautious(_SMALL))
     if settings.preset == "default":
         raise InputError(f"the preset 'default' has no settings for the head {name!r}, got it.")
-    return dataclasses.replace(settings, head=dataclasses.replace(settings.head, head=name))
+    head = dataclasses.replace(settings.head, head=cast(Head, name))
+    return dataclasses.replace(settings, head=head)

@@ -12,6 +12,8 @@ from glnn.peers import ALONE, Peers
 
 ScalingName = Literal["auto", "rows", "columns", "trimmed", "unit", "none"]
 SCALINGS = get_args(ScalingName)
+ScalingKind = Literal["rows", "columns", "trimmed", "unit", "none"]
+"""What ``auto`` comes to."""
 
 _FAR = 5.0
 """Deviations from the mean at which a trimmed entry stays."""
@@ -33,13 +35,13 @@ class Scaling:
         What is subtracted from and divided by, column by column; empty for ``rows``, ``none``.
     """
 
-    kind: str
+    kind: ScalingKind
     center: np.ndarray
     scale: np.ndarray
 
     @classmethod
     def fit(
-        cls, features: Any, kind: str = "auto", peers: Peers = ALONE, *, trims: bool = False
+        cls, features: Any, kind: ScalingName = "auto", peers: Peers = ALONE, *, trims: bool = False
     ) -> "Scaling":
         """Choose and fit a scaling; several processes give their rows and get the same one.
 
@@ -47,19 +49,18 @@ class Scaling:
         ``unit`` if the widest column spans at most four times the median span of the columns
         that vary, and ``columns`` otherwise; ``trimmed`` if it ``trims``.
         """
-        if check_choice("scaling", kind, SCALINGS) == "auto":
-            kind = _natural_kind(features, peers)
-            kind = "trimmed" if kind == "columns" and trims else kind
-        if kind in ("rows", "none"):
-            return cls(kind, np.empty(0), np.empty(0))
+        check_choice("scaling", kind, SCALINGS)
+        taken = _natural_kind(features, peers, trims=trims) if kind == "auto" else kind
+        if taken in ("rows", "none"):
+            return cls(taken, np.empty(0), np.empty(0))
         dense = dense_rows(features)
         n_nodes = peers.all_reduce(float(len(dense)))
         center = peers.all_reduce(dense.sum(0, dtype=np.float64)) / n_nodes
         scale = np.sqrt(peers.all_reduce(np.square(dense - center).sum(0)) / n_nodes)
-        if kind == "unit":
+        if taken == "unit":
             scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
         tiny = scale <= 1e-12 * np.maximum(1.0, np.abs(center))
-        return cls(kind, center, np.where(tiny, 1.0, scale))
+        return cls(taken, center, np.where(tiny, 1.0, scale))
 
     def apply(self, features: Any) -> Any:
         """Return scaled features in float32; sparse stays sparse where no centre is taken."""
@@ -78,7 +79,7 @@ class Scaling:
         return scaled.astype(np.float32)
 
 
-def _natural_kind(features: Any, peers: Peers) -> str:
+def _natural_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
     stored = features.data if sp.issparse(features) else features
     n_filled = peers.all_reduce(float(np.count_nonzero(stored)))
     n_entries = peers.all_reduce(float(features.shape[0] * features.shape[1]))
@@ -91,4 +92,4 @@ def _natural_kind(features: Any, peers: Peers) -> str:
     span = span[span > 0]
     if span.size and span.max() <= 4 * np.median(span):
         return "unit"
-    return "columns"
+    return "trimmed" if trims else "columns"

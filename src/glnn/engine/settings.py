@@ -1,15 +1,17 @@
 """Everything a fit can be told: the graph step, the classifier step, and their turns."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from glnn._validation import check_choice, check_integer, check_number
-from glnn.engine.scaling import SCALINGS
+from glnn.engine.scaling import SCALINGS, ScalingName
 from glnn.exceptions import InputError
-from glnn.graph.prior import PRIORS
-from glnn.objective import READINGS, Weights
-from glnn.solver import SUPPORTS
+from glnn.graph.prior import PRIORS, PriorKind
+from glnn.nn.linear import Powers
+from glnn.objective import READINGS, Reading, Weights
+from glnn.solver import SUPPORTS, Support
 from glnn.solver.signals import SignalKind
 
 Preset = Literal["default", "paper", "literal"]
@@ -18,10 +20,22 @@ Metric = Literal["fixed", "learned"]
 FirstGraph = Literal["prior", "features"]
 Signal = Literal[SignalKind, "structure"]
 Selection = Literal["auto", "schedule", "folds"]
-Powers = Literal["mean", "last"]
 ROW_HEADS = ("linear", "hops")
 HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
 SIGNALS, SELECTIONS, POWERS = get_args(Signal), get_args(Selection), get_args(Powers)
+CHOICES: dict[str, Iterable[str]] = {
+    "reading": READINGS,
+    "signal": SIGNALS,
+    "prior": PRIORS,
+    "support": SUPPORTS,
+    "metric": METRICS,
+    "first_graph": FIRST_GRAPHS,
+    "head": HEADS,
+    "powers": POWERS,
+    "scaling": SCALINGS,
+    "selection": SELECTIONS,
+}
+"""What each setting that is a choice may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,29 +73,25 @@ class GraphSettings:
     """
 
     weights: Weights = field(default_factory=Weights)
-    reading: str = "trace"
-    signal: str = "l2"
-    signals: tuple[str, ...] = ()
-    prior: str = "renormalized"
-    support: str = "candidates"
+    reading: Reading = "trace"
+    signal: Signal = "l2"
+    signals: tuple[Signal, ...] = ()
+    prior: PriorKind = "renormalized"
+    support: Support = "candidates"
     n_candidates: int = 20
     n_neighbors: int | None = None
     prediction_weight: float = 3.0
     task_weight: float = 0.0
     trusted_closeness: float | None = None
     dial: tuple[float, ...] = ()
-    metric: str = "fixed"
+    metric: Metric = "fixed"
     n_rounds: int = 2
-    first_graph: str = "prior"
+    first_graph: FirstGraph = "prior"
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Weights):
             raise InputError(f"weights must be glnn.Weights, got {type(self.weights).__name__}.")
-        check_choice("reading", self.reading, READINGS)
-        check_choice("prior", self.prior, PRIORS)
-        check_choice("support", self.support, SUPPORTS)
-        check_choice("metric", self.metric, METRICS)
-        check_choice("first_graph", self.first_graph, FIRST_GRAPHS)
+        _check_choices(self, "reading", "prior", "support", "metric", "first_graph")
         for signal in (self.signal, *self.signals):
             check_choice("signal", signal, SIGNALS)
         check_integer("n_candidates", self.n_candidates, low=1)
@@ -103,7 +113,10 @@ class HeadSettings:
     Parameters
     ----------
     head, n_hidden, dropout
-        The network: ``gcn`` or ``propagation``.
+        The network, its hidden units and the share of entries that are dropped in training:
+        ``gcn``, the paper's; ``propagation``, a perceptron on features that were spread over the
+        graph, with random views; ``linear``, one layer on spread features; ``hops``, a perceptron
+        on a node and each ring of its neighbourhood side by side. The last two train on rows.
     drop_node, n_steps, teleport, n_views
         Of the head ``propagation``: share of nodes silenced in a view, steps over the graph,
         PageRank's teleport (0: mean of powers), views an epoch.
@@ -132,13 +145,13 @@ class HeadSettings:
         Of the same: longer gradients are cut to this length; ``None``: none are.
     """
 
-    head: str = "gcn"
+    head: Head = "gcn"
     n_hidden: int = 16
     dropout: float = 0.5
     drop_node: float = 0.0
     n_steps: int = 2
     teleport: float = 0.0
-    powers: str = "mean"
+    powers: Powers = "mean"
     n_views: int = 1
     consistency_weight: float = 0.0
     consistency_temperature: float = 0.5
@@ -161,8 +174,7 @@ class HeadSettings:
         return self.head in ROW_HEADS
 
     def __post_init__(self) -> None:
-        check_choice("head", self.head, HEADS)
-        check_choice("powers", self.powers, POWERS)
+        _check_choices(self, "head", "powers")
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)
@@ -226,7 +238,7 @@ class FitSettings:
         Whether the signal is ``structure`` where features say nothing and a graph is given.
     """
 
-    preset: str
+    preset: Preset
     graph: GraphSettings
     no_graph: GraphSettings
     head: HeadSettings
@@ -236,15 +248,14 @@ class FitSettings:
     competitors: tuple[HeadSettings, ...] = ()
     unwatched_competitors: tuple[HeadSettings, ...] = ()
     partners: tuple[HeadSettings, ...] = ()
-    scaling: str = "auto"
+    scaling: ScalingName = "auto"
     trims: bool = False
     doubts_graph: bool = False
     seeks_structure: bool = False
-    selection: str = "auto"
+    selection: Selection = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("scaling", self.scaling, SCALINGS)
-        check_choice("selection", self.selection, SELECTIONS)
+        _check_choices(self, "scaling", "selection")
 
     @property
     def members(self) -> tuple[HeadSettings, ...]:
@@ -285,6 +296,8 @@ class FitSettings:
         """
         if name in ("doubts_graph", "competes") and not isinstance(value, bool):
             raise InputError(f"{name} must be True or False, got {value!r}.")
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
         if name == "competes":
             return self if value else self.alone()
         if name in ("scaling", "doubts_graph", "selection"):
@@ -320,6 +333,11 @@ class FitSettings:
             no_graph=dataclasses.replace(self.no_graph, **changes),
             seeks_structure=seeks,
         )
+
+
+def _check_choices(settings: Any, *names: str) -> None:
+    for name in names:
+        check_choice(name, getattr(settings, name), CHOICES[name])
 
 
 def _shortened(heads: tuple[HeadSettings, ...], n_epochs: int) -> tuple[HeadSettings, ...]:

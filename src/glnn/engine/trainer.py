@@ -45,7 +45,9 @@ class Validation:
     weights: Float[Tensor, "v"] | None = None
 
     def weighted(self, weights: np.ndarray) -> "Validation":
-        """Return the nodes with weights, scaled to mean one."""
+        """Return the nodes with weights of mean one; where none has any, all count alike."""
+        if not weights.any():
+            return self
         each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
         return replace(self, weights=each)
 

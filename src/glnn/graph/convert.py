@@ -19,9 +19,10 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
     ----------
     graph
         A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` or ``E x 2`` array of node numbers
-        (undirected; either or both directions of an edge may be listed; a ``2 x 2`` array is read
-        as ``2 x E``, or as a matrix where there are two nodes), or a networkx graph whose nodes
-        are ``0..n-1``; names are matched by :func:`glnn.data.arguments.named_graph`.
+        (undirected; either or both directions of an edge may be listed; a ``2 x 2`` array has one
+        edge a row, see :func:`edge_ends`, or is a matrix where there are two nodes), or a networkx
+        graph whose nodes are ``0..n-1``; names are matched by
+        :func:`glnn.data.arguments.named_graph`.
     n_nodes
         Number of rows of the features.
 
@@ -49,8 +50,35 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
             f"got dtype {array.dtype} and shape {array.shape}."
         )
     if array.shape != (n_nodes, n_nodes) and 2 in array.shape:
-        return _from_edges(array if array.shape[0] == 2 else array.T, n_nodes)
+        return _from_edges(array, n_nodes)
     return _from_matrix(sp.csr_matrix(array.astype(np.float64)), n_nodes)
+
+
+def edge_ends(name: str, edges: np.ndarray) -> np.ndarray:
+    """Return a ``2 x E`` or ``E x 2`` array of edges as ``2 x E``.
+
+    A ``2 x 2`` array could be either. It has one edge a row, as people write pairs; one edge in
+    both directions, as PyTorch Geometric lists it, is the same either way. Where its columns would
+    be other edges than its rows, a :class:`GraphWarning` says how it was read.
+    :meth:`glnn.data.NodeData.from_arrays` and :func:`as_adjacency` both follow this rule.
+
+    Examples
+    --------
+    >>> edge_ends("graph", np.array([[0, 1], [1, 2], [0, 2]])).tolist()
+    [[0, 1, 0], [1, 2, 2]]
+    """
+    if edges.shape == (2, 2) and _pairs(edges) != _pairs(edges.T):
+        (a, b), (c, d) = edges.tolist()
+        _warn(
+            f"{name} of shape 2 x 2 is read as one edge a row, {a}-{b} and {c}-{d}. "
+            "List both directions of every edge, or give a scipy sparse matrix."
+        )
+    return edges if edges.shape[1] != 2 else edges.T
+
+
+def _pairs(rows: np.ndarray) -> set[frozenset[int]]:
+    """Return the undirected edges of the rows of an array."""
+    return {frozenset(row) for row in rows.tolist()}
 
 
 def as_adjacency_rows(block: Any, partition: Partition) -> sp.csr_matrix:
@@ -86,7 +114,7 @@ def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
             f"graph must hold node numbers in [0, {n_nodes}), got {edges.min()} to {edges.max()}. "
             "Number the nodes from 0, or give features for every node."
         )
-    source, target = edges.astype(np.int64)
+    source, target = edge_ends("graph", edges.astype(np.int64))
     n_repeated = source.size - np.unique(source * n_nodes + target).size
     if n_repeated:
         _warn(f"graph lists {n_repeated} edges more than once; each counts once.")

@@ -1,5 +1,7 @@
 """One linear layer on the mean of a node's surroundings, column by column on a common scale."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,6 +12,9 @@ from glnn.nn.dropout import keep_mask
 from glnn.nn.features import Features
 from glnn.nn.propagation import mean_of_powers
 from glnn.nn.rows import RowNet
+
+Powers = Literal["mean", "last"]
+"""Which powers of a random walk the surroundings are made of."""
 
 
 class LinearNet(RowNet):
@@ -31,7 +36,7 @@ class LinearNet(RowNet):
         dropout: float,
         n_steps: int,
         generator: torch.Generator,
-        powers: str = "mean",
+        powers: Powers = "mean",
     ) -> None:
         super().__init__()
         bound = n_features**-0.5

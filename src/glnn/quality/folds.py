@@ -8,6 +8,9 @@ from sklearn.model_selection import StratifiedKFold
 from glnn._validation import check_integer
 from glnn.exceptions import InputError
 
+_REPEATED = 5
+"""Folds that may hide a label more than once, where labels are few."""
+
 
 @dataclass(frozen=True, eq=False)
 class Folds:
@@ -41,14 +44,16 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
 
     A class with at least ``n_folds`` labels is dealt by scikit-learn's ``StratifiedKFold``. A
     class with fewer (two or more) has one label hidden in every fold, each of them in turn:
-    leave-some-out, repeated. The number of fits is ``n_folds`` in any case.
+    leave-some-out, repeated. Beyond five there are no more folds than labels in the largest class:
+    from there on every fold hides one label of each class, and more would only repeat fits. To
+    hide one label alone would tell a fit its class, as that one would be rarer than the others.
 
     Parameters
     ----------
     classes
         Class number of every node, -1 where it has no label or must not be hidden.
     n_folds
-        Number of folds, 2 or more.
+        Number of folds that are asked for, 2 or more.
     seed
         Of the deal.
 
@@ -62,10 +67,12 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
     numbers, counts = np.unique(classes[classes >= 0], return_counts=True)
     if not (counts >= 2).any():
         raise InputError(
-            "folds need a class with at least two labels, got "
-            f"{len(numbers)} classes with one label each. Label more rows."
+            f"too few labels to tell: {len(numbers)}. Folds must hide labels of classes that have "
+            f"another one, got one label in each of {len(numbers)} classes. Label more rows, two "
+            "of a class at least."
         )
     rng = np.random.default_rng(seed)
+    n_folds = min(n_folds, max(_REPEATED, int(counts.max())))
     common, rare = numbers[counts >= n_folds], numbers[(counts >= 2) & (counts < n_folds)]
     parts = [[np.empty(0, np.int64)] for _ in range(n_folds)]
     if common.size:

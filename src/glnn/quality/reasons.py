@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from glnn._validation import check_indices, check_integer
+from glnn.data.row_names import name_column, row_number
 from glnn.engine.callbacks import told_of_stage
 from glnn.engine.labels import UNLABELLED, as_labels, is_unlabelled
 from glnn.engine.model import Model
@@ -34,7 +35,8 @@ class ReasonsMixin:
     """Why a node got its class, which columns count, and what to label next.
 
     A class that mixes it in sets ``classes_`` and ``label_distributions_`` in ``fit``, and keeps
-    its model as ``_model`` and what it was told as ``_record``.
+    its model as ``_model`` and what it was told as ``_record``; where rows have names, they are
+    ``row_names_``.
     """
 
     classes_: np.ndarray
@@ -48,7 +50,7 @@ class ReasonsMixin:
 
     def explain(
         self,
-        node: int,
+        node: int | str,
         *,
         n_links: int = 10,
         n_labels: int = 10,
@@ -59,8 +61,8 @@ class ReasonsMixin:
 
         Parameters
         ----------
-        node : int
-            Number of the row.
+        node : int or str
+            Number of the row, or its name as text: that of ``ids`` or of the index of ``X``.
         n_links, n_labels : int >= 0, default 10
             How many links and labelled rows to name.
         refits : int >= 0 or None, default None
@@ -83,6 +85,7 @@ class ReasonsMixin:
         if refits is not None:
             check_integer("refits", refits, low=0)
         nodes = self.fitted_nodes(column_names)
+        node = row_number(node, self._row_names())
         found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
         if refits == 0 or n_labels == 0:
             return found
@@ -111,9 +114,10 @@ class ReasonsMixin:
         Returns
         -------
         DataFrame
-            One line for each suggestion, the best first: the row's number (``node``), what is
-            ``predicted`` now with which ``probability``, and the ``gain``: by how much the label
-            would lower the variance of all rows, weighted by how uncertain they are.
+            One line for each suggestion, the best first: the row's number (``node``), its ``name``
+            where rows have names, what is ``predicted`` now with which ``probability``, and the
+            ``gain``: by how much the label would lower the variance of all rows, weighted by how
+            uncertain they are.
         """
         from pandas import DataFrame
 
@@ -128,6 +132,7 @@ class ReasonsMixin:
         best = nodes.probabilities[chosen].argmax(1)
         columns = {
             "node": chosen,
+            **name_column(self._row_names(), chosen),
             "predicted": self.classes_[best],
             "probability": nodes.probabilities[chosen, best],
             "gain": gains,
@@ -202,6 +207,10 @@ class ReasonsMixin:
         refit = partial(self._refit, calibrate=self.calibrate)  # type: ignore[attr-defined]
         with told_of_stage(self._callbacks(), "labels left out"):  # type: ignore[attr-defined]
             return left_out_effects(refit, labelled, seeds)
+
+    def _row_names(self) -> np.ndarray | None:
+        """Return the names of the training rows, if they have any."""
+        return getattr(self, "row_names_", None)
 
     def _class_numbers(self, y: Any, n_rows: int) -> np.ndarray:
         """Return the classes of labels by the numbers they have in the fit."""

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glnn.quality.calibration import class_shares
 from glnn.quality.held_out import HeldOut
 
 UNLIKELY = 0.35
-"""A given label is doubted below this share of what chance alone gives a class."""
+"""A given label is doubted below this part of what chance alone gives its class."""
 
 SURE = 0.5
 """Least probability of the class that contradicts it."""
@@ -40,8 +41,8 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> Suspects:
     r"""Find judged nodes whose label a fit without it contradicts with confidence.
 
     The calibrated probability :math:`q` of hidden labels knows how often labels are wrong, so it
-    is never far below chance unless something speaks against a label. Doubted is a label with
-    :math:`q < 0.35 / C` where another class has at least one half.
+    is never far below the share :math:`\pi_c` of a class unless something speaks against a label.
+    Doubted is a label with :math:`q < 0.35\,\pi_c` where another class has at least one half.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> Suspects:
     given, q = held_out.classes[nodes], calibrated[nodes]
     own, predicted = q[np.arange(len(nodes)), given], q.argmax(1)
     confidence = q.max(1)
-    found = np.flatnonzero((own < UNLIKELY / q.shape[1]) & (confidence >= SURE))
+    shares, _ = class_shares(np.bincount(given, minlength=q.shape[1]))
+    found = np.flatnonzero((own < UNLIKELY * shares[given]) & (confidence >= SURE))
     order = found[np.argsort(own[found] - confidence[found], kind="stable")]
     return Suspects(nodes[order], given[order], predicted[order], confidence[order])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glnn._validation import check_choice, check_indices
+from glnn.data.row_names import name_column
 from glnn.engine.callbacks import told_of_stage
 from glnn.engine.labels import UNLABELLED
 from glnn.engine.model import Model
@@ -71,8 +72,14 @@ class TrustedMixin:
         """
         if held_out is None:
             return self._take(None, Calibration.identity(len(self.classes_)))
-        weights = label_weights(self.class_weight, None, self.classes_, held_out.classes)
-        return self._take(held_out, held_out.calibration(weights=weights))
+        return self._take(held_out, held_out.calibration(weights=self._weights_of(held_out)))
+
+    def _weights_of(self, held_out: HeldOut) -> np.ndarray | None:
+        """Return how much judged labels count, as in the fit; ``None``: all the same."""
+        given = getattr(self, "_sample_weight", None)
+        if given is not None and not np.asarray(given)[held_out.judged].any():
+            given = None  # labels that do not count in the fit are all that there is to judge by
+        return label_weights(self.class_weight, given, self.classes_, held_out.classes)
 
     def _take(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
         self.held_out_, self.calibration_ = held_out, calibration
@@ -105,9 +112,10 @@ class TrustedMixin:
     def suspect_labels(self) -> "DataFrame":
         """Return given labels that fits without them contradict with confidence.
 
-        One row for each possible mistake, the likeliest first: the row's number (``node``), the
-        label that was ``given``, the one ``predicted`` and its ``probability``. Unless the fit was
-        made with ``calibrate="folds"``, five more fits are made at the first call.
+        One row for each possible mistake, the likeliest first: the row's number (``node``), its
+        ``name`` where rows have names, the label that was ``given``, the one ``predicted`` and its
+        ``probability``. Unless the fit was made with ``calibrate="folds"``, five more fits are
+        made at the first call.
         """
         from pandas import DataFrame
 
@@ -115,6 +123,7 @@ class TrustedMixin:
         found = suspect_labels(held_out, held_out.calibrated())
         columns = {
             "node": found.nodes,
+            **name_column(getattr(self, "row_names_", None), found.nodes),
             "given": self.classes_[found.given],
             "predicted": self.classes_[found.predicted],
             "probability": found.probability,
@@ -124,7 +133,7 @@ class TrustedMixin:
     def _check_calibrate(self) -> None:
         """Refuse a wrong choice before any work is done."""
         if self.calibrate is not None:
-            check_choice("calibrate", self.calibrate, CALIBRATIONS)
+            check_choice("calibrate (or None)", self.calibrate, CALIBRATIONS)
 
     def _calibrate(
         self, X: Any, y: Any, graph: Any, validation: Any, sample_weight: Any = None

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from glnn.quality.comparison import MethodScore
 
 FEWEST = 20
-"""Below so many judged labels nothing can be told."""
+"""With fewer judged labels nothing can be told."""
 
 Kind = Literal["good", "level", "plain", "chance", "few"]
 
@@ -18,7 +20,8 @@ class Verdict:
 
     ``good``: better than chance, and clearly better than every plain method that was compared.
     ``level``: better than chance, and no plain method is clearly better. ``plain``: one is.
-    ``chance``: no better than naming one class always. ``few``: too few labels to tell.
+    ``chance``: no better than naming one class always. ``few``: too few labels to tell, or all of
+    one class.
     """
 
     kind: Kind
@@ -41,6 +44,9 @@ def verdict_of(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
     n_judged = len(own.judged)
     if n_judged < FEWEST:
         return Verdict("few", f"too few labels to tell: {n_judged}")
+    if len(np.unique(own.judged.classes)) < 2:
+        one_class = f"all {n_judged} labels that could be hidden are of one class"
+        return Verdict("few", f"cannot tell: {one_class}")
     about = f"{_about(own)} on labels it had not seen"
     rivals = [other for other in others if other.name != "majority"]
     best = max(rivals, key=_accuracy, default=None)
@@ -67,7 +73,8 @@ def beats_chance(own: MethodScore) -> bool:
     Where one class has nearly all nodes, accuracy cannot show the second; balanced accuracy does.
     """
     by_accuracy = own.metrics["accuracy"].low > majority_share(own)
-    return by_accuracy or own.metrics["balanced_accuracy"].low > 1 / own.judged.n_classes
+    chance = 1 / len(np.unique(own.judged.classes))  # the mean is over classes with a judged label
+    return by_accuracy or own.metrics["balanced_accuracy"].low > chance
 
 
 def majority_share(own: MethodScore) -> float:

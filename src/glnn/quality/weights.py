@@ -71,10 +71,16 @@ def label_weights(
 
 def _checked(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
     weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != encoded.shape or not (np.isfinite(weights) & (weights >= 0)).all():
+    if weights.shape != encoded.shape:
         raise InputError(
-            f"sample_weight must hold one finite weight of at least 0 for each of the "
-            f"{len(encoded)} rows, got shape {weights.shape}."
+            f"sample_weight must hold one weight for each of the {len(encoded)} rows, got shape "
+            f"{weights.shape}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise InputError(
+            f"sample_weight must hold finite weights of at least 0, got {weights[bad[0]]:g} in row "
+            f"{bad[0]}."
         )
     if not weights[encoded >= 0].any():
         raise InputError(

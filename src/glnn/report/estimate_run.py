@@ -4,15 +4,15 @@ import dataclasses
 import time
 from pathlib import Path
 
-import numpy as np
-
 from glnn.engine.callbacks import Progress, ProgressLog
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.quality.suspects import suspect_labels
-from glnn.report.fit_run import FitOptions, Watch, visible_labels
+from glnn.report.fit_run import FitOptions, Watch
 from glnn.report.results import FitResults
+from glnn.report.run_labels import visible_labels
 from glnn.report.threads import threads_for
+from glnn.report.words import has_single_labels
 
 FOLDS = 5
 
@@ -29,8 +29,7 @@ def folds_wanted(results: FitResults, folds: int | None) -> int:
 
     None where every class has a single label, as none of them can be hidden.
     """
-    counts = np.bincount(results.data.labels[results.split.train])
-    if folds == 0 or counts.max() < 2:
+    if folds == 0 or has_single_labels(results):
         return 0
     return folds or (0 if results.split.test.size else FOLDS)
 
@@ -88,5 +87,6 @@ def with_estimate(
         probabilities=model.label_distributions_,
         estimate=estimate,
         suspects=tuple(found.nodes.tolist()),
+        calibration=model.calibration_,
         seconds={**results.seconds, "estimate": time.perf_counter() - started},
     )

@@ -1,5 +1,6 @@
 """One node of a finished run, explained by the names of its table."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from glnn.data.graph_npz import read_graph_npz
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.explain import Explanation
+from glnn.quality.weights import label_weights
 from glnn.report.new_rows import read_page
 from glnn.report.words import percent
 
@@ -29,12 +31,34 @@ REST = "penalties"
 """What all other terms are called together."""
 
 
+@dataclass(frozen=True)
+class HiddenAnswer:
+    """What fits without a node's label say of the node, as ``predictions.csv`` has it."""
+
+    predicted: Any
+    probability: float
+
+
 @dataclass(frozen=True, eq=False)
 class ExplainedNode:
-    """An explanation, and the ids of all nodes of the run."""
+    """An explanation, and the ids of all nodes of the run.
+
+    Parameters
+    ----------
+    explanation
+        By the fit, which knew the label of the node if one was given.
+    ids
+        Of all nodes.
+    hidden
+        What the folds of the estimate say without the node's label, if they were run.
+    is_calibrated
+        Whether probabilities are calibrated, or the network's own.
+    """
 
     explanation: Explanation
     ids: np.ndarray
+    hidden: HiddenAnswer | None = None
+    is_calibrated: bool = True
 
     def name(self, node: int) -> str:
         """Return the id of a node as text."""
@@ -45,7 +69,8 @@ class ExplainedNode:
         page = self.explanation.to_dict()
         for part in (page, *page["links"], *page["voices"]):
             part["id"] = self.name(part["node"])
-        return page
+        hidden = None if self.hidden is None else dataclasses.asdict(self.hidden)
+        return page | {"without_its_label": hidden, "calibrated": self.is_calibrated}
 
 
 def explain_node(run: Path, name: str, *, n_links: int = 10, n_labels: int = 10) -> ExplainedNode:
@@ -71,18 +96,44 @@ def explain_node(run: Path, name: str, *, n_links: int = 10, n_labels: int = 10)
         )
     model = GLNNClassifier.load(run)
     columns = page["feature_names"]
-    found = model.explain(
-        names.index(name), n_links=n_links, n_labels=n_labels, column_names=columns
-    )
-    return ExplainedNode(found, ids)
+    number = names.index(name)
+    found = model.explain(number, n_links=n_links, n_labels=n_labels, column_names=columns)
+    is_calibrated = not model.calibration_.is_identity
+    return ExplainedNode(found, ids, hidden_answer(model, number), is_calibrated)
+
+
+def hidden_answer(model: GLNNClassifier, node: int) -> HiddenAnswer | None:
+    """Return what the folds of an estimate said of a node without its label, if there were any.
+
+    Parameters
+    ----------
+    model
+        Of a run; it keeps what its folds said.
+    node
+        Row number.
+    """
+    held_out = model.held_out_
+    if held_out is None or held_out.n_folds < 2 or held_out.classes[node] < 0:
+        return None
+    weights = label_weights(model.class_weight, None, model.classes_, held_out.classes)
+    row = held_out.calibrated(weights)[node]
+    return HiddenAnswer(model.classes_.tolist()[row.argmax()], float(row.max()))
 
 
 def heading(node: ExplainedNode) -> str:
-    """Return the answer in one line."""
-    found = node.explanation
-    given = "no label was given" if found.label is None else f"given label {found.label}"
-    chance = percent(found.probability)
-    return f"{node.name(found.node)}: predicted {found.predicted} ({chance}); {given}."
+    """Return the answer in one line: without the node's label first, where fits gave one."""
+    found, hidden = node.explanation, node.hidden
+    own = f"{found.predicted} ({percent(found.probability)})"
+    if found.label is None:
+        said = f"predicted {own}; no label was given"
+    elif hidden is None:
+        said = f"predicted {own} by a fit that knew its label; given label {found.label}"
+    else:
+        said = (
+            f"predicted {hidden.predicted} ({percent(hidden.probability)}) by fits without its "
+            f"label; given label {found.label}; the fit that knew it, explained here, says {own}"
+        )
+    return f"{node.name(found.node)}: {said}."
 
 
 def link_table(node: ExplainedNode) -> Table:

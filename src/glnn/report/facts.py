@@ -24,6 +24,9 @@ class GraphFacts:
         Share of edges that join equal labels, of those whose labels the fit has not seen, and how
         many these are; ``None`` if there are none. The graph is learned from the labels that it
         has seen: of those the share would be high for noise, too.
+    equal_by_chance
+        The share to be expected if the same ends were joined at random: the sum of the squared
+        shares that the classes have of the ends of these edges.
     n_given, n_kept, n_added
         Edges of the given graph, how many of them the learned one has, and how many edges are
         new; ``None`` without a given graph.
@@ -40,6 +43,7 @@ class GraphFacts:
     n_given: int | None = None
     n_kept: int | None = None
     n_added: int | None = None
+    equal_by_chance: float | None = None
 
     @classmethod
     def of(
@@ -70,6 +74,7 @@ class GraphFacts:
             n_components=int(connected_components(adjacency, directed=False)[0]),
             equal_labels=_share(hidden[i[known]] == hidden[j[known]]),
             n_labelled_edges=int(known.sum()),
+            equal_by_chance=_by_chance(np.concatenate([hidden[i[known]], hidden[j[known]]])),
             **_against(adjacency, given),
         )
 
@@ -87,6 +92,11 @@ def edges_of(adjacency: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 
 def _share(equal: np.ndarray) -> float | None:
     return float(equal.mean()) if equal.size else None
+
+
+def _by_chance(ends: np.ndarray) -> float | None:
+    """Return how often two of these classes, drawn at random, are equal."""
+    return float(np.square(np.bincount(ends) / ends.size).sum()) if ends.size else None
 
 
 def _against(adjacency: sp.csr_matrix, given: sp.csr_matrix | None) -> dict[str, int | None]:

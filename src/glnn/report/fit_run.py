@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from glnn._validation import check_integer
@@ -29,6 +28,7 @@ from glnn.report.link_terms import link_terms, metric_columns
 from glnn.report.page.data import Search
 from glnn.report.results import FitResults, accuracy
 from glnn.report.run_folder import prepare_folder
+from glnn.report.run_labels import class_numbers, hidden_labels, visible_labels
 from glnn.report.sources import OpenedSource, Reading, TakenRows
 from glnn.report.tested import Score
 from glnn.report.threads import threads_for
@@ -64,6 +64,11 @@ class FitOptions:
         """Refuse a wrong option before any work is done."""
         self.settings()
         check_integer("--seed", self.seed, low=0)
+        if self.class_weight not in (None, "balanced"):
+            raise InputError(
+                f"--class-weight must be balanced, got {self.class_weight!r}. Leave it out, and "
+                "every label counts the same."
+            )
         if self.threads is not None:
             check_integer("--threads", self.threads, low=1)
         check_device(self.device)
@@ -242,6 +247,7 @@ def results_of(
         digest=opened.digest,
         trust=model.edge_trust_,
         search=options.search,
+        calibration=model.calibration_,
     )
 
 
@@ -253,38 +259,6 @@ def used_settings(
     page["graph"] = dataclasses.asdict(settings.graph_settings(has_graph))
     del page["no_graph"]
     return {**page, "chosen": dict(choices)}
-
-
-def visible_labels(data: NodeData, split: Split) -> np.ndarray:
-    """Return what the estimator may see: classes of training and validation nodes.
-
-    Classes are whole numbers where all names are, otherwise names.
-    """
-    seen = np.concatenate([split.train, split.val])
-    if all(name == str(_whole(name)) for name in data.class_names):
-        y = np.full(data.n_nodes, -1, dtype=np.int64)
-        y[seen] = np.array([int(name) for name in data.class_names])[data.labels[seen]]
-        return y
-    named = np.full(data.n_nodes, "", dtype=object)
-    named[seen] = np.array(data.class_names, dtype=object)[data.labels[seen]]
-    return named.astype(np.str_)
-
-
-def hidden_labels(data: NodeData, split: Split) -> np.ndarray:
-    """Return the classes of the test nodes, which no fit sees; -1 elsewhere."""
-    hidden = np.full(data.n_nodes, -1, dtype=np.int64)
-    hidden[split.test] = data.labels[split.test]
-    return hidden
-
-
-def class_numbers(data: NodeData, classes: np.ndarray) -> np.ndarray:
-    """Return the class number in ``data`` of each of the estimator's classes."""
-    place = {name: number for number, name in enumerate(data.class_names)}
-    return np.array([place[str(name)] for name in classes], dtype=np.int64)
-
-
-def _whole(name: str) -> int | None:
-    return int(name) if name.isascii() and name.removeprefix("-").isdigit() else None
 
 
 def compared_score(

@@ -16,6 +16,7 @@ from glnn.report.page.data import Evaluation, Graphs, Nodes, PageData, Reproduce
 from glnn.report.page.document import render
 from glnn.report.page.judged import on_hidden_labels
 from glnn.report.versions import versions
+from glnn.report.words import raw_lines
 
 
 def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] | None) -> Path:
@@ -56,6 +57,8 @@ def page_of_model(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> P
             model.history_, model.certificate_, model.choices_, metric=metric_columns(known)
         ),
         reproduce=_reproduce(model),
+        advice="Fit with calibrate='auto' or 'folds', or judge the same data with glnn.evaluate.",
+        warnings=tuple(line[:1].upper() + line[1:] for line in raw_lines(model.calibration_)),
     )
 
 

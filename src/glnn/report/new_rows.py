@@ -19,6 +19,8 @@ from glnn.data.tables import index_of, read_table
 from glnn.engine.sealed import read_sealed
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
+from glnn.report.judged_rows import JudgedRows, seen_rows
+from glnn.report.words import raw_lines
 
 DATA_PAGE = ("glnn data", 3)
 """Kind and version of ``data.json``."""
@@ -28,15 +30,15 @@ DATA_PAGE = ("glnn data", 3)
 class NewPredictions:
     """Classes of new rows, by the ids of their table.
 
-    ``accuracy`` is that of the rows whose label the table knows, if it has the label column.
+    ``judged`` counts rows whose label the table knows, if it has the label column.
     """
 
     ids: np.ndarray
     labels: np.ndarray
     probabilities: np.ndarray
     classes: list[str]
-    notes: tuple[str, ...] = ()
-    accuracy: float | None = None
+    notes: tuple[str, ...]
+    judged: JudgedRows
 
     @property
     def confidence(self) -> np.ndarray:
@@ -63,10 +65,12 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     probabilities = model.predict_proba(new.features, joined)
     classes = [str(name) for name in model.classes_]
     labels = np.array(classes)[probabilities.argmax(1)]
-    notes = (*new.notes, *more)
-    return NewPredictions(
-        new.node_ids, labels, probabilities, classes, notes, _accuracy(new, labels)
-    )
+    seen = np.zeros(len(labels), dtype=bool)
+    if any(new.labels):
+        seen = seen_rows(run, model, new.features, new.ids)
+    judged = JudgedRows.of(new.labels, labels, seen)
+    notes = (*new.notes, *more, *raw_lines(model.calibration_))
+    return NewPredictions(new.node_ids, labels, probabilities, classes, notes, judged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +160,3 @@ def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, t
     n_other = report.n_rows - report.n_repeated - report.n_self_loops - int(across.nnz)
     notes = (f"links: left out {n_other} edges that join no new row to a training row",)
     return sp.csr_matrix(across), notes if n_other else ()
-
-
-def _accuracy(new: NewRows, labels: np.ndarray) -> float | None:
-    truth = np.array(new.labels)
-    known = truth != ""
-    return float((truth == labels)[known].mean()) if known.any() else None

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from glnn.report.predictions import shown_probabilities
 from glnn.report.results import FitResults
-from glnn.report.words import count
+from glnn.report.words import count, raw_lines, unjudged_advice
 
 
 def closing_lines(results: FitResults) -> list[str]:
@@ -12,8 +13,13 @@ def closing_lines(results: FitResults) -> list[str]:
     if results.settings.get("chosen", {}).get("source") == "features":
         notes.append("the given graph was left out: features alone serve the labels better")
     notes += [] if results.estimate is None else list(results.estimate.notes)
+    return [*notes, *warning_lines(results), *suspect_lines(results)]
+
+
+def warning_lines(results: FitResults) -> list[str]:
+    """Return what a reader of predictions must know: raw probabilities, missing classes."""
     missing = never_predicted(results)
-    return [*notes, *([] if missing is None else [missing]), *suspect_lines(results)]
+    return [*raw_lines(results.calibration), *([] if missing is None else [missing])]
 
 
 def unjudged_lines(results: FitResults, *, compare: bool, n_processes: int) -> list[str]:
@@ -37,16 +43,14 @@ def unjudged_lines(results: FitResults, *, compare: bool, n_processes: int) -> l
             "process, or keep labels for a test with --labels-per-class"
         )
     elif compare:
-        lines.append(
-            "nothing to compare on: every label trained. Leave --no-estimate out, or keep labels "
-            "for a test with --labels-per-class"
-        )
+        lines.append(f"nothing to compare on: every label trained. {unjudged_advice(results)}")
     return lines
 
 
 def never_predicted(results: FitResults) -> str | None:
-    """Return a line on the classes that no node is predicted to have, if there are such."""
-    missing = np.setdiff1d(results.classes, results.predictions)
+    """Return a line on the classes that no node is shown to have, if there are such."""
+    shown, _ = shown_probabilities(results)
+    missing = np.setdiff1d(results.classes, results.classes[shown.argmax(1)])
     if not missing.size:
         return None
     names = ", ".join(results.data.class_names[number] for number in missing)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from glnn.data import NodeData, Split
 from glnn.engine.history import History
 from glnn.quality import Evaluation
+from glnn.quality.calibration import Calibration
 from glnn.report.facts import GraphFacts
 from glnn.report.page.data import LinkTerms, Round, Search
 from glnn.report.tested import OnTestNodes, Score
@@ -63,6 +64,8 @@ class FitResults:
         The share of each given link's weight that was kept, if that is known.
     search
         How parameters were chosen, where they were searched for.
+    calibration
+        The map that made ``probabilities`` of the network's own; ``None``: they are its own.
     """
 
     data: NodeData
@@ -88,6 +91,7 @@ class FitResults:
     digest: str = ""
     trust: sp.csr_matrix | None = None
     search: Search | None = None
+    calibration: Calibration | None = None
 
     @property
     def predictions(self) -> np.ndarray:
@@ -102,6 +106,15 @@ class FitResults:
             return None
         labels, said = self.data.labels[test], self.probabilities[test]
         return OnTestNodes.of(labels, said, self.classes, self.data.n_classes, self.scores[1:])
+
+    @property
+    def calibrated_by(self) -> str | None:
+        """Whose hidden labels calibrated the probabilities; nothing where they are raw."""
+        if self.calibration is None or self.calibration.is_identity:
+            return None
+        if self.estimate is not None:
+            return "folds"
+        return "validation" if self.split.val.size else "hidden_third"
 
     @property
     def class_names(self) -> list[str]:

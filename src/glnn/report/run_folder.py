@@ -171,6 +171,8 @@ def metrics(results: FitResults) -> dict[str, Any]:
             "validation": results.accuracy("val"),  # on nodes that chose the epoch
             "test": results.accuracy("test"),
         },
+        "calibrated": results.calibrated_by is not None,
+        "calibration": _calibration_page(results),
         "estimate": None if results.estimate is None else results.estimate.to_dict(),
         "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
         "scores": [score.to_dict() for score in results.scores],
@@ -182,6 +184,12 @@ def metrics(results: FitResults) -> dict[str, Any]:
         "seconds": dict(results.seconds),
         "versions": versions(),
     }
+
+
+def _calibration_page(results: FitResults) -> dict[str, Any]:
+    """Return where calibrated probabilities come from; no method where they are raw."""
+    n_labels = 0 if results.calibration is None else results.calibration.n_labels
+    return {"method": results.calibrated_by, "n_labels": n_labels}
 
 
 def data_page(opened: OpenedSource) -> dict[str, Any]:

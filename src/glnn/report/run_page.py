@@ -11,10 +11,16 @@ from glnn.engine.presets import resolve_settings
 from glnn.report.learning import learning_of
 from glnn.report.page.data import Evaluation, Graphs, Nodes, PageData, Reproduce
 from glnn.report.page.judged import estimated, on_test_nodes
-from glnn.report.remarks import never_predicted, suspect_lines
+from glnn.report.predictions import shown_probabilities
+from glnn.report.remarks import suspect_lines, warning_lines
 from glnn.report.results import FitResults
 from glnn.report.versions import versions
-from glnn.report.words import label_sentence
+from glnn.report.words import (
+    equal_label_words,
+    label_sentence,
+    unjudged_advice,
+    verdict_line,
+)
 
 
 def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
@@ -33,8 +39,14 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         subtitle=label_sentence(results),
         class_names=tuple(data.class_names),
         nodes=_nodes(results, places),
-        graphs=Graphs(results.adjacency, data.graph, results.terms, results.trust),
-        evaluation=_evaluation(results),
+        graphs=Graphs(
+            results.adjacency,
+            data.graph,
+            results.terms,
+            results.trust,
+            "" if results.facts.equal_labels is None else equal_label_words(results.facts),
+        ),
+        evaluation=_measured(results),
         learning=learning_of(
             results.history,
             results.certificate,
@@ -45,14 +57,26 @@ def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None)
         reproduce=_reproduce(results),
         notes=results.notes,
         search=results.search,
+        unjudged=f"{_capital(verdict_line(results))}.",
+        advice=unjudged_advice(results),
+        warnings=tuple(map(_capital, [*warning_lines(results), *suspect_lines(results)[:1]])),
     )
 
 
+def _capital(line: str) -> str:
+    """Return a line as a sentence begins."""
+    return line[:1].upper() + line[1:]
+
+
 def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Nodes:
-    """Test nodes are judged by the fit itself, labelled ones only by folds that hid their label."""
+    """Test nodes are judged by the fit itself, labelled ones only by folds that hid their label.
+
+    Predictions and probabilities are those of ``predictions.csv``.
+    """
     data, split = results.data, results.split
+    shown, _ = shown_probabilities(results)
     probabilities = np.zeros((data.n_nodes, data.n_classes))
-    probabilities[:, results.classes] = results.probabilities
+    probabilities[:, results.classes] = shown
     seen = np.zeros(data.n_nodes, dtype=bool)
     seen[np.concatenate([split.train, split.val])] = True
     judged = np.full(data.n_nodes, -1, dtype=np.int64)
@@ -64,7 +88,7 @@ def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Node
     suspect[list(results.suspects)] = True
     return Nodes(
         [str(name) for name in data.node_ids],
-        results.predictions,
+        results.classes[shown.argmax(1)],
         probabilities,
         data.labels,
         seen,
@@ -74,21 +98,11 @@ def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Node
     )
 
 
-def _evaluation(results: FitResults) -> Evaluation | None:
-    """Return what was measured, with what a reader should know besides."""
-    found = _measured(results)
-    if found is None:
-        return None
-    missing, doubts = never_predicted(results), suspect_lines(results)[:1]
-    more = [*([] if missing is None else [missing]), *doubts]
-    said = tuple(line[:1].upper() + line[1:] for line in (*found.warnings, *more))
-    return dataclasses.replace(found, warnings=said)
-
-
 def _measured(results: FitResults) -> Evaluation | None:
     """Return the estimate of the folds, or else what the test nodes say, or nothing."""
     if results.estimate is not None:
-        return estimated(results.estimate, results.data.class_names)
+        found = estimated(results.estimate, results.data.class_names)
+        return dataclasses.replace(found, warnings=tuple(map(_capital, found.warnings)))
     if results.tested is None:
         return None
     return on_test_nodes(results.tested, results.data.class_names)

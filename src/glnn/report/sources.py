@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from glnn._validation import check_integer
 from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_tables
+from glnn.data.columns import likely_label, plan_columns
 from glnn.data.embedded import EMBEDDED
-from glnn.data.files import shown
+from glnn.data.files import shown, shown_path
 from glnn.data.formats import is_edge_list, is_edge_table
 from glnn.data.node_npz import DEFAULT_GRAPH
 from glnn.data.open_source import open_source
@@ -19,9 +20,9 @@ from glnn.data.options import DEFAULT, TableOptions
 from glnn.data.source import RecordSource, RowSource
 from glnn.data.splits import PAPER_COUNTS, class_sizes
 from glnn.data.summary import open_named
-from glnn.data.table_file import TABLE_SUFFIXES
+from glnn.data.table_file import TABLE_SUFFIXES, names_of
 from glnn.data.table_out import edges_beside
-from glnn.data.tables import with_label_table
+from glnn.data.tables import read_table, with_label_table
 from glnn.exceptions import InputError
 from glnn.peers import ALONE, Partition, Peers
 
@@ -89,6 +90,19 @@ class Source:
         """The edge list that lies beside a table, if no other one is named."""
         beside = edges_beside(Path(self.name))
         return beside if self.is_table and self.graph is None and beside.is_file() else None
+
+    def label_question(self) -> str | None:
+        """Ask whether a column holds the labels of a table that names none; ``None``: none may."""
+        if not self.is_table or self.labels is not None:
+            return None
+        frame = read_table(Path(self.name), self.options)
+        columns = (names_of(frame), frame.__getitem__)
+        plan = plan_columns(self.name, *columns, self.options, own_labels=True)
+        likely = likely_label(plan.features, frame.__getitem__) if plan.label is None else None
+        if likely is None:
+            return None
+        asked = f"Is it {shown(likely)}? Then add --label {shown(likely)}."
+        return f"{shown_path(Path(self.name))} has no column named 'label'. {asked}"
 
     def _in_memory(self) -> RecordSource:
         if self.is_table:

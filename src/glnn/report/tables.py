@@ -1,45 +1,49 @@
 """Results as tables for the screen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
 from glnn.quality import Evaluation
+from glnn.quality.comparison import MethodScore
 from glnn.quality.intervals import Interval
 from glnn.report.compare import Comparison
 from glnn.report.page.judged import measure_of
 from glnn.report.page.numbers import lead, measure
 from glnn.report.results import FitResults
-from glnn.report.tested import Score
-from glnn.report.words import fact_rows, percent
+from glnn.report.tested import OnTestNodes, Score
+from glnn.report.words import NOTHING, count, fact_rows, percent
 
 
-def score_rows(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
-    """Return method, test accuracy and seconds of each score, or why there is none."""
-    return [
-        (score.method, score.note or percent(score.accuracy), f"{score.seconds:.1f}")
-        for score in scores
-    ]
+def score_table(tested: OnTestNodes, scores: Iterable[Score] = ()) -> Table:
+    """Return the fit beside plain methods on the test labels, and what the fit is ahead by.
 
-
-def score_table(results: FitResults) -> Table:
-    """Return the accuracies side by side, the best in bold."""
-    title = "Accuracy on the test nodes, same labels"
-    table = _numbers("method", "accuracy", "seconds", title=title)
-    known = [score.accuracy for score in results.scores if score.accuracy is not None]
-    for score, row in zip(results.scores, score_rows(results.scores)):
-        best = bool(known) and score.accuracy == max(known)
-        table.add_row(*row, style="bold" if best else None)
+    Parameters
+    ----------
+    tested
+        The fit, and the methods that were judged.
+    scores
+        All methods; one that was not judged gets a line with the reason.
+    """
+    title = f"On {count(len(tested.own.judged), 'test label')}, in %"
+    table = _quality_table(title, (tested.own, *tested.others))
+    for score in scores:
+        if score.note:
+            table.add_row(escape(score.method), escape(score.note))
     return table
 
 
 def estimate_table(estimate: Evaluation) -> Table:
     """Return the fit beside plain methods on hidden labels, and what the fit is ahead by."""
     title = f"On {len(estimate.own.judged):,} hidden labels, {len(estimate.folds)} folds, in %"
+    return _quality_table(title, (estimate.own, *estimate.others))
+
+
+def _quality_table(title: str, scores: Sequence[MethodScore]) -> Table:
+    """Return methods that judged the same labels, the most accurate in bold."""
     columns = ("accuracy", "balanced", "macro-F1", "ahead in accuracy")
     table = _numbers("method", *columns, title=title)
-    scores = (estimate.own, *estimate.others)
     best = max(score.metrics["accuracy"].value for score in scores)
     for score in scores:
         found = score.metrics
@@ -79,7 +83,7 @@ def run_table(comparison: Comparison) -> Table:
     table = _numbers("run", "accuracy, unseen labels", "judged", "links", title="Runs")
     table.add_column("verdict")
     for run in comparison.runs:
-        shown = "-" if run.accuracy is None else measure(run.accuracy)
+        shown = NOTHING if run.accuracy is None else measure(run.accuracy)
         table.add_row(
             escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
         )
@@ -93,7 +97,7 @@ def pair_table(comparison: Comparison) -> Table:
     table = _numbers("pair", *columns, title="Pairs, on common nodes")
     for pair in comparison.pairs:
         found = pair.difference
-        shown = "-" if found is None else lead(measure_of("lead", found))
+        shown = NOTHING if found is None else lead(measure_of("lead", found))
         table.add_row(
             escape(f"{pair.first} - {pair.second}"),
             shown,

@@ -17,9 +17,9 @@ from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.evaluation import Evaluation
-from glnn.report.fit_run import visible_labels
 from glnn.report.page.data import Search
 from glnn.report.plots import image_bytes
+from glnn.report.run_labels import visible_labels
 from glnn.report.sources import Reading
 from glnn.report.threads import threads_for
 from glnn.report.tune_plot import tuning_figure

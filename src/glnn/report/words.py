@@ -1,9 +1,18 @@
 """Results in plain words, shared by the screen, the Markdown and the HTML page."""
 
+import numpy as np
+
+from glnn.quality.calibration import Calibration
 from glnn.quality.verdict import FEWEST
 from glnn.report.facts import GraphFacts
 from glnn.report.results import FitResults
 from glnn.solver import Certificate
+
+NOTHING = "–"
+"""What stands in the place of a number that there is not."""
+
+RAW = "probabilities are the network's own, not calibrated by hidden labels: often far too sure"
+"""Of a fit that hid no label."""
 
 
 def percent(share: float | None) -> str:
@@ -12,9 +21,9 @@ def percent(share: float | None) -> str:
     Examples
     --------
     >>> percent(0.98765), percent(None)
-    ('98.8 %', '-')
+    ('98.8 %', '–')
     """
-    return "-" if share is None else f"{100 * share:.1f} %"
+    return NOTHING if share is None else f"{100 * share:.1f} %"
 
 
 def count(number: int, noun: str) -> str:
@@ -37,7 +46,7 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
         ("connected parts", f"{facts.n_components:,}"),
     ]
     if facts.equal_labels is not None:
-        rows.append(("edges that join equal labels", _equal_labels(facts)))
+        rows.append(("edges that join equal labels", equal_label_words(facts)))
     if facts.n_given is not None:
         rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
         rows.append(("edges added", f"{facts.n_added:,}"))
@@ -47,10 +56,10 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
     return rows
 
 
-def _equal_labels(facts: GraphFacts) -> str:
-    """Return the share, and of how many edges it is."""
-    share = percent(facts.equal_labels)
-    return f"{share} of {facts.n_labelled_edges:,} between test nodes"
+def equal_label_words(facts: GraphFacts) -> str:
+    """Return the share of edges that join equal labels, of how many, and what chance gives."""
+    share, chance = percent(facts.equal_labels), percent(facts.equal_by_chance)
+    return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
 
 
 def verdict_line(results: FitResults) -> str:
@@ -62,7 +71,32 @@ def verdict_line(results: FitResults) -> str:
     n_train = int(results.split.train.size)
     if n_train < FEWEST:
         return f"too few labels to tell: {n_train}"
-    return "not judged: every label trained, and no estimate was made"
+    why = "none can be hidden" if has_single_labels(results) else "no estimate was made"
+    return f"not judged: every label trained, and {why}"
+
+
+def unjudged_advice(results: FitResults) -> str:
+    """Return what to do where no label is hidden and the answer cannot be judged."""
+    if has_single_labels(results):
+        return (
+            "Each class has a single label, and a fit without it would not know the class: label "
+            f"more nodes, {FEWEST} or more in all."
+        )
+    return (
+        "Fit in one process, to the end and without --no-estimate, or keep labels for a test with "
+        "--labels-per-class."
+    )
+
+
+def has_single_labels(results: FitResults) -> bool:
+    """Return whether no class has a second label, so that none can be hidden."""
+    counts = np.bincount(results.data.labels[results.split.train], minlength=1)
+    return int(counts.max()) < 2
+
+
+def raw_lines(calibration: Calibration | None) -> list[str]:
+    """Return a line that marks probabilities which no hidden label has calibrated, or none."""
+    return [RAW] if calibration is None or calibration.is_identity else []
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:

@@ -7,6 +7,7 @@ from glnn.quality.intervals import Interval
 from glnn.quality.metrics import Judged
 from glnn.report.page.data import Measure
 from glnn.report.page.judged import estimated, measure_of, on_test_nodes
+from glnn.report.page.numbers import measure
 from glnn.report.tested import OnTestNodes, Score
 
 
@@ -45,6 +46,18 @@ def test_recall_is_the_diagonal_over_the_row(judged):
     shown = shown_of(judged)
     recalls = [one.recall.value for one in shown.classes]
     np.testing.assert_allclose(recalls, np.diag(shown.confusion) / shown.confusion.sum(1))
+
+
+def test_of_no_node_there_is_no_share():
+    classes = np.arange(30) % 2  # the third class has no node, the second is never predicted
+    shown = shown_of(Judged(classes, np.tile([0.8, 0.1, 0.1], (30, 1))))
+    first, second, third = shown.classes
+    assert first.recall.value == 1.0 and first.precision.value == 0.5
+    assert second.recall.value == 0.0 and second.recall.high < 1.0
+    assert second.precision == Measure("precision", None)
+    assert third.precision == Measure("precision", None)
+    assert third.recall == Measure("recall", None)
+    assert measure(third.recall) == "–"
 
 
 def test_other_methods_stand_after_our_own(judged):

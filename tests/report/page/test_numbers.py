@@ -6,7 +6,7 @@ from glnn.report.page.numbers import interval_scale, lead, measure, plain_measur
 
 @pytest.mark.parametrize("write", [measure, lead, plain_measure])
 def test_an_unknown_number_is_a_dash(write):
-    assert write(Measure("x", None)) == "-"
+    assert write(Measure("x", None)) == "–"
 
 
 def test_the_scale_holds_every_interval_and_all_without_a_number():

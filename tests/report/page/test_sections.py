@@ -7,7 +7,7 @@ from glnn.report.page.shown import shown_part
 
 
 def test_bars_lie_on_the_common_scale(make_page):
-    section = verdict_section(make_page().evaluation)
+    section = verdict_section(make_page())
     low, high = section["scale"]
     for bar in section["bars"]:
         assert bar["low"] <= bar["at"] <= bar["high"]
@@ -37,7 +37,14 @@ def test_recall_and_precision_without_intervals_come_from_the_matrix(make_page):
 def test_nothing_judged_means_no_matrix_and_no_verdict(make_page):
     page = dataclasses.replace(make_page(), evaluation=None)
     assert error_section(page)["confusion"] == []
-    assert verdict_section(None)["bars"] == []
+    assert verdict_section(page)["bars"] == []
+
+
+def test_warnings_of_the_page_are_said_measured_or_not_and_name_weak_classes_once(make_page):
+    page = dataclasses.replace(make_page(), warnings=("birch & oak is never predicted",))
+    assert verdict_section(page)["warnings"][-1] == page.warnings[0]
+    bare = dataclasses.replace(page, evaluation=None)
+    assert verdict_section(bare)["warnings"] == list(page.warnings)
 
 
 def test_the_map_counts_every_link_once(make_page):

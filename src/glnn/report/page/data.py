@@ -83,13 +83,15 @@ class Graphs:
     """The learned graph, the given one, and what made each learned link.
 
     ``terms`` follows the links of ``learned`` above its diagonal, row by row; ``trust`` is the
-    share of each given link's weight that was kept.
+    share of each given link's weight that was kept; ``equal_labels`` says how many links join equal
+    labels that the fit has not seen, beside what chance gives.
     """
 
     learned: sp.csr_matrix
     given: sp.csr_matrix | None = None
     terms: LinkTerms | None = None
     trust: sp.csr_matrix | None = None
+    equal_labels: str = ""
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,10 @@ class PageData:
         One name a class.
     search
         How parameters were chosen, where they were searched for.
+    unjudged, advice
+        Where nothing was measured: that, in one sentence, and what to do about it.
+    warnings
+        What a reader must know whether anything was measured or not.
     """
 
     title: str
@@ -277,3 +283,6 @@ class PageData:
     reproduce: Reproduce = field(default_factory=Reproduce)
     notes: tuple[str, ...] = ()
     search: Search | None = None
+    unjudged: str = "How good this answer is has not been measured."
+    advice: str = ""
+    warnings: tuple[str, ...] = ()

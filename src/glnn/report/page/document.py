@@ -51,7 +51,7 @@ def render(page: PageData) -> str:
         chart_frames=frames,
         **_scripts([frame for part in frames.values() for frame in part]),
         **_data(page),
-        **verdict_section(page.evaluation),
+        **verdict_section(page),
         **error_section(page),
     )
 

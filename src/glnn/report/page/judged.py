@@ -45,7 +45,10 @@ def estimated(estimate: Estimate, class_names: Sequence[str]) -> Evaluation:
     """
     names = [str(label) for label in estimate.classes]
     n_judged, n_folds = len(estimate.own.judged), len(estimate.folds)
-    basis = f"Measured on {count(n_judged, 'label')} hidden in turn, in {n_folds} folds; {HOW}."
+    basis = (
+        f"Measured on {count(n_judged, 'label')} hidden in turn, in {n_folds} folds; {HOW}. Map "
+        "and table show these nodes as the fits without their label do."
+    )
     extra = (
         []
         if estimate.coverage is None
@@ -94,7 +97,10 @@ def _shown(
     extra: Sequence[Measure] = (),
 ) -> Evaluation:
     verdict = verdict_of(own, others)
-    counts = np.bincount(own.judged.classes, minlength=len(names))
+    sizes = {
+        key: np.bincount(among, minlength=len(names))
+        for key, among in (("precision", own.judged.predicted), ("recall", own.judged.classes))
+    }
     bins = reliability(own.judged)
     table = confusion(own.judged, np.ones((1, len(own.judged))))[0]
     return Evaluation(
@@ -112,9 +118,11 @@ def _shown(
         ),
         tuple(
             ClassQuality(
-                name, int(n), *(measure_of(key, found[key]) for key in ("precision", "recall"))
+                name,
+                int(sizes["recall"][k]),
+                *(_of_some(key, found[key], int(sizes[key][k])) for key in sizes),
             )
-            for name, n, found in zip(names, counts, per_class)
+            for k, (name, found) in enumerate(zip(names, per_class))
         ),
         np.rint(table).astype(np.int64),
         tuple(zip(*(bins[key].tolist() for key in ("confidence", "accuracy", "count")))),
@@ -126,6 +134,11 @@ def _shown(
 def _method(score: MethodScore, is_own: bool) -> Method:
     ahead = None if score.difference is None else measure_of("lead", score.difference)
     return Method(score.title, measure_of("accuracy", score.metrics["accuracy"]), ahead, is_own)
+
+
+def _of_some(name: str, interval: Interval, n_nodes: int) -> Measure:
+    """Return a share of some nodes; of none there is no share, and the interval says nothing."""
+    return measure_of(name, interval) if n_nodes else Measure(name, None)
 
 
 def measure_of(name: str, interval: Interval) -> Measure:

@@ -1,7 +1,7 @@
 """Numbers as the page writes them."""
 
 from glnn.report.page.data import Measure, Method
-from glnn.report.words import percent
+from glnn.report.words import NOTHING, percent
 
 _BOND = "\N{NO-BREAK SPACE}"
 
@@ -12,7 +12,7 @@ def measure(one: Measure) -> str:
     Examples
     --------
     >>> measure(Measure("accuracy", 0.881, 0.85, 0.912)), measure(Measure("accuracy", None))
-    ('88.1\xa0% [85.0,\xa091.2]', '-')
+    ('88.1\xa0% [85.0,\xa091.2]', '–')
     """
     value = percent(one.value).replace(" ", _BOND)
     if one.low is None or one.high is None:
@@ -29,7 +29,7 @@ def lead(one: Measure) -> str:
     ('+2.0 [-1.0,\xa0+5.0]', '-2.0')
     """
     if one.value is None:
-        return "-"
+        return NOTHING
     if one.low is None or one.high is None:
         return f"{100 * one.value:+.1f}"
     return f"{100 * one.value:+.1f} [{100 * one.low:+.1f},{_BOND}{100 * one.high:+.1f}]"
@@ -44,7 +44,7 @@ def plain_measure(one: Measure) -> str:
     '0.312 [0.250,\xa00.400]'
     """
     if one.value is None:
-        return "-"
+        return NOTHING
     if one.low is None or one.high is None:
         return f"{one.value:.3f}"
     return f"{one.value:.3f} [{one.low:.3f},{_BOND}{one.high:.3f}]"

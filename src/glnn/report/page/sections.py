@@ -1,5 +1,6 @@
 """What the templates of the sections need, worked out from the page's data."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ _WEAK = 0.5
 """A class found or right less often than this is called weak."""
 
 
-def verdict_section(evaluation: Evaluation | None) -> dict[str, Any]:
+def verdict_section(page: PageData) -> dict[str, Any]:
     """Return bars of the methods on one scale, and the warnings with weak classes among them."""
+    evaluation, said = page.evaluation, page.warnings
     if evaluation is None:
-        return {"bars": [], "has_leads": False, "scale": (0.0, 1.0), "warnings": []}
+        return {"bars": [], "has_leads": False, "scale": (0.0, 1.0), "warnings": list(said)}
     low, high = interval_scale(evaluation.methods)
 
     def at(share: float | None) -> float | None:
@@ -32,21 +34,21 @@ def verdict_section(evaluation: Evaluation | None) -> dict[str, Any]:
         "bars": bars,
         "has_leads": any(m.lead is not None for m in evaluation.methods),
         "scale": (low, high),
-        "warnings": [*evaluation.warnings, *weak_classes(evaluation)],
+        "warnings": [*evaluation.warnings, *said, *weak_classes(evaluation, said)],
     }
 
 
 _BAR_PARTS = {"at": "value", "low": "low", "high": "high"}
 
 
-def weak_classes(evaluation: Evaluation) -> list[str]:
+def weak_classes(evaluation: Evaluation, warnings: Sequence[str] = ()) -> list[str]:
     """Return a sentence on every class that is seldom found or seldom right.
 
-    A class is named where no warning does so already.
+    A class is named where no warning does so already; ``warnings`` are those of the page.
     """
     said = []
     for one in evaluation.classes:
-        if any(one.name in warning for warning in evaluation.warnings):
+        if any(one.name in warning for warning in (*evaluation.warnings, *warnings)):
             continue
         weak = []
         if one.recall.value is not None and one.recall.value < _WEAK:
@@ -100,6 +102,8 @@ def map_section(page: PageData, shown: Shown) -> dict[str, Any]:
             f" Of {count(fates[0] + fates[2], 'given link')} {fates[0]:,} were kept and "
             f"{fates[2]:,} dropped; {fates[1]:,} were added."
         )
+    if page.graphs.equal_labels:
+        words += f" Learned links that join equal labels: {page.graphs.equal_labels}."
     return {
         "fates": fates,
         "has_given": page.graphs.given is not None,
