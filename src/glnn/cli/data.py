@@ -10,7 +10,7 @@ from rich.table import Table
 
 from glnn.cli import options as given
 
-_WRITTEN = ".npz .csv .tsv .parquet .graphml .gexf"
+_WRITTEN = "file to write; its suffix decides how: npz, csv, graphml, ..."
 Variant = Annotated[
     str, typer.Option(help="Which graph of a published set that has several: loc_org.")
 ]

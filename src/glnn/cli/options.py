@@ -96,7 +96,7 @@ Encoding = Annotated[
 LabelsPerClass = Annotated[
     int | None,
     typer.Option(
-        help="Train on so many labels of each class and test on all others. Without it: the "
+        help="Train on this many labels of each class and test on all others. Without it: the "
         "published split; 20 a class for data that come with glnn; every label of your own table.",
         rich_help_panel=_METHOD,
     ),
@@ -158,7 +158,7 @@ Folds = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="Judge the fit on labels it has not seen, in so many fits without them. Without it: "
+        help="Judge the fit on labels it has not seen, in this many fits without them. Without it: "
         "5 where no label is left to test, none elsewhere.",
         show_default=False,
         rich_help_panel=_METHOD,

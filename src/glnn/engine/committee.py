@@ -57,7 +57,7 @@ class Contest:
         return cls(temperatures, losses, [_mistakes(a, validation) for a in judged], validation)
 
     def kept(self, n_errors: float = 1.0) -> dict[int, float]:
-        """Return the places of the best and of those not worse by so many standard errors.
+        """Return the places of the best and of those not worse by this many standard errors.
 
         The best comes first; each has its temperature.
         """

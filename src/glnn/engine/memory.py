@@ -17,7 +17,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", re.IGNORECASE)
 FIXED = 2**26
 """What a fit takes whatever its size."""
 _SLACK = 2**27
-"""Below so many free bytes not even an error could be told."""
+"""Below this many free bytes not even an error could be told."""
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

@@ -76,7 +76,7 @@ def pool_nodes(
 ) -> np.ndarray:
     """Return labelled, validation and random other nodes, in this order and each once.
 
-    There are ``n_others`` others at most, and as many as fit into a pool of so many columns.
+    There are ``n_others`` others at most, and as many as fit into a pool of this many columns.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from glnn.peers import ALONE, Partition
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _LEAST_WEIGHT = 1e-9
 _MAX_NODES = 1000
-"""So many labelled nodes, and so many validation nodes, tell two graphs apart."""
+"""This many labelled nodes, and this many validation nodes, tell two graphs apart."""
 
 
 def probe_loss(
@@ -179,7 +179,7 @@ def _tensor(matrix: Any, device: str | torch.device) -> Float64[Tensor, "n d"]:
 def _some(
     nodes: Tensor, classes: Tensor, weights: Tensor | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, ...]:
-    """Return nodes, classes and weights, which are 1 by default, of at most so many nodes."""
+    """Return nodes, classes and weights, which are 1 by default, of at most this many nodes."""
     counted = torch.ones(len(nodes)) if weights is None else weights.clamp_min(_LEAST_WEIGHT)
     parts = [part.cpu().numpy() for part in (nodes, classes, counted.double())]
     if len(nodes) <= _MAX_NODES:

@@ -12,10 +12,10 @@ from glnn.engine.trained import has_collapsed, is_better, is_worse
 from glnn.objective import Weights
 
 FEW_LABELS = 15
-"""Below so many labels a class, predictions are believed with caution."""
+"""Below this many labels a class, predictions are believed with caution."""
 
 MANY_LABELS = 50
-"""From so many labels a class on, a plain network may do better than losses on predictions."""
+"""From this many labels a class on, a plain network may do better than losses on predictions."""
 
 _CLEAR_PROBE = 0.95
 """One source serves clearly better than another if its probe has at most this share of its loss."""

@@ -115,7 +115,7 @@ class SparseRows(RowMatrix):
         return torch.cat([left[:, :0], *(left @ block.T for block in self._dense_blocks())], 1)
 
     def _dense_blocks(self) -> Iterator[Tensor]:
-        """Yield all rows, so many at a time as there is room for."""
+        """Yield all rows, as many at a time as there is room for."""
         step = max(1, block_bytes_of(self.values.device) // (8 * max(1, self.width)))
         for first in range(0, len(self), step):
             yield self.block(slice(first, first + step)).dense()

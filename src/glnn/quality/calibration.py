@@ -24,7 +24,7 @@ from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
 
 MANY = 1000
-"""From so many hidden labels on, a rising curve for each class is drawn on top."""
+"""From this many hidden labels on, a rising curve for each class is drawn on top."""
 
 _SHIFT_PENALTY = 10.0
 """Weight of half the squared shifts: as much as some ten labels say."""

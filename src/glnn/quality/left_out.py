@@ -13,7 +13,7 @@ _MOST_NODES, _MOST_NUMBERS = 1_000, 100_000
 
 
 def is_quickly_refitted(n_fits: int, shape: tuple[int, int]) -> bool:
-    """Tell whether so many fits are made while nobody waits for long.
+    """Tell whether this many fits are made while nobody waits for long.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class ReasonsMixin:
             How many links and labelled rows to name.
         refits : int >= 0 or None, default None
             How the effects of labels are found. 0: they are estimates, at once. Otherwise the
-            labels with the largest estimates are really left out, one at a time, and so many fits
+            labels with the largest estimates are really left out, one at a time, and this many fits
             with and without each are compared: ``refits * (n_labels + 1)`` of them, each with its
             calibration. That needs the data, so the fit must have been made in this session.
             ``None``: where 80 fits of at most 1,000 rows and 100,000 numbers will do, every label

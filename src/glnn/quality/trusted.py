@@ -184,9 +184,9 @@ class TrustedMixin:
         return 2 if self.calibrate == "auto" else 1 + _N_FOLDS
 
     def _judged(self, at_least: int | None) -> HeldOut:
-        """Return predictions of hidden labels: at least so many, or (``None``) of all that can be.
+        """Return predictions of hidden labels, made now if the fit has not made them.
 
-        They are made now if the fit has not made them.
+        There are at least this many of them; ``None``: of all labels that can be hidden.
         """
         self._check_fitted()  # type: ignore[attr-defined]
         found: HeldOut | None = self.held_out_

@@ -212,7 +212,7 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
     data
         The record.
     labels_per_class
-        Draw so many training labels of each class; all other known labels test. ``None``: the
+        Draw this many training labels of each class; all other known labels test. ``None``: the
         published split where there is one, the paper's for the terror sets, 20 a class for the
         data sets that come with glnn. Elsewhere every known label trains, and none tests.
     seed

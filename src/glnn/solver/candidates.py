@@ -109,7 +109,7 @@ def _exact(signal: SpreadRows, k: int, block_bytes: int) -> tuple[Tensor, Tensor
 
 
 def _blocks(rows: RowMatrix, height: int) -> list[tuple[int, RowMatrix]]:
-    """Return consecutive rows, so many at a time, with the number of the first."""
+    """Return consecutive rows, this many at a time, with the number of the first."""
     return [
         (first, rows.block(slice(first, first + height))) for first in range(0, len(rows), height)
     ]

@@ -27,7 +27,7 @@ SEEN = 100
 
 MOST_CLUSTERS = 8192
 
-_LARGEST = 3  # a cluster of more than so many times ROWS is cut into parts
+_LARGEST = 3  # a cluster of more than this many times ROWS is cut into parts
 
 
 def clustered_nearest(signal: SpreadRows, k: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:

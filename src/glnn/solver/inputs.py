@@ -105,7 +105,7 @@ class GraphInputs:
 
 
 def partition_of(n_rows: int, peers: Peers) -> Partition:
-    """Return who has which rows, of which this process has so many."""
+    """Return who has which rows, of which this process has this many."""
     partition = Partition(int(peers.all_reduce(float(n_rows))), peers)
     if int(peers.all_reduce(float(n_rows != partition.n_rows))):
         raise InputError(

@@ -59,7 +59,7 @@ class NewRowProblem:
     has_loops
         Whether nodes may have loops.
     n_candidates
-        With the support ``candidates``: only the links and so many similar nodes may be joined.
+        With the support ``candidates``: only the links and this many similar nodes may be joined.
     """
 
     transform: FeatureSignal

@@ -36,7 +36,7 @@ def _graph_step(data: NodeData, n_epochs: int) -> None:
         data.features.toarray(),
         data.graph,
         weights=graph.weights,
-        support=graph.support,  # type: ignore[arg-type]
+        support=graph.support,
         n_candidates=graph.n_candidates,
         search="clusters",
     )

@@ -57,7 +57,7 @@ def shown_part(page: PageData, most_nodes: int = MOST_NODES, most_links: int = M
 
 
 def drawn_links(links: Links, most: int) -> Links:
-    """Return at most so many links: each node's heaviest, then given ones, then by weight."""
+    """Return at most this many links: each node's heaviest, then given ones, then by weight."""
     if len(links) <= most:
         return links
     by_weight = np.argsort(-links.weight, kind="stable")
