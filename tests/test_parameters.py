@@ -6,28 +6,13 @@ import pytest
 
 from glnn import GLNNClassifier, Weights
 from glnn._parameters import FitParameters
+from glnn.engine import settings
 from glnn.engine.presets import PRESETS
-from glnn.engine.scaling import SCALINGS
-from glnn.engine.settings import FIRST_GRAPHS, HEADS, METRICS, SELECTIONS, SIGNALS
 from glnn.exceptions import InputError
-from glnn.graph.prior import PRIORS
-from glnn.objective import READINGS
 from glnn.quality.trusted import CALIBRATIONS
-from glnn.solver import SUPPORTS
 
-CHOICES = {
-    "preset": PRESETS,
-    "head": HEADS,
-    "calibrate": CALIBRATIONS,
-    "reading": READINGS,
-    "signal": SIGNALS,
-    "prior": PRIORS,
-    "support": SUPPORTS,
-    "metric": METRICS,
-    "first_graph": FIRST_GRAPHS,
-    "scaling": SCALINGS,
-    "selection": SELECTIONS,
-}
+CHOICES = {name: known for name, known in settings.CHOICES.items() if name != "powers"}
+CHOICES |= {"preset": PRESETS, "calibrate": CALIBRATIONS}
 
 
 @pytest.mark.parametrize("name", CHOICES)

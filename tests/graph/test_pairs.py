@@ -101,3 +101,16 @@ def test_selected_pairs_and_their_graph():
     apart = pairs.select(pairs.i != pairs.j)
     assert len(apart) == 2
     assert apart.adjacency(torch.ones(2)).row_sums().tolist() == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_sweep_shows_each_pair_to_one_process(size, together):
+    i, j = torch.triu_indices(9, 9)
+
+    def work(peers):
+        part = Partition(9, peers)
+        own = pair_owners(part, i, j) == peers.rank
+        return Pairs(part, i[own], j[own]).where_swept().keys.tolist()
+
+    found = together(size, work)
+    assert sorted(key for keys in found for key in keys) == (9 * i + j).tolist()

@@ -12,7 +12,7 @@ from torch import Tensor
 from glnn.graph.csr import CsrPattern
 from glnn.graph.row_base import to_device
 from glnn.graph.sparse import SparseAdjacency, symmetric_pattern
-from glnn.graph.spread import owners, pair_owners, sent
+from glnn.graph.spread import owners, pair_owners, sent, sweep_owners
 from glnn.peers import Partition
 
 Ends = tuple[Tensor, Tensor]
@@ -98,6 +98,11 @@ class Pairs:
         """Return the pairs where ``mask`` holds."""
         chosen = torch.nonzero(mask).view(-1)
         return Pairs(self.partition, self.i[chosen], self.j[chosen])
+
+    def where_swept(self) -> "Pairs":
+        """Return everyone's pairs that a sweep over tiles shows to this process."""
+        part = self.partition
+        return Pairs(part, *sent(part, sweep_owners(part, self.i, self.j), self.i, self.j))
 
     def places(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return where each key lies among the pairs, and whether it does."""

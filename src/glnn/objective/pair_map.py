@@ -94,8 +94,5 @@ class ImageMap(PairMap):
         """Estimate the diagonal by images of random signs, whose squares have it as their mean."""
         draw = torch.Generator().manual_seed(0)
         sizes = (active / self.pairs.counts).sqrt()
-        total = torch.zeros_like(self.apply(active))
-        for _ in range(_PROBES):
-            signs = torch.randint(2, (len(active),), generator=draw).mul_(2).sub_(1)
-            total += self.apply(sizes * signs.to(sizes)).square()
-        return total / _PROBES
+        signs = 2 * torch.randint(2, (_PROBES, len(active)), generator=draw).to(sizes) - 1
+        return torch.stack([self.apply(sizes * row).square() for row in signs]).mean(0)

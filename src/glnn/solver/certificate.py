@@ -14,7 +14,7 @@ from glnn.exceptions import InputError
 from glnn.graph.implicit import Implicit
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
 from glnn.graph.row_base import BLOCK_BYTES, to_device
-from glnn.graph.spread import pair_owners, sent, sweep_owners
+from glnn.graph.spread import pair_owners, sent
 from glnn.solver.accuracy import largest, unit
 from glnn.solver.problem import Dual, Problem
 
@@ -106,10 +106,11 @@ def certify(
         return _judged(problem, math.inf, math.nan, math.nan, measure=1.0)
     images = problem.images(stored.pairs, stored.values)
     dual = problem.dual_of(images)
-    whole = problem.numerator(dual)
+    correction = problem.correction(dual)
+    whole = problem.linear + correction
     known = _known_pairs(problem, stored.pairs, whole)
     gains, place = problem.linear.on_pairs(known), known.places(stored.pairs.keys)[0]
-    numerator = gains + problem.correction(dual).on_pairs(known)
+    numerator = gains + correction.on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_allowed(problem, known))
     residual = implied.index_add(0, place, stored.values, alpha=-1)
     # a negative entry is further from the implied one, which is not, than from zero
@@ -219,8 +220,7 @@ def _swept(
 ) -> tuple[float, float]:
     """Return the largest entry of the implied graph beyond the known pairs, and all squares."""
     part, worst, squares = problem.partition, 0.0, 0.0
-    i, j = sent(part, sweep_owners(part, known.i, known.j), known.i, known.j)
-    met = Pairs(part, i, j)
+    met = known.where_swept()
     for tile in numerator.tiles(part, problem.device, block_bytes=block_bytes):
         tile.fill(met, 0.0)
         implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)

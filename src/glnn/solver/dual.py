@@ -96,6 +96,11 @@ class WorkingProblem:
         parts = [pair_map.apply(values) for pair_map in self.maps]
         return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
 
+    def squares(self, active: Tensor) -> Tensor:
+        """Return the diagonal of :math:`T T^*` over the active pairs of everyone."""
+        parts = [pair_map.squares(active) for pair_map in self.maps]
+        return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
+
     def point(self, y: Tensor) -> tuple[Tensor, float]:
         """Return the graph ``a(y)`` and the value ``-D(y)``."""
         values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.curvature)
@@ -139,9 +144,7 @@ class WorkingProblem:
         counts for pairs that are looked at later, and for new nodes: it is as the graph implies.
         """
         y = self.start(dual)
-        every = torch.ones_like(self.offsets)
-        squares = [pair_map.squares(every) for pair_map in self.maps]
-        met = self.peers.all_reduce(torch.cat([self.offsets[:0], *squares]))
+        met = self.squares(torch.ones_like(self.offsets))
         implied = y - self.gradient(y, values) / self.inverse
         return self.named(torch.where(met == 0, implied, y))
 

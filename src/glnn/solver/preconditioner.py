@@ -36,9 +36,7 @@ def preconditioner(working: WorkingProblem, active: Tensor, scale: float) -> App
     scale
         :math:`1/(2\gamma)`.
     """
-    squares = [pair_map.squares(active) for pair_map in working.maps]
-    diagonal = working.peers.all_reduce(torch.cat([working.offsets[:0], *squares]))
-    diagonal = torch.add(working.inverse, diagonal, alpha=scale)
+    diagonal = torch.add(working.inverse, working.squares(active), alpha=scale)
     few = [k for k, m in enumerate(working.maps) if m.columns(slice(0, 0)) is not None]
     bounded = [k for k, m in enumerate(working.maps) if m.bound(active) is not None]
     widths = [sum(_width(working.slices[k]) for k in part) for part in (few, bounded)]

@@ -11,7 +11,7 @@ from glnn.exceptions import InputError
 from glnn.graph.implicit import Implicit, Tile
 from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
 from glnn.graph.row_base import BLOCK_BYTES
-from glnn.graph.spread import pair_owners, sent, sweep_owners
+from glnn.graph.spread import pair_owners, sent
 from glnn.solver.dual import WorkingProblem
 from glnn.solver.newton import DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem
@@ -86,7 +86,7 @@ def missing_pairs(
     """
     part, numerator = problem.partition, problem.numerator(dual)
     named, named_sizes = _named(numerator, pairs, problem)
-    met = Pairs(part, *sent(part, sweep_owners(part, named.i, named.j), named.i, named.j))
+    met = named.where_swept()
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
     for tile in numerator.tiles(part, problem.device, block_bytes=settings.block_bytes):
         tile.fill(met, -torch.inf)  # of which it shows a part only
