@@ -69,3 +69,9 @@ def test_a_name_that_is_not_that_of_one_row_is_refused_in_one_line(node, names, 
 def test_a_table_of_rows_without_names_gets_no_column():
     assert name_column(None, np.array([0, 1])) == {}
     assert name_column(NAMES, np.array([2, 0]))["name"].tolist() == ["w2", "w0"]
+
+
+@pytest.mark.parametrize("ids", [5, "ann", 2.5])
+def test_what_is_no_list_of_names_is_refused(ids):
+    with pytest.raises(InputError, match="ids must hold one name for each row"):
+        names_of_rows(np.eye(3), ids=ids)

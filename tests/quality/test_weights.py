@@ -54,3 +54,8 @@ def test_a_bad_weight_is_named_with_its_row(bad):
     weights[2] = bad
     with pytest.raises(InputError, match=f"got {bad:g} in row 2"):
         label_weights(None, weights, np.array([0, 1]), np.array([0, 1, 0, -1]))
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    with pytest.raises(InputError, match="sample_weight must hold numbers"):
+        label_weights(None, ["much", "little"], np.array([0, 1]), np.array([0, 1]))

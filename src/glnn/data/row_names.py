@@ -1,5 +1,6 @@
 """Names of the rows of a fit: found in what it is given, used where people speak of a row."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def names_of_rows(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | None:
         ids = _own_names(rows)
     if ids is None:
         return None
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InputError(f"ids must hold one name for each row, got {shown(ids)}.")
     names = ids_from_text([str(name) for name in ids])
     n_rows = len(rows) if isinstance(rows, list) else getattr(rows, "shape", names.shape)[0]
     if len(names) != n_rows:

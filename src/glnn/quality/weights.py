@@ -70,7 +70,10 @@ def label_weights(
 
 
 def _checked(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must hold numbers, got others.") from None
     if weights.shape != encoded.shape:
         raise InputError(
             f"sample_weight must hold one weight for each of the {len(encoded)} rows, got shape "
