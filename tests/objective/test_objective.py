@@ -117,8 +117,3 @@ def test_a_wanted_degree_sets_one_weight():
     twice = Objective((Sparsity(0.1), Sparsity(0.2, name="more_sparsity")))
     with pytest.raises(InputError, match="weight of one term, got sparsity, more_sparsity"):
         twice.for_degree(0.3)
-
-
-def test_what_is_no_term_is_refused():
-    with pytest.raises(InputError, match="terms must be of the class Term, got 3"):
-        Objective((Ridge(1.0), 3))

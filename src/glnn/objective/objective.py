@@ -50,8 +50,6 @@ class Objective:
 
     def __post_init__(self) -> None:
         for term in self.parts:
-            if not isinstance(term, Term):
-                raise InputError(f"terms must be of the class Term, got {term!r}.")
             check_number(f"the weight of {term.name}", term.weight, low=0)
             _refuse_silent(term)
         names = [term.name for term in self.parts]
