@@ -1,12 +1,15 @@
-"""One fitted estimator and many threads; fits side by side."""
+"""Work on several threads; one fitted estimator and many threads; fits side by side."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from glnn import GLNNClassifier
+from glnn._threads import by_rows, mapped
 
+MANY = 2**20
 QUICK = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
 
 
@@ -38,3 +41,31 @@ def test_fits_in_threads_are_those_of_one_thread(data):
     with ThreadPoolExecutor(4) as pool:
         for one, other in zip(pool.map(fit, range(4)), serial):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_numbers", [1, MANY])
+def test_answers_come_in_the_order_of_the_items(n_numbers):
+    assert mapped(lambda k: k**2, list(range(50)), n_numbers) == [k**2 for k in range(50)]
+    assert mapped(lambda k: k, [], n_numbers) == []
+
+
+def test_little_work_stays_in_this_thread():
+    here = threading.get_ident()
+    assert set(mapped(lambda _: threading.get_ident(), [1, 2, 3], 10)) == {here}
+
+
+def test_an_error_in_a_thread_is_raised_here():
+    with pytest.raises(ZeroDivisionError):
+        mapped(lambda k: 1 / k, [1, 0], MANY)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 1000, 200_001])
+def test_blocks_of_rows_have_the_bits_of_all_rows(n_rows):
+    rng = np.random.default_rng(n_rows)
+    first, second = rng.normal(size=(n_rows, 5)), rng.normal(size=(n_rows, 3))
+
+    def shares(left, right):
+        powers = np.exp(left * right.sum(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
+    np.testing.assert_array_equal(by_rows(shares, first, second), shares(first, second))

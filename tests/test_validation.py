@@ -195,3 +195,11 @@ def test_bad_node_numbers_are_refused_in_one_line(indices, match):
     with refused(f"^validation .*{match}") as caught:
         check_indices("validation", indices, 3)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_features_whose_squares_are_no_numbers_are_refused(sign, as_sparse):
+    features = np.array([[1.0, sign * 1e200]])
+    with pytest.raises(InputError, match=r"at most 1e\+150 in size.*got 1e\+200"):
+        check_features("X", sp.csr_matrix(features) if as_sparse else features)

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError, InputTypeError
 
+_LARGEST = 1e150
+"""Features that are larger have squares and sums of squares beyond double precision."""
+
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``choices``; otherwise say which one was probably meant.
@@ -109,6 +112,12 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
         raise InputError(
             f"{name} must be finite, got {n_bad} NaN or infinite values. "
             "Impute or drop them, for instance with sklearn.impute.SimpleImputer."
+        )
+    largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
+    if largest > _LARGEST:
+        raise InputError(
+            f"{name} must have values of at most {_LARGEST:g} in size, whose squares are numbers "
+            f"still; got {largest:g}. Divide the column, or take its logarithm."
         )
     return matrix
 

@@ -107,6 +107,14 @@ def test_the_chosen_epoch_is_that_of_the_plain_loop_however_seldom_it_is_read(pa
     assert lazy.module.height.item() == pytest.approx(0.3 if is_early else 1.2, abs=1e-5)
 
 
+def test_no_epoch_is_taken_that_no_longer_counts():
+    trainer = Trainer(n_epochs=50, learning_rate=0.1, patience=2)
+    lazy = CapturedEpochs(trainer._epochs(Climb(), class_0()), read_every=4, records=False)
+    history = trainer._replay(lazy, "classifier")
+    assert len(history) == 5  # the third is the best, two more are waited for
+    assert lazy._n_taken == 6  # one more has judged the last
+
+
 def test_who_lags_behind_a_rival_is_given_up_at_the_epoch_of_the_plain_loop():
     wanted = []
     for fit in (Trainer.fit, lambda t, task, judges: replayed(task, judges, t, read_every=3)):

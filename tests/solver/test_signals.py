@@ -5,6 +5,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler, normalize
 
 from glnn.exceptions import InputError
+from glnn.graph.dense_rows import dense_rows
 from glnn.solver.signals import SIGNALS, FeatureSignal, joined, prediction_signal
 
 
@@ -88,3 +89,20 @@ def test_sparse_features_without_an_entry_are_standardized_to_zeros():
     empty = sp.csr_matrix((5, 3))
     signal = FeatureSignal.fit("standardized", empty).transform(empty)
     assert signal.shape == (5, 3) and signal.nnz == 0
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-160, 1e-300])
+@pytest.mark.parametrize("kind", ["l2", "idf"])
+def test_rows_have_length_one_however_small_they_were(kind, scale, rng):
+    x = rng.normal(size=(6, 4))
+    small = x * np.array([1, scale, 1, 1, scale, 0])[:, None]
+    wanted = FeatureSignal.fit(kind, small != 0).transform(x)
+    wanted[5] = 0
+    for features in (small, sp.csr_matrix(small)):
+        found = FeatureSignal.fit(kind, features).transform(features)
+        np.testing.assert_allclose(dense_rows(found), wanted, rtol=1e-12)
+
+
+def test_what_rounding_leaves_of_a_constant_table_stays_nothing():
+    same = np.full((5, 3), 0.1)
+    assert np.abs(FeatureSignal.fit("standardized", same).transform(same)).max() < 1e-12

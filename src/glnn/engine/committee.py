@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from glnn.engine.threads import mapped
+from glnn._threads import mapped
 from glnn.engine.trained import logarithms, softened
 from glnn.engine.trainer import Validation
 
@@ -49,7 +49,8 @@ class Contest:
     @classmethod
     def of(cls, answers: Sequence[np.ndarray], validation: Validation) -> "Contest":
         """Compare class probabilities of all nodes, one array a classifier."""
-        nodes = validation.nodes.cpu().numpy()
+        validation = validation.to(torch.device("cpu"))
+        nodes = validation.nodes.numpy()
         judged = [answer[nodes] for answer in answers]
         logs = [logarithms(answer) for answer in judged]
         temperatures = [_best_temperature(own, validation) for own in logs]
@@ -92,18 +93,18 @@ def _best_temperature(logs: np.ndarray, validation: Validation) -> float:
 
 def _losses(logs: np.ndarray, temperature: float, validation: Validation) -> Float64[Tensor, "v"]:
     """Return the losses of the validation nodes that are here, times their weights."""
-    labels = validation.labels.cpu().numpy()
+    labels = validation.labels.numpy()
     right = softened(logs, temperature)[np.arange(len(labels)), labels]
     return _weighted(-np.log(np.maximum(right, _LEAST)), validation)
 
 
 def _mistakes(judged: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
     """Return one for each validation node here that has another class, times its weight."""
-    wrong = judged.argmax(1) != validation.labels.cpu().numpy()
+    wrong = judged.argmax(1) != validation.labels.numpy()
     return _weighted(wrong.astype(np.float64), validation)
 
 
 def _weighted(numbers: np.ndarray, validation: Validation) -> Float64[Tensor, "v"]:
     """Return a number for each validation node here, times its weight."""
     found = torch.from_numpy(numbers)
-    return found if validation.weights is None else found * validation.weights.double().cpu()
+    return found if validation.weights is None else found * validation.weights.double()

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 from torch import Tensor
 
 from glnn.engine.classifier import Labels
 from glnn.engine.trainer import Validation
 from glnn.graph.csr import hear_beta_warning
 from glnn.graph.prior import inverse_root
+from glnn.graph.row_base import to_device
 from glnn.peers import ALONE, Partition
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -43,7 +44,7 @@ def probe_loss(
     """
     partition = partition or Partition(labels.n_nodes, ALONE)
     nodes, classes, weights, n_known = probed_nodes(labels, validation, seed)
-    one_hot = torch.eye(labels.n_classes, dtype=torch.float64)[torch.from_numpy(classes)]
+    one_hot = torch.from_numpy(np.eye(labels.n_classes)[classes])
     rows = spread_features(adjacency, features, nodes, partition, device)
     counted = torch.from_numpy(weights).to(device)
     return partition.peers.broadcast(loss_of_rows(rows, one_hot.to(device), n_known, counted))
@@ -81,41 +82,48 @@ def spread_features(
     :math:`\hat A` have few entries, which all processes learn; each applies its rows of
     :math:`\hat A` to them, and adds what its rows of :math:`X` give.
     """
-    adj_hat = _normalized(block, partition)
-    place = np.full(partition.n_nodes, -1, dtype=np.int64)
-    place[nodes] = np.arange(len(nodes))
+    adj_hat = _normalized(block, partition, device)
+    place = torch.full((partition.n_nodes,), -1, device=device)
+    place[to_device(nodes, device)] = torch.arange(len(nodes), device=device)
     steps = _columns(adj_hat, place, len(nodes))
-    first = _everyones(steps, partition)
-    picked = np.flatnonzero(partition.has(nodes))
-    marks = (np.ones(len(picked)), (nodes[picked] - partition.start, picked))
-    near = steps + sp.csr_matrix(marks, shape=steps.shape)
-    weights = (_tensor(near, device) + torch.sparse.mm(*_tensors(adj_hat, first, device))) / 3
+    here = np.flatnonzero(partition.has(nodes))
+    marks = to_device(np.stack([nodes[here] - partition.start, here]), device)
+    ones = torch.ones(len(here), dtype=torch.float64, device=device)
+    near = steps + _coo(marks, ones, steps.shape, is_sorted=False)
+    weights = (near.coalesce() + torch.sparse.mm(adj_hat, _everyones(steps, partition))) / 3
     own: Tensor = torch.sparse.mm(weights.t(), _tensor(features, device))
     return partition.peers.all_reduce(own.to_dense() if own.is_sparse else own)
 
 
-def _normalized(block: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+def _normalized(
+    block: sp.csr_matrix, partition: Partition, device: str | torch.device
+) -> Float64[Tensor, "m n"]:
     r"""Return the rows that are here of :math:`D^{-1/2} A D^{-1/2}`."""
     own = np.asarray(block.sum(1), dtype=np.float64).ravel()
-    left, right = inverse_root(own), inverse_root(partition.everyone(own))
-    data = block.data * np.repeat(left, np.diff(block.indptr)) * right[block.indices]
-    return sp.csr_matrix((data, block.indices, block.indptr), shape=block.shape)
+    roots = inverse_root(own), inverse_root(partition.everyone(own))
+    left, right = (to_device(part, device) for part in roots)
+    adjacency = _tensor(block, device)
+    rows, columns = adjacency.indices()
+    return _coo(adjacency.indices(), adjacency.values() * left[rows] * right[columns], block.shape)
 
 
-def _columns(block: sp.csr_matrix, place: np.ndarray, n_picked: int) -> sp.csr_matrix:
+def _columns(
+    block: Float64[Tensor, "m n"], place: Int[Tensor, "n"], n_picked: int
+) -> Float64[Tensor, "m k"]:
     """Return the picked columns, in their new places."""
-    kept = np.flatnonzero(place[block.indices] >= 0)
-    rows = np.searchsorted(block.indptr, kept, side="right") - 1
-    entries = (block.data[kept], (rows, place[block.indices[kept]]))
-    return sp.csr_matrix(entries, shape=(block.shape[0], n_picked))
+    rows, columns = block.indices()
+    kept = (place[columns] >= 0).nonzero().view(-1)
+    places = torch.stack([rows[kept], place[columns[kept]]])
+    shape = (block.shape[0], n_picked)
+    return _coo(places, block.values()[kept], shape, is_sorted=False).coalesce()
 
 
-def _everyones(block: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+def _everyones(block: Float64[Tensor, "m k"], partition: Partition) -> Float64[Tensor, "n k"]:
     """Return all rows of a matrix with few entries."""
-    coo = block.tocoo()
-    parts = (coo.data, coo.row.astype(np.int64) + partition.start, coo.col.astype(np.int64))
-    data, rows, columns = (np.concatenate(partition.peers.all_gather(part)) for part in parts)
-    return sp.csr_matrix((data, (rows, columns)), shape=(partition.n_nodes, block.shape[1]))
+    rows, columns = block.indices()
+    parts = (rows + partition.start, columns, block.values())
+    rows, columns, values = (torch.cat(partition.peers.all_gather(part)) for part in parts)
+    return _coo(torch.stack([rows, columns]), values, (partition.n_nodes, block.shape[1]))
 
 
 def loss_of_rows(
@@ -156,23 +164,29 @@ def ridge_loss(
     return loss
 
 
-def _tensors(
-    left: sp.csr_matrix, right: sp.csr_matrix, device: str | torch.device
-) -> tuple[Tensor, Tensor]:
-    return _tensor(left, device), _tensor(right, device)
-
-
 def _tensor(matrix: Any, device: str | torch.device) -> Float64[Tensor, "n d"]:
     """Return a dense or sparse matrix in double precision."""
     if not sp.issparse(matrix):
         return torch.from_numpy(np.asarray(matrix)).to(device, torch.float64)
     matrix.sum_duplicates()  # sorts the rows, if they are not
-    coo = sp.coo_matrix(matrix)
-    places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-    values = torch.from_numpy(coo.data.astype(np.float64))
+    arrays = (matrix.indptr, matrix.indices, matrix.data)
+    starts, columns, values = (to_device(array, device) for array in arrays)
+    every = torch.arange(matrix.shape[0], device=device)
+    rows = torch.repeat_interleave(every, starts.diff(), output_size=len(columns))
+    return _coo(torch.stack([rows, columns.long()]), values.double(), matrix.shape)
+
+
+def _coo(
+    places: Int[Tensor, "2 e"],
+    values: Float64[Tensor, "e"],
+    shape: tuple[int, ...],
+    *,
+    is_sorted: bool = True,
+) -> Float64[Tensor, "n d"]:
+    """Return a sparse matrix by its entries, each given once."""
     hear_beta_warning()  # products turn to compressed rows inside
     return torch.sparse_coo_tensor(
-        places.to(device), values.to(device), coo.shape, is_coalesced=True, check_invariants=False
+        places, values, shape, is_coalesced=is_sorted, check_invariants=False
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from glnn._threads import by_rows
 from glnn._validation import check_choice
 from glnn.graph.dense_rows import dense_rows
 from glnn.peers import ALONE, Peers
@@ -72,8 +73,11 @@ class Scaling:
             if sp.issparse(features):
                 return sp.csr_matrix(sp.diags(inverse) @ features).astype(np.float32)
             return (features * inverse[:, None]).astype(np.float32)
-        dense = dense_rows(features)
-        scaled = (dense - self.center) / self.scale
+        return by_rows(self._applied, dense_rows(features))
+
+    def _applied(self, rows: np.ndarray) -> np.ndarray:
+        """Return some rows with their columns scaled."""
+        scaled: np.ndarray = (rows - self.center) / self.scale
         if self.kind == "trimmed":
             scaled = np.clip(scaled, -_FAR, _FAR)
         return scaled.astype(np.float32)

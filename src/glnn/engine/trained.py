@@ -8,16 +8,13 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from glnn._threads import by_rows
 from glnn.engine.classifier import ClassifierTask
 from glnn.engine.row_task import RowTask
 from glnn.engine.task import Task
-from glnn.engine.threads import mapped
 
 _CLEARLY_BETTER = 0.98
 """A second choice must have at most this share of the first one's validation loss."""
-
-_BLOCK = 4096
-"""Rows of a mean at a time: what is in between stays in the processor's cache."""
 
 _COLLAPSE = 0.05
 """A round that loses this much validation accuracy has gone wrong."""
@@ -41,15 +38,12 @@ def mean_answer(members: Sequence[Trained]) -> np.ndarray:
     """Return the probabilities of a classifier, or the mean of several at their temperatures."""
     if len(members) == 1:
         return members[0].probabilities
-    mean = np.empty_like(members[0].probabilities)
 
-    def write(rows: slice) -> None:
-        answers = [tempered(member.probabilities[rows], member.temperature) for member in members]
-        mean[rows] = np.mean(answers, axis=0)
+    def mean(*answers: np.ndarray) -> np.ndarray:
+        evened = [tempered(answer, member.temperature) for answer, member in zip(answers, members)]
+        return np.asarray(np.mean(evened, axis=0))
 
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(mean), _BLOCK)]
-    mapped(write, blocks, n_numbers=len(members) * _BLOCK * mean.shape[1])
-    return mean
+    return by_rows(mean, *(member.probabilities for member in members))
 
 
 def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:

@@ -23,6 +23,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
 
+from glnn._threads import by_rows
+
 MANY = 1000
 """From this many hidden labels on, a rising curve for each class is drawn on top."""
 
@@ -81,8 +83,10 @@ class Calibration:
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
         """Return calibrated probabilities, rows that sum to one."""
-        if self.is_identity:
-            return probabilities
+        return probabilities if self.is_identity else by_rows(self._applied, probabilities)
+
+    def _applied(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the same for some rows."""
         tempered = softmax(self.exponent * _logs(probabilities) + self.shifts, 1)
         q = (1 - self.mixture) * tempered + self.mixture * self.prior
         if not self.curves:

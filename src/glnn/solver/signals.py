@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from glnn._threads import by_rows
 from glnn._validation import check_choice, check_number
 from glnn.exceptions import InputError
 from glnn.graph.dense_rows import dense_rows
@@ -21,6 +22,9 @@ SignalKind = Literal["l2", "idf", "standardized", "raw"]
 """How features become signals."""
 
 SIGNALS: tuple[SignalKind, ...] = get_args(SignalKind)
+
+_TINY = 1e-14
+"""Shorter rows count as zero where rows are brought to length one, so they are enlarged first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,19 +83,40 @@ class FeatureSignal:
 
     def transform(self, features: Matrix) -> Matrix:
         """Return the signal rows of ``features`` in float64; sparse stays sparse."""
+        if self.shift is None and sp.issparse(features):
+            return self._transformed(features)
+        return by_rows(self._transformed, dense_rows(features))
+
+    def _transformed(self, features: Matrix) -> Matrix:
+        """Return the same of some rows."""
         signal = features.astype(np.float64)
         if self.shift is not None:
-            signal = dense_rows(signal) - self.shift
+            signal = signal - self.shift
         if self.scale is not None and sp.issparse(signal):
             signal.data *= self.scale[signal.indices]  # the copy's own
         elif self.scale is not None:
             signal = signal * self.scale
         if self.kind != "raw":
+            if self.shift is None:  # else a tiny row is what rounding leaves of zero
+                signal = _enlarged(signal)
             signal = normalize(signal, copy=not sp.issparse(signal))  # rows of zeros stay zero
         if sp.issparse(signal):
             signal.eliminate_zeros()
             signal.sort_indices()
         return signal
+
+
+def _enlarged(signal: Matrix) -> Matrix:
+    """Return the signal with tiny rows times a power of two; all others as they are."""
+    peaks = abs(signal).max(1)
+    peaks = peaks.toarray().ravel() if sp.issparse(signal) else peaks
+    exponents = np.where(peaks < _TINY, -np.frexp(peaks)[1], 0)
+    if not exponents.any():
+        return signal
+    if not sp.issparse(signal):
+        return np.asarray(np.ldexp(signal, exponents[:, None]))
+    larger = np.ldexp(signal.data, np.repeat(exponents, np.diff(signal.indptr)))
+    return sp.csr_matrix((larger, signal.indices, signal.indptr), shape=signal.shape)
 
 
 def _checked_weights(column_weights: object, n_features: int) -> np.ndarray:
