@@ -19,9 +19,9 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn.models import GAT, GCN
 
 from glnn import GLNNClassifier, load_dataset
-from glnn.data.perturb import rewire_edges
 from glnn.pyg import GLNNTransform, to_pyg
 from glnn_lab.experiments.cells import FIRST_SEED
+from glnn_lab.experiments.perturb import rewire_edges
 
 SHARE = 0.5
 METHODS = {

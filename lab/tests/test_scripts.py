@@ -11,10 +11,10 @@ import pytest
 
 from glnn.data import NodeData
 from glnn.data.formats import read_data
-from glnn.data.perturb import poison_edges
 from glnn.data.scale import attributed_graph, sized
 from glnn.data.synthetic import block_model
 from glnn_lab.baselines import BASELINES, NodeProblem
+from glnn_lab.experiments.perturb import poison_edges
 
 LAB = Path(__file__).parents[1]
 ROOT = LAB.parent

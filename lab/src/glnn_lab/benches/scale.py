@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 from glnn._validation import check_choice, check_integer, check_number
 from glnn.data import NodeData, Split
-from glnn.data.perturb import rewire_edges
 from glnn.data.scale import GraphSize, attributed_graph, named_size
 from glnn.estimator import GLNNClassifier
 from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
 from glnn_lab.benches.contenders import engine_gcn
 from glnn_lab.experiments.machine import machine_facts, versions
 from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.experiments.perturb import rewire_edges
 
 METHODS = {
     "glnn-default": "GLNN, preset default",

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from glnn._validation import check_choice
 from glnn.data import DATASETS, NodeData, Split, load_dataset, make_split
 from glnn.data.embedded import EMBEDDED
-from glnn.data.perturb import add_edges, delete_edges, poison_edges, rewire_edges
 from glnn.data.synthetic import block_model
 from glnn_lab.experiments.cells import Cell, Scalar
+from glnn_lab.experiments.perturb import add_edges, delete_edges, poison_edges, rewire_edges
 from glnn_lab.experiments.pubmed_star import pubmed_star
 
 PUBMED_STAR = "pubmed-star"
