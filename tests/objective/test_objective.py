@@ -7,10 +7,11 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, InputTypeError
 from glnn.graph import SparseAdjacency
 from glnn.objective import READINGS, Objective, Term, Weights
 from glnn.objective.new_row import RowShare
+from glnn.objective.objective import checked_terms
 from glnn.objective.plain import Ridge, Sparsity
 
 NAMES = [field.name for field in dataclasses.fields(Weights)]
@@ -117,3 +118,11 @@ def test_a_wanted_degree_sets_one_weight():
     twice = Objective((Sparsity(0.1), Sparsity(0.2, name="more_sparsity")))
     with pytest.raises(InputError, match="weight of one term, got sparsity, more_sparsity"):
         twice.for_degree(0.3)
+
+
+@pytest.mark.parametrize("terms", [3, [3], "ab", [None], [Sparsity(1.0), object]])
+def test_what_is_no_term_is_refused_in_one_line(terms):
+    with pytest.raises(
+        InputTypeError, match=r"^terms must be a list of glnn\.objective\.Term, got"
+    ):
+        checked_terms(terms)

@@ -3,14 +3,14 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from glnn._validation import check_choice, check_number
-from glnn.exceptions import InputError
+from glnn.exceptions import InputError, InputTypeError
 from glnn.graph.base import Adjacency
 from glnn.graph.spread import SpreadRows, spread
 from glnn.objective.base import Term
@@ -119,6 +119,24 @@ class Objective:
             for term in self.parts
         )
         return Objective(changed)
+
+
+def checked_terms(terms: object) -> list[Term]:
+    """Return further terms of an objective as a list; what is none is refused.
+
+    Examples
+    --------
+    >>> checked_terms((Sparsity(0.5),))
+    [Sparsity(weight=0.5, name='sparsity')]
+    """
+    given: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
+    for term in given:
+        if not isinstance(term, Term):
+            raise InputTypeError(
+                "terms must be a list of glnn.objective.Term, got one of type "
+                f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
+            )
+    return given
 
 
 def _refuse_silent(term: Term) -> None:

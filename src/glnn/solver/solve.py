@@ -15,6 +15,7 @@ from glnn._validation import check_choice, check_integer, check_number
 from glnn.graph.prior import PRIORS, PriorKind
 from glnn.graph.row_base import BLOCK_BYTES
 from glnn.objective import READINGS, Reading, Term, Weights
+from glnn.objective.objective import checked_terms
 from glnn.peers import ALONE, Peers
 from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
 from glnn.solver.certificate import Certificate, certify
@@ -146,7 +147,7 @@ def learn_graph(
         peers=peers,
     )
     weights, target = _resolved(weights, n_neighbors, inputs.prior)
-    more = [*terms, *given_terms(inputs.partition, device, task, proximal)]
+    more = [*checked_terms(terms), *given_terms(inputs.partition, device, task, proximal)]
     stage = Stage.of(inputs, weights, reading, more, loops=loops, device=device)
     if candidates is None:
         width = _search_width(n_candidates, target, support)
