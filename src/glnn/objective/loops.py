@@ -63,7 +63,11 @@ class LoopsMap(PairMap):
 
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
         result = y.new_zeros(len(self.pairs))
-        return result.index_add_(0, self.pairs.loops, y.expand(len(self.pairs.loops)))
+        self.add_adjoint(result, y)
+        return result
+
+    def add_adjoint(self, total: Tensor, y: Tensor) -> None:  # noqa: D102
+        total.index_add_(0, self.pairs.loops, y.expand(len(self.pairs.loops)))
 
     def squares(self, active: Tensor) -> Tensor:
         """Return the number of loops."""

@@ -30,6 +30,10 @@ class PairMap(ABC):
     def adjoint(self, y: Tensor) -> Tensor:
         """Return :math:`T^*(y)` on the pairs."""
 
+    def add_adjoint(self, total: Tensor, y: Tensor) -> None:
+        """Add :math:`T^*(y)` to numbers on the pairs; a map that is zero on most adds the rest."""
+        total += self.adjoint(y)
+
     @abstractmethod
     def squares(self, active: Tensor) -> Tensor:
         r"""Return the share of the diagonal of :math:`T T^*`; pairs count as ``active`` says.

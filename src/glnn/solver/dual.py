@@ -88,7 +88,7 @@ class WorkingProblem:
         """Return :math:`T^*(y)` on the pairs."""
         total = torch.zeros_like(self.offsets)
         for part, pair_map in zip(self.slices, self.maps):
-            total += pair_map.adjoint(y[part])
+            pair_map.add_adjoint(total, y[part])
         return total
 
     def apply(self, values: Tensor) -> Tensor:

@@ -38,9 +38,11 @@ def preconditioner(working: WorkingProblem, active: Tensor, scale: float) -> App
     """
     diagonal = torch.add(working.inverse, working.squares(active), alpha=scale)
     few = [k for k, m in enumerate(working.maps) if m.columns(slice(0, 0)) is not None]
+    if not few:
+        return lambda residual: residual / diagonal
     bounded = [k for k, m in enumerate(working.maps) if m.bound(active) is not None]
     widths = [sum(_width(working.slices[k]) for k in part) for part in (few, bounded)]
-    if not few or widths[0] * max(widths) > _MOST:
+    if widths[0] * max(widths) > _MOST:
         return lambda residual: residual / diagonal
     schur = _Schur(working, active, scale, diagonal, (few, bounded))
     return schur if schur.is_positive else lambda residual: residual / diagonal
