@@ -1,5 +1,6 @@
 """Rows of spread features that a head trains on: some nodes, known to every process."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -111,9 +112,11 @@ def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
 def _statistics(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Float[Tensor, "f"]]:
     """Return mean and deviation of each column; the deviation of a constant one is zero."""
     deviation, mean = torch.std_mean(rows, 0, correction=0)
-    low, high = torch.aminmax(rows, dim=0)
-    varies = deviation > _VARIES * torch.maximum(-low, high)
-    return mean, torch.where(varies, deviation, 0.0)
+    most = mean.abs() + 2 * math.sqrt(len(rows)) * deviation  # no entry of a column is larger
+    doubtful = (deviation <= _VARIES * most).nonzero().view(-1)
+    low, high = torch.aminmax(rows[:, doubtful], dim=0)
+    is_constant = deviation[doubtful] <= _VARIES * torch.maximum(-low, high)
+    return mean, deviation.index_fill(0, doubtful[is_constant], 0.0)
 
 
 def _everyones(

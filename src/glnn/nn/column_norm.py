@@ -47,13 +47,13 @@ class ColumnNorm(nn.Module):
             return functional.batch_norm(
                 batch, None, None, self.scale, self.shift, training=True, eps=_TINY
             )
-        mean = batch.mean(0)
-        variance = (batch - mean).square().mean(0)
-        return (batch - mean) * (variance + _TINY).rsqrt() * self.scale + self.shift
+        centred = batch - batch.mean(0)
+        variance = centred.square().mean(0)
+        return (centred * (variance + _TINY).rsqrt() * self.scale).add_(self.shift)
 
     def settled(self, rows: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """Return standardised rows as they count after training."""
-        return rows * self.scale + self.shift
+        return (rows * self.scale).add_(self.shift)
 
     def folded(self) -> tuple[Float[Tensor, "d"], Float[Tensor, "d"]]:
         r"""Return :math:`s, t` with which the settled columns of raw ones are :math:`s z + t`."""
