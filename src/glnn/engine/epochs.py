@@ -12,9 +12,6 @@ from glnn.engine.task import Measure, RampedTask
 READ_EVERY = 25
 """Epochs between two reads, where somebody waits for the numbers."""
 
-_MOST_TERMS = 7
-"""Room for the terms of an objective, which are known when the first epoch is computed."""
-
 
 @dataclass(frozen=True)
 class Schedule:
@@ -35,8 +32,9 @@ class Schedule:
 class Epochs:
     """Epochs of a task whose losses are a function of tensors alone, its state on a device.
 
-    Judging an epoch after its deadline changes nothing, so the parameters kept are those that
-    looking after each epoch would keep.
+    ``losses`` has a row an epoch, the sum of the terms and the terms as in ``names``. Judging an
+    epoch after its deadline changes nothing, so the parameters kept are those that looking after
+    each epoch would keep.
 
     Parameters
     ----------
@@ -60,18 +58,13 @@ class Epochs:
         table = list(zip(ramps, (0.0, *schedule.deadlines)))  # deadlines of the epochs before
         self._table = torch.tensor(table, dtype=torch.float32, device=device)
         self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
-        self._losses = torch.full((self.n_epochs, 1 + _MOST_TERMS), torch.nan, device=device)
+        self.losses = torch.empty(0, device=device)
         self._measured = torch.full((1 + self.n_epochs, 2), torch.nan, device=device)
         self._best_loss = torch.full((), torch.inf, device=device)
         self._deadline = torch.full((), torch.inf, device=device)
         self._live = list(task.module.state_dict().values())
         self._first, self._best = ([t.clone() for t in self._live] for _ in range(2))
         self._states = [generator.get_state() for generator in task.generators()]
-
-    @property
-    def losses(self) -> Float[Tensor, "e t"]:
-        """The sum of the terms and the terms, a row an epoch."""
-        return self._losses[:, : len(self.names)]
 
     @property
     def measured(self) -> Float[Tensor, "e 2"]:
@@ -96,7 +89,9 @@ class Epochs:
         for parameter, gradient in zip(self._parameters, found):
             parameter.grad = gradient
         row = torch.cat([total[None], values]).detach()
-        self.names = ["loss", *terms]
+        if not self.names:
+            self.names = ["loss", *terms]
+            self.losses = torch.full((self.n_epochs, len(row)), torch.nan, device=row.device)
         self.losses.index_copy_(0, self._epoch, row[None])
 
     @torch.no_grad()
