@@ -79,9 +79,13 @@ class GraphRows(GraphOperator):
         return product(self._matrix, self.entries.new_ones(n_columns, 1))[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        if not x.requires_grad:
+            return self.product(x)
         return _Product.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
+        if not x.requires_grad:
+            return _powers(self, x, n_steps)
         return _SumOfPowers.apply(x, self, n_steps)  # type: ignore[no-any-return, no-untyped-call]
 
     def has_room(self, x: Float[Tensor, "n d"]) -> bool:
