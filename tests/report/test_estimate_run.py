@@ -13,6 +13,8 @@ def test_without_test_labels_five_folds_judge_and_with_them_none(judged_run, res
     assert folds_wanted(before, 0) == 0  # --no-estimate
     assert folds_wanted(results, None) == 0
     assert folds_wanted(results, 4) == 4
+    n_labels = np.bincount(results.data.labels[results.split.train]).max()
+    assert folds_wanted(results, 500) == max(5, n_labels)  # more would repeat fits
 
 
 def test_single_labels_cannot_be_judged(results):

@@ -72,7 +72,7 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
             "of a class at least."
         )
     rng = np.random.default_rng(seed)
-    n_folds = min(n_folds, max(_REPEATED, int(counts.max())))
+    n_folds = min(n_folds, most_folds(classes))
     common, rare = numbers[counts >= n_folds], numbers[(counts >= 2) & (counts < n_folds)]
     parts = [[np.empty(0, np.int64)] for _ in range(n_folds)]
     if common.size:
@@ -86,6 +86,17 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
             part.append(turn[[fold % len(turn)]])
     hidden = tuple(np.sort(np.concatenate(part)) for part in parts)
     return Folds(hidden, numbers[counts == 1], bool(rare.size))
+
+
+def most_folds(classes: np.ndarray) -> int:
+    """Return how many folds tell something of these labels: more would only repeat fits.
+
+    Examples
+    --------
+    >>> most_folds(np.array([0] * 7 + [1, -1])), most_folds(np.array([0, 0, 1]))
+    (7, 5)
+    """
+    return max(_REPEATED, int(np.bincount(classes[classes >= 0], minlength=1).max()))
 
 
 def one_group(classes: np.ndarray, share: float, seed: int) -> Folds:

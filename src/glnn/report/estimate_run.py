@@ -7,6 +7,7 @@ from pathlib import Path
 from glnn.engine.callbacks import Progress, ProgressLog
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
+from glnn.quality.folds import most_folds
 from glnn.quality.suspects import suspect_labels
 from glnn.report.fit_run import FitOptions, Watch
 from glnn.report.results import FitResults
@@ -27,11 +28,13 @@ class _Epochs(ProgressLog):
 def folds_wanted(results: FitResults, folds: int | None) -> int:
     """Return how many folds to run: as many as asked for, else 5 where no label is left to test.
 
-    None where every class has a single label, as none of them can be hidden.
+    None where every class has a single label, as none of them can be hidden; no more than labels
+    are good for.
     """
     if folds == 0 or has_single_labels(results):
         return 0
-    return folds or (0 if results.split.test.size else FOLDS)
+    wanted = folds or (0 if results.split.test.size else FOLDS)
+    return min(wanted, most_folds(results.data.labels[results.split.train]))
 
 
 def with_estimate(
