@@ -46,38 +46,34 @@ class CapturedEpochs:
         device = epochs.device
         is_cuda = device.type == "cuda"
         self._stream, self._side = (_new_stream(device) if is_cuda else None for _ in range(2))
-        self._n_taken = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
-        if records:
-            self._graph = self._prepared()
+        self._graph = self._prepared() if records else None
 
     def run(self, stage: str) -> Iterator[Record]:
         """Train, and yield the records of the epochs in order, some time after they took place."""
-        epochs, n_read = self._epochs, 0
-        while self._n_taken < epochs.n_epochs:
-            if self._n_taken > 1:  # all epochs but the last are judged
-                yield from self._read(stage, n_read, self._n_taken - 1)
-                n_read = self._n_taken - 1
-            self._take(self._next_stop())
+        epochs, n_read, n_taken = self._epochs, 0, 1
+        if self._graph is None:
+            self._first_epoch()
+        while n_taken < epochs.n_epochs:
+            if n_taken > 1:  # all epochs but the last are judged
+                yield from self._read(stage, n_read, n_taken - 1)
+                n_read = n_taken - 1
+            stop = self._next_stop(n_taken)
+            with self._on_stream():
+                for _ in range(n_taken, stop):
+                    self._replay()
+            n_taken = stop
         if epochs.judges:
             with self._on_stream():
                 epochs.judge()
         yield from self._read(stage, n_read, epochs.n_epochs)
 
-    def _next_stop(self) -> int:
-        """Return how many epochs there are before the next read: none that is not needed."""
-        stop = min(self._n_taken + self._read_every, self._epochs.n_epochs)
-        if not self._epochs.judges or self._n_taken < 2:
+    def _next_stop(self, n_taken: int) -> int:
+        """Return how many epochs are taken before the next read: none that no longer counts."""
+        stop = min(n_taken + self._read_every, self._epochs.n_epochs)
+        if not self._epochs.judges or n_taken == 1:
             return stop
-        last_judged = self._epochs.last_needed() + 2  # the one after it judges it
-        return stop if last_judged >= stop else max(self._n_taken + 1, int(last_judged))
-
-    def _take(self, stop: int) -> None:
-        """Take epochs until there are this many."""
-        with self._on_stream():
-            while self._n_taken < stop:
-                self._replay()
-                self._n_taken += 1
+        needed = self._epochs.last_needed() + 2  # the epoch after it judges it
+        return stop if needed >= stop else max(n_taken + 1, int(needed))
 
     def restore(self) -> None:
         """Give the task the best parameters, or leave it the last ones if nothing was judged."""
@@ -85,10 +81,13 @@ class CapturedEpochs:
             self._epochs.finish()
 
     def _prepared(self) -> "torch.cuda.CUDAGraph":
-        """Take the first epoch by hand, which makes and loads what it needs; record the next."""
+        """Take the first epoch by hand, which loads what replays need, and record the next."""
         epochs = self._epochs
         try:
-            self._take(1)
+            self._first_epoch()
+            if epochs.judges:
+                with self._on_stream():
+                    epochs.judge()
             graph = torch.cuda.CUDAGraph()
             for generator in epochs.generators():
                 graph.register_generator_state(generator)
@@ -103,6 +102,11 @@ class CapturedEpochs:
             epochs.undo()
             raise CaptureError(str(error).strip().split("\n")[0]) from error
         return graph
+
+    def _first_epoch(self) -> None:
+        with self._on_stream():
+            self._epochs.train()
+            self._epochs.step()
 
     def _replay(self) -> None:
         if self._graph is not None:

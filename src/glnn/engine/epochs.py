@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from glnn.engine.adam import Adam
@@ -32,9 +31,9 @@ class Schedule:
 class Epochs:
     """Epochs of a task whose losses are a function of tensors alone, its state on a device.
 
-    ``losses`` has a row an epoch, the sum of the terms and the terms as in ``names``. Judging an
-    epoch after its deadline changes nothing, so the parameters kept are those that looking after
-    each epoch would keep.
+    ``losses`` and ``measured`` have a row an epoch: the sum of the terms and the terms as in
+    ``names``, and loss and accuracy on the validation nodes. Judging an epoch after its deadline
+    changes nothing, so the parameters kept are those that looking after each epoch would keep.
 
     Parameters
     ----------
@@ -54,22 +53,16 @@ class Epochs:
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
         self.device = device = self._parameters[0].device
         self._optimizer = Adam(groups, schedule.learning_rate)
-        ramps = [task.ramp(epoch) for epoch in range(self.n_epochs + 1)]
-        table = list(zip(ramps, (0.0, *schedule.deadlines)))  # deadlines of the epochs before
+        table = [(task.ramp(e), schedule.deadlines[e]) for e in range(self.n_epochs)]
         self._table = torch.tensor(table, dtype=torch.float32, device=device)
         self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
         self.losses = torch.empty(0, device=device)
-        self._measured = torch.full((1 + self.n_epochs, 2), torch.nan, device=device)
+        self.measured = torch.full((self.n_epochs, 2), torch.nan, device=device)
         self._best_loss = torch.full((), torch.inf, device=device)
         self._deadline = torch.full((), torch.inf, device=device)
         self._live = list(task.module.state_dict().values())
         self._first, self._best = ([t.clone() for t in self._live] for _ in range(2))
         self._states = [generator.get_state() for generator in task.generators()]
-
-    @property
-    def measured(self) -> Float[Tensor, "e 2"]:
-        """Loss and accuracy on the validation nodes, a row an epoch."""
-        return self._measured[1:]
 
     def last_needed(self) -> float:
         """Return the last epoch that counts if none is better than the best that was judged."""
@@ -96,17 +89,13 @@ class Epochs:
 
     @torch.no_grad()
     def judge(self) -> None:
-        """Measure the parameters of the epoch before; keep them if they are the best in time.
-
-        Before the first epoch there is none: what is measured then is not kept.
-        """
+        """Measure the parameters of the epoch before; keep them if they are the best in time."""
         assert self._measure is not None  # the callers have looked
         loss, accuracy = self._task.judged(self._measure)
         before = self._epoch - 1
-        self._measured.index_copy_(0, self._epoch, torch.stack([loss, accuracy])[None])
-        extended = self._table.index_select(0, self._epoch)[0, 1]
-        is_in_time = (before[0] >= 0) & (before[0] <= self._deadline)
-        is_better = (loss < self._best_loss) & is_in_time
+        self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
+        extended = self._table.index_select(0, before)[0, 1]
+        is_better = (loss < self._best_loss) & (before[0] <= self._deadline)
         kept = [self._best_loss, self._deadline, *self._best]
         for old, new in zip(kept, [loss, extended, *self._live]):
             torch.where(is_better, new, old, out=old)

@@ -18,6 +18,7 @@ from glnn.engine.trainer import Validation
 from glnn.graph.csr import hear_beta_warning
 from glnn.graph.prior import inverse_root
 from glnn.graph.row_base import to_device
+from glnn.graph.sparse import stored_entries
 from glnn.peers import ALONE, Partition
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -169,10 +170,7 @@ def _tensor(matrix: Any, device: str | torch.device) -> Float64[Tensor, "n d"]:
     if not sp.issparse(matrix):
         return torch.from_numpy(np.asarray(matrix)).to(device, torch.float64)
     matrix.sum_duplicates()  # sorts the rows, if they are not
-    arrays = (matrix.indptr, matrix.indices, matrix.data)
-    starts, columns, values = (to_device(array, device) for array in arrays)
-    every = torch.arange(matrix.shape[0], device=device)
-    rows = torch.repeat_interleave(every, starts.diff(), output_size=len(columns))
+    rows, columns, values = stored_entries(matrix, device)
     return _coo(torch.stack([rows, columns.long()]), values.double(), matrix.shape)
 
 

@@ -147,14 +147,22 @@ def symmetric_pattern(
     return CsrPattern.build(n_nodes, n_nodes, all_rows, all_columns, source)
 
 
-def upper_entries(
+def stored_entries(
     matrix: sp.csr_matrix, device: str | torch.device = "cpu"
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rows, columns and values of the stored entries with row <= column, on a device."""
+    """Return rows, columns and values of the stored entries, on a device."""
     parts = (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
     starts, columns, values = (to_device(part, device) for part in parts)
     every = torch.arange(matrix.shape[0], device=starts.device)
     rows = torch.repeat_interleave(every, starts.diff(), output_size=len(columns))
+    return rows, columns, values
+
+
+def upper_entries(
+    matrix: sp.csr_matrix, device: str | torch.device = "cpu"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same of the entries with row <= column."""
+    rows, columns, values = stored_entries(matrix, device)
     upper = torch.nonzero(rows <= columns).view(-1)
     return rows[upper], columns[upper].long(), values[upper]
 
