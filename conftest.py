@@ -27,7 +27,7 @@ def _names_of_docstring_examples(doctest_namespace):
 @pytest.fixture(scope="session", autouse=True)
 def _estimators_take_anything():
     """scikit-learn's contract is to take any parameter, and to check it in ``fit``."""
-    from glnn._parameters import FitParameters
+    from glnn.estimator import FitParameters
 
     FitParameters.__init__ = inspect.unwrap(FitParameters.__init__)
 
@@ -39,7 +39,7 @@ def rng() -> torch.Generator:
 
 def block_problem(n_nodes=90, n_classes=3, *, seed=0, n_isolated=0, inside=0.25, across=0.02):
     """Nodes in blocks: links and words mostly within a block; one label in five is visible."""
-    from glnn.quality.plain import NodeProblem
+    from glnn.quality.rivals import NodeProblem
 
     rng = np.random.default_rng(seed)
     truth = np.arange(n_nodes) % n_classes
@@ -95,26 +95,6 @@ def glnn(capsys):
         return Outcome(code, captured.out, captured.err)
 
     return run
-
-
-def untested_modules(package, tests):
-    """The modules of a package without a test file: a/b.py has tests/a/test_b.py."""
-    modules = [p for p in sorted(package.rglob("*.py")) if not p.name.startswith("__")]
-    assert modules
-    wanted = {
-        module: tests / module.relative_to(package).with_name(f"test_{module.stem.lstrip('_')}.py")
-        for module in modules
-    }
-    return [
-        str(module.relative_to(package))
-        for module, path in wanted.items()
-        if not path.is_file() or "def test_" not in path.read_text(encoding="utf-8")
-    ]
-
-
-@pytest.fixture
-def untested():
-    return untested_modules
 
 
 def built_files(project, kind, folder):

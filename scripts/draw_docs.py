@@ -133,7 +133,7 @@ def layers() -> Sketch:
         ("nn", "solver", "data"),
         ("objective",),
         ("graph",),
-        ("peers",),
+        ("distributed",),
     )
     words = (
         "for people",

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from glnn.distributed import Peers
 from glnn.exceptions import GlnnError
-from glnn.peers import Peers
 
 N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "500"))
 N_BRED = int(os.environ.get("GLNN_BRED", "0"))

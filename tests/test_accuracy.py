@@ -7,7 +7,7 @@ import pytest
 
 from glnn import GLNNClassifier, load_dataset
 from glnn.data import make_split
-from glnn.quality.plain import PLAIN_METHODS, NodeProblem
+from glnn.quality.rivals import PLAIN_METHODS, NodeProblem
 
 SEEDS = range(10)
 FLOORS = {  # preset and head -> mean accuracy in % that must be reached

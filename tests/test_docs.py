@@ -1,4 +1,4 @@
-"""The maps of the house are true: layers as the contract has them, files that are there."""
+"""The pages about the code are true, and the code keeps the rules that they state."""
 
 import re
 import runpy
@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -28,16 +29,16 @@ def test_the_layers_are_those_of_the_import_contract(text):
     assert drawn == layers()
 
 
-def test_every_layer_of_the_table_is_there_with_its_files():
-    rows = re.findall(
-        r"^\| `([\w/.]+)`(?:, `\w+\.py`)? \|(.*)\|(.*)\|$", ARCHITECTURE, re.MULTILINE
-    )
-    named = {name.rstrip("/").removesuffix(".py") for name, _, _ in rows} | {"_validation"}
-    assert named == {part for layer in layers() for part in layer.split(" | ")}
-    for name, _, files in rows:
-        assert (PACKAGE / name).exists(), name
-        for file in re.findall(r"`([\w/]+\.py)`", files):
-            assert (PACKAGE / name / file).is_file(), f"{name}{file}"
+def test_every_room_of_the_table_is_there_with_all_its_files():
+    rows = re.findall(r"^\| `(\w+)(/|\.py)` \|.*\|(.*)\|$", ARCHITECTURE, re.MULTILINE)
+    assert {name for name, _, _ in rows} == {p for layer in layers() for p in layer.split(" | ")}
+    for name, kind, files in rows:
+        if kind == ".py":
+            assert (PACKAGE / f"{name}.py").is_file(), name
+            continue
+        named = set(re.findall(r"`([\w/]+\.py)`", files))
+        there = {str(path.relative_to(PACKAGE / name)) for path in (PACKAGE / name).rglob("*.py")}
+        assert named == {path for path in there if not path.endswith("__init__.py")}, name
 
 
 @pytest.mark.parametrize("text", [ARCHITECTURE, CONTRIBUTING], ids=["architecture", "contributing"])
@@ -47,6 +48,35 @@ def test_every_path_in_the_words_leads_somewhere(text):
         if path.startswith("lab/") and not (ROOT / "lab").exists():
             continue  # a distribution of the library alone
         assert (ROOT / path).exists() or (PACKAGE / path).exists(), path
+
+
+def rooms(package):
+    """Return the packages and top-level modules of a distribution: what has tests of its own."""
+    children = [path for path in package.iterdir() if not path.name.startswith("__")]
+    return sorted(path.stem for path in children if path.is_dir() or path.suffix == ".py")
+
+
+@pytest.mark.parametrize("name", ["glnn", "glnn_lab"])
+def test_every_room_has_tests(name):
+    home = ROOT if name == "glnn" else ROOT / "lab"
+    if not home.exists():
+        pytest.skip("a distribution of the library alone")
+    tests = home / "tests"
+    for room in rooms(home / "src" / name):
+        room = room.lstrip("_")
+        found = [tests / f"test_{room}.py", *(tests / room).rglob("test_*.py")]
+        assert any(path.is_file() and "def test_" in path.read_text() for path in found), room
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("glnn", cache_dir=None)
+    imports = nx.DiGraph(
+        (module, other)
+        for module in graph.modules
+        for other in graph.find_modules_directly_imported_by(module)
+    )
+    assert [group for group in nx.strongly_connected_components(imports) if len(group) > 1] == []
 
 
 def test_the_contributing_page_is_short():

@@ -1,4 +1,5 @@
 import inspect
+import typing
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from glnn import GLNNClassifier, Weights
+from glnn.engine import settings
 from glnn.engine.callbacks import Callback
+from glnn.engine.settings import PRESETS
+from glnn.estimator import CALIBRATIONS, FitParameters
 from glnn.exceptions import GraphWarning, InputError, NotFittedError
+
+# --- estimator
 
 FAST = {"n_epochs": 40, "random_state": 0}
 
@@ -341,3 +347,161 @@ def test_edges_are_counted_without_loops(fitted):
     dense = model.graph_.toarray() != 0
     assert model.graph_.diagonal().any()
     assert model.n_edges_ == (dense.sum() - np.trace(dense)) / 2
+
+
+# --- parameters
+
+CHOICES = {name: known for name, known in settings.CHOICES.items() if name != "powers"}
+CHOICES |= {"preset": PRESETS, "calibrate": CALIBRATIONS}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_type_of_a_choice_lists_what_the_fit_accepts(name):
+    hint = typing.get_type_hints(inspect.unwrap(FitParameters.__init__))[name]
+    literals = [hint, *typing.get_args(hint)]
+    listed = {
+        value
+        for literal in literals
+        if typing.get_origin(literal) is typing.Literal
+        for value in typing.get_args(literal)
+    }
+    assert listed == set(CHOICES[name])
+
+
+def test_the_class_documents_every_parameter():
+    names = set(GLNNClassifier().get_params())
+    words = GLNNClassifier.__doc__.split("Attributes")[0]
+    documented = {
+        name.strip()
+        for line in words.splitlines()
+        if line.startswith("    ") and not line.startswith("     ") and " : " in line
+        for name in line.split(" : ")[0].split(",")
+    }
+    assert documented == names
+
+
+@pytest.mark.parametrize(
+    "state", [7, np.random.default_rng(7), np.random.RandomState(7), None], ids=str
+)
+def test_the_seed_that_was_used_is_saved(state, tmp_path):
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    y = [0, 1] * 2 + [-1] * 4
+    model = GLNNClassifier(random_state=state, n_epochs=2, weights=Weights.without_prior())
+    model.fit(X, y).save(tmp_path / "m")
+    loaded = GLNNClassifier.load(tmp_path / "m")
+    assert loaded.random_state == loaded.seed_ == model.seed_
+    assert loaded.weights == model.weights
+    again = loaded.fit(X, y)
+    np.testing.assert_array_equal(again.label_distributions_, model.label_distributions_)
+
+
+def test_an_unknown_parameter_is_refused_with_the_nearest_one():
+    with pytest.raises(InputError, match="Did you mean 'n_epochs'"):
+        GLNNClassifier().set_params(n_epoch=3)
+
+
+def test_weights_come_back_from_plain_values():
+    weights = Weights(smoothness=0.25)
+    assert FitParameters._params_of({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
+    assert FitParameters._params_of({"calibrate": "folds"})["calibrate"] == "folds"
+    assert FitParameters._params_of({"weights": vars(weights)})["weights"] == weights
+
+
+# --- outputs
+
+
+@pytest.fixture(scope="module")
+def page_fit():
+    x = np.random.default_rng(0).normal(size=(20, 3)) + np.repeat([[0.0], [4.0]], 10, 0)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"], index=[f"p{k}" for k in range(20)])
+    y = np.where(np.arange(20) % 4 == 0, np.repeat([0, 1], 10), -1)
+    return GLNNClassifier(n_epochs=10, random_state=0).fit(frame, y), frame
+
+
+def test_the_network_has_the_learned_graph_under_the_rows_names(page_fit):
+    clf, frame = page_fit
+    network = clf.to_networkx()
+    assert list(network) == list(frame.index)
+    weights = np.zeros((20, 20))
+    for one, other, weight in network.edges(data="weight"):
+        i, j = frame.index.get_loc(one), frame.index.get_loc(other)
+        weights[i, j] = weights[j, i] = weight
+    np.testing.assert_allclose(weights, clf.graph_.toarray() * (1 - np.eye(20)), rtol=1e-12)
+    classes = [label for _, label in network.nodes(data="class")]
+    assert classes == [str(label) for label in clf.transduction_]
+
+
+def test_the_page_is_written_where_it_is_wanted(page_fit, tmp_path):
+    path = page_fit[0].report(tmp_path / "fit.html")
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("call", [lambda clf: clf.to_networkx(), lambda clf: clf.report("x.html")])
+def test_nothing_is_given_before_a_fit(call):
+    with pytest.raises(NotFittedError):
+        call(GLNNClassifier())
+
+
+# --- saved
+
+
+@pytest.fixture(scope="module")
+def wine_data():
+    X, y = load_wine(return_X_y=True)
+    return X, np.where(np.arange(len(y)) % 6 == 0, y, -1)
+
+
+@pytest.fixture(scope="module")
+def saved_fit(wine_data):
+    return GLNNClassifier(n_epochs=40, random_state=0).fit(*wine_data)
+
+
+def test_a_saved_model_is_the_same_estimator_again(wine_data, saved_fit, tmp_path):
+    X, _ = wine_data
+    saved_fit.save(tmp_path / "model")
+    again = GLNNClassifier.load(tmp_path / "model")
+    assert again.get_params() == saved_fit.get_params()
+    rows = np.vstack([X, X[:5] + 0.01])
+    np.testing.assert_array_equal(again.predict_proba(rows), saved_fit.predict_proba(rows))
+    assert again.certificate_ == saved_fit.certificate_
+    assert again.choices_ == saved_fit.choices_
+    assert list(again.history_) == list(saved_fit.history_)
+    assert (again.graph_ != saved_fit.graph_).nnz == 0
+    np.testing.assert_array_equal(again.held_out_.probabilities, saved_fit.held_out_.probabilities)
+
+
+def test_the_seed_that_was_drawn_is_saved(wine_data, tmp_path):
+    drawn = GLNNClassifier(n_epochs=3, calibrate=None).fit(*wine_data)
+    drawn.save(tmp_path / "model")
+    again = GLNNClassifier.load(tmp_path / "model")
+    assert again.random_state == again.seed_ == drawn.seed_
+
+
+def test_a_class_of_ones_own_is_loaded_as_itself(saved_fit, tmp_path):
+    class Own(GLNNClassifier):
+        pass
+
+    saved_fit.save(tmp_path / "model")
+    assert type(Own.load(tmp_path / "model")) is Own
+
+
+def test_a_folder_that_cannot_be_made_and_a_model_without_a_fit_are_refused(saved_fit, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="must be a folder that can be made"):
+        saved_fit.save(tmp_path / "file" / "model")
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        GLNNClassifier().save(tmp_path / "model")
+
+
+def test_rows_keep_their_names(tmp_path):
+    y = np.arange(12) % 2
+    x = np.random.default_rng(0).normal(size=(12, 2)) + y[:, None]
+    frame = pd.DataFrame(x, index=[f"w{k}" for k in range(12)])
+    frame.columns = ["a", "b"]
+    quick = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    seen = np.where(np.arange(12) < 8, y, -1)
+    GLNNClassifier(**quick).fit(frame, seen).save(tmp_path / "model")
+    again = GLNNClassifier.load(tmp_path / "model")
+    assert again.row_names_.tolist() == list(frame.index)
+    assert again.explain("w3", refits=0).node == 3
+    assert set(again.suggest_labels(2, among=[8, 9])["name"]) == {"w8", "w9"}

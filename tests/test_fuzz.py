@@ -11,13 +11,13 @@ import pytest
 from glnn import GLNNClassifier
 from glnn.cli.main import main
 from glnn.engine import archive
-from glnn.engine.sealed import read_sealed, write_sealed
+from glnn.engine.archive import read_sealed, write_sealed
 from glnn.exceptions import GlnnError
-from glnn.quality.fold_store import stored
+from glnn.quality.folds import stored
 from glnn.report.compare import compare_runs
-from glnn.report.new_rows import predict_rows
 from glnn.report.page.document import render
-from glnn.report.page.stored import read_page
+from glnn.report.page.page_data import read_page
+from glnn.report.predict import predict_rows
 
 COUNT = int(os.environ.get("GLNN_FUZZ", "40"))
 VALUES = [None, -1, 0, 1e308, 10**20, True, "", "x", "9" * 50, [], {}, [[]], {"a": 1}, "NaN"]

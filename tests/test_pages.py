@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier
-from glnn._parameters import FitParameters
 from glnn.cli.main import main
+from glnn.estimator import FitParameters
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

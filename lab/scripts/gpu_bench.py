@@ -17,12 +17,11 @@ import torch
 
 from glnn import GLNNClassifier
 from glnn.data import NodeData, load_dataset
-from glnn.data.scale import SIZES, attributed_graph
+from glnn.data.synthetic import SIZES, attributed_graph
 from glnn.engine.callbacks import Callback
-from glnn.engine.classifier import ClassifierTask, Labels
-from glnn.engine.presets import resolve_settings
-from glnn.engine.scaling import Scaling
-from glnn.engine.seeding import generator_for
+from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.settings import resolve_settings
+from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer, Validation
 from glnn.graph import prior_graph
 from glnn.nn import Features

@@ -27,10 +27,10 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from glnn.data import NodeData, Split, load_dataset, make_split
-from glnn.data.induced import induced
-from glnn.data.node_npz import write_node_npz
+from glnn.data.node_data import induced
+from glnn.data.npz import write_node_npz
 from glnn.exceptions import GlnnError, InputError
-from glnn_lab.baselines.inputs import isolated_rng
+from glnn_lab.baselines.networks import isolated_rng
 from glnn_lab.experiments.machine import n_threads
 from glnn_lab.experiments.methods import get_method, masked_labels
 

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from glnn.data import NodeData, Split
-from glnn.quality.plain.scaling import row_normalized
-from glnn_lab.baselines.inputs import isolated_rng
+from glnn.quality.rivals import row_normalized
+from glnn_lab.baselines.networks import isolated_rng
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.datasets import open_cell, standard_split
 from glnn_lab.experiments.machine import PeakMemory, n_threads

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.graph.csr import CsrMatrix, product
+from glnn.graph.rows import CsrMatrix, product
 
 SIZES = ((2_708, 24), (20_000, 24), (170_000, 24))
 WIDTHS = (7, 16, 32, 64)

@@ -15,9 +15,9 @@ import os
 import time
 from pathlib import Path
 
-from glnn.report.versions import versions
+from glnn.report.text import versions
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.trust_plan import PLAN, draws_of, gathered, made
+from glnn_lab.experiments.trust import PLAN, draws_of, gathered, made
 
 _EVERY = 20  # draws between two writings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from glnn.cli.laboratory import COMMANDS, GROUP
+from glnn.cli.main import COMMANDS, GROUP
 from glnn_lab.experiments.targets import target_names
 
 LAB = Path(__file__).parents[1]

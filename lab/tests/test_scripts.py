@@ -11,8 +11,7 @@ import pytest
 
 from glnn.data import NodeData
 from glnn.data.formats import read_data
-from glnn.data.scale import attributed_graph, sized
-from glnn.data.synthetic import block_model
+from glnn.data.synthetic import attributed_graph, block_model, sized
 from glnn_lab.baselines import BASELINES, NodeProblem
 from glnn_lab.experiments.perturb import poison_edges
 

@@ -8,21 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from glnn._validation import check_features, check_indices
+from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
-from glnn.engine.archive import pack_matrix
-from glnn.engine.labels import UNLABELLED, encode_labels
-from glnn.engine.sealed import digest_of
+from glnn.engine.archive import digest_of, pack_matrix
+from glnn.engine.inputs import UNLABELLED, encode_labels
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.comparison import COMPARED
-from glnn.quality.copies import unfitted
-from glnn.quality.estimate import estimate
-from glnn.quality.evaluation import Evaluation
-from glnn.quality.fold_store import stored
-from glnn.quality.held_out import Refit
-from glnn.quality.labels import without
-from glnn.quality.plain import NodeProblem
+from glnn.quality.estimate import COMPARED, Evaluation, estimate
+from glnn.quality.folds import Refit, stored, unfitted, without
+from glnn.quality.rivals import NodeProblem
 
 
 def evaluate(

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from glnn.data.arrays import upper_pairs
+from glnn._utils import need
 from glnn.data.interop import from_pyg, to_pyg
-from glnn.data.optional import need
+from glnn.data.node_data import upper_pairs
 from glnn.estimator import GLNNClassifier
 
 __all__ = ["GLNNTransform", "from_pyg", "to_pyg"]

@@ -10,16 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from glnn._validation import check_choice, check_integer
+from glnn._utils import check_choice, check_integer, need
 from glnn.data.arguments import as_fit_arguments
-from glnn.data.journal import open_journal
-from glnn.data.lock import WriterLock
-from glnn.data.optional import need
-from glnn.engine.sealed import digest_of
+from glnn.data.files import WriterLock, open_journal
+from glnn.engine.archive import digest_of
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, node_problem, question_digest
 from glnn.exceptions import OutputError
-from glnn.quality.copies import unfitted
+from glnn.quality.folds import unfitted
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
 Watch = Callable[[int, float, dict[str, Any]], None]

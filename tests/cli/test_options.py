@@ -4,7 +4,7 @@ import typing
 import pytest
 
 from glnn.cli import options
-from glnn.cli.fit import fit
+from glnn.cli.fit_command import fit
 
 OPTIONS = {
     name: value

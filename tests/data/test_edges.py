@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from glnn.data import read_data
 from glnn.data.edges import UnknownIds, edge_places, read_edge_list, read_edges
-from glnn.data.table_out import write_edge_table
+from glnn.data.table_files import write_edge_table
 from glnn.exceptions import DataFormatError, InputError
 
 SETTINGS = settings(settings.get_profile("records"))

@@ -1,7 +1,29 @@
+import errno
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from glnn.data import files
-from glnn.exceptions import DataFormatError, InputError
+from glnn.data.files import (
+    FileLock,
+    WriterLock,
+    atomic_write,
+    beside,
+    check_replaceable,
+    is_replaceable,
+    only_writer,
+    open_journal,
+    remove_leftovers,
+    swapped,
+)
+from glnn.exceptions import DataFormatError, InputError, OutputError
+
+# --- files
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -81,3 +103,339 @@ def test_values_in_messages_are_short_and_printable():
     assert files.shown("a\nb") == r"'a\nb'"
     assert len(files.shown("x" * 1000)) < 50
     assert files.one_line("\x1b[31mred\n") == "?[31mred"
+
+
+# --- lock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from glnn.data.files import WriterLock
+lock = WriterLock.taken(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the lock of a folder."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_writer_is_told_in_one_line(tmp_path, holder):
+    with pytest.raises(OutputError, match="one writer at a time") as caught:
+        WriterLock.taken(tmp_path / "run")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_killed_writer_leaves_no_lock(tmp_path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with only_writer(tmp_path / "run"):
+        assert beside(tmp_path / "run", "lock").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_is_free_after_its_release_and_other_folders_always_are(tmp_path):
+    lock = WriterLock.taken(tmp_path / "a")
+    with only_writer(tmp_path / "b"), pytest.raises(OutputError), only_writer(tmp_path / "a"):
+        pass
+    lock.release()
+    lock.release()
+    with only_writer(tmp_path / "a"):
+        pass
+
+
+def test_a_lock_file_that_its_holder_has_just_removed_is_not_taken_for_the_lock(
+    tmp_path, monkeypatch
+):
+    path, opened = beside(tmp_path / "run", "lock"), []
+
+    def open_then_remove(*args):
+        opened.append(os_open(*args))
+        if len(opened) == 1:
+            path.unlink()
+        return opened[-1]
+
+    os_open = os.open
+    monkeypatch.setattr(os, "open", open_then_remove)
+    with only_writer(tmp_path / "run"):
+        monkeypatch.undo()
+        assert len(opened) == 2
+        assert os.path.samestat(os.fstat(opened[1]), path.stat())
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="must be writable"):
+        WriterLock.taken(tmp_path / "file" / "run")
+
+
+def test_a_second_release_leaves_the_lock_of_the_next_holder(tmp_path):
+    first = WriterLock.taken(tmp_path / "run")
+    first.release()
+    second = WriterLock.taken(tmp_path / "run")
+    first.release()
+    with pytest.raises(OutputError, match="one writer at a time"):
+        WriterLock.taken(tmp_path / "run")
+    second.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_a_system_or_a_folder_has_no_locks_writing_goes_on(tmp_path, monkeypatch):
+    def no_locks(handle, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with only_writer(tmp_path / "run"):
+        pass
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with only_writer(tmp_path / "run"):
+        pass
+
+
+# --- swap
+
+OWN = ("a", "b", "c")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an old run and things of its owner."""
+    write_old(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def write_old(folder):
+    (folder / "mine").mkdir(parents=True)
+    (folder / "mine" / "deep.txt").write_text("mine")
+    (folder / "link").symlink_to("a")
+    for name in ("a", "b"):
+        (folder / name).write_text(f"old {name}")
+
+
+def replace(folder):
+    with swapped(folder, OWN) as new:
+        for name in ("a", "c"):
+            with atomic_write(new / name) as file:
+                file.write(f"new {name}")
+
+
+def run_of(folder):
+    return {path.name: path.read_text() for path in folder.iterdir() if path.name in OWN}
+
+
+OLD, NEW = {"a": "old a", "b": "old b"}, {"a": "new a", "c": "new c"}
+
+
+@pytest.fixture(params=[True, False], ids=["exchange", "two moves"])
+def moves(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setattr(files, "exchanged", lambda one, other: False)
+    return request.param
+
+
+def test_the_new_run_takes_the_place_of_the_old_and_what_is_not_ours_stays(folder, moves):
+    inode, mode = (folder / "mine" / "deep.txt").stat().st_ino, folder.stat().st_mode
+    replace(folder)
+    assert run_of(folder) == NEW
+    assert (folder / "mine" / "deep.txt").stat().st_ino == inode  # not even copied
+    assert (folder / "link").is_symlink()
+    assert folder.stat().st_mode == mode
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_where_links_cannot_be_made_what_is_not_ours_is_copied(folder, monkeypatch):
+    def refuse(*args, **named):
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    replace(folder)
+    assert (folder / "mine" / "deep.txt").read_text() == "mine"
+    assert (folder / "link").readlink().name == "a"
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_new_or_empty_folder_is_filled_in_one_move(tmp_path, made):
+    if made:
+        (tmp_path / "run").mkdir()
+    replace(tmp_path / "run")
+    assert run_of(tmp_path / "run") == NEW
+
+
+def test_a_link_to_a_folder_stays_a_link(folder, tmp_path):
+    (tmp_path / "name").symlink_to(folder)
+    replace(tmp_path / "name")
+    assert (tmp_path / "name").is_symlink()
+    assert run_of(folder) == NEW
+
+
+def test_a_failure_in_the_block_leaves_the_old_run(folder):
+    with pytest.raises(ZeroDivisionError), swapped(folder, OWN) as new:
+        (new / "a").write_text("half")
+        raise ZeroDivisionError
+    assert run_of(folder) == OLD
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("left", ["new", "old"])
+def test_leftovers_of_a_killed_writer_are_removed_by_the_next(folder, left):
+    write_old(beside(folder, left))
+    replace(folder)
+    assert run_of(folder) == NEW
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_a_run_whose_writer_was_killed_between_two_moves_comes_back(folder):
+    folder.rename(beside(folder, "old"))
+    remove_leftovers(folder)
+    assert run_of(folder) == OLD
+
+
+def test_whenever_the_power_fails_the_old_or_the_new_run_is_there(
+    folder, moves, power_cuts, monkeypatch
+):
+    cuts = power_cuts(folder.parent)
+    with monkeypatch.context() as patch:
+        cuts.watch(patch, (files, "exchanged"))
+        replace(folder)
+    found = []
+    for state in cuts.states():
+        remove_leftovers(state / folder.name)  # what the next writer does first
+        found.append(run_of(state / folder.name))
+        assert (state / folder.name / "mine" / "deep.txt").read_text() == "mine"
+    assert all(run in (OLD, NEW) for run in found)
+    assert found == sorted(found, key=lambda run: run == NEW)  # never back to the old one
+    assert OLD in found and NEW in found
+    assert cuts.n_cuts > 15
+
+
+@pytest.mark.parametrize("kind", ["root of a disk", "here", "read-only"])
+def test_a_folder_that_cannot_be_moved_is_refused_before_any_work(folder, kind, monkeypatch):
+    if kind == "root of a disk":
+        monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    elif kind == "here":
+        monkeypatch.chdir(folder / "mine")
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not is_replaceable(folder)
+    assert is_replaceable(folder / "not there")
+    with pytest.raises(OutputError, match="Name another"):
+        check_replaceable(folder)
+
+
+FILL = """
+import sys
+from pathlib import Path
+from glnn.data.files import atomic_write
+from glnn.data.files import swapped
+from glnn.exceptions import OutputError
+run = Path(sys.argv[1]) / "run"
+run.mkdir()
+(run / "a").write_text("old")
+try:
+    with swapped(run, ("a", "b")) as new:
+        for name in ("a", "b"):
+            with atomic_write(new / name, "wb") as file:
+                file.write(b"x" * 700_000)
+except OutputError as error:
+    print(error)
+print(*sorted(path.name for path in run.parent.rglob("*")), (run / "a").read_text())
+"""
+
+
+def test_a_full_disk_leaves_the_old_run_and_one_line(tmp_path):
+    """On a disk of a megabyte, in a name space of its own."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    mount = 'mount -t tmpfs -o size=1m none "$1" || exit 77; exec "$2" -c "$3" "$1"'
+    command = ["unshare", "-rm", "sh", "-c", mount, "sh", str(tmp_path), sys.executable, FILL]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode in (1, 77) and not done.stdout:
+        pytest.skip("no disk can be mounted here")
+    line, files = done.stdout.splitlines()
+    assert "No space left" in line and "as it was" in line
+    assert files == "a run old"
+
+
+# --- journal
+
+optuna = pytest.importorskip("optuna")
+
+
+@pytest.fixture
+def path(tmp_path):
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(storage=open_journal(tmp_path / "new" / "journal"), study_name="s")
+    for value in (3.0, 1.0):
+        study.add_trial(optuna.trial.create_trial(value=value))
+    return tmp_path / "new" / "journal"
+
+
+def values(path):
+    study = optuna.load_study(storage=open_journal(path), study_name="s")
+    return [trial.value for trial in study.trials]
+
+
+def test_what_was_written_is_there_and_the_lock_leaves_no_file(path):
+    assert values(path) == [3.0, 1.0]
+    assert [child.name for child in path.parent.iterdir()] == ["journal"]
+
+
+def test_a_last_line_that_was_cut_off_is_removed_and_its_trial_with_it(path):
+    whole = path.read_bytes()
+    start = whole[:-1].rfind(b"\n") + 1
+    for end in (start + 1, (start + len(whole)) // 2, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        assert values(path) == [3.0]
+        assert path.read_bytes() == whole[:start]
+
+
+def test_a_search_goes_on_after_the_cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+    study = optuna.load_study(storage=open_journal(path), study_name="s")
+    study.add_trial(optuna.trial.create_trial(value=2.0))
+    assert values(path) == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("text", ["no json\n", "[]\n", "{}\n", '{"op_code": 77}\n', "12\n"])
+def test_what_is_no_journal_is_refused_in_one_line(tmp_path, text):
+    (tmp_path / "journal").write_text(text)
+    with pytest.raises(DataFormatError, match="must be the journal of a search"):
+        open_journal(tmp_path / "journal")
+
+
+def test_a_journal_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError):
+        open_journal(tmp_path / "file" / "journal")
+
+
+def test_a_lock_keeps_others_out_and_ends_with_its_process(tmp_path):
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+
+    def hold():
+        FileLock(tmp_path / "journal").acquire()
+        ready.set()
+        os.kill(os.getpid(), 9)
+
+    process = context.Process(target=hold)
+    process.start()
+    process.join()
+    assert ready.is_set() and process.exitcode == -9
+    lock = FileLock(tmp_path / "journal")
+    assert lock.acquire()  # at once: nobody waits for the dead
+    lock.release()
+
+
+def test_a_journal_has_the_rights_of_any_new_file(tmp_path):
+    open_journal(tmp_path / "journal")
+    (tmp_path / "other").touch()
+    modes = {(tmp_path / name).stat().st_mode for name in ("journal", "other")}
+    assert len(modes) == 1

@@ -1,14 +1,30 @@
 import io
 import os
+import struct
 import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from glnn.data import npz
-from glnn.data.npz import MAX_HEADER, NpzFile, write_npz
+from glnn.data import npz, read_data
+from glnn.data.node_data import symmetric_from_pairs
+from glnn.data.npz import (
+    MAX_HEADER,
+    NpzFile,
+    opened_zip,
+    read_graph_npz,
+    read_node_npz,
+    write_graph_npz,
+    write_node_npz,
+    write_npz,
+)
 from glnn.exceptions import DataFormatError, InputError
+
+# --- npz
 
 
 class Runs:
@@ -121,3 +137,181 @@ def test_a_missing_file_is_one_clear_line(tmp_path):
 
 def test_what_an_archive_may_unpack_to():
     assert (npz.MAX_BYTES, npz.MAX_EXPANSION) == (2**35, 250)
+
+
+# --- node_npz
+
+SETTINGS = settings(settings.get_profile("records"))
+
+
+@SETTINGS
+@given(st.data())
+def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, data):
+    record = records(data, text=any_text, sorted_classes=False)
+    path = tmp_path_factory.mktemp("npz") / "record.npz"
+    write_node_npz(record, path)
+    again = read_node_npz(path)
+    assert again.equals(record)
+    assert again.name == record.name
+
+
+def test_name_and_provenance_are_kept(small, tmp_path):
+    record = small.replace(provenance={"from": "a test", "on": "purpose"})
+    write_node_npz(record, tmp_path / "r.npz")
+    again = read_node_npz(tmp_path / "r.npz")
+    assert (again.name, dict(again.provenance)) == ("small", dict(record.provenance))
+
+
+def test_fillers_become_unlabelled_and_are_written_as_fillers(small, tmp_path):
+    write_node_npz(small, tmp_path / "r.npz")
+    with np.load(tmp_path / "r.npz") as file:
+        assert file["unlabeled_idx"].tolist() == [2]
+        assert file["labels"].min() == 0
+    assert read_node_npz(tmp_path / "r.npz").labels[2] == -1
+
+
+def test_another_graph_can_be_asked_for(small, tmp_path):
+    other = symmetric_from_pairs(np.array([0, 1]), np.array([5, 4]), 6)
+    write_node_npz(small, tmp_path / "r.npz", other_graphs={"second": other})
+    assert read_node_npz(tmp_path / "r.npz", graph="second").n_edges == 2
+    with pytest.raises(InputError, match="Did you mean 'second'"):
+        read_node_npz(tmp_path / "r.npz", graph="secnd")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"features_shape": np.array([10**13, 10**13])}, "sensible"),
+        ({"features_shape": np.array([10**9, 2])}, "Nothing was unpacked"),
+        ({"features_shape": np.array([6, 10**12])}, "sensible|columns"),
+        ({"features_shape": np.array([6])}, "sensible"),
+        ({"labels": np.zeros(5, dtype=int)}, "shape"),
+        ({"labels": np.full(6, 10**15)}, "below"),
+        ({"features_indices": np.full(11, 99, dtype=np.int32)}, "columns|row starts"),
+        ({"features_data": np.full(9, np.nan, dtype=np.float32)}, "finite"),
+        ({"edge_index": np.array([[0], [99]])}, "node numbers"),
+        ({"edge_index": np.array([[0, 1]])}, "two rows"),
+        ({"unlabeled_idx": np.array([77])}, "node numbers"),
+        ({"train_idx": np.array([-1])}, "node numbers"),
+        ({"class_names": np.array([1, 2, 3])}, "dtype"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(small, tmp_path, change, message):
+    write_node_npz(small, tmp_path / "r.npz")
+    with np.load(tmp_path / "r.npz") as file:
+        arrays = {**file, **change}
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises((DataFormatError, InputError), match=message):
+        read_node_npz(tmp_path / "bad.npz")
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", weights=np.ones(3))
+    with pytest.raises(DataFormatError, match="features_shape"):
+        read_node_npz(tmp_path / "x.npz")
+
+
+def test_mutated_archives_give_a_record_or_one_clear_line(small, tmp_path, survives_mutation):
+    path = tmp_path / "r.npz"
+    write_node_npz(small, path)
+    survives_mutation(lambda: read_node_npz(path), [path], count=1000)
+
+
+def test_mutated_arrays_in_a_sound_archive_do_too(small, tmp_path, survives_mutation, mutation):
+    path = tmp_path / "r.npz"
+    write_node_npz(small, path)
+
+    def mutate_one_array(content, rng):
+        with zipfile.ZipFile(io.BytesIO(content)) as old:
+            members = {name: old.read(name) for name in old.namelist()}
+        victim = rng.choice(list(members))
+        members[victim] = mutation(members[victim], rng)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as new:
+            for name, member in members.items():
+                new.writestr(name, member)
+        return out.getvalue()
+
+    survives_mutation(lambda: read_node_npz(path), [path], count=1500, mutate=mutate_one_array)
+
+
+# --- graph_npz
+
+
+def test_scipy_and_glnn_read_the_same_graph(small, tmp_path):
+    write_graph_npz(tmp_path / "g.npz", small.graph, small.ids)
+    again, ids = read_graph_npz(tmp_path / "g.npz")
+    assert (again != small.graph).nnz == 0
+    assert ids.tolist() == small.ids.tolist()
+    assert (sp.load_npz(tmp_path / "g.npz") != small.graph).nnz == 0
+
+
+def test_what_scipy_wrote_is_read(small, tmp_path):
+    sp.save_npz(tmp_path / "g.npz", small.graph)
+    again, ids = read_graph_npz(tmp_path / "g.npz")
+    assert (again != small.graph).nnz == 0
+    assert ids is None
+
+
+@pytest.mark.parametrize(
+    "matrix", [sp.csr_matrix((2, 3)), sp.coo_matrix(np.eye(2)), sp.csc_matrix(np.eye(2))]
+)
+def test_other_matrices_are_refused(tmp_path, matrix):
+    sp.save_npz(tmp_path / "g.npz", matrix)
+    with pytest.raises(DataFormatError):
+        read_graph_npz(tmp_path / "g.npz")
+
+
+def test_mutated_archives_give_a_graph_or_one_clear_line(small, tmp_path, survives_mutation):
+    path = tmp_path / "g.npz"
+    write_graph_npz(path, small.graph, small.ids)
+    survives_mutation(lambda: read_data(path), [path])
+
+
+# --- zip_list
+
+
+def zip_of_members(path, n_members, comment=b""):
+    with zipfile.ZipFile(path, "w") as made:
+        for number in range(n_members):
+            made.writestr(f"member {number}", b"x")
+        made.comment = comment
+    return path
+
+
+@pytest.mark.parametrize("comment", [b"", b"some words"])
+@pytest.mark.parametrize("n_members", [0, 3, 70_000])  # the last has the longer kind of end
+def test_the_measured_list_is_the_list(tmp_path, n_members, comment, monkeypatch):
+    path = zip_of_members(tmp_path / "a.zip", n_members, comment)
+    with zipfile.ZipFile(path) as wanted:
+        n_bytes = sum(46 + len(member.filename) for member in wanted.infolist())
+    monkeypatch.setattr(npz, "MAX_LIST", n_bytes)
+    with opened_zip(path) as found:
+        assert len(found.namelist()) == n_members
+    monkeypatch.setattr(npz, "MAX_LIST", n_bytes - 1)
+    with pytest.raises(DataFormatError, match=f"got {n_bytes:,}. Nothing was unpacked"):
+        opened_zip(path)
+
+
+def test_many_members_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    path = zip_of_members(tmp_path / "a.zip", 30_000)
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with pytest.raises(DataFormatError, match="list its members in at most 1,048,576 bytes"):
+        opened_zip(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06", b"x" * 200])
+def test_what_is_no_archive_is_left_to_zipfile(tmp_path, content):
+    path = tmp_path / "a.zip"
+    path.write_bytes(content)
+    with pytest.raises(zipfile.BadZipFile):
+        opened_zip(path)
+
+
+def test_a_list_that_claims_to_be_huge_is_refused(tmp_path):
+    path = zip_of_members(tmp_path / "a.zip", 2)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<L", content, len(content) - 10, 2**32 - 1)
+    path.write_bytes(content)
+    with pytest.raises(DataFormatError, match="got 4,294,967,295"):
+        opened_zip(path)

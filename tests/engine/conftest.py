@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.engine.classifier import Labels
-from glnn.engine.problem import FitProblem
+from glnn.engine.fit_problem import FitProblem
+from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
 
 

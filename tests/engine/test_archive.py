@@ -1,12 +1,39 @@
+import dataclasses
+import io
 import json
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
+from safetensors.numpy import load
 
-from glnn.data import swap
-from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
-from glnn.exceptions import CheckpointError
+from glnn.data import files
+from glnn.distributed import Partition
+from glnn.engine import archive
+from glnn.engine.archive import (
+    Spread,
+    digest_of,
+    fill_networks,
+    graph_settings_of,
+    pack_matrix,
+    pack_networks,
+    pack_new_rows,
+    read_archive,
+    read_sealed,
+    settings_of,
+    unpack_matrix,
+    unpack_new_rows,
+    write_archive,
+    write_arrays,
+    write_sealed,
+)
+from glnn.engine.settings import PRESETS
+from glnn.engine.tasks import build_head
+from glnn.exceptions import CheckpointError, InputError
+from glnn.solver import learn_graph
+
+# --- archive
 
 
 @pytest.fixture
@@ -27,7 +54,7 @@ def test_a_model_that_is_replaced_is_the_old_or_the_new_one_whenever_the_power_f
     (saved / "mine.txt").write_text("mine")
     cuts = power_cuts(saved.parent)
     with monkeypatch.context() as patch:
-        cuts.watch(patch, (swap, "exchanged"))
+        cuts.watch(patch, (files, "exchanged"))
         write_archive(saved, {"a": np.arange(9.0)}, {"note": "y"})
     assert list(saved.parent.iterdir()) == [saved]
     for state in cuts.states():
@@ -97,3 +124,175 @@ def test_columns_beyond_32_bits_keep_their_numbers(n_columns, width):
     pack_matrix("x", matrix, arrays)
     assert arrays["x.indices"].dtype == width
     assert unpack_matrix("x", arrays).indices.tolist() == [n_columns - 1]
+
+
+# --- array_file
+
+WHOLE = {
+    "a": np.arange(7, dtype=np.uint8),
+    "b": np.arange(12.0).reshape(4, 3),
+    "c": np.array(2.5),
+    "d": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    "e": np.empty((0, 3), dtype=np.int64),
+    "f": np.array([True, False]),
+}
+
+
+def same(found, expected):
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_any_reader_of_safetensors_finds_what_was_written():
+    file = io.BytesIO()
+    write_arrays(file.write, WHOLE)
+    same(load(file.getvalue()), WHOLE)
+
+
+@pytest.mark.parametrize("piece", [1, 2**26])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_spread_arrays_follow_each_other_in_the_file_of_the_first(
+    together, monkeypatch, size, piece
+):
+    monkeypatch.setattr(archive, "PIECE", piece)
+    rng = np.random.default_rng(0)
+    spread = {"x": rng.random((11, 2)), "y": np.arange(11, dtype=np.uint8)}
+
+    def work(peers):
+        rows = Partition(11, peers).rows
+        file = io.BytesIO() if peers.rank == 0 else None
+        parts = {name: Spread(array[rows]) for name, array in spread.items()}
+        own = WHOLE if peers.rank == 0 else {}
+        digest = write_arrays(file and file.write, {**own, **parts}, peers)
+        return digest, file.getvalue() if file else b""
+
+    (digest, written), *_ = together(size, work)
+    same(load(written), WHOLE | spread)
+    alone = io.BytesIO()
+    assert write_arrays(alone.write, WHOLE | spread) == digest
+    assert alone.getvalue() == written
+
+
+def test_arrays_that_the_format_lacks_are_refused_in_one_line():
+    with pytest.raises(InputError, match="complex128 cannot be saved, got one named 'z'"):
+        write_arrays(io.BytesIO().write, {"z": np.zeros(1, dtype=complex)})
+
+
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcdefgh"])
+def test_arrays_begin_at_a_multiple_of_eight(name):
+    parts = []
+    write_arrays(parts.append, {name: np.arange(3.0)})
+    whole = b"".join(parts)
+    assert int.from_bytes(whole[:8], "little") % 8 == 0
+    np.testing.assert_array_equal(load(whole)[name], np.arange(3.0))
+
+
+# --- packing
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_settings_survive_as_plain_values(preset):
+    settings = PRESETS[preset]
+    assert settings_of(dataclasses.asdict(settings)) == settings
+    assert graph_settings_of(dataclasses.asdict(settings.graph)) == settings.graph
+
+
+def test_networks_get_the_parameters_that_were_packed():
+    heads = (PRESETS["default"].head, *PRESETS["default"].competitors)
+    first, other = (
+        [build_head(head, 4, 3, torch.Generator().manual_seed(seed)) for head in heads]
+        for seed in (0, 1)
+    )
+    arrays: dict[str, np.ndarray] = {}
+    pack_networks(first, arrays)
+    fill_networks(other, arrays)
+    for one, two in zip(first, other):
+        assert all(torch.equal(p, q) for p, q in zip(one.parameters(), two.parameters()))
+
+
+@pytest.mark.parametrize("with_graph", [True, False])
+def test_the_one_row_problem_gives_the_same_links_again(blocks, with_graph):
+    features, graph, _ = blocks
+    rows = learn_graph(features, graph if with_graph else None).new_rows
+    arrays: dict[str, np.ndarray] = {}
+    page = pack_new_rows(rows, arrays)
+    again = unpack_new_rows(page, arrays)
+    new = features[:3] + features[10:13]
+    found, expected = again.connect(new), rows.connect(new)
+    assert abs(found.links - expected.links).max() == 0
+    np.testing.assert_array_equal(found.loops, expected.loops)
+
+
+# --- sealed
+
+PAGE = {"numbers": [0.1, 2e-300, -5], "text": "é", "none": None, "nested": {"b": 1, "a": 2}}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_sealed(tmp_path / "page.json", "test", 4, PAGE)
+    return tmp_path / "page.json"
+
+
+def test_a_page_that_is_written_is_read_again(path):
+    assert read_sealed(path, "test", 4) == {"format": "test", "version": 4, **PAGE}
+
+
+def test_any_flipped_bit_is_noticed(path):
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        for bit in (0, 5):
+            changed = bytearray(whole)
+            changed[place] ^= 1 << bit
+            path.write_bytes(changed)
+            try:
+                assert read_sealed(path, "test", 4) == {"format": "test", "version": 4, **PAGE}
+            except CheckpointError as error:
+                assert "\n" not in str(error)
+
+
+def test_any_cut_is_noticed(path):
+    whole = path.read_bytes()
+    for length in range(len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError):
+            read_sealed(path, "test", 4)
+
+
+@pytest.mark.parametrize(("kind", "version"), [("test", 5), ("other", 4)])
+def test_another_kind_or_version_is_named(path, kind, version):
+    with pytest.raises(CheckpointError, match=r"must be a .* of format"):
+        read_sealed(path, kind, version)
+
+
+def test_a_page_of_many_brackets_is_one_line(path):
+    path.write_text("[" * 100_000)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        read_sealed(path, "test", 4)
+
+
+def test_a_page_beyond_the_limit_is_refused_unread(path):
+    with path.open("wb") as file:
+        file.truncate(2**30 + 1)
+    with pytest.raises(CheckpointError, match="at most"):
+        read_sealed(path, "test", 4)
+
+
+def test_the_digest_knows_names_types_shapes_and_values():
+    array = np.arange(6.0)
+    same = digest_of("x", {"a": array, "b": array})
+    assert same == digest_of("x", {"b": array, "a": array.copy()})
+    others = [
+        digest_of("y", {"a": array, "b": array}),
+        digest_of("x", {"a": array, "c": array}),
+        digest_of("x", {"a": array, "b": array.reshape(2, 3)}),
+        digest_of("x", {"a": array, "b": array.view(np.int64)}),
+        digest_of("x", {"a": array, "b": array + 1e-9}),
+    ]
+    assert len({same, *others}) == 6
+
+
+def test_the_page_is_plain_json(path):
+    assert json.loads(path.read_text())["numbers"] == PAGE["numbers"]

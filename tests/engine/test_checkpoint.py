@@ -3,16 +3,20 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
-from glnn.engine.checkpoint import FORMAT, PAGE, VERSION, Checkpoint
-from glnn.engine.presets import resolve_settings
+from glnn.distributed import ALONE, Partition
+from glnn.engine.archive import read_sealed, write_sealed
+from glnn.engine.callbacks import Callback
+from glnn.engine.checkpoint import FORMAT, PAGE, VERSION, Checkpoint, pack_memories, recall_memories
+from glnn.engine.inputs import Scaling
 from glnn.engine.rounds import Rounds
-from glnn.engine.scaling import Scaling
-from glnn.engine.sealed import read_sealed, write_sealed
+from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
-from glnn.peers import ALONE, Partition
+
+# --- checkpoint
 
 SETTINGS = resolve_settings("paper", changes={"n_epochs": 8, "n_rounds": 2})
 
@@ -181,3 +185,33 @@ def test_the_page_is_json_and_the_rest_safetensors(problem, tmp_path):
     page = json.loads((tmp_path / PAGE).read_text())
     assert (page["round"], len(page["files"])) == (1, 1)
     assert np.isfinite(page["validation"]).all()
+
+
+# --- memories
+
+
+class Remembering(Callback):
+    def __init__(self, kept):
+        self.kept = kept
+
+    def memory(self):
+        return self.kept
+
+    def recall(self, memory):
+        self.kept = memory
+
+
+def test_every_callback_gets_back_its_own_memory():
+    graphs = [sp.csr_matrix(np.eye(3) * k) for k in (1, 2, 3)]
+    first = Remembering({"a": (graphs[0], {"x": 0.5}), "b": (graphs[1], {})})
+    last = Remembering({"a": (graphs[2], {"y": 2.0})})
+    arrays = {}
+    packed = pack_memories([first, Callback(), last], arrays)
+    again = [Remembering(None), Callback(), Remembering(None), Remembering("new")]
+    recall_memories(again, packed, arrays)
+    for old, new in ((first, again[0]), (last, again[2])):
+        assert list(new.kept) == list(old.kept)
+        for name, (graph, numbers) in old.kept.items():
+            assert (new.kept[name][0] != graph).nnz == 0
+            assert new.kept[name][1] == numbers
+    assert again[3].kept == "new"

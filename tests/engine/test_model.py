@@ -1,16 +1,26 @@
 import dataclasses
+import hashlib
 import json
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
+from torch.testing import assert_close
 
+from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
-from glnn.engine.model import Model
-from glnn.engine.new_nodes import NewNodes
-from glnn.engine.presets import resolve_settings
+from glnn.engine.model import ExtendedGraph, Model, NewNodes, known_distributions, row_digests
+from glnn.engine.settings import HeadSettings, resolve_settings
+from glnn.engine.tasks import build_head
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
-from glnn.peers import Partition
+from glnn.graph import SparseAdjacency
+from glnn.graph.operators import RandomWalk, with_loops, without_loops
+from glnn.graph.prior import normalized
+from glnn.nn import GCN, Features, PropagationNet
+from glnn.nn.row_heads import RowNet
+
+# --- model
 
 
 @pytest.fixture
@@ -121,3 +131,152 @@ def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_p
     with pytest.raises(CheckpointError) as caught:
         Model.load(tmp_path / "m")
     assert "\n" not in str(caught.value)
+
+
+# --- new_nodes
+
+
+def network(kind, n_features=20):
+    generator = torch.Generator().manual_seed(0)
+    if kind in ("linear", "hops"):
+        return build_head(HeadSettings(head=kind, n_hidden=4), n_features, 2, generator)
+    if kind == "gcn":
+        return GCN(n_features, 2, n_hidden=4, dropout=0.5, generator=generator)
+    return PropagationNet(
+        n_features,
+        2,
+        n_hidden=4,
+        dropout=0.5,
+        drop_node=0.5,
+        n_steps=3,
+        teleport=0.0,
+        generator=generator,
+    )
+
+
+def answer(nodes, module):
+    return nodes.on_rows(module) if isinstance(module, RowNet) else nodes.on_graph(module)
+
+
+def test_the_extended_graph_is_the_block_matrix():
+    old = sp.csr_matrix(np.array([[0.0, 0.5], [0.5, 0.0]]))
+    links = sp.csr_matrix(np.array([[0.3, 0.0]]))
+    x = torch.arange(3.0, dtype=torch.float64)[:, None]
+    whole = torch.tensor([[0, 0.5, 0], [0.5, 0, 0], [0.3, 0, 0.2]], dtype=torch.float64)
+    assert_close(ExtendedGraph(old, links, np.array([0.2])) @ x, whole @ x)
+
+
+def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks):
+    features, graph, _ = blocks
+    links = sp.csr_matrix(graph[:5])
+    together = NewNodes(graph, features, features[:5], links, np.zeros(5))
+    each = [NewNodes(graph, features, features[i], links[i], np.zeros(1)) for i in range(5)]
+    for kind in ("gcn", "propagation", "linear", "hops"):
+        module = network(kind)
+        alone = [answer(node, module)[0] for node in each]
+        np.testing.assert_allclose(answer(together, module), alone, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["linear", "hops"])
+def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
+    features, graph, _ = blocks
+    graph = sp.csr_matrix(graph)
+    module = network(kind)
+    twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
+    walk = with_loops(graph) if kind == "linear" else without_loops(graph)
+    known = module(RandomWalk.of(walk), Features.of(features)).softmax(1).detach().numpy()
+    if kind == "linear":  # the copy's loop is its own, its neighbours' links lead to the original
+        assert np.abs(twin.on_rows(module) - known[:4]).max() < 0.02
+    else:
+        np.testing.assert_allclose(twin.on_rows(module), known[:4], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gcn", "propagation"])
+def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_the_graph(blocks, kind):
+    features, graph, _ = blocks
+    graph = sp.csr_matrix(graph.multiply(1 + np.arange(60)[:, None] + np.arange(60)))  # uneven
+    module = network(kind)
+    twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
+    adj_hat = SparseAdjacency.from_scipy(normalized(graph), dtype=torch.float32)
+    known = module(adj_hat, Features.of(features)).softmax(1).detach().numpy()
+    np.testing.assert_allclose(twin.on_graph(module), known[:4], atol=1e-5)
+    assert np.abs(np.diff(known[:4], axis=0)).max() > 1e-3
+
+
+def test_a_node_without_links_is_classified_by_its_own_features(blocks):
+    features, graph, _ = blocks
+    module = network("gcn")
+    node = NewNodes(graph, features, features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
+    found = node.on_graph(module)
+    alone = ExtendedGraph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
+    assert alone.n_nodes == 1
+    x = torch.from_numpy(features[:1].toarray()).double()
+    w = {name: value.double() for name, value in module.state_dict().items()}
+    hidden = torch.relu(x @ w["first.weight"] + w["first.bias"])
+    expected = (hidden @ w["second.weight"] + w["second.bias"]).softmax(1)
+    assert_close(torch.from_numpy(found), expected)
+
+
+def test_old_nodes_keep_their_scores(blocks):
+    features, graph, _ = blocks
+    module = network("propagation").double()
+    graph_hat = normalized(graph)
+    extended = ExtendedGraph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
+    stacked = sp.vstack([features, features[:2]], format="csr")
+    both = module(extended, Features.of(stacked, dtype=torch.float64))
+    alone = ExtendedGraph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
+    old = module(alone, Features.of(features, dtype=torch.float64))
+    assert_close(both[:60], old)
+
+
+# --- row_index
+
+ROWS = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+DISTRIBUTIONS = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
+
+
+def test_equal_rows_have_equal_digests_whatever_their_storage_and_precision():
+    dense = row_digests(ROWS)
+    np.testing.assert_array_equal(dense, row_digests(sp.csr_matrix(ROWS)))
+    np.testing.assert_array_equal(dense, row_digests(ROWS.astype(np.float32)))
+    np.testing.assert_array_equal(dense[0], dense[2])
+    assert (dense[0] != dense[1]).any()
+
+
+def test_a_digest_is_that_of_columns_and_values():
+    content = np.array([1]).tobytes() + np.array([1.0]).tobytes()
+    expected = [hashlib.blake2b(content, digest_size=16), hashlib.blake2b(digest_size=16)]
+    found = row_digests(ROWS)[[0, 3]]
+    assert [bytes(row) for row in found] == [one.digest() for one in expected]
+    assert row_digests(np.zeros((2, 3))).shape == (2, 16)
+
+
+def test_rows_with_and_without_zeros_have_the_digests_of_their_sparse_form():
+    rows = np.random.default_rng(0).normal(size=(9000, 3))  # more than a block
+    rows[::7, 1] = 0.0
+    rows[5] = -0.0
+    np.testing.assert_array_equal(row_digests(rows), row_digests(sp.csr_matrix(rows)))
+    full = sp.csr_matrix(np.abs(rows) + 1)
+    np.testing.assert_array_equal(row_digests(full), row_digests(full.toarray()))
+    np.testing.assert_array_equal(row_digests(rows[:, ::-1]), row_digests(rows[:, ::-1].copy()))
+    assert row_digests(rows[:0]).shape == (0, 16)
+
+
+def test_an_explicit_zero_and_an_unsorted_row_change_nothing():
+    csr = sp.csr_matrix(([0.0, 5.0, 1.0], [2, 1, 0], [0, 3]), shape=(1, 3))
+    np.testing.assert_array_equal(row_digests(csr), row_digests(np.array([[1.0, 5.0, 0.0]])))
+    assert csr.nnz == 3  # the caller's matrix is as it was
+
+
+def test_all_training_rows_in_order_get_exactly_their_own():
+    digests = row_digests(ROWS)
+    seen, found = known_distributions(digests, digests, DISTRIBUTIONS)
+    assert seen.all()
+    np.testing.assert_array_equal(found, DISTRIBUTIONS)
+
+
+def test_a_row_that_equals_several_gets_their_mean_and_an_unknown_row_is_new():
+    new = np.array([[0.0, 1.0], [5.0, 5.0], [2.0, 0.0]])
+    seen, found = known_distributions(row_digests(new), row_digests(ROWS), DISTRIBUTIONS)
+    assert seen.tolist() == [True, False, True]
+    np.testing.assert_allclose(found, [[0.7, 0.3], [0.2, 0.8]])

@@ -4,12 +4,14 @@ import scipy.sparse as sp
 import torch
 from sklearn.linear_model import Ridge
 
+from glnn.distributed import Partition
 from glnn.engine import probe
-from glnn.engine.classifier import Labels
-from glnn.engine.probe import loss_of_rows, probe_loss, ridge_loss, spread_features
+from glnn.engine.probe import channel_weights, loss_of_rows, probe_loss, ridge_loss, spread_features
+from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import normalized
-from glnn.peers import Partition
+
+# --- probe
 
 SEVEN_TENTHS = torch.tensor(0.7, dtype=torch.float64)
 EVEN = torch.ones(60, dtype=torch.float64)
@@ -133,3 +135,53 @@ def test_the_best_of_six_ridges_counts(monkeypatch):
     rows = torch.ones(4, 1, dtype=torch.float64)  # the kernel has ones: a ridge is its share
     assert loss_of_rows(rows, torch.eye(4, dtype=torch.float64), 2, EVEN[:4]) == 0
     assert tried == [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+
+
+# --- metric
+
+
+def test_a_word_of_one_class_weighs_more_than_a_word_of_all():
+    classes = np.arange(40) % 2
+    probabilities = np.eye(2)[classes]
+    words = sp.csr_matrix(np.stack([classes == 0, np.ones(40)], 1).astype(float))
+    weights = channel_weights(words, probabilities)
+    assert weights[0] > 10 * weights[1] >= 0
+    assert weights.mean() == pytest.approx(1)
+
+
+def test_word_weights_are_the_divergence_of_their_classes():
+    rng = np.random.default_rng(0)
+    words = sp.csr_matrix((rng.random((30, 5)) < 0.4).astype(float))
+    p = rng.dirichlet(np.ones(3), 30)
+    prior, mass = p.mean(0), words.toarray().T @ p
+    given = (mass + prior) / (mass.sum(1) + 1)[:, None]
+    direct = (given * np.log(given / prior)).sum(1)
+    np.testing.assert_allclose(channel_weights(words, p), direct / direct.mean())
+
+
+def test_real_columns_weigh_by_their_share_of_variance_between_classes():
+    classes = np.arange(200) % 2
+    rng = np.random.default_rng(0)
+    x = np.stack([classes + 0.0, rng.normal(size=200)], 1)
+    weights = channel_weights(x, np.eye(2)[classes])
+    assert weights[0] == pytest.approx(2, abs=0.1)  # eta^2 is 1 and about 0
+
+
+def test_columns_without_variation_leave_all_weights_equal():
+    weights = channel_weights(np.ones((5, 3)), np.full((5, 2), 0.5))
+    np.testing.assert_array_equal(weights, 1)
+
+
+@pytest.mark.parametrize("lowest", [-0.01, -3.0])
+def test_stored_columns_with_negative_values_are_no_words(lowest):
+    rng = np.random.default_rng(0)
+    x, p = rng.random((30, 4)), rng.dirichlet(np.ones(3), 30)
+    x[0, 0] = lowest
+    np.testing.assert_allclose(channel_weights(sp.csr_matrix(x), p), channel_weights(x, p))
+
+
+def test_a_class_that_nobody_has_changes_nothing():
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=(30, 4)), rng.dirichlet(np.ones(3), 30)
+    more = np.column_stack([p, np.zeros(30)])
+    np.testing.assert_allclose(channel_weights(x, more), channel_weights(x, p))

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.engine.classifier import Labels
 from glnn.engine.fit import fit_problem
-from glnn.engine.presets import resolve_settings
-from glnn.engine.problem import FitProblem
+from glnn.engine.fit_problem import FitProblem
+from glnn.engine.inputs import Scaling
 from glnn.engine.rounds import Rounds
-from glnn.engine.scaling import Scaling
+from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
+from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
 from glnn.graph.prior import prior_graph
 
@@ -218,7 +218,7 @@ def test_another_closeness_needs_no_second_search_for_candidates(problem, monkey
     graph = before.graph
     other = dataclasses.replace(graph, weights=graph.weights.replace(closeness=0.1))
     searched = rounds.steps.graph_step(before.changed(graph=other).next_round())
-    monkeypatch.setattr("glnn.solver.solve.nearest_pairs", None)
+    monkeypatch.setattr("glnn.solver.learn.nearest_pairs", None)
     taken = rounds.steps.graph_step(before.changed(graph=other).next_round(), like=first)
     assert (taken.adjacency != searched.adjacency).nnz == 0
     assert (taken.adjacency != first.adjacency).nnz > 0

@@ -1,13 +1,24 @@
 import dataclasses
 import inspect
+import json
 import math
 import typing
+from pathlib import Path
 
 import pytest
 
-from glnn.engine.presets import PRESETS
-from glnn.engine.settings import CHOICES, FitSettings, GraphSettings, HeadSettings
+from glnn.engine.settings import (
+    CHOICES,
+    PRESETS,
+    FitSettings,
+    GraphSettings,
+    HeadSettings,
+    resolve_settings,
+)
 from glnn.exceptions import InputError
+from glnn.objective import Weights
+
+# --- settings
 
 
 def test_no_name_of_a_setting_means_two_things():
@@ -87,3 +98,80 @@ def test_settings_cannot_be_changed_in_place(settings):
     name = dataclasses.fields(settings)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(settings, name, None)
+
+
+# --- presets
+
+
+def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions():
+    paper = resolve_settings("paper")
+    assert paper.graph.weights == Weights(
+        smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=10.0
+    )
+    head = paper.head
+    assert (head.head, head.n_hidden, head.dropout) == ("gcn", 16, 0.5)
+    assert (head.learning_rate, head.weight_decay) == (0.01, 5e-4)
+    assert head.consistency_weight == head.smoothness_weight == 0
+    assert paper.graph.task_weight == 1
+    assert paper.cautious == ()
+
+
+def test_a_head_without_settings_in_a_preset_is_refused(monkeypatch):
+    monkeypatch.setattr("glnn.engine.settings.HEADS", ("gcn", "propagation", "attention"))
+    with pytest.raises(InputError, match="no settings for the head 'attention'"):
+        resolve_settings("default", "attention")
+
+
+def test_another_head_is_one_argument_away():
+    assert resolve_settings("default", "gcn").head.n_hidden == 16
+    assert resolve_settings("paper", "propagation").head.head == "propagation"
+
+
+def test_changes_reach_the_part_they_belong_to_on_both_sides():
+    changed = resolve_settings("default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3})
+    assert {head.n_epochs for head in (changed.head, *changed.cautious, *changed.unwatched)} == {7}
+    assert {head.gate for head in (changed.head, *changed.cautious, *changed.unwatched)} == {0.3}
+    assert changed.graph.n_candidates == changed.no_graph.n_candidates == 3
+
+
+def test_given_weights_leave_no_wanted_degree_unless_it_is_given_too():
+    weights = Weights.without_prior()
+    assert resolve_settings("default", changes={"weights": weights}).no_graph.n_neighbors is None
+    both = resolve_settings("default", changes={"n_neighbors": 4, "weights": weights})
+    assert both.no_graph.n_neighbors == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: resolve_settings("papr"), "Did you mean 'paper'"),
+        (lambda: resolve_settings("default", "gnc"), "Did you mean 'gcn'"),
+        (lambda: resolve_settings("literal", "propagation"), "must be 'gcn'"),
+        (lambda: resolve_settings("paper", changes={"n_epoch": 3}), "Did you mean 'n_epochs'"),
+        (lambda: resolve_settings("paper", changes={"n_rounds": 0}), "n_rounds must be at least 1"),
+        (lambda: resolve_settings("paper", changes={"scaling": "row"}), "Did you mean 'rows'"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(call, words):
+    with pytest.raises(InputError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_every_preset_knows_its_own_name():
+    assert all(settings.preset == name for name, settings in PRESETS.items())
+
+
+@pytest.mark.parametrize("head", ["propagation", "linear", "hops", "gcn"])
+def test_a_head_that_is_named_competes_with_none(head):
+    assert resolve_settings("default").competitors
+    named = resolve_settings("default", head)
+    assert named.head.head == head
+    assert named.competitors == ()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_recorded_results_were_made_with_these_settings(preset):
+    """Whoever changes a preset must record the results again, and then this file."""
+    known = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(dataclasses.asdict(PRESETS[preset]))) == known[preset]

@@ -1,12 +1,34 @@
+import dataclasses
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
 
-from glnn.engine.presets import resolve_settings
-from glnn.engine.scaling import Scaling
-from glnn.engine.seeding import generator_for
-from glnn.engine.steps import _NOISE, Steps
-from glnn.engine.task_gradient import task_factors
+from glnn.distributed import Partition
+from glnn.engine.fit import fit_problem
+from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.model import Model
+from glnn.engine.settings import resolve_settings
+from glnn.engine.steps import (
+    _NOISE,
+    STRUCTURE,
+    FitState,
+    Solution,
+    Steps,
+    Trained,
+    has_collapsed,
+    is_better,
+    is_worse,
+    structure_of,
+    with_columns,
+    with_structure,
+)
+from glnn.engine.tasks import ClassifierTask, task_factors
+from glnn.exceptions import InputError
 from glnn.solver import learn_graph
+
+# --- steps
 
 FAST = {"n_epochs": 30}
 
@@ -127,3 +149,145 @@ def test_heads_on_rows_have_the_same_noise_in_every_process(problem):
     state = steps.graph_step(steps.start().next_round())
     task = steps.task_of(state.changed(row_graph=steps.row_graph(state)))
     assert task._noise.initial_seed() == generator_for(0, 1, _NOISE, 0).initial_seed()
+
+
+# --- state
+
+SETTINGS = resolve_settings("default")
+START = FitState(SETTINGS.graph, SETTINGS.head, None, 3)
+
+
+def test_a_state_is_a_value():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        START.round = 1
+    later = START.next_round().next_round()
+    assert (START.round, later.round) == (0, 2)
+
+
+def test_another_graph_problem_has_nothing_solved_and_the_same_round():
+    state = START.next_round().changed(adjacency=sp.eye(3, format="csr"), n_rounds=4)
+    again = state.restarted(SETTINGS.no_graph, None)
+    assert again.graph == SETTINGS.no_graph
+    assert (again.round, again.head, again.n_rounds) == (1, state.head, state.n_rounds)
+    solved = (again.adjacency, again.learned, again.new_rows, again.trained)
+    assert solved == (None, None, None, None)
+
+
+def test_at_first_nothing_is_doubted_and_nothing_is_softened():
+    assert (START.doubt, START.temperature, START.round) == (0.0, 1.0, 0)
+
+
+def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
+    features, graph = blocks[0], blocks[1]
+
+    def work(peers):
+        rows = Partition(60, peers).rows
+        return Solution.of(learn_graph(features[rows], graph[rows], peers=peers)).learned is None
+
+    assert together(1, work) == [False]
+    assert together(2, work) == [True, True]
+
+
+# --- structured
+
+DEFAULT = resolve_settings("default", changes={"n_epochs": 15})
+
+
+@pytest.fixture
+def alone(problem):
+    """The same nodes without features."""
+    return dataclasses.replace(problem, features=sp.identity(60, dtype=np.float32, format="csr"))
+
+
+def test_it_is_chosen_where_features_say_nothing_and_a_graph_is_given(problem, alone):
+    assert with_structure(DEFAULT, alone).graph.signal == STRUCTURE
+    assert with_structure(DEFAULT, problem) == DEFAULT
+    assert with_structure(DEFAULT, dataclasses.replace(alone, graph=None)) == DEFAULT
+    assert with_structure(resolve_settings("paper"), alone) == resolve_settings("paper")
+    named = resolve_settings("default", changes={"signal": "l2"})
+    assert with_structure(named, alone) == named
+
+
+def test_without_a_graph_it_is_refused(problem):
+    settings = resolve_settings("default", changes={"signal": STRUCTURE})
+    with pytest.raises(InputError, match="must come with a graph"):
+        with_structure(settings, dataclasses.replace(problem, graph=None))
+
+
+def test_its_rows_are_as_long_as_those_of_the_features(problem):
+    _, rows = structure_of(problem, problem.features, 0)
+    lengths = np.sqrt(np.asarray(problem.features.multiply(problem.features).sum(1)))
+    assert_allclose(np.linalg.norm(rows, axis=1), lengths.mean(), rtol=1e-5)
+    joined = with_columns(problem.features, rows)
+    assert_allclose(joined.toarray()[:, :20], problem.features.toarray())
+    assert_allclose(joined.toarray()[:, 20:], rows, rtol=1e-6)
+
+
+@pytest.mark.parametrize("head", [None, "linear", "hops"])
+def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks, tmp_path, head):
+    settings = resolve_settings("default", head, {"n_epochs": 60})
+    result = fit_problem(alone, settings, seed=0)
+    assert result.choices["signal"] == STRUCTURE
+    assert (result.probabilities.argmax(1) == blocks[2])[28:].mean() > 0.85
+    model = Model.of(alone.features, result)
+    none = sp.csr_matrix((60, 60), dtype=np.float32)
+    found = model.predict_new(none, alone.graph)
+    assert (found.argmax(1) == blocks[2])[28:].mean() > 0.85
+    model.save(tmp_path, {})
+    assert_allclose(Model.load(tmp_path)[0].predict_new(none, alone.graph), found)
+
+
+def test_processes_agree_with_one(alone, together):
+    settings = resolve_settings("default", "gcn", {"n_epochs": 5, "dropout": 0.0})
+    whole = fit_problem(alone, settings, seed=0)
+
+    def work(peers):
+        part = dataclasses.replace(alone, peers=peers).partition
+        mine = dataclasses.replace(
+            alone, features=alone.features[part.rows], graph=alone.graph[part.rows], peers=peers
+        )
+        return fit_problem(mine, settings, seed=0).probabilities
+
+    found = np.vstack(together(2, work))
+    assert_allclose(found, whole.probabilities, atol=1e-3)
+
+
+def test_features_without_length_leave_the_structure_its_own(alone):
+    empty = np.zeros((alone.labels.n_nodes, 2), dtype=np.float32)
+    _, signal = structure_of(alone, empty, 0)
+    lengths = np.linalg.norm(signal, axis=1)
+    assert_allclose(lengths[lengths > 0], 1.0)
+    assert (lengths > 0).any()
+
+
+# --- trained
+
+
+def found(loss, accuracy):
+    task = object.__new__(ClassifierTask)  # which network it was plays no part
+    return Trained(task, np.zeros((1, 2)), loss, accuracy)
+
+
+BEFORE = found(0.5, 0.8)
+
+
+@pytest.mark.parametrize(("loss", "better"), [(0.489, True), (0.491, False)])
+def test_another_choice_must_have_a_clearly_lower_loss(loss, better):
+    assert is_better(found(loss, 0.1), BEFORE) is better
+    assert is_better(found(loss, 0.1), None)
+
+
+@pytest.mark.parametrize(
+    ("loss", "accuracy", "worse"),
+    [(0.6, 0.79, True), (0.6, 0.8, False), (0.5, 0.79, False), (0.4, 0.9, False)],
+)
+def test_a_round_is_worse_if_loss_and_accuracy_both_are(loss, accuracy, worse):
+    assert is_worse(found(loss, accuracy), BEFORE) is worse
+    assert not is_worse(found(loss, accuracy), None)
+    assert not is_worse(found(None, None), BEFORE)
+
+
+def test_a_round_has_collapsed_if_it_lost_five_points():
+    assert has_collapsed(found(0.1, 0.74), BEFORE)
+    assert not has_collapsed(found(9.0, 0.76), BEFORE)
+    assert not has_collapsed(found(None, None), BEFORE)

@@ -2,10 +2,30 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch.testing import assert_close
 
-from glnn.graph.pairs import Pairs, PairValues, pair_keys, sorted_distinct
-from glnn.graph.spread import pair_owners
-from glnn.peers import ALONE, Partition
+from glnn.distributed import ALONE, Partition
+from glnn.graph.pairs import (
+    Factor,
+    Implicit,
+    Pairs,
+    PairValues,
+    SpreadRows,
+    Tile,
+    meets,
+    owners,
+    pair_keys,
+    pair_owners,
+    sent,
+    sent_rows,
+    sorted_distinct,
+    spread,
+    sweep_owners,
+    tile_size,
+)
+from glnn.graph.rows import DenseRows, row_matrix
+
+# --- pairs
 
 
 def alone(n):
@@ -114,3 +134,204 @@ def test_a_sweep_shows_each_pair_to_one_process(size, together):
 
     found = together(size, work)
     assert sorted(key for keys in found for key in keys) == (9 * i + j).tolist()
+
+
+# --- implicit
+
+N = 23
+SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
+
+
+def parts(kind):
+    """Return the parts of a matrix, and the matrix formed; the sparse part apart."""
+    rng = np.random.default_rng(0)
+    s = rng.standard_normal((N, 40)) * (rng.random((N, 40)) < (0.03 if kind == "thin" else 1.0))
+    u, v = rng.standard_normal((2, N, 2))
+    nodes, graph = rng.standard_normal(N), np.triu(rng.random((N, N)) < 0.2) * 1.0
+    graph = graph + np.triu(graph, 1).T
+    formed = 0.3 + nodes[:, None] + nodes[None] + 0.7 * np.eye(N) + 2 * s @ s.T
+    formed += np.hstack([u, v]) @ np.hstack([v, u]).T
+    store = np.asarray if kind == "dense" else sp.csr_matrix
+    return (store(s), np.hstack([u, v]), np.hstack([v, u]), nodes, graph), formed
+
+
+def matrix_of(kind, peers):
+    (s, left, right, nodes, graph), _ = parts(kind)
+    part = Partition(N, peers)
+    rows = [SpreadRows(row_matrix(m[part.rows]), part) for m in (s, left, right)]
+    factors = (Factor(rows[0], rows[0], 2.0), Factor(rows[1], rows[2]))
+    sparse = PairValues.of_rows(part, sp.csr_matrix(graph[part.rows]))
+    return Implicit(0.3, 0.7, torch.from_numpy(nodes), sparse, factors), part
+
+
+def own_pairs(part):
+    i, j = torch.triu_indices(N, N)
+    mine = pair_owners(part, i, j) == part.peers.rank
+    return Pairs(part, i[mine], j[mine])
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["dense", "thin", "thick"])
+def test_entries_on_pairs_are_those_of_the_formed_matrix(size, kind, together):
+    (*_, graph), formed = parts(kind)
+    whole = formed + graph
+
+    def work(peers):
+        matrix, part = matrix_of(kind, peers)
+        pairs = own_pairs(part)
+        assert np.allclose(matrix.on_pairs(pairs), whole[pairs.i, pairs.j], atol=1e-12)
+        assert np.allclose((matrix + matrix).on_pairs(pairs), 2 * whole[pairs.i, pairs.j])
+        return len(pairs)
+
+    assert sum(together(size, work)) == N * (N + 1) // 2
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["dense", "thin", "thick"])
+@pytest.mark.parametrize("block_bytes", [1, 2000, 2**20])
+def test_tiles_show_every_pair_once_without_the_sparse_part(size, kind, block_bytes, together):
+    _, formed = parts(kind)
+
+    def work(peers):
+        matrix, part = matrix_of(kind, peers)
+        seen = np.zeros((N, N))
+        for tile in matrix.tiles(part, "cpu", block_bytes=block_bytes):
+            rows = slice(tile.first_row, tile.first_row + tile.values.shape[0])
+            columns = slice(tile.first_column, tile.first_column + tile.values.shape[1])
+            assert np.allclose(tile.values.numpy(), formed[rows, columns], atol=1e-12)
+            seen[rows, columns] += 1 if not tile.on_diagonal else np.triu(np.ones_like(tile.values))
+        return seen
+
+    seen = sum(together(size, work))
+    assert ((seen + seen.T - np.diag(np.diag(seen))) == 1).all()
+
+
+def test_nothing_is_a_matrix_of_zeros():
+    part = Partition(3, ALONE)
+    (tile,) = Implicit().tiles(part, "cpu")
+    assert not tile.values.any()
+    assert not (Implicit() + Implicit()).on_pairs(Pairs(part, *torch.triu_indices(3, 3))).any()
+
+
+def test_pairs_are_filled_in_a_tile_in_both_directions():
+    pairs = Pairs(Partition(9, ALONE), torch.tensor([1, 3, 3]), torch.tensor([4, 3, 8]))
+    tile = Tile(3, 1, torch.zeros(3, 4))
+    tile.fill(pairs, 7.0)
+    assert torch.nonzero(tile.values).tolist() == [[0, 2], [1, 0]]
+
+
+def test_a_tile_is_as_small_as_it_must_be():
+    assert tile_size(10**9, 1) == 1
+    assert tile_size(1, 32 * 100) == 10
+
+
+# --- spread
+MATRIX = np.random.default_rng(0).standard_normal((N, 5)) * (np.arange(5) < 3)
+
+
+def own_rows(peers, store):
+    part = Partition(N, peers)
+    return SpreadRows(row_matrix(store(MATRIX[part.rows])), part)
+
+
+@SIZES
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+def test_every_process_sees_every_block_once_its_own_first(size, store, together):
+    def work(peers):
+        rows = own_rows(peers, store)
+        return [(rank, block.dense()) for rank, block in rows.blocks()]
+
+    for rank, seen in enumerate(together(size, work)):
+        assert seen[0][0] == rank
+        assert_close(
+            torch.cat([block for _, block in sorted(seen, key=lambda s: s[0])]),
+            torch.from_numpy(MATRIX),
+        )
+
+
+@SIZES
+def test_owners_are_those_of_the_partition(size, together):
+    def work(peers):
+        part = Partition(N, peers)
+        i = torch.randint(0, N, (200,), generator=torch.Generator().manual_seed(0))
+        assert owners(part, i).tolist() == part.owner(i.numpy()).tolist()
+
+    together(size, work)
+
+
+@SIZES
+def test_a_pair_is_with_a_process_that_has_one_of_its_rows(size, together):
+    def work(peers):
+        part = Partition(N, peers)
+        i, j = torch.triu_indices(N, N)
+        assert torch.equal(pair_owners(part, i, j), pair_owners(part, j, i))
+        mine = pair_owners(part, i, j) == peers.rank
+        here = [part.has(ends[mine].numpy()) for ends in (i, j)]
+        assert (here[0] | here[1]).all()
+        return int(mine.sum())
+
+    assert sum(together(size, work)) == N * (N + 1) // 2
+
+
+def test_pairs_are_spread_evenly(together):
+    counts = together(
+        4, lambda peers: pair_owners(Partition(640, peers), *torch.triu_indices(640, 640))
+    )
+    sizes = torch.bincount(counts[0]).double()
+    assert sizes.max() <= 1.02 * sizes.mean()
+
+
+@SIZES
+def test_two_blocks_are_compared_by_one_of_their_owners(size, together):
+    for first in range(size):
+        assert meets(first, first, size)
+        for second in range(first):
+            assert meets(first, second, size) != meets(second, first, size)
+
+    def work(peers):
+        part = Partition(N, peers)
+        i, j = torch.triu_indices(N, N)
+        by = sweep_owners(part, i, j)
+        there = torch.where(by == owners(part, i), owners(part, j), owners(part, i))
+        assert all(meets(a, b, size) for a, b in zip(by.tolist(), there.tolist()))
+
+    together(size, work)
+
+
+@SIZES
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+def test_what_is_sent_arrives_at_its_owner(size, store, together):
+    def work(peers):
+        rows = own_rows(peers, store)
+        part = rows.partition
+        numbers = torch.arange(part.start, part.stop)
+        owner = numbers % size
+        (came,) = sent(part, owner, numbers)
+        return came, sent_rows(part, owner, rows.own).dense()
+
+    for rank, (numbers, rows) in enumerate(together(size, work)):
+        assert sorted(numbers.tolist()) == list(range(rank, N, size))
+        assert_close(rows, torch.from_numpy(MATRIX[numbers]))
+
+
+def test_a_tensor_is_spread_over_one_process():
+    whole = spread(torch.eye(3))
+    assert whole.partition.n_rows == 3
+    assert spread(whole) is whole
+    assert whole.summed(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_all_processes_decide_alike_whether_rows_are_dense(size, together):
+    matrix = np.zeros((32, 4))
+    matrix[:16] = 1.0  # the first process would decide otherwise than the second
+
+    def work(peers):
+        part = Partition(32, peers)
+        rows = SpreadRows(row_matrix(sp.csr_matrix(matrix[part.rows])), part)
+        assert rows.dense_from(0.6) is rows
+        dense = rows.dense_from(0.5)
+        assert isinstance(dense.own, DenseRows)
+        return dense.own.dense()
+
+    assert_close(torch.cat(together(size, work)), torch.from_numpy(matrix))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import PRIORS, prior_graph
 from glnn.graph.prior import normalized, pagerank
-from glnn.peers import Partition
 
 PATH_AND_HERMIT = np.array(
     [

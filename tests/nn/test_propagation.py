@@ -1,3 +1,5 @@
+"""Views in one step against the same network by autograd, over the same noise."""
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,8 +9,10 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import Features, PropagationNet
-from glnn.nn.dropout import dropped, keep_mask
+from glnn.nn.features import dropped, keep_mask
 from glnn.nn.propagation import mean_of_powers, personalized_pagerank
+
+# --- propagation
 
 N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
 
@@ -142,3 +146,78 @@ def test_the_same_generator_state_gives_the_same_views(sparse, x, rng):
         net.views(adj_hat, Features.of(x), 2, torch.Generator().manual_seed(1)) for _ in range(2)
     )
     assert torch.equal(first, second)
+
+
+# --- random_views
+
+MANY_NODES, MANY_FEATURES, MANY_CLASSES = 40, 30, 3
+
+
+@pytest.fixture
+def walk():
+    graph = sp.random(MANY_NODES, MANY_NODES, 0.1, format="csr", rng=np.random.default_rng(1))
+    return SparseAdjacency.from_scipy(prior_graph(graph + graph.T, "renormalized"))
+
+
+def network(dtype, **changes):
+    settings = {"n_hidden": 4, "dropout": 0.5, "drop_node": 0.5, "n_steps": 3} | changes
+    net = PropagationNet(
+        MANY_FEATURES,
+        MANY_CLASSES,
+        generator=torch.Generator().manual_seed(0),
+        **settings,
+    )
+    with torch.no_grad():
+        for bias in (net.first_bias, net.second_bias):
+            bias.uniform_(-0.5, 0.5, generator=torch.Generator().manual_seed(1))
+    return net.to(dtype)
+
+
+def features(is_sparse, dtype):
+    x = sp.random(
+        MANY_NODES,
+        MANY_FEATURES,
+        0.3,
+        format="csr",
+        rng=np.random.default_rng(0),
+    )
+    return Features.of(x if is_sparse else x.toarray(), dtype=dtype)
+
+
+def views_and_gradients(net, adj_hat, x, n_views):
+    logits = net.views(adj_hat, x, n_views, torch.Generator().manual_seed(5))
+    weight = torch.linspace(-1, 1, logits.numel(), dtype=logits.dtype).reshape(logits.shape)
+    return logits, torch.autograd.grad((logits * weight).sum(), list(net.parameters()))
+
+
+@pytest.mark.parametrize("n_views", [1, 2, 3])
+@pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.parametrize(
+    "changes", [{}, {"dropout": 0.0}, {"drop_node": 0.0}, {"n_steps": 0}, {"dropout": 0.3}], ids=str
+)
+def test_values_and_gradients_are_those_of_autograd(walk, n_views, is_sparse, changes):
+    net, x = network(torch.float64, **changes), features(is_sparse, torch.float64)
+    ours = views_and_gradients(net, walk, x, n_views)
+    asked_for = walk.with_values(walk.values().clone().requires_grad_())  # step by step
+    assert_close(ours, views_and_gradients(net, asked_for, x, n_views))
+
+
+def test_gradients_lie_in_memory_as_their_parameters_do(walk):
+    net, x = network(torch.float64), features(True, torch.float64)
+    _, gradients = views_and_gradients(net, walk, x, 2)
+    for gradient, parameter in zip(gradients, net.parameters()):
+        assert gradient.stride() == parameter.stride()
+
+
+def test_nothing_that_comes_in_is_written_over(walk):
+    net, x = network(torch.float64), features(True, torch.float64)
+    before = [t.detach().clone() for t in (*net.parameters(), x.values, walk.values())]
+    views_and_gradients(net, walk, x, 2)
+    assert_close([*net.parameters(), x.values, walk.values()], before, atol=0, rtol=0)
+
+
+def test_a_graph_whose_values_are_asked_for_gets_its_gradient(walk):
+    net, x = network(torch.float64), features(True, torch.float64)
+    values = walk.values().clone().requires_grad_()
+    net.views(walk.with_values(values), x, 2, torch.Generator().manual_seed(5)).sum().backward()
+    assert values.grad.abs().sum() > 0

@@ -5,15 +5,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from glnn.distributed import ALONE, Partition
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs
-from glnn.graph.row_matrix import row_matrix
-from glnn.graph.spread import SpreadRows, pair_owners
-from glnn.objective.channel import ChannelSmoothness
-from glnn.objective.frobenius import FrobeniusSmoothness
-from glnn.objective.loops import Loops
-from glnn.objective.row_sums import RowSums
-from glnn.peers import ALONE, Partition
+from glnn.graph.pairs import Pairs, SpreadRows, pair_owners
+from glnn.graph.rows import row_matrix
+from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
+from glnn.objective.terms import Loops, RowSums
 
 N = 24
 SIGNAL = np.random.default_rng(5).standard_normal((N, 4)) * (np.arange(4) < 3)

@@ -1,5 +1,6 @@
 import dataclasses
 import inspect
+import math
 
 import pytest
 import scipy.sparse as sp
@@ -10,9 +11,11 @@ from torch.testing import assert_close
 from glnn.exceptions import InputError, InputTypeError
 from glnn.graph import SparseAdjacency
 from glnn.objective import READINGS, Objective, Term, Weights
-from glnn.objective.new_row import RowShare
+from glnn.objective.base import RowShare
 from glnn.objective.objective import checked_terms
-from glnn.objective.plain import Ridge, Sparsity
+from glnn.objective.terms import Ridge, Sparsity
+
+# --- objective
 
 NAMES = [field.name for field in dataclasses.fields(Weights)]
 
@@ -126,3 +129,42 @@ def test_what_is_no_term_is_refused_in_one_line(terms):
         InputTypeError, match=r"^terms must be a list of glnn\.objective\.Term, got"
     ):
         checked_terms(terms)
+
+
+# --- weights
+
+
+def test_the_default_weights_are_the_papers():
+    published = {"smoothness": 1.0, "sparsity": 0.1, "row_sums": 0.1, "loops": 1e-3}
+    published |= {"closeness": 10.0, "symmetry": 0.0, "ridge": 0.0}
+    assert dataclasses.asdict(Weights()) == published
+    assert Weights.paper() == Weights()
+    assert Weights.paper(0.3) == Weights(smoothness=0.3)
+
+
+def test_weights_without_a_prior_make_the_problem_strictly_convex():
+    assert Weights.without_prior() == Weights(
+        smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_a_weight_that_is_negative_or_not_finite_is_refused_in_one_line(name, value):
+    with pytest.raises(InputError, match=rf"^weights\.{name} must be finite, at least 0; got"):
+        Weights(**{name: value})
+    with pytest.raises(InputError, match=rf"^weights\.{name} must be finite"):
+        Weights().replace(**{name: value})
+
+
+def test_weights_cannot_be_changed_in_place():
+    weights = Weights()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        weights.sparsity = 1.0
+    assert weights.replace(sparsity=2.0) == Weights(sparsity=2.0)
+    assert weights == Weights()
+
+
+def test_an_unknown_weight_is_an_error():
+    with pytest.raises(TypeError, match="smothness"):
+        Weights(smothness=1.0)

@@ -7,10 +7,10 @@ from scipy.special import softmax
 
 from glnn.graph.prior import normalized
 from glnn.objective import Weights
-from glnn.quality.fitted import FittedNodes
+from glnn.quality.explain import FittedNodes
 from glnn.quality.metrics import Judged
 from glnn.solver import learn_graph
-from glnn.solver.shares import link_shares
+from glnn.solver.attribution import link_shares
 
 
 @pytest.fixture

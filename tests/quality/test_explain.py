@@ -3,11 +3,21 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from glnn.exceptions import InputError
-from glnn.quality.explain import explain
+from glnn.quality.explain import (
+    _MORE,
+    embedding,
+    explain,
+    is_quickly_refitted,
+    left_out_effects,
+    unit_rows,
+)
 from glnn.quality.influence import label_influence, network_kernel
+
+# --- explain
 
 
 def test_terms_of_every_link_sum_to_its_weight(fitted_nodes):
@@ -108,3 +118,123 @@ def test_no_links_may_be_asked_for(fitted_nodes):
     assert explain(fitted_nodes, 3, n_links=0).links == ()
     with pytest.raises(InputError, match="n_links must be at least 0"):
         explain(fitted_nodes, 3, n_links=-1)
+
+
+# --- fitted
+
+
+def test_labels_are_those_given_and_none_elsewhere(fitted_nodes):
+    for node in range(fitted_nodes.n_nodes):
+        number = fitted_nodes.labels[node]
+        expected = None if number < 0 else fitted_nodes.classes[number]
+        assert fitted_nodes.label_of(node) == expected
+
+
+def test_rows_are_features_spread_over_the_graph(fitted_nodes):
+    assert_allclose(fitted_nodes.rows(), fitted_nodes.spread(fitted_nodes.features))
+
+
+def test_columns_count_the_same_for_sparse_features(fitted_nodes):
+    ends = np.array([1, 2, 7])
+    sparse = dataclasses.replace(fitted_nodes, features=sp.csr_matrix(fitted_nodes.features))
+    assert_allclose(sparse.column_shares(0, ends), fitted_nodes.column_shares(0, ends))
+
+
+# --- embedding
+
+
+@pytest.fixture
+def spread():
+    rng = np.random.default_rng(0)
+    matrix = rng.random((40, 40))
+    symmetric = (matrix + matrix.T) / 80
+    return lambda signals: symmetric @ signals
+
+
+def low_rank(rng, n_rows=40, n_columns=200, rank=5):
+    return rng.standard_normal((n_rows, rank)) @ rng.standard_normal((rank, n_columns))
+
+
+def test_few_columns_are_kept_as_they_are(spread):
+    features = np.random.default_rng(1).standard_normal((40, 6))
+    assert_allclose(embedding(features, spread), spread(features))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept(make, spread):
+    features = low_rank(np.random.default_rng(2))
+    rows = embedding(make(features), spread, n_columns=8)
+    whole = spread(features)
+    assert_allclose(rows @ rows.T, whole @ whole.T, rtol=1e-8, atol=1e-8)
+
+
+def test_the_seed_of_the_random_start_does_not_change_what_is_alike(spread):
+    features = low_rank(np.random.default_rng(3), rank=150)
+    first, second = (embedding(features, spread, n_columns=20, seed=s) for s in (0, 1))
+    size = np.square(first).sum(1).max()
+    assert np.abs(first @ first.T - second @ second.T).max() < 1e-2 * size
+
+
+def test_rows_have_length_one_and_equal_rows_none():
+    rows = unit_rows(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
+    assert_allclose(unit_rows(np.ones((3, 2))), 0.0)
+
+
+def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):
+    x = rng.normal(size=(40, 3 + _MORE))
+    rows = embedding(x, lambda v: v, n_columns=3)
+    np.testing.assert_allclose(rows @ rows.T, x @ x.T)
+
+
+# --- left_out
+
+LABELLED, CLASSES = np.array([0, 2, 5, 9]), np.array([0, 1, 2, 1])
+
+
+def linear(rows):
+    """A fit whose answer to leaving a label out is known in closed form."""
+    wide = np.hstack([rows, np.ones((len(rows), 1))])
+
+    def refit(hidden, seed):
+        kept = ~np.isin(LABELLED, hidden)
+        known, targets = wide[LABELLED[kept]], np.eye(3)[CLASSES[kept]] - 1 / 3
+        inner = known.T @ known + np.eye(wide.shape[1])
+        return wide @ np.linalg.solve(inner, known.T @ targets) + seed  # all seeds move alike
+
+    return refit
+
+
+def test_refits_of_a_linear_classifier_find_its_closed_form():
+    rows = np.random.default_rng(0).standard_normal((12, 3))
+    found = left_out_effects(linear(rows), LABELLED, seeds=(0, 1, 2))
+    wide = np.hstack([rows, np.ones((12, 1))])
+    known, targets = wide[LABELLED], np.eye(3)[CLASSES] - 1 / 3
+    reach = wide @ np.linalg.inv(known.T @ known + np.eye(4)) @ known.T
+    wrong = (targets - reach[LABELLED] @ targets) / (1 - np.diag(reach[LABELLED]))[:, None]
+    assert_allclose(found, reach.T[:, :, None] * wrong[:, None, :], atol=1e-12)
+
+
+def test_every_seed_is_compared_with_itself_and_counts_alike():
+    calls = []
+
+    def refit(hidden, seed):
+        calls.append((len(hidden), seed))
+        return np.full((2, 2), 10.0 * seed + (0 if len(hidden) else seed))
+
+    found = left_out_effects(refit, np.array([4]), seeds=(1, 3))
+    assert_allclose(found, np.full((1, 2, 2), 2.0))  # the mean of 1 and 3
+    assert calls == [(0, 1), (1, 1), (0, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("n_fits", "shape", "wanted"),
+    [
+        (80, (1000, 100), True),
+        (81, (150, 4), False),
+        (6, (1001, 4), False),
+        (6, (1000, 101), False),
+    ],
+)
+def test_labels_are_left_out_while_fits_are_few_and_small(n_fits, shape, wanted):
+    assert is_quickly_refitted(n_fits, shape) == wanted

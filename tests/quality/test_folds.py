@@ -1,8 +1,39 @@
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import BaggingClassifier
+from sklearn.metrics import f1_score
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.class_weight import compute_sample_weight
 
-from glnn.exceptions import InputError
-from glnn.quality.folds import one_group, stratified_folds
+from glnn import GLNNClassifier
+from glnn.engine.archive import write_sealed
+from glnn.engine.callbacks import Callback
+from glnn.engine.inputs import encode_labels
+from glnn.exceptions import CheckpointError, InputError, OutputError
+from glnn.quality.folds import (
+    FORMAT,
+    PAGE,
+    class_weights,
+    hold_out,
+    label_weights,
+    labelled_rows,
+    labelled_scorer,
+    named_labels,
+    of_validation,
+    one_group,
+    refitted,
+    stored,
+    stratified_folds,
+    unfitted,
+    without,
+)
+
+# --- folds
 
 
 def labelled(*counts):
@@ -83,3 +114,399 @@ def test_one_group_hides_its_share_and_at_least_one_of_each_class():
     classes = labelled(9, 3, 2, 1)
     (hidden,) = one_group(classes, 1 / 3, seed=0).hidden
     assert np.bincount(classes[hidden], minlength=4).tolist() == [3, 1, 1, 0]
+
+
+# --- held_out
+
+CLASSES = np.array([0] * 6 + [1] * 6 + [-1] * 4)
+
+
+def tagged_refit(seen):
+    """A fit whose probabilities tell which labels were hidden from it."""
+
+    def refit(hidden):
+        seen.append(hidden)
+        share = np.isin(np.arange(len(CLASSES)), hidden).astype(float)
+        return np.stack([share, 1 - share], 1)
+
+    return refit
+
+
+def test_every_judged_row_comes_from_a_fit_that_its_label_was_hidden_from():
+    seen = []
+    folds = stratified_folds(CLASSES, 3, seed=0)
+    found = hold_out(tagged_refit(seen), CLASSES, folds)
+    assert len(seen) == 3
+    np.testing.assert_array_equal(found.judged, np.arange(12))
+    np.testing.assert_array_equal(found.probabilities[:12, 0], 1)
+    for number, hidden in enumerate(folds.hidden):
+        assert set(found.fold[hidden]) == {number}
+
+
+def test_a_node_without_a_label_is_scored_by_one_fit():
+    answers = iter(np.eye(3))
+    folds = stratified_folds(CLASSES, 3, seed=0)
+    found = hold_out(lambda hidden: np.tile(next(answers), (16, 1)), CLASSES, folds)
+    np.testing.assert_array_equal(found.probabilities[12:].argmax(1), found.fold[12:])
+    np.testing.assert_array_equal(found.probabilities[12:].max(1), 1)
+
+
+def test_a_label_that_is_hidden_twice_has_the_mean_of_both_answers():
+    classes = np.array([0] * 4 + [1] * 2)
+    answers = iter([0.2, 0.4, 0.6, 0.8])
+    folds = stratified_folds(classes, 4, seed=0)
+    given = {}
+
+    def refit(hidden):
+        p = next(answers)
+        for node in hidden:
+            given.setdefault(int(node), []).append(p)
+        return np.tile([p, 1 - p], (6, 1))
+
+    found = hold_out(refit, classes, folds)
+    assert {len(given[node]) for node in (4, 5)} == {2}
+    for node, values in given.items():
+        assert found.probabilities[node, 0] == pytest.approx(np.mean(values))
+
+
+def test_folds_can_be_fitted_at_the_same_time():
+    folds = stratified_folds(CLASSES, 3, seed=0)
+    one, two = (hold_out(tagged_refit([]), CLASSES, folds, n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.probabilities, two.probabilities)
+
+
+def test_a_node_is_calibrated_by_what_other_folds_teach(rng):
+    folds = stratified_folds(CLASSES, 3, seed=0)
+    raw = rng.dirichlet([1, 1], size=(3, 16))
+    answers = iter(raw)
+    found = hold_out(lambda hidden: next(answers), CLASSES, folds)
+    own = found.fold == 1
+    expected = found.calibration(~own).apply(found.probabilities[own])
+    np.testing.assert_array_equal(found.calibrated()[own], expected)
+
+
+def test_validation_nodes_are_judged_and_nothing_else_is():
+    found = of_validation(np.full((16, 2), 0.5), CLASSES, np.array([1, 7]))
+    assert found.judged.tolist() == [1, 7]
+    assert found.classes[[1, 7]].tolist() == [0, 1]
+
+
+# --- fold_store
+
+
+class Counted:
+    """An answer that depends on the hidden nodes alone, and how often it was asked for."""
+
+    def __init__(self, most=99):
+        self.n_calls, self._most = 0, most
+
+    def __call__(self, hidden):
+        if self.n_calls == self._most:
+            raise KeyboardInterrupt
+        self.n_calls += 1
+        return np.random.default_rng(hidden).random((5, 2))
+
+
+HIDDEN = [np.array(nodes) for nodes in ([0, 1], [2], [1, 0], [3, 4])]
+
+
+def test_an_answer_is_asked_for_once_and_read_to_the_same_bits(tmp_path):
+    refit = Counted()
+    first = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
+    again = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
+    assert refit.n_calls == len(HIDDEN)
+    np.testing.assert_array_equal(first, again)
+
+
+def test_an_estimate_that_was_cut_off_goes_on_with_the_rest(tmp_path):
+    short, rest = Counted(most=2), Counted()
+    with pytest.raises(KeyboardInterrupt):
+        [stored(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+    found = [stored(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+    assert (short.n_calls, rest.n_calls) == (2, 2)
+    np.testing.assert_array_equal(found, [Counted()(hidden) for hidden in HIDDEN])
+
+
+def test_folds_of_another_estimate_are_refused(tmp_path):
+    stored(Counted(), tmp_path, b"x")
+    with pytest.raises(CheckpointError, match="of this very estimate"):
+        stored(Counted(), tmp_path, b"y")
+
+
+def test_folds_of_another_version_are_refused(tmp_path):
+    write_sealed(tmp_path / PAGE, FORMAT, 99, {})
+    with pytest.raises(CheckpointError, match="got '99'"):
+        stored(Counted(), tmp_path, b"x")
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 4])])
+def test_a_damaged_answer_is_one_line(tmp_path, damage):
+    stored(Counted(), tmp_path, b"x")(HIDDEN[0])
+    (path,) = tmp_path.glob("*.safetensors")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError, match="damaged") as caught:
+        stored(Counted(), tmp_path, b"x")(HIDDEN[0])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="writable"):
+        stored(Counted(), tmp_path / "file" / "f", b"x")
+
+
+# --- refit
+
+NOBODY = np.empty(0, dtype=np.int64)
+
+
+def fitted(**options):
+    rng = np.random.default_rng(0)
+    classes = np.arange(30) % 3
+    X = rng.standard_normal((30, 4)) + classes[:, None]
+    y = np.where(np.arange(30) < 12, classes, -1)
+    y[[2, 5, 8]] = -1  # so that the last class trains on row 11 alone
+    model = GLNNClassifier("paper", n_epochs=5, random_state=4, **options)
+    return model.fit(X, y), (X, y, None, None)
+
+
+@pytest.mark.parametrize("calibrate", [None, "auto"])
+def test_nothing_hidden_is_the_same_fit(calibrate):
+    model, told = fitted(calibrate=calibrate)
+    again = refitted(model, told, model._record, NOBODY, model.seed_, calibrate=calibrate)
+    assert_array_equal(again, model.label_distributions_)
+
+
+def test_without_a_calibration_probabilities_are_raw():
+    model, told = fitted(calibrate="auto")
+    again = refitted(model, told, model._record, NOBODY, model.seed_)
+    assert_array_equal(again, model.raw_distributions_)
+
+
+def test_labels_that_are_hidden_are_not_seen():
+    model, told = fitted(calibrate=None)
+    X, y, *_ = told
+    fewer = np.where(np.isin(np.arange(30), [0, 7]), -1, y)
+    other = GLNNClassifier("paper", n_epochs=5, random_state=9, calibrate=None).fit(X, fewer)
+    again = refitted(model, told, model._record, np.array([0, 7]), 9)
+    assert_array_equal(again, other.label_distributions_)
+    assert (model._record.labels[[0, 7]] == [0, 1]).all()  # the record is as it was
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 2.0, 2: 3.0}])
+def test_a_class_without_labels_has_no_probability(class_weight):
+    model, told = fitted(calibrate=None, class_weight=class_weight)
+    again = refitted(model, told, model._record, np.array([11]), model.seed_)
+    assert_array_equal(again[:, 2], 0)
+    np.testing.assert_allclose(again[:, :2].sum(1), 1, atol=1e-6)
+
+
+def test_validation_nodes_of_a_class_without_labels_take_no_part():
+    rows = np.array([9, 10, 11])
+    model, told = fitted(calibrate=None)
+    X, y, *_ = told
+    y = y.copy()
+    y[14] = 2
+    model.fit(X, y, validation=rows)
+    told = (X, y, None, rows)
+    again = refitted(model, told, model._record, np.array([14]), model.seed_)
+    y[[11, 14]] = -1
+    other = GLNNClassifier("paper", n_epochs=5, random_state=4, calibrate=None)
+    other.fit(X, y, validation=rows[:2])
+    assert_array_equal(again[:, :2], other.label_distributions_)
+
+
+def test_the_only_class_left_is_certain():
+    model, told = fitted(calibrate=None)
+    hidden = np.flatnonzero((told[1] == 0) | (told[1] == 2))
+    again = refitted(model, told, model._record, hidden, model.seed_)
+    assert_array_equal(again, np.tile([0.0, 1.0, 0.0], (30, 1)))
+
+
+# --- copies
+
+
+class Bar(Callback):
+    def __deepcopy__(self, memo):
+        raise TypeError("a bar cannot be copied")
+
+
+def test_callbacks_are_not_copied():
+    bar = Bar()
+    copy = unfitted(GLNNClassifier(callbacks=[bar], n_epochs=3), calibrate=None)
+    assert copy.callbacks == [bar]
+    assert copy.n_epochs == 3 and copy.calibrate is None
+
+
+def test_estimators_inside_are_copied_and_left_unfitted():
+    inner = DecisionTreeClassifier().fit([[0], [1]], [0, 1])
+    copy = unfitted(BaggingClassifier(inner))
+    assert copy.estimator is not inner
+    assert not hasattr(copy.estimator, "tree_")
+
+
+# --- labels
+
+KINDS = [
+    [3, 8, -1, 8],
+    ["ant", "bee", "", "bee"],
+    [0.0, 1.0, np.nan, 1.0],
+    np.array([True, False, None, False], dtype=object),
+]
+
+
+@pytest.mark.parametrize("y", KINDS)
+def test_encoding_named_labels_gives_the_class_numbers_back(y):
+    classes, encoded = encode_labels(y, 4)
+    again, numbers = encode_labels(named_labels(classes, encoded), 4)
+    np.testing.assert_array_equal(numbers, encoded)
+    assert again.tolist() == classes.tolist()
+
+
+@pytest.mark.parametrize("y", KINDS)
+def test_a_hidden_label_is_no_label(y):
+    classes, encoded = encode_labels(y, 4)
+    shown = without(classes, encoded, np.array([3]))
+    np.testing.assert_array_equal(labelled_rows(shown), [True, True, False, False])
+    assert encoded[3] >= 0  # the given ones are left as they are
+
+
+# --- weights
+
+WEIGHTS_CLASSES = np.array(["a", "b", "c"])
+ENCODED = np.array([0, 0, 0, 1, 1, 2, -1])
+
+
+@pytest.mark.parametrize("how", ["balanced", {"a": 0.5, "c": 3.0}])
+def test_weights_of_labels_are_those_of_scikit_learn(how):
+    found = label_weights(how, None, WEIGHTS_CLASSES, ENCODED)[:6]
+    np.testing.assert_allclose(found, compute_sample_weight(how, WEIGHTS_CLASSES[ENCODED[:6]]))
+
+
+def test_balanced_classes_weigh_the_same_in_total():
+    weights = label_weights("balanced", None, WEIGHTS_CLASSES, ENCODED)
+    totals = [weights[number == ENCODED].sum() for number in range(3)]
+    np.testing.assert_allclose(totals, 2)
+
+
+def test_sample_weights_multiply_class_weights():
+    own = np.arange(1.0, 8.0)
+    both = label_weights("balanced", own, WEIGHTS_CLASSES, ENCODED)
+    one = label_weights("balanced", None, WEIGHTS_CLASSES, ENCODED)
+    np.testing.assert_allclose(both, own * one)
+
+
+def test_no_weights_are_nothing():
+    assert class_weights(None, WEIGHTS_CLASSES, ENCODED) is None
+    assert label_weights(None, None, WEIGHTS_CLASSES, ENCODED) is None
+
+
+@pytest.mark.parametrize(
+    ("how", "own", "message"),
+    [
+        ("even", None, "'balanced' or a dictionary"),
+        ({"z": 2.0}, None, "must name labels of y, got 'z'"),
+        ({"a": -1.0}, None, "at least 0"),
+        (None, [1.0, 2.0], "one weight for each"),
+        (None, np.zeros(7), "a label that counts"),
+    ],
+)
+def test_wrong_weights_are_refused(how, own, message):
+    with pytest.raises(InputError, match=message):
+        label_weights(how, own, WEIGHTS_CLASSES, ENCODED)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_a_bad_weight_is_named_with_its_row(bad):
+    weights = np.ones(4)
+    weights[2] = bad
+    with pytest.raises(InputError, match=f"got {bad:g} in row 2"):
+        label_weights(None, weights, np.array([0, 1]), np.array([0, 1, 0, -1]))
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    with pytest.raises(InputError, match="sample_weight must hold numbers"):
+        label_weights(None, ["much", "little"], np.array([0, 1]), np.array([0, 1]))
+
+
+# --- scorer
+
+
+@pytest.fixture
+def scored_fit(rng):
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    return KNeighborsClassifier(3).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
+def test_rows_without_a_label_change_no_score(scored_fit, scoring):
+    model, X, y = scored_fit
+    some = np.where(np.arange(40) % 3 == 0, -1, y)
+    known = some >= 0
+    scorer = labelled_scorer(scoring)
+    assert scorer(model, X, some) == scorer(model, X[known], y[known])
+
+
+def test_a_score_is_that_of_scikit_learn(scored_fit):
+    model, X, y = scored_fit
+    expected = f1_score(y, model.predict(X), average="macro")
+    assert labelled_scorer("f1_macro")(model, X, y) == expected
+
+
+class Mean(ClassifierMixin, BaseEstimator):
+    """Says the class whose mean is nearest; rows without a label take no part."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y[y >= 0])
+        self.means_ = np.stack([X[y == label].mean(0) for label in self.classes_])
+        return self
+
+    def predict(self, X):
+        distance = ((X[:, None] - self.means_) ** 2).sum(-1)
+        return self.classes_[distance.argmin(1)]
+
+
+@pytest.fixture
+def sorted_table(rng):
+    """A table whose rows lie class by class, a third of them without a label."""
+    truth = np.repeat([0, 1, 2], 30)
+    X = rng.normal(size=(90, 3)) + 9 * np.eye(3)[truth]
+    return X, np.where(np.arange(90) % 3 == 0, -1, truth)
+
+
+def test_the_splitter_and_the_scorer_of_the_page_judge_every_class_in_every_fold(sorted_table):
+    X, y = sorted_table
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    for train, test in folds.split(X, y):
+        assert np.unique(y[train]).tolist() == np.unique(y[test]).tolist() == [-1, 0, 1, 2]
+    scores = cross_val_score(Mean(), X, y, cv=folds, scoring=labelled_scorer("f1_macro"))
+    assert scores.tolist() == [1, 1, 1]
+    by_name = cross_val_score(Mean(), X, y, cv=folds, scoring="f1_macro")
+    assert (by_name < 0.8).all()  # the page's warning: -1 counts as a class that is never found
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of scikit-learn
+def test_scikit_learn_deals_rows_as_the_page_says(sorted_table):
+    _, y = sorted_table
+    gaps = np.where(y < 0, None, y)
+    assert isinstance(check_cv(5, y, classifier=True), StratifiedKFold)
+    assert isinstance(check_cv(5, np.where(y < 0, "", "a"), classifier=True), StratifiedKFold)
+    plain = check_cv(3, gaps, classifier=True)
+    assert isinstance(plain, KFold) and not plain.shuffle
+    with pytest.raises(ValueError, match="NaN"):
+        check_cv(5, np.where(y < 0, np.nan, y), classifier=True)
+
+
+def test_no_label_at_all_is_refused(scored_fit):
+    model, X, _ = scored_fit
+    with pytest.raises(InputError, match="rows with a label"):
+        labelled_scorer()(model, X, np.full(40, -1))
+
+
+def test_gaps_of_pandas_and_blanks_around_labels_change_no_score(rng):
+    X, names = rng.normal(size=(30, 2)), np.array(["lost", "loyal"])[np.arange(30) % 2]
+    model = KNeighborsClassifier(3).fit(X, names)
+    y = pd.Series(names).where(np.arange(30) % 3 > 0, pd.NA)
+    y[1] = f" {y[1]}"
+    known = np.arange(30) % 3 > 0
+    assert labelled_scorer()(model, X, y) == model.score(X[known], names[known])

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from glnn.exceptions import InputError
 from glnn.quality.importance import column_importance, metric_weights
-from glnn.solver.shares import LinkShares
+from glnn.solver.attribution import LinkShares
 from glnn.solver.signals import FeatureSignal
 
 NAMES = ("a", "b", "c")

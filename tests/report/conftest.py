@@ -6,14 +6,11 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import NodeData, make_split
-from glnn.engine.history import History
+from glnn.engine.callbacks import History
 from glnn.quality.calibration import Calibration
-from glnn.report.estimate_run import with_estimate
-from glnn.report.facts import GraphFacts
-from glnn.report.fit_run import FitOptions, Start, run_fit
-from glnn.report.results import FitResults
+from glnn.report.results import FitResults, GraphFacts, Score
+from glnn.report.run import FitOptions, Start, run_fit, with_estimate
 from glnn.report.sources import Source, choose_split
-from glnn.report.tested import Score
 from glnn.solver import Certificate
 
 

@@ -8,9 +8,8 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError
 from glnn.report.compare import compare_runs, run_names
-from glnn.report.page.data import Graphs
-from glnn.report.page.stored import write_page
-from glnn.report.run_page import page_of
+from glnn.report.page.document import page_of
+from glnn.report.page.page_data import Graphs, write_page
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import xmlschema
 
 from glnn.exceptions import InputError
 from glnn.report.export import FORMATS, edge_frame, export_page, network_of, node_frame
-from glnn.report.page.data import Graphs, Nodes, PageData
+from glnn.report.page.page_data import Graphs, Nodes, PageData
 
 
 def small_page(ids=("a", "b", "=c"), names=("ash", "-oak")):

@@ -6,8 +6,12 @@ import pytest
 
 from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
-from glnn.report.facts import GraphFacts
-from glnn.report.words import verdict_line
+from glnn.report.page.page_data import Search
+from glnn.report.plots import COLOURS, MARKS, colour_and_mark, tuning_figure
+from glnn.report.results import GraphFacts
+from glnn.report.text import verdict_line
+
+# --- plots
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -86,3 +90,47 @@ def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingDependencyError, match=r"glnn\[report\]"):
         plots.graph_figure(results)
+
+
+# --- palette
+
+
+def test_no_two_of_the_first_classes_look_alike():
+    looks = [colour_and_mark(number) for number in range(len(COLOURS) * len(MARKS))]
+    assert len(set(looks)) == len(looks)
+
+
+def test_colours_differ_also_in_lightness_or_hue():
+    def rgb(colour):
+        return [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+
+    for k, one in enumerate(COLOURS):
+        for other in COLOURS[:k]:
+            assert sum(abs(a - b) for a, b in zip(rgb(one), rgb(other))) > 60
+
+
+# --- tune_plot
+
+PARAMS = {"n_steps": (None, 2, 4), "n_neighbors": (None, 5, 20)}
+SEARCH = Search("accuracy", (0.7, 0.6, 0.8), PARAMS, ("n_neighbors",))
+
+
+@pytest.mark.parametrize(
+    ("is_low_best", "best"), [(False, [0.7, 0.7, 0.8]), (True, [0.7, 0.6, 0.6])]
+)
+def test_the_line_is_the_best_so_far(is_low_best, best):
+    search = Search("log_loss", SEARCH.values, PARAMS, is_low_best=is_low_best)
+    first = tuning_figure(search).axes[0]
+    np.testing.assert_array_equal(first.get_lines()[0].get_ydata(), best)
+
+
+def test_every_parameter_has_its_panel_without_the_trial_that_lacks_it():
+    _, steps, neighbours = tuning_figure(SEARCH).axes
+    assert steps.get_xlabel() == "n_steps" and steps.get_xscale() == "linear"
+    assert neighbours.get_xscale() == "log"
+    np.testing.assert_array_equal(steps.get_lines()[0].get_xdata(), [2, 4])
+    np.testing.assert_array_equal(neighbours.get_lines()[0].get_ydata(), [0.6, 0.8])
+
+
+def test_a_search_of_one_trial_has_one_panel():
+    assert len(tuning_figure(Search("accuracy", (0.7,))).axes) == 1

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glnn.data import swap
-from glnn.data.lock import beside
-from glnn.engine.history import History
+from glnn.data import files
+from glnn.data.files import beside
+from glnn.engine.callbacks import History
 from glnn.exceptions import InputError, OutputError
-from glnn.report.fit_run import FitOptions, Start, run_fit
+from glnn.report.run import FitOptions, Start, run_fit
 from glnn.report.run_folder import (
     OWN_FILES,
     data_page,
@@ -22,7 +22,7 @@ from glnn.report.run_folder import (
     write_run,
 )
 from glnn.report.sources import choose_split
-from glnn.report.words import verdict_line
+from glnn.report.text import verdict_line
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +125,12 @@ def test_whenever_the_power_fails_the_old_or_the_new_run_is_whole(
     old = contents(run)
     cuts = power_cuts(tmp_path)
     with monkeypatch.context() as patch:
-        cuts.watch(patch, (swap, "exchanged"))
+        cuts.watch(patch, (files, "exchanged"))
         write_run(run, opened_blobs, dataclasses.replace(results, seed=7), model)
     new = contents(run)
     assert old["metrics.json"] != new["metrics.json"]
     for state in cuts.states():
-        swap.remove_leftovers(state / "run")
+        files.remove_leftovers(state / "run")
         assert contents(state / "run") in (old, new)
     assert cuts.n_cuts > 4 * len(OWN_FILES)
 

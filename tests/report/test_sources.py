@@ -4,9 +4,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import TableOptions, load_dataset, npz, write_data
-from glnn.data.npz_source import NpzSource
-from glnn.data.parquet_source import ParquetSource
-from glnn.data.source import RecordSource
+from glnn.data.row_source import NpzSource, ParquetSource, RecordSource
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn.report.run_folder import data_page

@@ -14,8 +14,8 @@ import pytest
 
 import glnn
 from glnn import GLNNClassifier
+from glnn.distributed import ALONE
 from glnn.engine.checkpoint import PAGE
-from glnn.peers import ALONE
 
 WORKER = Path(__file__).with_name("worker.py")
 

@@ -9,15 +9,14 @@ import scipy.sparse as sp
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from glnn import GLNNClassifier
+from glnn import GLNNClassifier, distributed
 from glnn.data import npz, write_data
 from glnn.data.synthetic import block_model
-from glnn.engine.classifier import Labels
+from glnn.distributed import Partition, joined_peers
 from glnn.engine.fit import fit_problem
-from glnn.engine.presets import resolve_settings
-from glnn.engine.problem import FitProblem
-from glnn.peers import Partition, row_exchange
-from glnn.peers.group import joined_peers
+from glnn.engine.fit_problem import FitProblem
+from glnn.engine.settings import resolve_settings
+from glnn.engine.tasks import Labels
 from glnn.report.sources import Reading, Source
 
 CASES = {
@@ -110,7 +109,7 @@ def main(folder):
             graph = whole.graph[rows] if has_graph else None
             model.fit(whole.features[rows], labels_seen(whole.labels), graph, peers=peers)
             model.save(folder / name)
-        row_exchange.AT_ONCE = 0  # what is fetched is small here
+        distributed.AT_ONCE = 0  # what is fetched is small here
         note = {"rank": peers.rank, "largest": largest_held(peers, folder / "wide.npz")}
         (folder / f"held-{peers.rank}.json").write_text(json.dumps(note))
 

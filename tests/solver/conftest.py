@@ -10,12 +10,11 @@ import scipy.optimize
 import scipy.sparse as sp
 import torch
 
+from glnn.distributed import ALONE, Partition
 from glnn.graph import SparseAdjacency
-from glnn.graph.pairs import Pairs
-from glnn.graph.row_matrix import row_matrix
-from glnn.graph.spread import spread
+from glnn.graph.pairs import Pairs, spread
+from glnn.graph.rows import row_matrix
 from glnn.objective import Objective, Weights
-from glnn.peers import ALONE, Partition
 from glnn.solver.problem import Problem
 
 

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.base import Adjacency
-from glnn.graph.implicit import Implicit
-from glnn.graph.pairs import Pairs, PairValues
-from glnn.graph.spread import pair_owners
+from glnn.distributed import Partition
+from glnn.graph.adjacency import Adjacency
+from glnn.graph.pairs import Implicit, Pairs, PairValues, pair_owners
 from glnn.objective import QuadraticTerm
-from glnn.objective.new_row import RowShare
-from glnn.peers import Partition
+from glnn.objective.base import RowShare
 
 
 @dataclass(frozen=True, eq=False)

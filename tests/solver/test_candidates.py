@@ -6,13 +6,15 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
-from glnn.data.scale import attributed_graph, sized
+from glnn.data.synthetic import attributed_graph, sized
+from glnn.distributed import Partition
 from glnn.exceptions import InputError
-from glnn.graph.row_matrix import row_matrix
-from glnn.graph.spread import SpreadRows
-from glnn.peers import Partition
+from glnn.graph.pairs import SpreadRows
+from glnn.graph.rows import row_matrix
 from glnn.solver import candidates
-from glnn.solver.candidates import nearest, nearest_pairs
+from glnn.solver.candidates import exclude_itself, merge_best, nearest, nearest_pairs
+
+# --- candidates
 
 
 def by_sorting(signal, k):
@@ -145,3 +147,33 @@ def test_faiss_is_for_one_process(together):
 
     with pytest.raises(InputError, match="must run in one process"):
         together(2, work)
+
+
+# --- ties
+
+
+def test_a_row_does_not_meet_itself():
+    tile = torch.zeros(3, 5)
+    exclude_itself(tile, 1)
+    assert torch.isneginf(tile).nonzero().tolist() == [[0, 1], [1, 2], [2, 3]]
+    exclude_itself(tile, 9)  # it is elsewhere
+    assert torch.isneginf(tile).sum() == 3
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 30])
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
+    whole = torch.randint(1, 4, (20, 30), generator=torch.Generator().manual_seed(0)).float()
+    expected = merge_best(None, whole, (0, 0), k)
+    best = None
+    for first in range(0, 30, width):
+        best = merge_best(best, whole[:, first : first + width], (0, first), k)
+    assert torch.equal(best[0], expected[0])
+    for found, wanted in zip(best[1], expected[1]):
+        assert set(found.tolist()) == set(wanted.tolist())
+    assert torch.equal(whole.gather(1, best[1]), best[0])
+
+
+def test_level_columns_are_drawn_fairly():
+    _, column = merge_best(None, torch.ones(500, 50), (0, 0), 5)
+    assert torch.bincount(column.view(-1), minlength=50).max() < 100

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import SparseAdjacency
 from glnn.objective import Weights
-from glnn.peers import Partition
 from glnn.solver import Certificate, certify, learn_graph
 
 READINGS = ["trace", "channel", "frobenius"]

@@ -1,11 +1,16 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
+from glnn.graph.pairs import Pairs
 from glnn.objective import Weights
 from glnn.solver import newton
-from glnn.solver.dual import WorkingProblem
-from glnn.solver.newton import solve_dual
+from glnn.solver import newton as module
+from glnn.solver.newton import newton_step, preconditioner, solve_dual
+from glnn.solver.problem import WorkingProblem
+
+# --- newton
 
 READINGS = ["trace", "channel", "frobenius"]
 
@@ -134,3 +139,86 @@ def test_no_edge_to_begin_with_makes_no_endless_step(rng, make_problem, all_pair
     assert not working.point(working.start(None))[0].any()
     found = solve_dual(working)
     assert working.violation(working.gradient(working.start(found.dual), found.values)) < 1e3
+
+
+# --- conjugate
+
+
+@pytest.mark.parametrize("reading", ["trace", "channel", "frobenius"])
+def test_the_step_solves_the_newton_system(reading, rng, make_problem, all_pairs):
+    weights = Weights(ridge=0.5, row_sums=1.0, loops=0.1)
+    problem = make_problem(rng.standard_normal((20, 3)), weights, reading)
+    working = WorkingProblem.of(problem, all_pairs(20))
+    values, _ = working.point(torch.zeros_like(working.target))
+    gradient = 1e-4 * working.gradient(torch.zeros_like(working.target), values)
+    step, is_solved = newton_step(working, values, gradient)
+    moved = working.adjoint(step) * (values > 0)
+    image = working.inverse * step + working.apply(moved) / (2 * working.curvature)
+    assert is_solved
+    assert float((image + gradient).norm()) < 0.1 * float(gradient.norm())
+
+
+def test_too_few_steps_are_told(rng, make_problem, all_pairs, monkeypatch):
+    problem = make_problem(rng.standard_normal((20, 3)), Weights(ridge=0.01, row_sums=10.0))
+    working = WorkingProblem.of(problem, all_pairs(20))
+    values, _ = working.point(torch.zeros_like(working.target))
+    gradient = working.gradient(torch.zeros_like(working.target), values)
+    monkeypatch.setattr(newton, "_MAX_STEPS", 1)
+    assert not newton_step(working, values, 1e-9 * gradient)[1]
+
+
+# --- preconditioner
+
+
+@pytest.fixture
+def working(rng, make_problem):
+    def make(signal, weights, reading):
+        problem = make_problem(signal, weights, reading)
+        n = problem.n_nodes
+        ends = torch.from_numpy(rng.integers(0, n, (2, 200)))
+        return WorkingProblem.of(problem, Pairs.union(problem.partition, [(ends[0], ends[1])]))
+
+    return make
+
+
+def newton_matrix(working, active, scale):
+    def times(d):
+        return working.inverse * d + scale * working.apply(working.adjoint(d) * active)
+
+    units = torch.eye(len(working.target), dtype=torch.float64)
+    return torch.stack([times(unit) for unit in units])
+
+
+@pytest.mark.parametrize("reading", ["channel", "frobenius"])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_preconditioned_newton_matrix_is_close_to_the_identity(reading, sparse, rng, working):
+    signal = 3 * np.abs(rng.standard_normal((30, 5 if reading == "channel" else 3)))
+    weights = Weights(ridge=0.5, row_sums=1.0, loops=0.01)
+    dual = working(sp.csr_matrix(signal) if sparse else signal, weights, reading)
+    active = torch.ones(len(dual.pairs), dtype=torch.float64)
+    matrix = newton_matrix(dual, active, 1.0)
+    apply = preconditioner(dual, active, 1.0)
+    near = torch.stack([apply(column) for column in matrix])
+    values = torch.linalg.eigvals(near).real.sort().values
+    assert values[0] > 0
+    assert values[-1] / values[0] < 10
+    assert torch.linalg.cond(matrix / matrix.diagonal()[:, None]) > 100
+
+
+def test_without_energies_the_diagonal_is_used(rng, working):
+    dual = working(rng.standard_normal((8, 2)), Weights(ridge=1.0), "trace")
+    active = (dual.pairs.keys % 2).double()
+    matrix = newton_matrix(dual, active, 1.0)
+    ones = torch.ones(len(matrix), dtype=torch.float64)
+    assert torch.allclose(preconditioner(dual, active, 1.0)(ones), 1 / matrix.diagonal())
+
+
+def test_blocks_do_not_depend_on_how_many_pairs_are_taken_at_a_time(rng, working, monkeypatch):
+    dual = working(rng.standard_normal((30, 4)), Weights(ridge=1.0), "channel")
+    active, residual = torch.ones(len(dual.pairs)).double(), torch.ones(len(dual.target)).double()
+    at_once = preconditioner(dual, active, 1.0)(residual)
+    monkeypatch.setattr(module, "_AT_ONCE", 40)
+    assert torch.allclose(preconditioner(dual, active, 1.0)(residual), at_once)
+    monkeypatch.setattr(module, "_MOST", 1)
+    plain = preconditioner(dual, active, 1.0)(residual)
+    assert not torch.allclose(plain, at_once)

@@ -1,15 +1,20 @@
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
+from glnn.distributed import ALONE, Partition
 from glnn.exceptions import ProblemError
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.graph.pairs import PairValues
 from glnn.objective import READINGS, Weights
-from glnn.objective.closeness import Proximal
-from glnn.peers import ALONE, Partition
+from glnn.objective.terms import Proximal
 from glnn.solver import TaskTerm
+from glnn.solver.problem import WorkingProblem, largest, unit
+
+# --- problem
 
 STORAGES = {
     "sparse": SparseAdjacency.from_scipy,
@@ -93,3 +98,78 @@ def test_terms_without_weight_take_no_part(rng, make_problem, make_features):
     problem = make_problem(make_features(5, 2, rng), weights, "channel")
     assert [term.name for term in problem.terms] == ["ridge"]
     assert not problem.penalties
+
+
+# --- dual
+
+
+@pytest.fixture
+def working(rng, make_problem, all_pairs):
+    def make(reading):
+        weights = Weights(ridge=0.5, row_sums=1.0, loops=0.1)
+        problem = make_problem(rng.standard_normal((25, 3)), weights, reading)
+        return WorkingProblem.of(problem, all_pairs(25))
+
+    return make
+
+
+def random_dual(working, reading, seed):
+    y = torch.randn(len(working.target), generator=torch.Generator().manual_seed(seed)).double()
+    if reading == "frobenius":  # this part of the dual vector is a symmetric matrix
+        part = working.slices[0]
+        square = y[part].view(3, 3)
+        y[part] = (square + square.T).reshape(-1)
+    return y
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_gradient_is_that_of_finite_differences(reading, working):
+    dual = working(reading)
+    y, direction = 0.1 * random_dual(dual, reading, 0), random_dual(dual, reading, 1)
+    values, _ = dual.point(y)
+    step = 1e-6
+    slope = (dual.point(y + step * direction)[1] - dual.point(y - step * direction)[1]) / (2 * step)
+    assert float(dual.gradient(y, values).dot(direction)) == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_violation_is_that_of_the_graph_implied_by_its_own_penalties(reading, working):
+    dual = working(reading)
+    y = 0.1 * random_dual(dual, reading, 0)
+    values, _ = dual.point(y)
+    implied, _ = dual.point((dual.apply(values) - dual.target) / dual.inverse)
+    assert float((values - implied).abs().max()) <= dual.violation(dual.gradient(y, values))
+
+
+def test_a_shift_is_a_change_of_every_offset(working):
+    dual = working("trace")
+    assert torch.equal(dual.shifted(0.5).offsets, dual.offsets + 0.5)
+
+
+def test_named_parts_come_back_as_a_start(working):
+    dual = working("channel")
+    y = random_dual(dual, "channel", 0)
+    assert torch.equal(dual.start(dual.named(y)), y)
+    assert not dual.start(None).any()
+
+
+# --- accuracy
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [([], 0.0), ([-2.0], 0.0), ([1.0, 3.0], 3.0), ([1.0, math.nan], math.inf)],
+)
+def test_the_largest_number_is_at_least_zero_and_infinite_beside_nan(numbers, expected):
+    assert largest(torch.tensor(numbers)) == expected
+
+
+def test_violations_of_usual_graphs_are_measured_against_one():
+    assert {unit(entry, 1.0) for entry in (0.01, 0.3, 1.0)} == {1.0}
+
+
+def test_larger_entries_and_tiny_ones_are_their_own_measure():
+    assert unit(50.0, 1.0) == 50.0
+    assert unit(1e-7, 1e-7) == pytest.approx(1e-5)
+    assert unit(0.0, 2.0) == pytest.approx(2e-6)
+    assert unit(math.inf, 2.0) == 0

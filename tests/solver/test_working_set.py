@@ -6,9 +6,11 @@ from sklearn.preprocessing import normalize
 from glnn.exceptions import InputError
 from glnn.graph.pairs import Pairs
 from glnn.objective import Weights
-from glnn.solver import working_set
-from glnn.solver.dual import WorkingProblem
+from glnn.solver import learn_graph, working_set
+from glnn.solver.problem import WorkingProblem
 from glnn.solver.working_set import SolveSettings, solve_problem
+
+# --- working_set
 
 
 def test_every_start_ends_at_the_same_graph(
@@ -43,3 +45,49 @@ def test_a_device_that_is_not_there_is_refused(device, monkeypatch):
     with pytest.raises(InputError, match=r"^device must be 'cpu', or 'cuda' where torch finds"):
         SolveSettings(device=device)
     assert SolveSettings(device="cpu").device == "cpu"
+
+
+# --- degree
+
+
+@pytest.mark.parametrize("support", ["all", "candidates"])
+@pytest.mark.parametrize("with_graph", [True, False])
+@pytest.mark.parametrize("reading", ["trace", "channel"])
+def test_the_wanted_number_of_neighbours_is_reached(
+    support, with_graph, reading, rng, make_graph, make_features
+):
+    x, graph = make_features(150, 6, rng), make_graph(150, rng)
+    learned = learn_graph(
+        x,
+        graph if with_graph else None,
+        n_neighbors=5,
+        support=support,
+        reading=reading,
+        loops=False,
+    )
+    assert abs(learned.mean_added_degree - 5) < 0.25
+    assert learned.certificate.converged
+    added = learned.adjacency.toarray() > 0
+    if with_graph:
+        added &= learned.prior.toarray() == 0
+    np.fill_diagonal(added, False)
+    assert learned.mean_added_degree == added.sum() / 150
+
+
+def test_the_found_weight_gives_the_same_graph_directly(rng, make_features):
+    x = make_features(80, 5, rng)
+    found = learn_graph(x, n_neighbors=4)
+    direct = learn_graph(x, weights=found.weights)
+    assert np.abs((found.adjacency - direct.adjacency).toarray()).max() < 1e-7
+
+
+def test_a_degree_out_of_reach_is_told(rng, make_features):
+    learned = learn_graph(make_features(30, 3, rng), n_neighbors=100)
+    assert learned.weights.sparsity == 0
+    assert "wanted 100" in learned.certificate.notes[0]
+
+
+def test_without_weights_and_graph_ten_neighbours_are_the_default(rng, make_features):
+    x = make_features(150, 6, rng)
+    one, other = learn_graph(x), learn_graph(x, weights=Weights.without_prior(), n_neighbors=10)
+    assert (one.adjacency != other.adjacency).nnz == 0

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.base import Adjacency
-from glnn.graph.implicit import Implicit
+from glnn.graph.adjacency import Adjacency
+from glnn.graph.pairs import Implicit
 from glnn.objective import QuadraticTerm
-from glnn.objective.new_row import Coupling, RowShare
+from glnn.objective.base import Coupling, RowShare
 
 
 @dataclass(frozen=True, eq=False)

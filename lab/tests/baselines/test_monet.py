@@ -4,8 +4,8 @@ import torch
 from torch.testing import assert_close
 
 from glnn_lab.baselines import BASELINES
-from glnn_lab.baselines.inputs import Edges
 from glnn_lab.baselines.monet import looped
+from glnn_lab.baselines.networks import Edges
 
 
 def test_coordinates_are_inverse_roots_of_degrees_with_loops():

@@ -1,14 +1,19 @@
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 
+from glnn.quality.rivals import LogisticRegressionSettings, chosen_penalty, logistic_probabilities
 from glnn_lab.baselines.walks import (
     LabelContexts,
     RandomWalks,
+    embedding_logits,
     skip_gram,
     walk_contexts,
     windowed_pairs,
 )
+
+# --- walks
 
 
 def test_every_step_follows_an_edge(blocks):
@@ -69,3 +74,15 @@ def test_the_skip_gram_loss_is_that_of_a_logistic_model():
     p = torch.sigmoid(e @ c.T)
     expected = -(p[0, 1].log() + p[2, 3].log()) / 2 - (1 - p[1, 1]).log()
     torch.testing.assert_close(skip_gram(e, c, near, far), expected)
+
+
+# --- embedding
+
+
+@pytest.mark.parametrize("penalty", [None, 10.0])
+def test_it_is_the_logarithm_of_a_logistic_regression(blocks, penalty):
+    problem, truth, _ = blocks
+    z = problem.features.toarray().astype(float)
+    settings = LogisticRegressionSettings(inverse_penalty=penalty or chosen_penalty(z, problem))
+    p = logistic_probabilities(z, problem.train, truth[problem.train], 3, settings)
+    np.testing.assert_allclose(embedding_logits(z, problem, penalty).exp().numpy(), p, rtol=1e-6)

@@ -1,12 +1,19 @@
 import numpy as np
+import pytest
 
 from glnn_lab.benches.compare import open_bench
 from glnn_lab.benches.contenders import (
     CONTENDERS,
+    EPOCHS,
     PLAIN_GCN,
+    dense_form,
     engine_gcn,
     graph_over_all_pairs,
+    pro_gnn,
+    pyg_gcn,
 )
+
+# --- contenders
 
 
 def test_names_are_their_keys_and_point_to_known_contenders():
@@ -29,3 +36,31 @@ def test_the_graph_over_all_pairs_says_how_many_were_checked():
     ran = graph_over_all_pairs(data, split, 0, None)
     assert ran.classes is None
     assert ran.note == f"{data.n_nodes * (data.n_nodes + 1) // 2:,} pairs checked"
+
+
+# --- rivals
+
+
+def test_the_network_of_pytorch_geometric_learns():
+    pytest.importorskip("torch_geometric")
+    data, split = open_bench("tiny")
+    ran = pyg_gcn(data, split, 0, 60)
+    assert (ran.classes == data.labels)[split.test].mean() > 0.5
+    assert ran.seconds is None
+
+
+def test_the_dense_form_is_scaled_to_its_200_epochs():
+    data, split = open_bench("tiny")
+    ran = dense_form(data, split, 0, 3)
+    assert ran.n_epochs == EPOCHS
+    assert ran.note == "3 epochs scaled to 200"
+    assert ran.seconds > 0
+    assert ran.classes is None
+
+
+def test_pro_gnn_is_scaled_to_its_400_epochs():
+    pytest.importorskip("deeprobust")
+    data, split = open_bench("tiny")
+    ran = pro_gnn(data, split, 0, 2)
+    assert ran.n_epochs == 400
+    assert ran.seconds > 0

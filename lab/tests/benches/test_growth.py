@@ -2,7 +2,16 @@ import pytest
 
 from glnn.exceptions import InputError
 from glnn_lab.benches import growth
-from glnn_lab.benches.growth import TASKS, exponents, measure_task, run_growth
+from glnn_lab.benches.growth import (
+    TASKS,
+    exponents,
+    measure_fit,
+    measure_task,
+    run_growth,
+    run_scale,
+)
+
+# --- growth
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -45,3 +54,37 @@ def test_each_size_and_task_has_its_row_and_large_exact_searches_are_left_out(mo
 def test_a_single_size_is_refused():
     with pytest.raises(InputError, match="at least two sizes"):
         run_growth([1000], threads=1)
+
+
+# --- scale
+
+
+@pytest.mark.parametrize("method", ["glnn-gcn", "own-gcn", "linear"])
+def test_a_fit_of_a_small_copy_is_measured(method):
+    found = measure_fit(method, "arxiv-size", 800, 0.3, 5, 0)
+    assert found["n_nodes"] == 800
+    assert found["n_edges"] == round(800 * 1_166_243 / 169_343)
+    assert found["accuracy"] > 1 / 40
+    assert found["seconds"] > 0
+    assert found["peak_memory_mb"] >= 0
+
+
+def test_each_method_has_its_row(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        growth, "in_fresh_process", lambda job, threads, **a: asked.append(a) or {"seconds": 1}
+    )
+    result = run_scale("arxiv-size", threads=1)
+    assert [row["name"] for row in result["rows"]] == list(growth.METHODS)
+    assert asked[0]["replaced"] == 0.3
+
+
+def test_an_unknown_size_is_refused():
+    with pytest.raises(InputError, match="must be one of arxiv-size, products-size"):
+        run_scale("huge-size", threads=1)
+
+
+def test_few_nodes_keep_the_mean_degree_of_the_full_size(monkeypatch):
+    monkeypatch.setattr(growth, "in_fresh_process", lambda *_, **a: {"n_nodes": a["n_nodes"]})
+    result = run_scale("products-size", n_nodes=500, methods=["linear"], threads=1)
+    assert result["rows"][0]["n_nodes"] == 500

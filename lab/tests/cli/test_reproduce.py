@@ -7,7 +7,10 @@ import time
 
 import pytest
 
-from glnn_lab.experiments.measure import TIMES
+from glnn_lab.cli.reproduce import names_of
+from glnn_lab.experiments.runner import TIMES
+
+# --- reproduce
 
 METHODS = "logistic_regression,label_spreading,label_propagation,sgc,mlp"
 GRID = ("table1", "--datasets", "block_model", "--methods", METHODS, "--seeds", "4")
@@ -111,3 +114,11 @@ def test_quiet_says_nothing(glnn, tmp_path):
     words = ("table1", "--datasets", "wine", "--methods", "label_spreading", "--seeds", "1")
     outcome = glnn("reproduce", *words, "--jobs", "1", "--out", tmp_path, "--quiet")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+# --- names
+
+
+def test_names_stand_between_commas():
+    assert names_of(" a, b,") == ("a", "b")
+    assert names_of(None) is None

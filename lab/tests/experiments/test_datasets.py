@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
 
-from glnn.data.embedded import EMBEDDED
+from glnn.data import make_split
+from glnn.data.datasets import EMBEDDED
+from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import Cell
-from glnn_lab.experiments.datasets import NAMES, open_cell, standard_split, title_of
+from glnn_lab.experiments.datasets import NAMES, open_cell, pubmed_star, standard_split, title_of
+
+# --- datasets
 
 
 def opened(**fields):
@@ -63,3 +67,26 @@ def test_pubmed_star_is_a_sample_of_the_papers_size(published_data):
     cell = Cell("gcn", "pubmed-star", 1, *standard_split("pubmed-star"))
     data, split = open_cell(cell)
     assert (data.n_nodes, split.train.size, split.test.size) == (3000, 60, 1000)
+
+
+# --- pubmed_star
+
+
+def test_the_sample_has_the_papers_sizes_and_remembers_its_nodes():
+    data = block_model(4000, 3, seed=0).replace(name="pubmed")
+    star = pubmed_star(data, seed=2)
+    assert star.n_nodes == 3000
+    assert [star.splits[key].size for key in ("train", "val", "test")] == [60, 500, 1000]
+    assert np.bincount(star.labels[star.splits["train"]]).tolist() == [20, 20, 20]
+    assert np.array_equal(star.labels, data.labels[star.ids])
+    assert (star.graph != data.graph[star.ids][:, star.ids]).nnz == 0
+    assert star.equals(pubmed_star(data, seed=2))
+    assert not star.equals(pubmed_star(data, seed=3))
+    assert make_split(star, "paper").train.tolist() == star.splits["train"].tolist()
+
+
+def test_a_sample_that_cannot_be_is_refused():
+    with pytest.raises(InputError, match="n_nodes"):
+        pubmed_star(block_model(300, 3))
+    with pytest.raises(InputError, match="test on"):
+        pubmed_star(block_model(300, 3), n_nodes=60)

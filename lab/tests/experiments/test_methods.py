@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glnn.data import NodeData, load_dataset
-from glnn.engine.presets import PRESETS
+from glnn.engine.settings import PRESETS
 from glnn.exceptions import InputError
 from glnn_lab.baselines import BASELINES
 from glnn_lab.experiments.datasets import open_cell

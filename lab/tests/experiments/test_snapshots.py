@@ -5,8 +5,8 @@ import scipy.sparse as sp
 from glnn import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn_lab.experiments.datasets import open_cell
-from glnn_lab.experiments.measure import run_cell
 from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.experiments.runner import run_cell
 from glnn_lab.experiments.snapshots import graph_facts, shown_nodes, watch_graph
 
 

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.results import block_results
+from glnn_lab.experiments.records import block_results
 from glnn_lab.experiments.targets import cells_of, get_target
 from glnn_lab.pages.paper_figures import axis_figure, block_figure, methods_figure
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from glnn_lab.experiments.store import ResultStore
+from glnn_lab.experiments.records import ResultStore
 from glnn_lab.experiments.targets import get_target
 from glnn_lab.pages.reproduction import (
     HEADLINE,

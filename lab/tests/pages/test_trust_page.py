@@ -1,6 +1,6 @@
 import pytest
 
-from glnn_lab.experiments.trust_plan import PLAN
+from glnn_lab.experiments.trust import PLAN
 from glnn_lab.pages.trust_page import GOALS, goal_rows, trust_page
 
 

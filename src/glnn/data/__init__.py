@@ -1,13 +1,11 @@
 """From files to checked records: data sets, tables, graphs and splits."""
 
-from glnn.data.export import write_graph, write_predictions
-from glnn.data.formats import read_data, write_data
-from glnn.data.frames import encode_frame
-from glnn.data.induced import induced
-from glnn.data.node_data import NodeData
-from glnn.data.options import TableOptions
-from glnn.data.registry import DATASETS, DatasetInfo, fetch_dataset, load_dataset
+from glnn.data.datasets import DATASETS, DatasetInfo, fetch_dataset, load_dataset
+from glnn.data.encode import encode_frame
+from glnn.data.formats import read_data, write_data, write_graph, write_predictions
+from glnn.data.node_data import NodeData, induced
 from glnn.data.splits import Split, make_split
+from glnn.data.table_text import TableOptions
 from glnn.data.tables import TableReport, read_table_data, read_tables
 
 __all__ = [

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.arrays import symmetric_from_pairs
-from glnn.data.cells import as_numbers, as_text
 from glnn.data.files import check_file, parsing, read_text, shown, shown_path
-from glnn.data.table_file import TABLE_SUFFIXES, first_row, read_frame
-from glnn.data.table_text import AS_FOUND, TableFormat
+from glnn.data.node_data import symmetric_from_pairs
+from glnn.data.table_files import TABLE_SUFFIXES, first_row, read_frame
+from glnn.data.table_text import AS_FOUND, TableFormat, as_numbers, as_text
 from glnn.exceptions import DataFormatError, InputError
 
 SOURCE_NAMES = ("source", "from", "src", "node1", "id1", "u", "i", "head")

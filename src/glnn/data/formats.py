@@ -1,16 +1,17 @@
 """One door for every format: ``read_data`` and ``write_data`` go by the name of the file."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
-from glnn._validation import check_choice
-from glnn.data.arrays import ids_from_text, symmetric_from_pairs
+from glnn._utils import check_choice, did_you_mean
+from glnn.data.datasets import DATASETS, load_dataset
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
-from glnn.data.files import shown_path
-from glnn.data.graph_npz import read_graph_npz
+from glnn.data.files import one_line, shown, shown_path
 from glnn.data.interop import to_scipy
 from glnn.data.linqs import (
     attack_graph,
@@ -25,16 +26,30 @@ from glnn.data.network_files import (
     write_network,
     write_network_graph,
 )
-from glnn.data.node_data import NodeData
-from glnn.data.node_npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
-from glnn.data.npz import NpzFile
-from glnn.data.options import DEFAULT, TableOptions
+from glnn.data.node_data import NodeData, canonical_ids, ids_from_text, symmetric_from_pairs
+from glnn.data.npz import (
+    DEFAULT_GRAPH,
+    NpzFile,
+    read_graph_npz,
+    read_node_npz,
+    write_graph_npz,
+    write_node_npz,
+)
 from glnn.data.planetoid import read_planetoid
-from glnn.data.table_file import TABLE_SUFFIXES, first_row
-from glnn.data.table_out import edges_beside, write_edge_table, write_node_table
-from glnn.data.table_text import AS_FOUND, TableFormat
+from glnn.data.table_files import (
+    TABLE_SUFFIXES,
+    edges_beside,
+    first_row,
+    safe_cell,
+    write_edge_table,
+    write_frames,
+    write_node_table,
+)
+from glnn.data.table_text import AS_FOUND, DEFAULT, TableFormat, TableOptions
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
+
+# --- formats: One door for every format: ``read_data`` and ``write_data`` go by the name of the fi
 
 EDGE_LIST_SUFFIXES = (".edges", ".edgelist", ".txt", ".cites")
 READ_SUFFIXES = (
@@ -187,3 +202,169 @@ def is_graph_alone(data: NodeData) -> bool:
         return False
     identity = sp.identity(data.n_nodes, dtype=data.features.dtype, format="csr")
     return bool(data.features.shape == identity.shape and (data.features != identity).nnz == 0)
+
+
+# --- summary: A record in words, and opening one by name or path
+
+
+def open_named(
+    source: str,
+    *,
+    name: str | None = None,
+    graph: str = DEFAULT_GRAPH,
+    options: TableOptions = DEFAULT,
+) -> NodeData:
+    """Return the data set of that name, or the data in the file or folder of that path.
+
+    Parameters
+    ----------
+    source
+        A name of :data:`glnn.data.datasets.DATASETS`, or a path.
+    name, graph, options
+        See :func:`glnn.data.formats.read_data`.
+    """
+    if source in DATASETS:
+        return load_dataset(source, graph=graph)
+    path = Path(source)
+    if path.exists():
+        return read_data(path, name=name, graph=graph, options=options)
+    raise InputError(
+        f"{shown(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
+        f"got neither.{did_you_mean(source, DATASETS)}"
+    )
+
+
+def summary_rows(data: NodeData) -> Iterator[tuple[str, str]]:
+    """Yield what to show of a record, as pairs of a word and its value, fit for a terminal."""
+    for key, value in _rows(data):
+        yield one_line(key), one_line(value, limit=2000)
+
+
+def _rows(data: NodeData) -> Iterator[tuple[str, str]]:
+    yield "name", data.name
+    yield "nodes", f"{data.n_nodes:,}"
+    yield "edges", "no graph" if data.graph is None else f"{data.n_edges:,}"
+    yield "features", f"{data.n_features:,} ({data.features.nnz:,} entries other than 0)"
+    sizes = np.bincount(data.labels[data.labelled], minlength=data.n_classes)
+    yield "classes", ", ".join(f"{c} ({n})" for c, n in zip(data.class_names, sizes)) or "none"
+    yield "unlabelled", f"{data.n_nodes - data.labelled.size:,}"
+    if data.graph is not None:
+        isolated = int((np.diff(data.graph.indptr) == 0).sum())
+        yield "homophily", f"{data.homophily:.3f}"
+        yield "without an edge", f"{isolated:,}"
+    parts = ", ".join(f"{key} {nodes.size}" for key, nodes in data.splits.items())
+    yield "public split", parts or "none"
+    known = DATASETS.get(data.name)
+    if known is not None:
+        yield from {"origin": known.origin, "licence": known.licence}.items()
+        if known.graphs:
+            yield "other graphs", ", ".join(known.graphs)
+    shown_already = {"origin", "licence"} if known is not None else set()
+    yield from ((k, v) for k, v in data.provenance.items() if k not in shown_already)
+
+
+# --- export: What leaves glnn: a learned graph in the format of its file name, and predictions as
+
+GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", *NETWORK_SUFFIXES)
+
+
+def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
+    """Write an undirected graph; the suffix of the path decides how.
+
+    Parameters
+    ----------
+    adjacency
+        A symmetric sparse matrix.
+    path
+        ``.npz`` (CSR, also for SciPy), ``.csv`` or ``.tsv`` (source, target, weight),
+        ``.graphml`` or ``.gexf``. All but npz leave the diagonal out.
+    ids
+        The nodes' names; their numbers by default.
+    """
+    path = Path(path)
+    suffix = check_choice("the suffix of the graph's path", path.suffix.lower(), GRAPH_SUFFIXES)
+    graph = _checked_graph(adjacency)
+    names = np.arange(graph.shape[0]) if ids is None else canonical_ids(ids, graph.shape[0])
+    if suffix == ".npz":
+        write_graph_npz(path, graph, None if ids is None else names)
+    elif suffix in NETWORK_SUFFIXES:
+        write_network_graph(path, graph, names)
+    else:
+        write_edge_table(path, graph, names)
+
+
+def _checked_graph(adjacency: Any) -> sp.csr_matrix:
+    if not sp.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
+        shape = getattr(adjacency, "shape", type(adjacency).__name__)
+        raise InputError(f"adjacency must be a square sparse matrix, got {shape}.")
+    graph = sp.csr_matrix(adjacency, copy=True)
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    if not np.isfinite(graph.data).all() or (graph != graph.T).nnz:
+        raise InputError(
+            "adjacency must be finite and symmetric, got a graph that is not. "
+            "Make it undirected with graph.maximum(graph.T)."
+        )
+    return graph
+
+
+def write_predictions(
+    path: str | Path,
+    ids: Any,
+    labels: Sequence[Any] | np.ndarray,
+    probabilities: Any,
+    classes: Sequence[Any] | np.ndarray,
+    *,
+    given: Sequence[str] | None = None,
+    held_out: Sequence[str] | None = None,
+    spreadsheet_safe: bool = False,
+) -> None:
+    """Write one line a node: id, predicted label, its probability, and that of every class.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.tsv`` file.
+    ids
+        The nodes' names, or ``None`` for their numbers.
+    labels
+        The predicted class of each node, as it appears in ``classes``.
+    probabilities
+        Nodes x classes, in the order of ``classes``.
+    classes
+        The class names.
+    given
+        The label that each node was given, empty where there is none.
+    held_out
+        Whether a labelled node was predicted without its own label: ``yes`` or ``no``, empty for
+        nodes without one.
+    spreadsheet_safe
+        Put an apostrophe before text that a spreadsheet would take for a formula.
+    """
+    table = np.asarray(probabilities, dtype=np.float64)
+    names = [str(name) for name in np.asarray(classes).tolist()]
+    chosen = [str(label) for label in np.asarray(labels).tolist()]
+    nodes = np.arange(len(chosen)) if ids is None else np.asarray(ids)
+    if table.shape != (len(chosen), len(names)) or nodes.shape != (len(chosen),):
+        raise InputError(
+            f"ids, labels and probabilities must have one row for each node and one column for "
+            f"each of the {len(names)} classes, got {nodes.shape}, ({len(chosen)},), {table.shape}."
+        )
+    place = {name: column for column, name in enumerate(names)}
+    strange = next((label for label in chosen if label not in place), None)
+    if strange is not None:
+        raise InputError(f"labels must be among classes, got {shown(strange)}.")
+    columns: dict[str, Any] = {"id": nodes}
+    columns |= {} if given is None else {"given_label": list(given)}
+    columns["predicted"] = chosen
+    columns["probability"] = table[np.arange(len(chosen)), [place[label] for label in chosen]]
+    columns |= {f"p({name})": table[:, column] for name, column in place.items()}
+    columns |= {} if held_out is None else {"held_out": list(held_out)}
+    frame = pd.DataFrame(columns).map(_short)
+    if spreadsheet_safe:
+        frame = frame.map(safe_cell).rename(columns=safe_cell)
+    write_frames(Path(path), [frame])
+
+
+def _short(cell: Any) -> Any:
+    return f"{cell:.6g}" if isinstance(cell, float) else cell

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.data.arrays import symmetric_from_pairs, upper_pairs
-from glnn.data.node_data import SPLIT_KEYS, NodeData
-from glnn.data.optional import need
+from glnn._utils import need
+from glnn.data.node_data import SPLIT_KEYS, NodeData, symmetric_from_pairs, upper_pairs
 from glnn.data.tables import encode_labels, splits_from
 from glnn.exceptions import InputError
 

@@ -6,12 +6,11 @@ from typing import Literal, cast, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_choice
-from glnn.data.arrays import canonical_csr, ids_from_text, to_float32
+from glnn._utils import check_choice
 from glnn.data.edges import read_edges
 from glnn.data.files import parsing, read_text, shown, shown_path
-from glnn.data.node_data import NodeData
-from glnn.data.node_npz import DEFAULT_GRAPH
+from glnn.data.node_data import NodeData, canonical_csr, ids_from_text, to_float32
+from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 

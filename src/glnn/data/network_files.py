@@ -11,17 +11,20 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.arrays import ids_from_text
-from glnn.data.encoder import TableEncoder
+from glnn._utils import need
+from glnn.data.encode import TableEncoder
 from glnn.data.files import atomic_write, check_file, parsing, shown, shown_path
 from glnn.data.interop import add_weighted_edges, pairs_of_network
-from glnn.data.node_data import NodeData
-from glnn.data.optional import need
-from glnn.data.options import DEFAULT, TableOptions
-from glnn.data.table_file import names_of
-from glnn.data.table_out import label_texts, refuse_special_names, split_texts
+from glnn.data.node_data import NodeData, ids_from_text
+from glnn.data.table_files import (
+    label_texts,
+    names_of,
+    refuse_declarations,
+    refuse_special_names,
+    split_texts,
+)
+from glnn.data.table_text import DEFAULT, TableOptions
 from glnn.data.tables import encode_labels, splits_from
-from glnn.data.xml_guard import refuse_declarations
 from glnn.exceptions import DataFormatError, InputError
 
 NETWORK_SUFFIXES = (".graphml", ".gexf")

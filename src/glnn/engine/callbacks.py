@@ -1,16 +1,91 @@
 """What may watch a fit: each event has a method, and none may raise but to end the fit."""
 
+import importlib
+import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import scipy.sparse as sp
 
-from glnn.engine.history import Record
+from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.solver import LearnedGraph
+
+# --- history: Append-only record of what happened in each epoch; JSON lines in and out
+
+Record = dict[str, float | int | str]
+
+
+class History:
+    """The named numbers of each epoch, in order.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append({"epoch": 0, "loss": 1.5})
+    >>> history.column("loss")
+    [1.5]
+    """
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    def append(self, record: Record) -> None:
+        """Add the record of one epoch."""
+        self._records.append(dict(record))
+
+    def extend(self, other: "History") -> None:
+        """Add all records of another history."""
+        for record in other:
+            self.append(record)
+
+    def column(self, name: str) -> list[float | int | str | None]:
+        """Return one named number of every epoch, ``None`` where it was not recorded."""
+        return [record.get(name) for record in self._records]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __getitem__(self, index: int) -> Record:
+        return self._records[index]
+
+    def to_jsonl(self) -> str:
+        """Return one line of JSON for each epoch; numbers that are not finite become null."""
+        return "".join(json.dumps(_finite(record)) + "\n" for record in self._records)
+
+    @classmethod
+    def read(cls, path: Path) -> "History":
+        """Read a file of JSON lines; a null becomes NaN."""
+        history = cls()
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                raise DataFormatError(
+                    f"{path.name} must hold one JSON object a line; line {number} is not JSON."
+                ) from None
+            if not isinstance(record, dict):
+                raise DataFormatError(f"{path.name} line {number} must be a JSON object.")
+            history.append({k: math.nan if v is None else v for k, v in record.items()})
+        return history
+
+
+def _finite(record: Record) -> dict[str, float | int | str | None]:
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.items()
+    }
+
+
+# --- callbacks: What may watch a fit: each event has a method, and none may raise but to end the f
 
 Memory = dict[str, tuple[Any, Mapping[str, float]]]
 """Graphs (CSR matrices) and numbers by name."""
@@ -178,3 +253,47 @@ class StageLines(Callback):
 def stop_requested(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
     """Tell every callback of the epoch; return whether any of them asks to stop."""
     return any([c.on_epoch_end(stage, record) for c in callbacks])  # noqa: C419 - tell them all
+
+
+# --- tensorboard: A callback that writes what TensorBoard shows
+
+
+class TensorBoardLog(Callback):
+    """Write every number of every epoch, and the edges of each round's graph, for TensorBoard.
+
+    ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each stage of training has its
+    own group (``classifier 1/loss``), with the epoch as step; ``graph/edges`` has the round.
+
+    Parameters
+    ----------
+    folder
+        Where the events go.
+    """
+
+    may_lag = True
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            board: Any = importlib.import_module("torch.utils.tensorboard")
+        except ImportError as error:
+            raise MissingDependencyError(
+                "this needs the package tensorboard, which is not installed. "
+                "Install it with: pip install 'glnn[tensorboard]'"
+            ) from error
+        self._writer = board.SummaryWriter(str(folder))
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Write the numbers of the epoch."""
+        for name, value in record.items():
+            if name != "epoch" and isinstance(value, int | float):
+                self._writer.add_scalar(f"{stage}/{name}", value, int(record["epoch"]))
+        return False
+
+    def on_stage_end(self, stage: str) -> None:
+        """Let TensorBoard see all that was written."""
+        self._writer.flush()
+
+    def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
+        """Write how many edges this process's rows of the graph have."""
+        self._writer.add_scalar("graph/edges", adjacency.nnz / 2, number)
+        self._writer.flush()

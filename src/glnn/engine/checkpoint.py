@@ -7,6 +7,7 @@ that. So whenever a process dies, the page names files that are whole.
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,58 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from glnn.data.files import atomic_write
-from glnn.engine.archive import pack_matrix, unpack_matrix
-from glnn.engine.memories import pack_memories, recall_memories
-from glnn.engine.packing import (
+from glnn.distributed import agreed
+from glnn.engine.archive import (
+    digest_of,
     fill_networks,
     graph_settings_of,
+    pack_matrix,
     pack_networks,
     pack_new_rows,
+    read_sealed,
+    unpack_matrix,
     unpack_new_rows,
+    unpacking,
+    write_sealed,
 )
-from glnn.engine.record import pack_shares, unpack_shares
-from glnn.engine.sealed import digest_of, read_sealed, unpacking, write_sealed
+from glnn.engine.callbacks import Callback
+from glnn.engine.fit_problem import pack_shares, unpack_shares
 from glnn.engine.settings import HeadSettings
-from glnn.engine.state import FitState, Solution
-from glnn.engine.steps import Steps
-from glnn.engine.trained import Trained
+from glnn.engine.steps import FitState, Solution, Steps, Trained
 from glnn.exceptions import CheckpointError, InputError
-from glnn.peers.group import agreed
 from glnn.solver.certificate import Certificate
+
+# --- memories: What callbacks remember of a fit, in a checkpoint: a fit that goes on tells the sam
+
+_Names = list[list[list[Any]]]
+"""For each callback: name and numbers of each graph, as JSON has them."""
+
+
+def pack_memories(callbacks: Sequence[Callback], arrays: dict[str, Any]) -> _Names:
+    """Add the graphs that callbacks remember to the arrays; return their names and numbers."""
+    found: _Names = []
+    for place, callback in enumerate(callbacks):
+        memory = callback.memory()
+        for number, (graph, _) in enumerate(memory.values()):
+            pack_matrix(_key(place, number), graph, arrays)
+        found.append([[name, dict(numbers)] for name, (_, numbers) in memory.items()])
+    return found
+
+
+def recall_memories(
+    callbacks: Sequence[Callback], packed: _Names, arrays: dict[str, np.ndarray]
+) -> None:
+    """Give callbacks back what they remembered; those that were not there before get nothing."""
+    for place, (callback, names) in enumerate(zip(callbacks, packed)):
+        graphs = [unpack_matrix(_key(place, number), arrays) for number in range(len(names))]
+        callback.recall({name: (g, numbers) for (name, numbers), g in zip(names, graphs)})
+
+
+def _key(place: int, number: int) -> str:
+    return f"memory.{place}.{number}"
+
+
+# --- checkpoint: The state of a fit between its rounds, on disk: one file a process, and a page th
 
 FORMAT, VERSION, PAGE = "glnn-checkpoint", 4, "checkpoint.json"
 

@@ -1,6 +1,9 @@
 """A fitted model: the graph, the network and what new nodes need, in memory and on disk."""
 
+import copy
 import dataclasses
+import hashlib
+import itertools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,34 +13,214 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from glnn.engine.archive import pack_matrix, read_archive, unpack_matrix, write_archive
-from glnn.engine.array_file import Spread
-from glnn.engine.classifier import build_head
-from glnn.engine.fit import FitResult
-from glnn.engine.new_nodes import NewNodes
-from glnn.engine.packing import (
+from glnn.distributed import ALONE, Partition
+from glnn.engine.archive import (
+    Spread,
     fill_networks,
+    pack_matrix,
     pack_networks,
     pack_new_rows,
+    read_archive,
     settings_of,
+    unpack_matrix,
     unpack_new_rows,
+    unpacking,
+    write_archive,
 )
-from glnn.engine.row_index import known_distributions, row_digests
-from glnn.engine.scaling import Scaling
-from glnn.engine.sealed import unpacking
+from glnn.engine.fit import FitResult
+from glnn.engine.inputs import Scaling
 from glnn.engine.settings import FitSettings
-from glnn.engine.structured import with_columns
-from glnn.engine.trained import tempered
+from glnn.engine.steps import tempered, with_columns
+from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
-from glnn.graph.dense_rows import dense_rows
-from glnn.graph.structure import Structure
-from glnn.nn.rows import RowNet
-from glnn.peers import ALONE, Partition
+from glnn.graph.adjacency import GraphOperator
+from glnn.graph.operators import Structure, walk_matrix, with_loops, without_loops
+from glnn.graph.prior import inverse_root, normalized
+from glnn.graph.rows import CsrPattern, dense_rows
+from glnn.nn.features import Features
+from glnn.nn.row_heads import RowNet
 from glnn.solver import NewRowProblem
 from glnn.solver.new_rows import NewLinks
+
+# --- new_nodes: Classifying nodes that were not there in training, by their links to those that we
+
+
+class ExtendedGraph(GraphOperator):
+    r"""The training graph with new nodes that listen to it but are not heard.
+
+    .. math:: \begin{pmatrix} \hat A & 0 \\ R & \mathrm{diag}(\ell) \end{pmatrix}
+
+    New nodes do not see each other, so the answer for one does not depend on the others.
+    """
+
+    def __init__(self, adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> None:
+        whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
+        whole.sort_indices()
+        offsets = torch.from_numpy(whole.indptr.astype(np.int64))
+        columns = torch.from_numpy(whole.indices.astype(np.int64))
+        order = torch.arange(whole.nnz)
+        self._pattern = CsrPattern.compressed(whole.shape, offsets, columns, order)
+        self._values = torch.from_numpy(whole.data.astype(np.float64))
+
+    @property
+    def n_nodes(self) -> int:  # noqa: D102
+        return self._pattern.shape[0]
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return self._pattern.matmul(self._values, x)
+
+
+@dataclass(frozen=True)
+class NewNodes:
+    """New nodes beside a graph and the features that networks were trained on.
+
+    Parameters
+    ----------
+    graph
+        The graph of the training nodes, symmetric CSR.
+    known, features
+        Scaled features of the training nodes, and of the new ones.
+    links, loops
+        Links of the new nodes to the training nodes, and to themselves.
+    """
+
+    graph: sp.csr_matrix
+    known: Any
+    features: Any
+    links: sp.csr_matrix
+    loops: np.ndarray
+
+    def on_graph(self, network: nn.Module) -> np.ndarray:
+        r"""Return class probabilities by a network on the normalised graph.
+
+        Links are normalised as the training graph is,
+        :math:`\hat a_{nj} = a_{nj} / \sqrt{r_n r_j}`. A node without any link has only itself.
+        """
+        loops = self.loops.astype(np.float64)
+        degree = np.asarray(self.links.sum(1)).ravel() + loops
+        loops[degree == 0] = degree[degree == 0] = 1.0
+        left, right = degree**-0.5, inverse_root(np.asarray(self.graph.sum(1)).ravel())
+        scaled_links = sp.csr_matrix(sp.diags(left) @ self.links @ sp.diags(right))
+        whole = ExtendedGraph(normalized(self.graph), scaled_links, loops / degree)
+        return self._answer(network, whole)
+
+    def on_rows(self, network: RowNet) -> np.ndarray:
+        r"""Return class probabilities by a head that sees the random walk, :math:`a_{nj} / r_n`."""
+        if not network.needs_loops:
+            walk, loops = walk_matrix(without_loops(self.graph)), np.zeros(self.links.shape[0])
+        else:
+            walk, loops = walk_matrix(with_loops(self.graph)), np.ones(self.links.shape[0])
+        degree = np.asarray(self.links.sum(1)).ravel() + loops
+        share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+        links = sp.csr_matrix(sp.diags(share) @ self.links)
+        return self._answer(network, ExtendedGraph(walk, links, loops * share))
+
+    def _answer(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
+        """Answer in double precision, so that batches of any size agree."""
+        both = (self.known, self.features)
+        stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
+        module = copy.deepcopy(network).cpu().double()
+        with torch.no_grad():
+            logits = module(graph, Features.of(stacked, dtype=torch.float64))
+        new_rows: np.ndarray = logits[-self.links.shape[0] :].softmax(1).numpy()
+        return new_rows
+
+
+# --- row_index: Recognising rows that were seen in training, by a digest of their values
+
+_SIZE = 16
+_BLOCK = 4096
+"""Dense rows that are looked at together: few enough to stay in the processor's cache."""
+
+_NONE = np.empty((0, _SIZE), dtype=np.uint8)
+
+
+def row_digests(features: Any) -> np.ndarray:
+    """Return 16 bytes for each row: equal for equal rows, whether dense or sparse.
+
+    Examples
+    --------
+    >>> dense = np.array([[0.0, 2.0], [1.0, 0.0]])
+    >>> bool((row_digests(dense) == row_digests(sp.csr_matrix(dense))).all())
+    True
+    """
+    if sp.issparse(features) and features.nnz < features.shape[0] * features.shape[1]:
+        return _of_stored(features)
+    rows = dense_rows(features)
+    starts = range(0, len(rows), _BLOCK)
+    return np.concatenate([_NONE, *(_of_dense(rows[start : start + _BLOCK]) for start in starts)])
+
+
+def _of_dense(rows: np.ndarray) -> np.ndarray:
+    """Return the digests of some dense rows; those without a zero need no search for it."""
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    is_full = (rows != 0).all(1)
+    found = np.empty((len(rows), _SIZE), dtype=np.uint8)
+    found[is_full] = _of_full(rows[is_full])
+    if not is_full.all():
+        found[~is_full] = _of_stored(rows[~is_full])
+    return found
+
+
+def _of_full(rows: np.ndarray) -> np.ndarray:
+    """Return the digests of rows without a zero, whose columns are all the same."""
+    columns = hashlib.blake2b(np.arange(rows.shape[1], dtype=np.int64).tobytes(), digest_size=_SIZE)
+    digests = []
+    for row in rows:
+        content = columns.copy()
+        content.update(row)
+        digests.append(content.digest())
+    return _joined(digests)
+
+
+def _of_stored(rows: Any) -> np.ndarray:
+    """Return the digests of rows of which some entries are stored."""
+    csr = sp.csr_matrix(rows, dtype=np.float64, copy=True)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
+    bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
+    return _joined(
+        [
+            hashlib.blake2b(columns[start:end] + values[start:end], digest_size=_SIZE).digest()
+            for start, end in itertools.pairwise(bounds)
+        ]
+    )
+
+
+def _joined(digests: list[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _SIZE)
+
+
+def known_distributions(
+    digests: np.ndarray, trained: np.ndarray, distributions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows were seen in training, and the distributions of those.
+
+    A row that equals several training rows gets the mean of their distributions. All the training
+    rows in their order get exactly their own.
+    """
+    if digests.shape == trained.shape and (digests == trained).all():
+        return np.ones(len(digests), dtype=bool), distributions
+    keys, group = np.unique(_keys(trained), return_inverse=True)
+    sums = np.zeros((len(keys), distributions.shape[1]))
+    np.add.at(sums, group, distributions)
+    means = sums / np.bincount(group)[:, None]
+    place = np.searchsorted(keys, _keys(digests)).clip(max=len(keys) - 1)
+    seen = keys[place] == _keys(digests)
+    return seen, means[place[seen]]
+
+
+def _keys(digests: np.ndarray) -> np.ndarray:
+    """View rows of bytes as single values that sort and compare."""
+    return np.ascontiguousarray(digests).view(np.dtype((np.void, _SIZE))).ravel()
+
+
+# --- model: A fitted model: the graph, the network and what new nodes need, in memory and on disk
 
 _MORE = "more."
 

@@ -13,13 +13,14 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from glnn.engine.classifier import Labels
+from glnn.distributed import ALONE, Partition, Peers
+from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
-from glnn.graph.csr import hear_beta_warning
+from glnn.graph.adjacency import stored_entries
 from glnn.graph.prior import inverse_root
-from glnn.graph.row_base import to_device
-from glnn.graph.sparse import stored_entries
-from glnn.peers import ALONE, Partition
+from glnn.graph.rows import dense_rows, hear_beta_warning, to_device
+
+# --- probe: How well a graph serves the labels, without training a network: a linear probe
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _LEAST_WEIGHT = 1e-9
@@ -198,3 +199,41 @@ def _some(
         return tuple(parts)
     picked = rng.choice(len(nodes), _MAX_NODES, replace=False)
     return tuple(part[picked] for part in parts)
+
+
+# --- metric: A metric learned from the task: how much each feature column says about the classes
+
+
+def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALONE) -> np.ndarray:
+    r"""Return the weight :math:`w_f \ge 0` of each column, mean one; processes have own rows.
+
+    Non-negative columns (words): :math:`w_f = KL(p(c \mid f) \,\|\, p(c))`, smoothed by one
+    count. Others: the correlation ratio :math:`\eta^2`, the share of the column's variance that
+    lies between the classes. Both under the soft class probabilities.
+    """
+    stored = features.data if sp.issparse(features) else features
+    lowest = -peers.all_reduce(-float(stored.min(initial=0.0)), "max")
+    if lowest >= 0 and sp.issparse(features):
+        weights = _word_weights(features, probabilities, peers)
+    else:
+        dense = np.asarray(dense_rows(features), dtype=np.float64)
+        weights = _variance_weights(dense, probabilities, peers)
+    mean = weights.mean()
+    return weights / mean if mean > 0 else np.ones_like(weights)
+
+
+def _word_weights(features: sp.csr_matrix, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
+    prior = peers.all_reduce(probabilities.sum(0)) / peers.all_reduce(float(len(probabilities)))
+    mass = peers.all_reduce(np.asarray(features.T @ probabilities))  # word x class
+    given = (mass + prior) / (mass.sum(1, keepdims=True) + 1.0)
+    return np.asarray((given * np.log(given / prior)).sum(1))
+
+
+def _variance_weights(features: np.ndarray, probabilities: np.ndarray, peers: Peers) -> np.ndarray:
+    size = peers.all_reduce(probabilities.sum(0))
+    means = peers.all_reduce(probabilities.T @ features) / np.maximum(size, 1e-12)[:, None]
+    centre = peers.all_reduce(features.sum(0)) / peers.all_reduce(float(len(features)))
+    between = (size[:, None] * (means - centre) ** 2).sum(0)
+    total = peers.all_reduce(((features - centre) ** 2).sum(0))
+    share: np.ndarray = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    return share

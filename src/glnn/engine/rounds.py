@@ -5,10 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from glnn.engine.competition import competed, settled
-from glnn.engine.state import FitState, Solution
-from glnn.engine.steps import Steps
-from glnn.engine.trained import has_collapsed, is_better, is_worse
+from glnn.engine.selection import competed, settled
+from glnn.engine.steps import FitState, Solution, Steps, has_collapsed, is_better, is_worse
 from glnn.objective import Weights
 
 FEW_LABELS = 15

@@ -3,32 +3,271 @@
 import copy
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+from jaxtyping import Float64
+from torch import Tensor
 
-from glnn.engine.callbacks import Callback, told_of_stage
-from glnn.engine.classifier import ClassifierTask, Labels
-from glnn.engine.history import History
-from glnn.engine.metric import channel_weights
-from glnn.engine.probe import probe_loss
-from glnn.engine.problem import FitProblem
+from glnn._utils import by_rows
+from glnn.engine.callbacks import Callback, History, told_of_stage
+from glnn.engine.fit_problem import FitProblem
+from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.probe import channel_weights, probe_loss
 from glnn.engine.row_task import RowTask, fitted_to_width
-from glnn.engine.scaling import Scaling
-from glnn.engine.seeding import generator_for
-from glnn.engine.settings import FitSettings, HeadSettings
-from glnn.engine.state import FitState, Solution
-from glnn.engine.structured import STRUCTURE, structure_of, with_columns
-from glnn.engine.task import Task
-from glnn.engine.task_gradient import task_factors
-from glnn.engine.trained import Trained, predicted
+from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.engine.tasks import ClassifierTask, Labels, Task, task_factors
 from glnn.engine.trainer import Trainer
-from glnn.graph.random_walk import RandomWalk, with_loops, without_loops
-from glnn.graph.structure import Structure
+from glnn.exceptions import InputError
+from glnn.graph.operators import RandomWalk, Structure, says_nothing, with_loops, without_loops
 from glnn.nn.features import Features
-from glnn.solver import LearnedGraph, TaskTerm, learn_graph
-from glnn.solver.inputs import GivenGraph
+from glnn.solver import Certificate, LearnedGraph, NewRowProblem, TaskTerm, learn_graph
+from glnn.solver.attribution import LinkShares, link_shares
+from glnn.solver.learn import GivenGraph
+from glnn.solver.signals import joined
+
+# --- trained: What a classifier step leaves, and how two of them compare on the validation nodes
+
+_CLEARLY_BETTER = 0.98
+"""A second choice must have at most this share of the first one's validation loss."""
+
+_COLLAPSE = 0.05
+"""A round that loses this much validation accuracy has gone wrong."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One classifier step: the trained network, its predictions, how it did on validation.
+
+    ``temperature`` is how much its predictions are evened out where it answers with others.
+    """
+
+    task: ClassifierTask | RowTask
+    probabilities: np.ndarray
+    validation_loss: float | None
+    validation_accuracy: float | None
+    temperature: float = 1.0
+
+
+def mean_answer(members: Sequence[Trained]) -> np.ndarray:
+    """Return the probabilities of a classifier, or the mean of several at their temperatures."""
+    if len(members) == 1:
+        return members[0].probabilities
+
+    def mean(*answers: np.ndarray) -> np.ndarray:
+        evened = [tempered(answer, member.temperature) for answer, member in zip(answers, members)]
+        return np.asarray(np.mean(evened, axis=0))
+
+    return by_rows(mean, *(member.probabilities for member in members))
+
+
+def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
+
+    Examples
+    --------
+    >>> tempered(np.array([[0.8, 0.2]]), 0.5).round(4)
+    array([[0.9412, 0.0588]])
+    """
+    return softened(logarithms(probabilities), temperature)
+
+
+def softened(logs: np.ndarray, temperature: float) -> np.ndarray:
+    """Return the same of logarithms, which do for many temperatures."""
+    logits = logs / temperature
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    evened: np.ndarray = powers / powers.sum(1, keepdims=True)
+    return evened
+
+
+def logarithms(probabilities: np.ndarray) -> np.ndarray:
+    """Return finite logarithms of probabilities."""
+    logs: np.ndarray = np.log(np.maximum(probabilities, 1e-300))
+    return logs
+
+
+def predicted(task: Task) -> Float64[Tensor, "n c"]:
+    """Return the class probabilities of every node in double precision, where the task is."""
+    with torch.no_grad():
+        return task.scores().double().softmax(1)
+
+
+def probabilities_of(task: Task) -> np.ndarray:
+    """Return the same on the host."""
+    probabilities: np.ndarray = predicted(task).cpu().numpy()
+    return probabilities
+
+
+def is_better(tried: Trained, kept: Trained | None) -> bool:
+    """Whether the validation loss of another choice is clearly lower."""
+    assert tried.validation_loss is not None
+    if kept is None or kept.validation_loss is None:
+        return True
+    return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
+
+
+def is_worse(trained: Trained | None, before: Trained | None) -> bool:
+    """Whether validation loss and accuracy are both worse than in the round before."""
+    if trained is None or before is None:
+        return False
+    if before.validation_loss is None or trained.validation_loss is None:
+        return False
+    assert trained.validation_accuracy is not None and before.validation_accuracy is not None
+    has_higher_loss = trained.validation_loss > before.validation_loss
+    return has_higher_loss and trained.validation_accuracy < before.validation_accuracy
+
+
+def has_collapsed(trained: Trained | None, before: Trained | None) -> bool:
+    """Whether a round has lost so much validation accuracy that it must have gone wrong."""
+    now, then = (t.validation_accuracy if t is not None else None for t in (trained, before))
+    return now is not None and then is not None and now < then - _COLLAPSE
+
+
+# --- state: The state of a fit between its steps, as a value
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What later steps need of a solved graph problem, beside the graph.
+
+    Parameters
+    ----------
+    certificate
+        What is proven about the graph.
+    candidates
+        The pairs of the feature search, to be used again.
+    learned
+        The solution itself; ``None`` after a checkpoint, and over several processes.
+    kept_shares
+        Which term made which link, where a checkpoint has kept that alone.
+    """
+
+    certificate: Certificate
+    candidates: tuple[np.ndarray, np.ndarray]
+    learned: LearnedGraph | None = None
+    kept_shares: LinkShares | None = None
+
+    def shares(self) -> LinkShares | None:
+        """Return which term made which link; ``None`` over several processes."""
+        return self.kept_shares if self.learned is None else link_shares(self.learned)
+
+    @classmethod
+    def of(cls, learned: LearnedGraph) -> "Solution":
+        """Keep what counts."""
+        is_whole = learned.adjacency.shape[0] == learned.n_nodes
+        return cls(learned.certificate, learned.candidates, learned if is_whole else None)
+
+
+@dataclass(frozen=True, eq=False)
+class FitState:
+    """Where a fit stands. A step takes one and returns the next; to undo is to keep the old one.
+
+    Parameters
+    ----------
+    graph, head
+        Settings of the next graph step and of the next classifier step.
+    given
+        The given graph with its prior graph; ``None`` if there is none, or it is not trusted.
+    doubt
+        Error of the given graph's probe as a share of that of the features' probe; 0 if there was
+        none.
+    n_rounds
+        How many rounds to take.
+    round
+        The round under way, or the last one taken; 0 before the first.
+    adjacency
+        The graph that the classifier sees.
+    learned
+        The last solution of the graph problem; ``None`` while there was none.
+    new_rows
+        The one-row problem of new nodes. Their predictions are not known yet, so without a given
+        graph it is that of the first round, whose signals are features alone.
+    trained
+        The last classifier.
+    partners
+        Classifiers of the first round on rows, which do not change with the learned graph, that
+        may answer together with the last one.
+    row_graph
+        The graph that heads on rows see: the given one as it is, or else that of the first round.
+    temperature
+        How much the next classifier's predictions are evened out where it answers with others, if
+        that is known before it is trained.
+
+    Graphs, signals and predictions are those of this process's rows.
+    """
+
+    graph: GraphSettings
+    head: HeadSettings
+    given: GivenGraph | None
+    n_rounds: int
+    round: int = 0
+    adjacency: sp.csr_matrix | None = None
+    learned: Solution | None = None
+    new_rows: NewRowProblem | None = None
+    trained: Trained | None = None
+    partners: tuple[Trained, ...] = ()
+    row_graph: sp.csr_matrix | None = None
+    doubt: float = 0.0
+    temperature: float = 1.0
+
+    def changed(self, **changes: Any) -> "FitState":
+        """Return the state with some of its parts replaced."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def answer(self) -> np.ndarray:
+        """The class probabilities of this process's rows: the mean over all classifiers."""
+        assert self.trained is not None  # there was a classifier step
+        return mean_answer((self.trained, *self.partners))
+
+    def next_round(self) -> "FitState":
+        """Return the state at the beginning of the next round."""
+        return self.changed(round=self.round + 1)
+
+    def restarted(self, graph: GraphSettings, given: GivenGraph | None) -> "FitState":
+        """Return the state with another graph problem, nothing of which is solved yet."""
+        return self.changed(
+            graph=graph, given=given, adjacency=None, learned=None, new_rows=None, trained=None
+        )
+
+
+# --- structured: Fits in which the graph itself stands in for features that say nothing
+
+STRUCTURE = "structure"
+
+
+def with_structure(settings: FitSettings, problem: FitProblem) -> FitSettings:
+    """Return the settings with the signal ``structure`` where a fit must choose it by itself."""
+    if problem.graph is None:
+        if settings.graph.signal == STRUCTURE:
+            raise InputError(
+                "signal='structure' must come with a graph, got none. Give graph=, or take another."
+            )
+        return settings
+    if settings.seeks_structure and says_nothing(problem.features, problem.peers):
+        return settings.changed("signal", STRUCTURE)
+    return settings
+
+
+def structure_of(problem: FitProblem, scaled: Any, seed: int) -> tuple[Structure, np.ndarray]:
+    """Return the structure of the given graph, and its features as long as the scaled ones are."""
+    assert problem.graph is not None  # the settings were checked
+    squares = scaled.multiply(scaled) if sp.issparse(scaled) else np.square(scaled)
+    lengths = np.sqrt(np.asarray(squares.sum(1), dtype=np.float64))
+    size = problem.peers.all_reduce(float(lengths.sum())) / problem.labels.n_nodes
+    graph = problem.graph.astype(np.float64, copy=False)
+    return Structure.of(graph, problem.partition, size=size or 1.0, seed=seed)
+
+
+def with_columns(scaled: Any, more: np.ndarray) -> Any:
+    """Return scaled features with further columns, sparse if they are."""
+    return joined(scaled, more).astype(np.float32)
+
+
+# --- steps: The two steps of a round: solve for the graph, train the classifier on it
 
 _INIT, _NOISE = 0, 1  # purposes of generators
 _PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")

@@ -2,24 +2,366 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
+from torch.optim.adam import adam
 
-from glnn._validation import check_integer, check_number
-from glnn.engine.adam import Adam
-from glnn.engine.callbacks import Callback, stop_requested, told_of_stage
-from glnn.engine.captured import FEWEST_EPOCHS, CapturedEpochs, CaptureError
-from glnn.engine.epochs import READ_EVERY, Epochs, Schedule
-from glnn.engine.history import History, Record
-from glnn.engine.task import RampedTask, Task
+from glnn._utils import check_integer, check_number
+from glnn.distributed import ALONE, Partition, Peers
+from glnn.engine.callbacks import Callback, History, Record, stop_requested, told_of_stage
+from glnn.engine.tasks import Measure, RampedTask, Task
 from glnn.exceptions import GlnnError, SlowPathWarning
-from glnn.peers import ALONE, Partition, Peers
+
+# --- adam: Adam through PyTorch's functional form
+
+
+class Adam:
+    """The steps of ``torch.optim.Adam`` on groups of parameters, fused.
+
+    Parameters
+    ----------
+    groups
+        For each group its ``params`` and, where it has one, its ``weight_decay``.
+    learning_rate
+        The step size.
+    """
+
+    def __init__(self, groups: Sequence[dict[str, Any]], learning_rate: float) -> None:
+        self._learning_rate = learning_rate
+        self._groups = [_Group(list(g["params"]), g.get("weight_decay", 0.0)) for g in groups]
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for group in self._groups:
+            group.zero_grad()
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        for group in self._groups:
+            group.step(self._learning_rate)
+
+
+class _Group:
+    """Parameters of one weight decay, with their moments and numbers of steps."""
+
+    def __init__(self, parameters: list[Tensor], weight_decay: float) -> None:
+        self._parameters, self._weight_decay = parameters, weight_decay
+        self._means, self._squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+        self._steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
+
+    def zero_grad(self) -> None:
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def step(self, learning_rate: float) -> None:
+        state = (self._parameters, self._means, self._squares, self._steps)
+        given = [row for row in zip(*state) if row[0].grad is not None]
+        if not given:
+            return
+        parameters, means, squares, steps = (list(column) for column in zip(*given))
+        adam(
+            parameters,
+            [parameter.grad for parameter in parameters],
+            means,
+            squares,
+            [],
+            steps,
+            fused=True,
+            capturable=parameters[0].is_cuda,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=learning_rate,
+            weight_decay=self._weight_decay,
+            eps=1e-8,
+            maximize=False,
+        )
+
+
+# --- epochs: The work of an epoch on a device, in parts that ask the host nothing: so it can be re
+
+READ_EVERY = 25
+"""Epochs between two reads, where somebody waits for the numbers."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a training is told before it begins.
+
+    Parameters
+    ----------
+    learning_rate
+        Adam's step size.
+    deadlines
+        One number an epoch: the last epoch that still counts if this one is the best so far.
+    """
+
+    learning_rate: float
+    deadlines: tuple[float | int, ...]
+
+
+class Epochs:
+    """Epochs of a task whose losses are a function of tensors alone, its state on a device.
+
+    ``losses`` and ``measured`` have a row an epoch: the sum of the terms and the terms as in
+    ``names``, and loss and accuracy on the validation nodes. Judging an epoch after its deadline
+    changes nothing, so the parameters kept are those that looking after each epoch would keep.
+
+    Parameters
+    ----------
+    task
+        The task.
+    schedule
+        The optimiser's settings and when epochs stop to count.
+    measure
+        Loss and accuracy of all nodes' scores; ``None``: nothing is judged or kept.
+    """
+
+    def __init__(self, task: RampedTask, schedule: Schedule, measure: Measure | None) -> None:
+        self._task, self._measure = task, measure
+        self.judges, self.n_epochs = measure is not None, len(schedule.deadlines)
+        self.names: list[str] = []
+        groups = task.parameter_groups()
+        self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
+        self.device = device = self._parameters[0].device
+        self._optimizer = Adam(groups, schedule.learning_rate)
+        table = [(task.ramp(e), schedule.deadlines[e]) for e in range(self.n_epochs)]
+        self._table = torch.tensor(table, dtype=torch.float32, device=device)
+        self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
+        self.losses = torch.empty(0, device=device)
+        self.measured = torch.full((self.n_epochs, 2), torch.nan, device=device)
+        self._best_loss = torch.full((), torch.inf, device=device)
+        self._deadline = torch.full((), torch.inf, device=device)
+        self._live = list(task.module.state_dict().values())
+        self._first, self._best = ([t.clone() for t in self._live] for _ in range(2))
+        self._states = [generator.get_state() for generator in task.generators()]
+
+    def last_needed(self) -> float:
+        """Return the last epoch that counts if none is better than the best that was judged."""
+        return float(self._deadline)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that an epoch draws from."""
+        return self._task.generators()
+
+    def train(self) -> None:
+        """Compute losses and gradients; no node of autograd outlives the epoch."""
+        ramp = self._table.index_select(0, self._epoch)[0, 0]
+        terms = self._task.terms(ramp)
+        values = torch.stack(list(terms.values()))
+        total = values.sum()
+        found = torch.autograd.grad(total, self._parameters, allow_unused=True)
+        for parameter, gradient in zip(self._parameters, found):
+            parameter.grad = gradient
+        row = torch.cat([total[None], values]).detach()
+        if not self.names:
+            self.names = ["loss", *terms]
+            self.losses = torch.full((self.n_epochs, len(row)), torch.nan, device=row.device)
+        self.losses.index_copy_(0, self._epoch, row[None])
+
+    @torch.no_grad()
+    def judge(self) -> None:
+        """Measure the parameters of the epoch before; keep them if they are the best in time."""
+        assert self._measure is not None  # the callers have looked
+        loss, accuracy = self._task.judged(self._measure)
+        before = self._epoch - 1
+        self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
+        extended = self._table.index_select(0, before)[0, 1]
+        is_better = (loss < self._best_loss) & (before[0] <= self._deadline)
+        kept = [self._best_loss, self._deadline, *self._best]
+        for old, new in zip(kept, [loss, extended, *self._live]):
+            torch.where(is_better, new, old, out=old)
+
+    def step(self) -> None:
+        """Change the parameters and count the epoch."""
+        if self._task.max_gradient is not None:
+            torch.nn.utils.clip_grad_norm_(self._parameters, self._task.max_gradient)
+        self._optimizer.step()
+        self._epoch.add_(1)
+
+    def finish(self) -> None:
+        """Give the task the best parameters, or the last ones if nothing was judged."""
+        if self.judges:
+            self._give(self._best)
+        self._forget()
+
+    def undo(self) -> None:
+        """Leave the task as it was before the first epoch."""
+        for generator, state in zip(self._task.generators(), self._states):
+            generator.set_state(state)
+        self._give(self._first)
+        self._forget()
+
+    def _give(self, tensors: list[Tensor]) -> None:
+        for live, wanted in zip(self._live, tensors):
+            live.copy_(wanted)
+
+    def _forget(self) -> None:
+        for parameter in self._parameters:
+            parameter.grad = None
+
+
+# --- captured: Training on a CUDA device with an epoch as one CUDA graph, replayed without the hos
+
+FEWEST_EPOCHS = 10
+"""Shorter trainings are over before a recording pays."""
+
+
+class CaptureError(RuntimeError):
+    """An epoch cannot be recorded; the task is as it was before the try."""
+
+
+class CapturedEpochs:
+    r"""Epochs of a training, recorded once and replayed.
+
+    A replay judges the parameters that the epoch before has left (loss and accuracy on validation
+    nodes, a copy of the best) on one stream while another computes the losses and gradients of
+    this epoch: both only read. Then Adam writes.
+
+    Parameters
+    ----------
+    epochs
+        The work of an epoch.
+    read_every
+        Epochs between two reads.
+    records
+        Whether to record; otherwise each epoch is run step by step, on any device.
+    """
+
+    def __init__(
+        self, epochs: Epochs, read_every: int = READ_EVERY, *, records: bool = True
+    ) -> None:
+        self._epochs, self._read_every = epochs, read_every
+        device = epochs.device
+        is_cuda = device.type == "cuda"
+        self._stream, self._side = (_new_stream(device) if is_cuda else None for _ in range(2))
+        self._graph = self._prepared() if records else None
+
+    def run(self, stage: str) -> Iterator[Record]:
+        """Train, and yield the records of the epochs in order, some time after they took place."""
+        epochs, n_read, n_taken = self._epochs, 0, 1
+        if self._graph is None:
+            self._first_epoch()
+        while n_taken < epochs.n_epochs:
+            if n_taken > 1:  # all epochs but the last are judged
+                yield from self._read(stage, n_read, n_taken - 1)
+                n_read = n_taken - 1
+            stop = self._next_stop(n_taken)
+            with self._on_stream():
+                for _ in range(n_taken, stop):
+                    self._replay()
+            n_taken = stop
+        if epochs.judges:
+            with self._on_stream():
+                epochs.judge()
+        yield from self._read(stage, n_read, epochs.n_epochs)
+
+    def _next_stop(self, n_taken: int) -> int:
+        """Return how many epochs are taken before the next read: none that no longer counts."""
+        stop = min(n_taken + self._read_every, self._epochs.n_epochs)
+        if not self._epochs.judges or n_taken == 1:
+            return stop
+        needed = self._epochs.last_needed() + 2  # the epoch after it judges it
+        return stop if needed >= stop else max(n_taken + 1, int(needed))
+
+    def restore(self) -> None:
+        """Give the task the best parameters, or leave it the last ones if nothing was judged."""
+        with self._on_stream():
+            self._epochs.finish()
+
+    def _prepared(self) -> "torch.cuda.CUDAGraph":
+        """Take the first epoch by hand, which loads what replays need, and record the next."""
+        epochs = self._epochs
+        try:
+            self._first_epoch()
+            if epochs.judges:
+                with self._on_stream():
+                    epochs.judge()
+            graph = torch.cuda.CUDAGraph()
+            for generator in epochs.generators():
+                graph.register_generator_state(generator)
+            torch.cuda.synchronize()
+            with self._on_stream():
+                graph.capture_begin()
+                try:
+                    self._next_epoch()
+                finally:
+                    graph.capture_end()
+        except RuntimeError as error:
+            epochs.undo()
+            raise CaptureError(str(error).strip().split("\n")[0]) from error
+        return graph
+
+    def _first_epoch(self) -> None:
+        with self._on_stream():
+            self._epochs.train()
+            self._epochs.step()
+
+    def _replay(self) -> None:
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._next_epoch()
+
+    def _next_epoch(self) -> None:
+        """Judge the epoch before while this one is computed, then step."""
+        if self._epochs.judges:
+            with self._beside():
+                self._epochs.judge()
+        self._epochs.train()
+        if self._side is not None and self._epochs.judges:
+            torch.cuda.current_stream().wait_stream(self._side)
+        self._epochs.step()
+
+    def _read(self, stage: str, start: int, stop: int) -> Iterator[Record]:
+        """Bring the numbers of some epochs to the host."""
+        epochs = self._epochs
+        with self._on_stream():
+            losses = epochs.losses[start:stop].tolist()
+            measured = epochs.measured[start:stop].tolist()
+        for place, (numbers, (loss, accuracy)) in enumerate(zip(losses, measured)):
+            record: Record = {"stage": stage, "epoch": start + place}
+            record |= dict(zip(epochs.names, numbers))
+            if epochs.judges:
+                record |= {"validation_loss": loss, "validation_accuracy": accuracy}
+            yield record
+
+    def _on_stream(self) -> AbstractContextManager[None]:
+        """Work on the stream of the replays, in order with the caller's."""
+        return nullcontext() if self._stream is None else _in_order(self._stream)
+
+    def _beside(self) -> AbstractContextManager[object]:
+        """Work on the second stream, after what is under way."""
+        if self._side is None:
+            return nullcontext()
+        self._side.wait_stream(torch.cuda.current_stream())
+        return torch.cuda.stream(self._side)
+
+
+def _new_stream(device: torch.device) -> Any:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _in_order(stream: Any) -> Iterator[None]:
+    """Work on a stream after the current one's work; what follows there waits in turn."""
+    outer = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(outer)
+    with torch.cuda.stream(stream):
+        yield
+    outer.wait_stream(stream)
+
+
+# --- trainer: The one training loop: forward, objective, step, evaluate, notify
 
 
 @dataclass(frozen=True)
@@ -100,7 +442,7 @@ class Trainer:
 
     Notes
     -----
-    On a CUDA device a :class:`~glnn.engine.task.RampedTask` is trained by replaying one recorded
+    On a CUDA device a :class:`~glnn.engine.tasks.RampedTask` is trained by replaying one recorded
     epoch, unless a callback must not lag. The chosen epoch is the same.
     """
 

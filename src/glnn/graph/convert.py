@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_array
+from glnn._utils import check_array
+from glnn.distributed import Partition
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph.prior import transposed_rows
-from glnn.peers import Partition
 
 
 def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:

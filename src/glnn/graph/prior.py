@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_choice, check_number
-from glnn.peers import ALONE, Partition, Peers
+from glnn._utils import check_choice, check_number
+from glnn.distributed import ALONE, Partition, Peers
 
 PriorKind = Literal["binary", "symmetric", "renormalized", "pagerank"]
 """How a prior graph is made from a given one."""

@@ -1,8 +1,7 @@
 """Modules with parameters, and the losses that train them."""
 
 from glnn.nn.features import Features
-from glnn.nn.gcn import GCN, GraphConvolution
-from glnn.nn.literal import GraphLearningLayer
+from glnn.nn.gcn import GCN, GraphConvolution, GraphLearningLayer
 from glnn.nn.propagation import PropagationNet
 
 __all__ = ["GCN", "Features", "GraphConvolution", "GraphLearningLayer", "PropagationNet"]

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.base import GraphOperator
-from glnn.nn.dropout import dropped
-from glnn.nn.features import Features
+from glnn.graph.adjacency import DenseAdjacency, GraphOperator
+from glnn.nn.features import Features, dropped
+
+# --- gcn: The paper's classifier: a two-layer graph convolutional network
 
 
 class GraphConvolution(nn.Module):
@@ -64,3 +65,23 @@ class GCN(nn.Module):
     ) -> Float[Tensor, "v n c"]:
         """Return the logits of several passes that differ in their dropout."""
         return torch.stack([self(adj_hat, x, generator) for _ in range(n_views)])
+
+
+# --- literal: The paper's graph learning layer as printed: all n x n entries as parameters
+
+
+class GraphLearningLayer(nn.Module):
+    r"""A free matrix :math:`\hat A`, started uniform at random, and its symmetric part.
+
+    Paper: eq:symmetrization, :math:`\hat A_{out} = \frac12 (\hat A^\top + \hat A)`. Kept for the
+    record: trained as printed it does not reach a useful graph (see ``docs/paper_map.md``).
+    """
+
+    def __init__(self, n_nodes: int, *, generator: torch.Generator, high: float = 1.0) -> None:
+        super().__init__()
+        start = torch.rand(n_nodes, n_nodes, generator=generator) * high
+        self.matrix = nn.Parameter(start)
+
+    def forward(self) -> DenseAdjacency:
+        """Return the symmetric output graph."""
+        return DenseAdjacency((self.matrix.T + self.matrix) / 2)

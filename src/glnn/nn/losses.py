@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.graph.base import GraphOperator
+from glnn.graph.adjacency import GraphOperator
 
 
 def cross_entropy(

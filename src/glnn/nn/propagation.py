@@ -1,13 +1,125 @@
 """Random propagation: a perceptron on features that were spread over the graph."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.base import Adjacency, GraphOperator
-from glnn.nn.dropout import keep_mask
-from glnn.nn.features import Features
-from glnn.nn.random_views import ViewSettings, node_masks, random_views
+from glnn.graph.adjacency import Adjacency, GraphOperator
+from glnn.nn.features import Features, keep_mask, rescaling
+
+# --- random_views: Random views of the propagation head, from features to logits, as one step with
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """How views are drawn: their number, steps over the graph, what they drop."""
+
+    n_views: int
+    n_steps: int
+    dropout: float
+    drop_node: float
+
+
+def random_views(
+    parameters: tuple[Tensor, Tensor, Tensor, Tensor],
+    adj_hat: GraphOperator,
+    x: Features,
+    settings: ViewSettings,
+    generator: torch.Generator,
+) -> Float[Tensor, "v n c"]:
+    r"""Return :math:`(m_v \circ \mathrm{ReLU}(Z_v + b_0))\,W_1 + b_1` for views :math:`v`.
+
+    .. math:: Z_v = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k (n_v \circ X_v W_0)
+
+    with :math:`X_v` the features with dropout, :math:`n_v` a mask over nodes, :math:`m_v` one over
+    hidden signals. The signals of all views lie side by side, so that one product takes them all
+    over the graph; their logits lie class by class, as the losses want them. Numbers stay where
+    they were written: a step of its own for each operation copies them a dozen times.
+    """
+    given = (adj_hat, x, settings, generator)
+    return _RandomViews.apply(*parameters, *given)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _RandomViews(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: Tensor,
+        first_bias: Tensor,
+        second: Tensor,
+        second_bias: Tensor,
+        adj_hat: GraphOperator,
+        x: Features,
+        settings: ViewSettings,
+        generator: torch.Generator,
+    ) -> Tensor:
+        n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
+        views = [x.dropped(settings.dropout, generator) for _ in range(n_views)]
+        masks = node_masks(first, (n_views, n_nodes), settings.drop_node, generator)
+        silenced = first.new_empty(n_nodes, n_views * width)
+        for v, (dropped, mask) in enumerate(zip(views, masks)):
+            columns = slice(v * width, (v + 1) * width)
+            torch.mul(dropped.product(first), mask, out=silenced[:, columns])
+        hidden = adj_hat.sum_of_powers(silenced, settings.n_steps).div_(settings.n_steps + 1)
+        hidden.add_(first_bias.repeat(n_views)).relu_()
+        if settings.dropout:
+            hidden.mul_(keep_mask(hidden, settings.dropout, generator))
+        ctx.save_for_backward(hidden, second)
+        ctx.adj_hat, ctx.settings, ctx.views, ctx.masks = adj_hat, settings, views, masks
+        by_class = torch.bmm(second.T.expand(n_views, -1, -1), split_views(hidden, n_views).mT)
+        return by_class.add_(second_bias[:, None]).mT
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, second = ctx.saved_tensors
+        settings, width = ctx.settings, len(second)
+        n_views, n_shares = settings.n_views, settings.n_steps + 1
+        by_class = grads[0].mT.contiguous()
+        g = torch.empty_like(hidden)
+        for v in range(n_views):
+            torch.mm(by_class[v].T, second.T, out=g[:, v * width : (v + 1) * width])
+        # what was dropped is zero as well: one comparison undoes both, dropout and ReLU
+        torch.ops.aten.threshold_backward.grad_input(g, hidden, 0, grad_input=g)
+        g.mul_(rescaling(settings.dropout) / n_shares)
+        for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
+        for_second = _sum_of_products(by_class, split_views(hidden, n_views)).T.contiguous()
+        for_second_bias = by_class.sum((0, 2))
+        g = ctx.adj_hat.sum_of_powers(g, settings.n_steps)
+        for_first = None
+        for v, (dropped, mask) in enumerate(zip(ctx.views, ctx.masks)):
+            part = dropped.transposed_product(g[:, v * width : (v + 1) * width] * mask)
+            for_first = part if for_first is None else for_first.add_(part)
+        return for_first, for_bias, for_second, for_second_bias, None, None, None, None
+
+
+def _sum_of_products(
+    by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "v n h"]
+) -> Float[Tensor, "c h"]:
+    """Return the products of all views, summed up."""
+    if not hidden.is_cuda:
+        return torch.bmm(by_class, hidden).sum(0)
+    total = by_class[0] @ hidden[0]  # a GPU shares the sum over nodes in mm alone
+    for left, right in zip(by_class[1:], hidden[1:]):
+        total.addmm_(left, right)
+    return total
+
+
+def node_masks(
+    like: Tensor, shape: tuple[int, int], rate: float, generator: torch.Generator
+) -> Float[Tensor, "v n 1"]:
+    """Return the masks over nodes of several views, drawn at once."""
+    return keep_mask(like.new_empty(*shape, 1), rate, generator)
+
+
+def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
+    """Return signals that lie side by side as one matrix for each view."""
+    return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
+
+
+# --- propagation: Random propagation: a perceptron on features that were spread over the graph
 
 
 def mean_of_powers(

@@ -1,7 +1,7 @@
 """Whether an answer is any good, and how it compares with plain methods."""
 
 from glnn.quality.calibration import Calibration
-from glnn.quality.evaluation import Evaluation
-from glnn.quality.held_out import HeldOut
+from glnn.quality.estimate import Evaluation
+from glnn.quality.folds import HeldOut
 
 __all__ = ["Calibration", "Evaluation", "HeldOut"]

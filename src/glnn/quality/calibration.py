@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
 
-from glnn._threads import by_rows
+from glnn._utils import by_rows
 
 MANY = 1000
 """From this many hidden labels on, a rising curve for each class is drawn on top."""

@@ -1,20 +1,159 @@
 """Why a node got its class: its links and what made them, labels that speak, columns that count."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float, Int
 
-from glnn._display import Shown
-from glnn._validation import check_integer
-from glnn.quality.fitted import FittedNodes
+from glnn._utils import Shown, check_integer
+from glnn.graph.rows import dense_rows
 from glnn.quality.influence import label_influence, network_kernel
+from glnn.solver.attribution import LinkShares
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# --- embedding: Nodes as the network compares them: features spread over the learned graph, in few
+
+Spread = Callable[[np.ndarray], np.ndarray]
+"""The product of a symmetric matrix of nodes with columns of signals."""
+
+_MORE = 10  # directions beyond those kept, which make the kept ones accurate
+_POWERS = 2  # products with S X and its transpose that separate large directions from small ones
+
+
+def embedding(
+    features: Any, spread: Spread, *, n_columns: int = 100, seed: int = 0
+) -> Float[np.ndarray, "n d"]:
+    r"""Return the leading directions of :math:`S X`: rows with nearly the same products.
+
+    A randomised range finder (Halko, Martinsson and Tropp 2011) needs products with :math:`S` and
+    :math:`X` alone, so the cost grows with what they store.
+
+    Parameters
+    ----------
+    features
+        The features :math:`X`, dense or sparse.
+    spread
+        Returns :math:`S V` for a dense matrix :math:`V`; :math:`S` is symmetric.
+    n_columns
+        Directions to keep, at least 1; all of them where the features have fewer columns.
+    seed
+        Of the random start.
+
+    Examples
+    --------
+    >>> rows = embedding(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
+    >>> rows @ rows.T
+    array([[5., 2.],
+           [2., 1.]])
+    """
+    check_integer("n_columns", n_columns, low=1)
+    n_features = features.shape[1]
+    if n_features <= n_columns + _MORE:
+        return spread(_dense(features))
+    rng = np.random.default_rng(seed)
+    found = spread(np.asarray(features @ rng.standard_normal((n_features, n_columns + _MORE))))
+    for _ in range(_POWERS):
+        basis, _ = np.linalg.qr(features.T @ spread(np.linalg.qr(found)[0]))
+        found = spread(np.asarray(features @ basis))
+    left, size, _ = np.linalg.svd(found, full_matrices=False)
+    return np.asarray(left[:, :n_columns] * size[:n_columns])
+
+
+def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Return rows with the mean row subtracted, then of length one; zero rows stay zero."""
+    centred = rows - rows.mean(0)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.asarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
+
+
+def _dense(features: Any) -> np.ndarray:
+    return np.asarray(dense_rows(features), dtype=np.float64)
+
+
+# --- fitted: A fitted estimator as explanations see it: nodes, labels, links and what made them
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNodes:
+    """The training nodes of a fit.
+
+    Parameters
+    ----------
+    adjacency
+        The learned graph, CSR.
+    features
+        Scaled features, as the network takes them.
+    spread
+        Spreads signals over the graph as the network does.
+    labels
+        Number of the class of every node whose label was given, -1 elsewhere.
+    trained
+        Sorted numbers of the nodes whose labels trained the network.
+    probabilities
+        Class probabilities, calibrated where the fit did so.
+    classes
+        The labels by class number.
+    column_names
+        Names of the columns by which nodes are compared.
+    shares
+        Which term made which link; ``None`` if that is not known.
+    compared
+        The columns by which nodes were compared, where those are not the features.
+    """
+
+    adjacency: sp.csr_matrix
+    features: Any
+    spread: Spread
+    labels: np.ndarray
+    trained: np.ndarray
+    probabilities: np.ndarray
+    classes: np.ndarray
+    column_names: Sequence[str]
+    shares: LinkShares | None = None
+    compared: np.ndarray | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.labels)
+
+    @property
+    def signals(self) -> Any:
+        """The columns by which nodes were compared."""
+        return self.features if self.compared is None else self.compared
+
+    def rows(self) -> np.ndarray:
+        """Return the nodes as the network sees them: features spread over the graph."""
+        return embedding(self.features, self.spread)
+
+    def class_of(self, number: int) -> Any:
+        """Return the label with this class number, as a plain value."""
+        return self.classes.tolist()[number]
+
+    def label_of(self, node: int) -> Any:
+        """Return the given label of a node, ``None`` without one."""
+        number = self.labels[node]
+        return None if number < 0 else self.class_of(int(number))
+
+    def column_shares(self, node: int, ends: np.ndarray) -> np.ndarray:
+        """Return what each feature column gives to the links of a node, links x columns."""
+        if self.shares is None:
+            return np.zeros((len(ends), len(self.column_names)))
+        return self.shares.column_shares(self._dense(node)[0], self._dense(ends))
+
+    def _dense(self, nodes: Any) -> np.ndarray:
+        chosen = self.signals[np.atleast_1d(nodes)]
+        return np.asarray(dense_rows(chosen), dtype=np.float64)
+
+
+# --- explain: Why a node got its class: its links and what made them, labels that speak, columns t
 
 _COLUMNS = 3  # columns that are named for each link
 _MOST_SCORES = 2000  # labels times classes that an estimate of their effects takes
@@ -226,3 +365,57 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+# --- left_out: What labels really change: the whole fit runs again without each of them
+
+Refit = Callable[[np.ndarray, int], np.ndarray]
+"""Fits without the labels of some nodes, with a seed; returns the probabilities of all nodes."""
+
+_MOST_FITS = 80
+_MOST_NODES, _MOST_NUMBERS = 1_000, 100_000
+
+
+def is_quickly_refitted(n_fits: int, shape: tuple[int, int]) -> bool:
+    """Tell whether this many fits are made while nobody waits for long.
+
+    Parameters
+    ----------
+    n_fits
+        How many.
+    shape
+        Rows and columns of the features.
+
+    Examples
+    --------
+    >>> [is_quickly_refitted(n_fits, (150, 4)) for n_fits in (26, 200)]
+    [True, False]
+    """
+    n_nodes, n_columns = shape
+    is_small = n_nodes <= _MOST_NODES and n_nodes * n_columns <= _MOST_NUMBERS
+    return is_small and n_fits <= _MOST_FITS
+
+
+def left_out_effects(
+    refit: Refit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]
+) -> Float[np.ndarray, "l n c"]:
+    """Return what each label adds to the class probabilities of all nodes.
+
+    One fit differs from the next by its dropout alone about as much as by one label, so fits with
+    and without the label are compared seed by seed and the differences averaged. Costs
+    ``len(seeds) * (len(labelled) + 1)`` fits.
+
+    Parameters
+    ----------
+    refit
+        The whole fit, without the labels of some nodes.
+    labelled
+        Nodes whose labels are left out, one at a time.
+    seeds
+        Of the fits, one at least.
+    """
+    effects = []
+    for seed in seeds:
+        whole = refit(np.empty(0, dtype=np.int64), seed)
+        effects.append([whole - refit(np.array([node]), seed) for node in labelled.tolist()])
+    return np.asarray(np.mean(effects, 0))

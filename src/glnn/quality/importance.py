@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float
 
-from glnn._validation import check_integer
+from glnn._utils import check_integer
 from glnn.exceptions import InputError
-from glnn.solver.shares import LinkShares
+from glnn.solver.attribution import LinkShares
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn.exceptions import InputError
-from glnn.quality.intervals import Interval, bootstrap_weights, paired_difference
-from glnn.quality.metrics import Judged
-from glnn.report.page.data import Measure, PageData
-from glnn.report.page.links import upper_links
-from glnn.report.page.stored import read_page
+from glnn.quality.metrics import Interval, Judged, bootstrap_weights, paired_difference
+from glnn.report.page.page_data import Measure, PageData, read_page, upper_links
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn._validation import check_choice
+from glnn._utils import check_choice, need
 from glnn.data.files import shown_path
-from glnn.data.graph_npz import write_graph_npz
 from glnn.data.network_files import checked_text, write_network_file
-from glnn.data.optional import need
-from glnn.data.spreadsheet import safe_cell
-from glnn.data.table_out import write_frames
+from glnn.data.npz import write_graph_npz
+from glnn.data.table_files import safe_cell, write_frames
 from glnn.exceptions import InputError
-from glnn.report.page.data import PageData
-from glnn.report.page.links import DROPPED, KEPT, links_of
+from glnn.report.page.page_data import DROPPED, KEPT, PageData, links_of
 
 FORMATS = ("graphml", "gexf", "csv", "npz", "parquet")
 

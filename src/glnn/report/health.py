@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from glnn.report.versions import EXTRAS, version_of, versions
+from glnn.report.text import EXTRAS, version_of, versions
 
 Row = tuple[str, str, str]
 """``ok``, ``note`` or ``bad``; what it is about; in words."""
@@ -43,8 +43,7 @@ def _devices() -> Iterator[Row]:
 
 
 def _data() -> Iterator[Row]:
-    from glnn.data.embedded import EMBEDDED
-    from glnn.data.registry import DATASETS, data_folders
+    from glnn.data.datasets import DATASETS, EMBEDDED, data_folders
 
     yield "ok", "built in", ", ".join(EMBEDDED)
     for folder in data_folders():

@@ -11,23 +11,26 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn.data import write_graph
-from glnn.data.files import atomic_write, shown_path
-from glnn.data.lock import WriterLock, beside
-from glnn.data.swap import check_replaceable, remove_leftovers, swapped
-from glnn.engine.sealed import write_sealed
+from glnn.data.files import (
+    WriterLock,
+    atomic_write,
+    beside,
+    check_replaceable,
+    remove_leftovers,
+    shown_path,
+    swapped,
+)
+from glnn.engine.archive import write_sealed
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
-from glnn.report.new_rows import DATA_PAGE
-from glnn.report.page.document import render
-from glnn.report.page.shown import MOST_NODES
-from glnn.report.page.stored import write_page
-from glnn.report.predictions import write_node_predictions
-from glnn.report.results import FitResults
-from glnn.report.run_page import page_of
+from glnn.report.page.document import page_of, render
+from glnn.report.page.page_data import write_page
+from glnn.report.page.subset import MOST_NODES
+from glnn.report.predict import DATA_PAGE
+from glnn.report.results import FitResults, write_node_predictions
 from glnn.report.sources import OpenedSource
-from glnn.report.versions import versions
-from glnn.report.words import verdict_line
+from glnn.report.text import verdict_line, versions
 
 OWN_FILES = (
     "model.safetensors",

@@ -8,23 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_integer
+from glnn._utils import check_integer
 from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_tables
-from glnn.data.columns import likely_label, plan_columns
-from glnn.data.embedded import EMBEDDED
+from glnn.data.datasets import EMBEDDED
 from glnn.data.files import shown, shown_path
-from glnn.data.formats import is_edge_list, is_edge_table
-from glnn.data.node_npz import DEFAULT_GRAPH
-from glnn.data.open_source import open_source
-from glnn.data.options import DEFAULT, TableOptions
-from glnn.data.source import RecordSource, RowSource
+from glnn.data.formats import is_edge_list, is_edge_table, open_named
+from glnn.data.npz import DEFAULT_GRAPH
+from glnn.data.row_source import RecordSource, RowSource, open_source
 from glnn.data.splits import PAPER_COUNTS, class_sizes
-from glnn.data.summary import open_named
-from glnn.data.table_file import TABLE_SUFFIXES, names_of
-from glnn.data.table_out import edges_beside
-from glnn.data.tables import read_table, with_label_table
+from glnn.data.table_files import TABLE_SUFFIXES, edges_beside, names_of
+from glnn.data.table_text import DEFAULT, TableOptions
+from glnn.data.tables import likely_label, plan_columns, read_table, with_label_table
+from glnn.distributed import ALONE, Partition, Peers
 from glnn.exceptions import InputError
-from glnn.peers import ALONE, Partition, Peers
 
 DEFAULT_PER_CLASS = 20
 

@@ -10,19 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from glnn.data.files import atomic_write, check_file, shown_path
-from glnn.data.journal import FileLock
-from glnn.data.table_out import write_frames
+from glnn.data.files import FileLock, atomic_write, check_file, shown_path
+from glnn.data.table_files import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.exceptions import DataFormatError, MissingDependencyError
-from glnn.quality.evaluation import Evaluation
-from glnn.report.page.data import Search
-from glnn.report.plots import image_bytes
-from glnn.report.run_labels import visible_labels
+from glnn.quality.estimate import Evaluation
+from glnn.report.page.page_data import Search
+from glnn.report.plots import image_bytes, tuning_figure
+from glnn.report.run import threads_for, visible_labels
 from glnn.report.sources import Reading
-from glnn.report.threads import threads_for
-from glnn.report.tune_plot import tuning_figure
 from glnn.tuning import SPACE, Trials, TunedClassifier
 
 SETTINGS, JOURNAL, TABLE = "tuning.json", "study.journal", "trials.csv"

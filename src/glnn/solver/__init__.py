@@ -2,11 +2,9 @@
 
 from glnn.solver.candidates import SEARCHES, Search, nearest
 from glnn.solver.certificate import Certificate, certify
-from glnn.solver.learned import LearnedGraph
+from glnn.solver.learn import SUPPORTS, LearnedGraph, Support, TaskTerm, learn_graph
 from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.signals import SIGNALS, FeatureSignal, SignalKind
-from glnn.solver.solve import SUPPORTS, Support, learn_graph
-from glnn.solver.task_term import TaskTerm
 
 __all__ = [
     "SEARCHES",

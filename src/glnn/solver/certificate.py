@@ -11,12 +11,9 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.implicit import Implicit
-from glnn.graph.pairs import Pairs, pair_keys, sorted_distinct
-from glnn.graph.row_base import BLOCK_BYTES, to_device
-from glnn.graph.spread import pair_owners, sent
-from glnn.solver.accuracy import largest, unit
-from glnn.solver.problem import Dual, Problem
+from glnn.graph.pairs import Implicit, Pairs, pair_keys, pair_owners, sent, sorted_distinct
+from glnn.graph.rows import BLOCK_BYTES, to_device
+from glnn.solver.problem import Dual, Problem, largest, unit
 
 _ACCEPTED = 1e-6  # largest violation of a graph that is called converged, in its own unit
 _MOST_ROUNDING = 1e-4  # ... where rounding makes more, up to this

@@ -1,6 +1,6 @@
 r"""The one-row problem: edges of a new node to a learned graph that stays as it is.
 
-The sum of what the terms say of a new node (:mod:`glnn.objective.new_row`) has the dual
+The sum of what the terms say of a new node (:mod:`glnn.objective.base`) has the dual
 
 .. math:: \min_y \sum_j \frac{\max(0, n_j - (y V)_j)^2}{e}
           + \frac{\max(0, n_0 - y\cdot v_0)^2}{\ell}
@@ -21,13 +21,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from glnn._validation import check_features
+from glnn._utils import check_features
 from glnn.exceptions import InputError, ProblemError
-from glnn.graph.row_base import BLOCK_BYTES, RowMatrix
-from glnn.graph.row_matrix import row_matrix
-from glnn.objective.new_row import Coupling, RowShare
-from glnn.solver.prior_rows import PriorRows
-from glnn.solver.signals import FeatureSignal, Matrix
+from glnn.graph.rows import BLOCK_BYTES, RowMatrix, row_matrix
+from glnn.objective.base import Coupling, RowShare
+from glnn.solver.signals import FeatureSignal, Matrix, PriorRows
 
 _MOST_ROWS = 64  # blocks are padded to one height, so that a row's bits never depend on others
 _MAX_NEWTON = 200

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.report.page.data import (
+from glnn.report.page.page_data import (
     ClassQuality,
     Curve,
     Evaluation,
@@ -18,8 +18,8 @@ from glnn.report.page.data import (
     Reproduce,
     Round,
     Search,
+    upper_links,
 )
-from glnn.report.page.links import upper_links
 
 HOSTILE = "<script>alert(1)</script>"
 

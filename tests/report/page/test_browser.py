@@ -12,7 +12,7 @@ import pytest
 
 from glnn.cli.main import main
 from glnn.report.page.document import render
-from glnn.report.page.pack import unpacked
+from glnn.report.page.subset import unpacked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"

@@ -1,9 +1,37 @@
 import dataclasses
+import math
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 
-from glnn.report.page.sections import error_section, map_section, verdict_section, weak_classes
-from glnn.report.page.shown import shown_part
+from glnn.engine.callbacks import History
+from glnn.quality.metrics import Interval, Judged
+from glnn.report.page.page_data import Measure, Method
+from glnn.report.page.sections import (
+    block_means,
+    changes,
+    chosen_in_words,
+    class_order,
+    curves_of,
+    error_section,
+    estimated,
+    interval_scale,
+    lead,
+    learning_of,
+    map_section,
+    matrix_pictures,
+    measure,
+    measure_of,
+    on_test_nodes,
+    plain_measure,
+    verdict_section,
+    weak_classes,
+)
+from glnn.report.page.subset import shown_part
+from glnn.report.results import OnTestNodes, Score
+
+# --- sections
 
 
 def test_bars_lie_on_the_common_scale(make_page):
@@ -51,3 +79,165 @@ def test_the_map_counts_every_link_once(make_page):
     page = make_page()
     shown = shown_part(page)
     assert sum(map_section(page, shown)["fates"]) == len(shown.links)
+
+
+# --- judged
+
+
+@pytest.fixture
+def judged():
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 90)
+    probabilities = rng.dirichlet(np.ones(3), 90) + 2 * np.eye(3)[classes] * (
+        rng.random((90, 1)) < 0.8
+    )
+    return Judged(classes, probabilities / probabilities.sum(1, keepdims=True))
+
+
+def shown_of(judged, others=()):
+    tested = OnTestNodes.of(judged.classes, judged.probabilities, np.arange(3), 3, others)
+    return on_test_nodes(tested, ["a", "b", "c"])
+
+
+def test_the_confusion_matrix_counts_every_judged_node(judged):
+    shown = shown_of(judged)
+    np.testing.assert_array_equal(shown.confusion.sum(1), np.bincount(judged.classes))
+    right = (judged.predicted == judged.classes).mean()
+    assert np.trace(shown.confusion) / 90 == pytest.approx(right)
+    assert shown.methods[0].accuracy.value == pytest.approx(right)
+
+
+def test_bins_of_confidence_hold_every_node_and_their_mean_is_the_accuracy(judged):
+    bins = shown_of(judged).reliability
+    counts = np.array([n for _, _, n in bins])
+    assert counts.sum() == 90
+    right = np.array([share for _, share, _ in bins])
+    assert counts @ right / 90 == pytest.approx((judged.predicted == judged.classes).mean())
+
+
+def test_recall_is_the_diagonal_over_the_row(judged):
+    shown = shown_of(judged)
+    recalls = [one.recall.value for one in shown.classes]
+    np.testing.assert_allclose(recalls, np.diag(shown.confusion) / shown.confusion.sum(1))
+
+
+def test_of_no_node_there_is_no_share():
+    classes = np.arange(30) % 2  # the third class has no node, the second is never predicted
+    shown = shown_of(Judged(classes, np.tile([0.8, 0.1, 0.1], (30, 1))))
+    first, second, third = shown.classes
+    assert first.recall.value == 1.0 and first.precision.value == 0.5
+    assert second.recall.value == 0.0 and second.recall.high < 1.0
+    assert second.precision == Measure("precision", None)
+    assert third.precision == Measure("precision", None)
+    assert third.recall == Measure("recall", None)
+    assert measure(third.recall) == "–"
+
+
+def test_other_methods_stand_after_our_own(judged):
+    other = Score("plain", 1.0, 0.0, probabilities=np.eye(3)[judged.classes], name="plain")
+    shown = shown_of(judged, [other])
+    assert [method.is_own for method in shown.methods] == [True, False]
+    assert shown.methods[1].accuracy.value == 1.0
+    assert shown.tone == "caution"
+
+
+def test_what_is_not_known_is_left_out():
+    assert measure_of("x", Interval(0.5, math.nan, math.nan)) == Measure("x", 0.5)
+
+
+def test_a_class_without_a_label_has_an_empty_row_in_its_place(judged_run):
+    estimate = judged_run[1].estimate
+    names = [str(label) for label in estimate.classes]
+    whole = estimated(estimate, names).confusion
+    found = estimated(estimate, [names[0], "unseen", *names[1:]]).confusion
+    assert not found[1].any() and not found[:, 1].any()
+    kept = [0, 2, 3]
+    np.testing.assert_array_equal(found[np.ix_(kept, kept)], whole)
+
+
+# --- numbers
+
+
+@pytest.mark.parametrize("write", [measure, lead, plain_measure])
+def test_an_unknown_number_is_a_dash(write):
+    assert write(Measure("x", None)) == "–"
+
+
+def test_the_scale_holds_every_interval_and_all_without_a_number():
+    methods = tuple(
+        Method(str(k), Measure("accuracy", v, v - 0.07, v + 0.04))
+        for k, v in enumerate((0.5, 0.96))
+    )
+    assert interval_scale(methods) == (0.4, 1.0)
+    assert interval_scale(()) == (0.0, 1.0)
+
+
+# --- learning
+
+
+def test_the_certificate_is_told_in_sentences(results):
+    learning = learning_of(results.history, results.certificate, {"n_rounds": 2})
+    assert "best one for its objective" in learning.certificate[0]
+    assert len(learning.curves) == 2
+
+
+@pytest.mark.parametrize("n_rounds", [1, 2])
+def test_rounds_after_the_last_that_counts_are_undone(results, n_rounds):
+    curves = curves_of(results.history, n_rounds)
+    assert [curve.name for curve in curves] == ["round 1", "round 2"]
+    assert [curve.undone for curve in curves] == [False, n_rounds == 1]
+    assert [value for curve in curves for value in curve.columns["loss"]] == (
+        results.history.column("loss")
+    )
+
+
+def test_a_round_that_was_trained_twice_says_so():
+    history = History()
+    for epoch in (0, 1, 0, 1):
+        history.append({"stage": "classifier 1", "epoch": epoch, "loss": float("nan")})
+    first, second = curves_of(history, 1)
+    assert (first.name, second.name) == ("round 1", "round 1, try 2")
+    assert first.columns == {"loss": [None, None]}
+
+
+def test_choices_are_words():
+    words = dict(chosen_in_words({"source": "features", "gate": 0.123456}))
+    assert "left out" in words["source"]
+    assert "0.123" in words.values()
+
+
+# --- rounds
+
+
+def test_blocks_of_one_node_are_the_matrix_itself():
+    rng = np.random.default_rng(0)
+    graph = rng.random((6, 6))
+    order = rng.permutation(6)
+    found = block_means(sp.csr_matrix(graph), order, 6)
+    np.testing.assert_allclose(found, graph[np.ix_(order, order)])
+
+
+def test_means_of_blocks_weighted_by_their_size_sum_to_the_weights():
+    rng = np.random.default_rng(1)
+    graph = sp.random(17, 17, 0.3, random_state=2, format="csr")
+    cells = np.bincount(np.arange(17) * 5 // 17)
+    found = block_means(graph, rng.permutation(17), 5)
+    np.testing.assert_allclose((found * np.outer(cells, cells)).sum(), graph.sum())
+
+
+def test_nodes_of_one_class_are_together_and_unknown_ones_last():
+    classes = np.array([1, -1, 0, 1, 0])
+    np.testing.assert_array_equal(classes[class_order(classes)], [0, 0, 1, 1, -1])
+
+
+def test_links_within_classes_are_blocks_on_the_diagonal():
+    classes = np.array([0, 1] * 10)
+    graph = sp.csr_matrix((classes[:, None] == classes[None]).astype(float))
+    pictures = matrix_pictures([("one", graph)], classes)
+    np.testing.assert_array_equal(pictures.values[0], np.kron(np.eye(2), np.full((10, 10), 255)))
+    np.testing.assert_array_equal(pictures.starts, [0, 10])
+
+
+def test_changes_of_equal_graphs_are_none():
+    graph = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
+    assert changes([graph, graph]) == [(0, 0)]

@@ -7,13 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.dropout import dropped
-from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn_lab.baselines.inputs import Edges, InputMap
-from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn.nn.features import Features, dropped
+from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn_lab.baselines.networks import (
+    Edges,
+    InputMap,
+    Network,
+    NetworkBaseline,
+    fused,
+    layers,
+    rate,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

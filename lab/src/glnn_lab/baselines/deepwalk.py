@@ -7,13 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.engine.seeding import generator_for
-from glnn.engine.task import Task
-from glnn.quality.plain.base import INIT, SAMPLES, Baseline, TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn_lab.baselines.embedding import embedding_logits
-from glnn_lab.baselines.inputs import draw_seed, isolated_rng
-from glnn_lab.baselines.walks import RandomWalks, skip_gram, walk_contexts
+from glnn.engine.inputs import generator_for
+from glnn.engine.tasks import Task
+from glnn.quality.rivals import INIT, SAMPLES, Baseline, NodeProblem, TrainSettings
+from glnn_lab.baselines.networks import draw_seed, isolated_rng
+from glnn_lab.baselines.walks import RandomWalks, embedding_logits, skip_gram, walk_contexts
 
 
 @dataclass(frozen=True, kw_only=True)

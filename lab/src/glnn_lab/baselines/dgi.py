@@ -7,20 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.engine.callbacks import Callback, EarlyStopping
-from glnn.engine.history import Record
-from glnn.engine.seeding import generator_for
-from glnn.engine.task import Task
+from glnn.engine.callbacks import Callback, EarlyStopping, Record
+from glnn.engine.inputs import generator_for
+from glnn.engine.tasks import Task
 from glnn.engine.trainer import Trainer
+from glnn.graph.adjacency import SparseAdjacency
 from glnn.graph.prior import renormalized
-from glnn.graph.sparse import SparseAdjacency
 from glnn.nn.features import Features
-from glnn.quality.plain.base import INIT, NOISE, Baseline, TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import row_normalized
-from glnn_lab.baselines.embedding import embedding_logits
-from glnn_lab.baselines.inputs import InputMap, draw_seed, isolated_rng
-from glnn_lab.baselines.pyg import layers
+from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, TrainSettings, row_normalized
+from glnn_lab.baselines.networks import InputMap, draw_seed, isolated_rng, layers
+from glnn_lab.baselines.walks import embedding_logits
 
 
 @dataclass(frozen=True, kw_only=True)

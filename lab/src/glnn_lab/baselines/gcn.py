@@ -7,13 +7,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.dropout import dropped
-from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn_lab.baselines.inputs import Edges, InputMap
-from glnn_lab.baselines.pyg import fused, layers
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
+from glnn.nn.features import Features, dropped
+from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn_lab.baselines.networks import (
+    Edges,
+    InputMap,
+    Network,
+    NetworkBaseline,
+    fused,
+    layers,
+    rate,
+)
+
+# --- gcn: Graph convolutional network of Kipf and Welling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +70,94 @@ class GCN(NetworkBaseline):
         """Make the network on the given graph."""
         edges = Edges.of(problem.graph)
         return GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+
+
+# --- sgc: Simple graph convolution of Wu et al.: GCN without its activation
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGCSettings(TrainSettings):
+    """Published: two steps and a large learning rate; the decay is that found for Cora."""
+
+    n_epochs: int = 100
+    learning_rate: float = 0.2
+    weight_decay: float = 1.3e-5
+    n_steps: int = 2
+
+
+class SGCNetwork(Network):
+    r"""One linear map of smoothed features, :math:`Z = \hat A^K X W + b`."""
+
+    def __init__(self, edges: Edges, n_in: int, n_out: int, settings: SGCSettings) -> None:
+        super().__init__()
+        self.edges = edges
+        self.first_map = InputMap(n_in, n_out)
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        self.smooth = fused(layers().SGConv(n_out, n_out, K=settings.n_steps))
+        self.smooth.lin = nn.Identity()
+
+    def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
+        """Return class logits."""
+        logits: Tensor = self.smooth(self.first_map(x), self.edges.index, self.edges.weight)
+        return logits + self.bias
+
+
+@dataclass(frozen=True)
+class SGC(NetworkBaseline):
+    """SGC as published, with one decay for all data."""
+
+    name: ClassVar[str] = "sgc"
+    title: ClassVar[str] = "SGC"
+    paper: ClassVar[str] = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
+    settings: SGCSettings = SGCSettings()
+
+    def network(self, problem: NodeProblem, x: Features) -> SGCNetwork:
+        """Make the network on the given graph."""
+        edges = Edges.of(problem.graph)
+        return SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings)
+
+
+# --- mlp: A perceptron on the features alone: what the graph adds is measured against it
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPSettings(TrainSettings):
+    """GCN's settings without its graph."""
+
+    n_hidden: int = 16
+    dropout: float = 0.5
+
+
+class MLPNetwork(Network):
+    r"""Two layers, :math:`Z = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`."""
+
+    def __init__(self, n_in: int, n_out: int, settings: MLPSettings) -> None:
+        super().__init__()
+        self.dropout = settings.dropout
+        self.first_map = InputMap(n_in, settings.n_hidden)
+        self.bias = nn.Parameter(torch.zeros(settings.n_hidden))
+        self.second = nn.Linear(settings.n_hidden, n_out)
+        nn.init.xavier_uniform_(self.second.weight)
+
+    def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
+        """Return class logits."""
+        drop = rate(self, self.dropout)
+        hidden = torch.relu(self.first_map(x.dropped(drop, noise)) + self.bias)
+        logits: Tensor = self.second(dropped(hidden, drop, noise))
+        return logits
+
+
+@dataclass(frozen=True)
+class MLP(NetworkBaseline):
+    """A two-layer perceptron; a given graph is not looked at."""
+
+    name: ClassVar[str] = "mlp"
+    title: ClassVar[str] = "MLP"
+    paper: ClassVar[str] = "Kipf and Welling, ICLR 2017, as their control"
+    needs_graph: ClassVar[bool] = False
+    decayed: ClassVar[str] = "first"
+    settings: MLPSettings = MLPSettings()
+
+    def network(self, problem: NodeProblem, x: Features) -> MLPNetwork:
+        """Make the perceptron."""
+        return MLPNetwork(x.shape[1], problem.n_classes, self.settings)

@@ -1,20 +1,153 @@
 """Graph wavelet neural network of Xu et al."""
 
+import hashlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from jaxtyping import Float
+from numpy.polynomial import chebyshev
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
-from glnn._validation import check_choice, check_integer, check_number
-from glnn.nn.dropout import dropped
-from glnn.nn.features import Features
-from glnn.quality.plain.base import TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn_lab.baselines.inputs import InputMap
-from glnn_lab.baselines.supervised import Network, NetworkBaseline, rate
-from glnn_lab.baselines.wavelets import INVERSES, GraphKey, Wavelets, wavelet_pair
+from glnn._utils import check_choice, check_integer, check_number
+from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.prior import normalized
+from glnn.nn.features import Features, dropped
+from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, rate
+
+# --- wavelets: Graph wavelets: functions of the Laplacian, exact for small graphs and as a polynom
+
+Spectral = Callable[[np.ndarray], np.ndarray]
+
+
+def heat(scale: float) -> Spectral:
+    r"""Return :math:`\lambda \mapsto e^{-s\lambda}`, the wavelets of Xu et al."""
+    return lambda values: np.exp(-scale * values)
+
+
+def inverse_heat(scale: float) -> Spectral:
+    r"""Return :math:`\lambda \mapsto e^{s\lambda}`, which undoes :func:`heat`."""
+    return lambda values: np.exp(scale * values)
+
+
+def heat_of_heat(scale: float) -> Spectral:
+    r"""Return :math:`\lambda \mapsto e^{s e^{-s\lambda}}`, what the published runs used.
+
+    The released program applies :math:`e^{s\,\cdot}` to eigenvalues that it had already
+    replaced by :math:`e^{-s\lambda}`. Unlike the inverse this passes low frequencies.
+    """
+    return lambda values: np.exp(scale * np.exp(-scale * values))
+
+
+class Wavelets(ABC):
+    """A fixed symmetric operator on the signals of a graph."""
+
+    @abstractmethod
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Apply the operator to every column."""
+
+
+class ExactWavelets(Wavelets):
+    r"""Entries of :math:`U g(\Lambda) U^\top` of at least ``threshold``; smaller ones are 0.
+
+    The Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}` is block-diagonal over the connected
+    components, so each is decomposed by itself.
+    """
+
+    def __init__(self, graph: sp.csr_matrix, function: Spectral, threshold: float) -> None:
+        matrix = sp.csr_matrix(_kept(graph, function, threshold))
+        self._matrix = SparseAdjacency.from_scipy(matrix, dtype=torch.float32)
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return self._matrix @ x
+
+
+def _kept(graph: sp.csr_matrix, function: Spectral, threshold: float) -> sp.coo_matrix:
+    """Decompose every component and gather the entries that are large enough."""
+    laplacian = sp.csr_matrix(sp.eye(graph.shape[0]) - normalized(graph))
+    n_components, component = connected_components(graph, directed=False)
+    order = np.argsort(component, kind="stable")
+    bounds = np.searchsorted(component[order], np.arange(n_components + 1))
+    rows, columns, values = [], [], []
+    for start, stop in itertools.pairwise(bounds):
+        nodes = order[start:stop]
+        eigenvalues, basis = np.linalg.eigh(laplacian[nodes][:, nodes].toarray())
+        block = (basis * function(eigenvalues)) @ basis.T
+        i, j = np.nonzero(block >= threshold)
+        upper = i <= j  # one triangle decides, so that rounding cannot break the symmetry
+        rows.append(nodes[i[upper]])
+        columns.append(nodes[j[upper]])
+        values.append(block[i[upper], j[upper]])
+    i, j, v = (np.concatenate(parts) for parts in (rows, columns, values))
+    off = i != j
+    entries = (np.r_[v, v[off]], (np.r_[i, j[off]], np.r_[j, i[off]]))
+    return sp.coo_matrix(entries, shape=graph.shape)
+
+
+class ChebyshevWavelets(Wavelets):
+    r"""The same operator as a polynomial, :math:`\sum_k c_k T_k(L - I)\,x`; no matrix is stored.
+
+    The spectrum of :math:`L - I = -D^{-1/2} A D^{-1/2}` lies in :math:`[-1, 1]`. Coefficients
+    below ``1e-7`` of the largest are left out.
+    """
+
+    def __init__(self, graph: sp.csr_matrix, function: Spectral, degree: int = 24) -> None:
+        points = chebyshev.chebpts1(degree + 1)
+        coefficients = chebyshev.chebfit(points, function(points + 1.0), degree)
+        large = np.flatnonzero(np.abs(coefficients) > 1e-7 * np.abs(coefficients).max())
+        self.coefficients = coefficients[: large[-1] + 1]
+        shifted = sp.csr_matrix(-normalized(graph))
+        self._shifted = SparseAdjacency.from_scipy(shifted, dtype=torch.float32)
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        later, last = torch.zeros_like(x), torch.zeros_like(x)
+        for c in self.coefficients[:0:-1]:  # Clenshaw: b_k = c_k x + 2 S b_{k+1} - b_{k+2}
+            later, last = float(c) * x + 2 * (self._shifted @ later) - last, later
+        return float(self.coefficients[0]) * x + self._shifted @ later - last
+
+
+class GraphKey:
+    """A graph that may key a cache: equal when the entries are."""
+
+    def __init__(self, graph: sp.csr_matrix) -> None:
+        self.graph = graph
+        parts = (graph.indptr, graph.indices, graph.data)
+        self._digest = hashlib.sha256(b"".join(part.tobytes() for part in parts)).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GraphKey) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+
+@lru_cache(maxsize=2)
+def wavelet_pair(
+    key: GraphKey, scale: float, threshold: float, inverse: str, n_exact: int
+) -> tuple[Wavelets, Wavelets]:
+    """Return the wavelets and the operator that takes them back; runs on one graph share them."""
+    functions = [heat(scale), INVERSES[inverse](scale)]
+    if key.graph.shape[0] <= n_exact:
+        forward, back = (ExactWavelets(key.graph, f, threshold) for f in functions)
+        return forward, back
+    return ChebyshevWavelets(key.graph, functions[0]), ChebyshevWavelets(key.graph, functions[1])
+
+
+INVERSES: dict[str, Callable[[float], Spectral]] = {
+    "released": heat_of_heat,
+    "exact": inverse_heat,
+}
+
+
+# --- gwnn: Graph wavelet neural network of Xu et al
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +224,7 @@ class GWNN(NetworkBaseline):
     Notes
     -----
     Differs from the paper: by default the operator back from the wavelet domain is that of the
-    released program (see :func:`glnn_lab.baselines.wavelets.heat_of_heat`), under which the
+    released program (see :func:`glnn_lab.baselines.gwnn.heat_of_heat`), under which the
     published numbers arose; ``inverse="exact"`` gives the paper's equation.
     """
 

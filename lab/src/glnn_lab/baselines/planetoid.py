@@ -8,14 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.engine.seeding import generator_for
-from glnn.engine.task import Task
-from glnn.nn.dropout import dropped
-from glnn.nn.features import Features
-from glnn.quality.plain.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
-from glnn.quality.plain.problem import NodeProblem
-from glnn.quality.plain.scaling import scaled
-from glnn_lab.baselines.inputs import InputMap, draw_seed, isolated_rng
+from glnn.engine.inputs import generator_for
+from glnn.engine.tasks import Task
+from glnn.nn.features import Features, dropped
+from glnn.quality.rivals import INIT, NOISE, SAMPLES, Baseline, NodeProblem, TrainSettings, scaled
+from glnn_lab.baselines.networks import InputMap, draw_seed, isolated_rng
 from glnn_lab.baselines.walks import LabelContexts, RandomWalks, skip_gram, walk_contexts
 
 

@@ -1,11 +1,17 @@
 """Contexts for embeddings: pairs of nodes that random walks or labels put together."""
 
+import dataclasses
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
+
+from glnn.quality.rivals import LogisticRegressionSettings, NodeProblem, fitted_to
+
+# --- walks: Contexts for embeddings: pairs of nodes that random walks or labels put together
 
 
 class RandomWalks:
@@ -119,3 +125,15 @@ class LabelContexts:
         same = self._classes[drawn[:, 0]] == self._classes[drawn[:, 1]]
         pairs = self._nodes[drawn]
         return pairs[same], pairs[~same]
+
+
+# --- embedding: Classes from an embedding: logistic regression whose penalty the visible labels ch
+
+
+def embedding_logits(z: np.ndarray, problem: NodeProblem, penalty: float | None) -> Tensor:
+    """Fit on the labelled nodes' embedding; return log-probabilities of every node.
+
+    Without a given inverse penalty the visible labels choose one.
+    """
+    settings = dataclasses.replace(LogisticRegressionSettings(), inverse_penalty=penalty)
+    return torch.from_numpy(fitted_to(z, problem, settings)).clamp_min(1e-30).log()

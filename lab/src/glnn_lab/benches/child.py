@@ -73,13 +73,13 @@ def in_fresh_process(
 
 def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """Do one measurement in this process."""
-    from glnn_lab.benches import compare, growth, processes, scale
+    from glnn_lab.benches import compare, growth, processes
 
     jobs: dict[str, Callable[..., dict[str, Any]]] = {
         "contender": compare.measure_memory,
         "growth": growth.measure_task,
         "processes": processes.measure_processes,
-        "scale": scale.measure_fit,
+        "scale": growth.measure_fit,
     }
     if job not in jobs:
         raise InputError(f"the job must be one of {', '.join(jobs)}, got {job!r}.")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from glnn._validation import check_choice, check_integer
+from glnn._utils import check_choice, check_integer
 from glnn.data import NodeData, Split, load_dataset, make_split
-from glnn.data.registry import DATASETS, data_folders
-from glnn.data.scale import attributed_graph, sized
+from glnn.data.datasets import DATASETS, data_folders
+from glnn.data.synthetic import attributed_graph, sized
 from glnn.exceptions import InputError
 from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
 from glnn_lab.benches.contenders import CONTENDERS, PLAIN_GCN, Contender

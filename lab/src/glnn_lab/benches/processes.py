@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glnn._validation import check_integer
+from glnn._utils import check_integer
 from glnn.data import NodeData, Split
+from glnn.distributed import Partition, Peers, joined_peers
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.peers import Partition, Peers
-from glnn.peers.group import joined_peers
 from glnn_lab.benches.child import in_fresh_process, timed
 from glnn_lab.benches.compare import TINY, open_bench
 from glnn_lab.benches.growth import exponents, grown_data

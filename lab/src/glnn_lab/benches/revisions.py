@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import glnn
-from glnn._validation import check_choice, check_integer
+from glnn._utils import check_choice, check_integer
 from glnn.data import NodeData, Split, load_dataset, make_split
+from glnn.data.datasets import DATASETS
 from glnn.data.files import shown_path
 from glnn.data.npz import write_npz
-from glnn.data.registry import DATASETS
 from glnn.exceptions import InputError
 from glnn_lab.benches.compare import TINY, open_bench
 from glnn_lab.experiments.datasets import standard_split

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from glnn_lab.cli.names import names_of
+from glnn_lab.cli.reproduce import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ def scale(
     quiet: _Quiet = False,
 ) -> None:
     """Fit a made-up graph of a published size, and a plain GCN beside it."""
-    from glnn_lab.benches.scale import METHODS, run_scale
+    from glnn_lab.benches.growth import METHODS, run_scale
 
     with _shown(out, "scale", quiet) as (watch, keep):
         run_scale(

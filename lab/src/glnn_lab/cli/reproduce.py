@@ -15,8 +15,25 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from glnn.cli.interruption import Interruption
-from glnn_lab.cli.names import names_of
+from glnn.cli.fit_command import Interruption
+
+# --- names: Names that come as one option, with commas between
+
+
+def names_of(text: str | None) -> tuple[str, ...] | None:
+    """Return the names between commas.
+
+    Examples
+    --------
+    >>> names_of("cora, citeseer")
+    ('cora', 'citeseer')
+    """
+    if text is None:
+        return None
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+# --- reproduce: ``glnn reproduce``: run a table or figure, our numbers beside the published ones
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -173,7 +190,7 @@ def _print(console: Console, done: Any) -> None:
 
 
 def _print_plan(console: Console, targets: Any, wanted: Any, out: Path) -> None:
-    from glnn_lab.pages.plan_table import plan_of, plan_table, plan_words
+    from glnn_lab.pages.reproduction import plan_of, plan_table, plan_words
 
     plan = plan_of(targets, wanted, out)
     console.print(plan_table(plan).rich())

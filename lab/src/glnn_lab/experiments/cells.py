@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from glnn._validation import check_choice, check_integer, check_number
+from glnn._utils import check_choice, check_integer, check_number
 from glnn.exceptions import InputError
 
 Scalar = str | int | float | bool | None

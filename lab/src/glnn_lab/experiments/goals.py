@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from glnn_lab.experiments.aggregate import Summary
 from glnn_lab.experiments.blocks import Goal
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.results import BlockResults
+from glnn_lab.experiments.records import BlockResults
+
+# --- goals: Whether a number of ours is where it should be, and how far from there
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import glnn
-from glnn.report.versions import version_of
+from glnn.report.text import version_of
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn", "torch_geometric")
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_choice, did_you_mean
+from glnn._utils import check_choice, did_you_mean
 from glnn.data import NodeData, Split
-from glnn.engine.presets import PRESETS
+from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.plain import NodeProblem, comparable_features
+from glnn.quality.rivals import NodeProblem, comparable_features
 from glnn_lab.baselines import BASELINES
 from glnn_lab.experiments.cells import Scalar
 

@@ -5,9 +5,8 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._validation import check_integer, check_number
-from glnn.data.arrays import check_adjacency, symmetric_from_pairs, upper_pairs
-from glnn.data.node_data import NodeData
+from glnn._utils import check_integer, check_number
+from glnn.data.node_data import NodeData, check_adjacency, symmetric_from_pairs, upper_pairs
 from glnn.exceptions import InputError
 
 DataOrGraph = TypeVar("DataOrGraph", NodeData, sp.csr_matrix)

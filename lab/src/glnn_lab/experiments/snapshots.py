@@ -9,17 +9,13 @@ import torch
 from scipy.sparse.csgraph import breadth_first_order
 
 from glnn.data import NodeData, Split
-from glnn.engine.callbacks import Callback
-from glnn.engine.classifier import Labels
-from glnn.engine.history import Record
-from glnn.engine.literal import LiteralTask
-from glnn.engine.presets import resolve_settings
-from glnn.engine.problem import FitProblem
+from glnn.engine.callbacks import Callback, Record
+from glnn.engine.fit_problem import FitProblem
+from glnn.engine.inputs import Scaling, generator_for
 from glnn.engine.rounds import Rounds
-from glnn.engine.scaling import Scaling
-from glnn.engine.seeding import generator_for
-from glnn.engine.state import FitState
-from glnn.engine.steps import Steps
+from glnn.engine.settings import resolve_settings
+from glnn.engine.steps import FitState, Steps
+from glnn.engine.tasks import Labels, LiteralTask
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph

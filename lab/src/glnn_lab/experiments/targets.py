@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any
 
-from glnn._validation import check_choice, check_integer, did_you_mean
+from glnn._utils import check_choice, check_integer, did_you_mean
 from glnn.exceptions import InputError
 from glnn_lab.experiments.blocks import VIEWS, Axis, Block, Entry, Goal
 from glnn_lab.experiments.cells import Cell

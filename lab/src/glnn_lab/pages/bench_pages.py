@@ -9,7 +9,7 @@ from glnn.data.files import atomic_write, shown_path
 from glnn.exceptions import InputError
 from glnn_lab.benches.contenders import CONTENDERS
 from glnn_lab.benches.growth import TASKS
-from glnn_lab.pages.markdown import markdown_table
+from glnn_lab.pages.paper_tables import markdown_table
 
 _GROWTH = {
     "seconds": "Seconds",

@@ -9,7 +9,7 @@ from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.goals import Verdict, verdicts
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.results import REFERENCE, BlockResults, Value
+from glnn_lab.experiments.records import REFERENCE, BlockResults, Value
 from glnn_lab.pages.paper_tables import NOTHING, PlainTable, number_words
 
 _HEADLINE = ("glnn", "glnn-paper", "gcn", "knn_gcn", "label_spreading", "logistic_regression")

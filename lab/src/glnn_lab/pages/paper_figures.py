@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glnn.report.palette import COLOURS, INK, PALE
-from glnn.report.plots import blank_figure
+from glnn.report.plots import COLOURS, INK, PALE, blank_figure
 from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.results import REFERENCE, BlockResults
+from glnn_lab.experiments.records import REFERENCE, BlockResults
 
 _PAPER = "paper"
 _SETTINGS = {"svg.hashsalt": "glnn", "svg.fonttype": "none", "font.size": 9}

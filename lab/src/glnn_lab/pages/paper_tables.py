@@ -1,7 +1,7 @@
 """Tables of reproduced numbers, ours beside the paper's, for the screen and as Markdown."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,28 @@ from rich.table import Table
 from glnn_lab.experiments.aggregate import Paired, Summary
 from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.results import REFERENCE, BlockResults, Value
-from glnn_lab.pages.markdown import markdown_table
+from glnn_lab.experiments.records import REFERENCE, BlockResults, Value
+
+# --- markdown: Tables as Markdown
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""Return a Markdown table; bars in cells are escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [["1", "x|y"]]))
+    | a | b |
+    |---|---|
+    | 1 | x\|y |
+    """
+    lines = [list(header), *(list(row) for row in rows)]
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines]
+    printed = [f"| {' | '.join(line)} |" for line in cells]
+    return "\n".join([printed[0], "|" + "---|" * len(header), *printed[1:]])
+
+
+# --- paper_tables: Tables of reproduced numbers, ours beside the paper's, for the screen and as Ma
 
 NOTHING = "–"
 

@@ -9,15 +9,14 @@ from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
 from glnn_lab.experiments.aggregate import busy_seconds
 from glnn_lab.experiments.blocks import Block, Entry
+from glnn_lab.experiments.datasets import title_of
 from glnn_lab.experiments.machine import machine_facts
-from glnn_lab.experiments.results import BlockResults, block_results
-from glnn_lab.experiments.runner import Watch, run_grid
-from glnn_lab.experiments.store import ResultStore
+from glnn_lab.experiments.records import BlockResults, ResultStore, block_results
+from glnn_lab.experiments.runner import Plan, Watch, make_plan, run_grid
 from glnn_lab.experiments.targets import ALL, Target, cells_of, get_target, target_names
 from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_words
-from glnn_lab.pages.markdown import markdown_table
 from glnn_lab.pages.paper_figures import block_figure
-from glnn_lab.pages.paper_tables import block_tables, notes
+from glnn_lab.pages.paper_tables import NOTHING, PlainTable, block_tables, markdown_table, notes
 
 HEADLINE = "headline.md"
 _HEADLINED = "accuracy"
@@ -195,3 +194,38 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(text)
+
+
+# --- plan_table: What a run would do, in a table: cells by method and data set, and the time they
+
+
+def plan_of(targets: Sequence[Target], wanted: Wanted, folder: Path) -> Plan:
+    """Plan the cells of some targets, each once, by what the folder has of earlier runs."""
+    cells = [cell for target in targets for cell in cells_of(wanted.chosen(target))]
+    return make_plan(cells, ResultStore(folder).read().values())
+
+
+def plan_table(plan: Plan) -> PlainTable:
+    """Tabulate the number of cells; of methods with known times, all their seconds too."""
+    rows = []
+    for method in plan.methods:
+        counts = [plan.n_cells.get((method, d), 0) for d in plan.datasets]
+        known = sum(plan.seconds.get((method, d), 0.0) for d in plan.datasets)
+        numbers = [str(n) if n else NOTHING for n in counts]
+        rows.append([method, *numbers, str(sum(counts)), f"{known:,.0f}" if known else NOTHING])
+    sums = [sum(plan.n_cells.get((m, d), 0) for m in plan.methods) for d in plan.datasets]
+    total = sum(plan.seconds.values())
+    rows.append(["all", *map(str, sums), str(sum(sums)), f"{total:,.0f}" if total else NOTHING])
+    header = ["method", *(title_of(d) for d in plan.datasets), "cells", "core seconds"]
+    return PlainTable("Cells to run, each once", header, rows)
+
+
+def plan_words(plan: Plan) -> str:
+    """Say what is finished and what is expected of the rest."""
+    n_cells, n_done = sum(plan.n_cells.values()), sum(plan.n_done.values())
+    words = f"{n_done} of {n_cells} cells are finished"
+    if plan.n_unknown:
+        words += f"; {plan.n_unknown} have no earlier time to go by"
+    if plan.seconds_left:
+        words += f"; the others need about {plan.seconds_left:,.0f} core seconds"
+    return words + "."

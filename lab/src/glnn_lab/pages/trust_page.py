@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glnn_lab.experiments.aggregate import Summary
-from glnn_lab.pages.markdown import markdown_table
+from glnn_lab.pages.paper_tables import markdown_table
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -1,0 +1,70 @@
+"""Label propagation on the given graph or on nearest neighbours, by scikit-learn."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.semi_supervised import LabelPropagation as SklearnPropagation
+
+from glnn.quality.rivals import ClosedForm, NodeProblem, fitted_distributions, in_columns, kernel_of
+
+# --- label_propagation: Label propagation on the given graph or on nearest neighbours, by scikit-l
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelPropagationSettings:
+    """The defaults of scikit-learn; the neighbours count where no graph is given."""
+
+    n_neighbors: int = 7
+    max_iter: int = 1000
+
+
+@dataclass(frozen=True)
+class LabelPropagation(ClosedForm):
+    r"""Harmonic labels, :math:`F \leftarrow D^{-1} A F` with the known rows put back each step.
+
+    On the given graph with a loop at each node; without a graph, on nearest neighbours.
+    """
+
+    name: ClassVar[str] = "label_propagation"
+    title: ClassVar[str] = "label propagation"
+    paper: ClassVar[str] = "Zhu and Ghahramani, Learning from labeled and unlabeled data, 2002"
+    needs_graph: ClassVar[bool] = False
+    settings: LabelPropagationSettings = LabelPropagationSettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Spread the labels until they change no more."""
+        s = self.settings
+        model = SklearnPropagation(
+            kernel=kernel_of(problem, s.n_neighbors), n_neighbors=s.n_neighbors, max_iter=s.max_iter
+        )
+        return fitted_distributions(model, problem)
+
+
+# --- random_forest: A random forest on the features, by scikit-learn
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomForestSettings:
+    """The defaults of scikit-learn, with more trees: few labels make single trees shaky."""
+
+    n_trees: int = 500
+
+
+@dataclass(frozen=True)
+class RandomForest(ClosedForm):
+    """Breiman's forest; trees do not care about the scale of a column, so none is changed."""
+
+    name: ClassVar[str] = "random_forest"
+    title: ClassVar[str] = "random forest"
+    paper: ClassVar[str] = "Breiman, Random forests, Machine Learning 2001"
+    needs_graph: ClassVar[bool] = False
+    settings: RandomForestSettings = RandomForestSettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Fit on the labelled nodes, predict all."""
+        model = RandomForestClassifier(self.settings.n_trees, random_state=seed)
+        model.fit(problem.features[problem.train], problem.labels[problem.train])
+        probabilities = model.predict_proba(problem.features)
+        return in_columns(probabilities, model.classes_, problem.n_classes)

@@ -1,0 +1,179 @@
+"""``glnn data``: list, describe, fetch, convert and generate data sets."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from glnn.cli import options as given
+
+_WRITTEN = "file to write; its suffix decides how: npz, csv, graphml, ..."
+Variant = Annotated[
+    str, typer.Option(help="Which graph of a published set that has several: loc_org.")
+]
+
+app = typer.Typer(
+    help="List, describe, fetch, convert and generate data sets.", no_args_is_help=True
+)
+
+
+@app.command("list")
+def list_sets(as_json: given.AsJson = False) -> None:
+    """List the data sets with their sizes, and say which of them are on this machine."""
+    from glnn.data.datasets import DATASETS, EMBEDDED, data_folders
+
+    columns = ("name", "nodes", "edges", "features", "classes", "here", "what")
+    rows: list[tuple[Any, ...]] = []
+    for info in DATASETS.values():
+        found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
+        here = "built in" if info.name in EMBEDDED else "yes" if found else "fetch"
+        sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
+        rows.append((info.name, *sizes, here, info.about))
+    if as_json:
+        typer.echo(json.dumps([dict(zip(columns, row)) for row in rows], indent=2))
+        return
+    table = Table(*columns, box=None)
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
+
+
+@app.command()
+@given.with_table_options
+def info(
+    name: Annotated[str, typer.Argument(help="a data set's name, or a file or folder of data")],
+    columns: Any,
+    labels: given.LabelFile = None,
+    graph: given.GraphFile = None,
+    variant: Variant = "default",
+    as_json: given.AsJson = False,
+) -> None:
+    """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
+    from glnn.data.formats import summary_rows
+    from glnn.exceptions import GlnnError, InputError
+    from glnn.report.sources import Source
+
+    source = Source(name, labels, graph, columns, variant)
+    try:
+        opened = source.open()
+    except GlnnError as error:
+        question = source.label_question()
+        if question is None:
+            raise
+        raise InputError(f"{question} Else: {error}") from None
+    rows = summary_rows(opened.data)
+    question = source.label_question() if opened.data.n_classes == 0 else None
+    if question is not None:
+        typer.echo(f"glnn: note: {question}", err=True)
+    if as_json:
+        typer.echo(json.dumps(dict(rows), indent=2))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for key, value in rows:
+        table.add_row(f"{key}:", value)
+    Console(markup=False, emoji=False).print(table)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="cora, citeseer, pubmed, terrorattack, ...")],
+    folder: Annotated[
+        Path | None, typer.Option(help="where to keep it instead of the user's cache")
+    ] = None,
+) -> None:
+    """Download a data set from its public origin, check it, and keep it as npz."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from glnn.data.datasets import fetch_dataset
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+        path = fetch_dataset(
+            name,
+            folder=folder,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    typer.echo(f"{name} is in {path}")
+
+
+@app.command()
+@given.with_table_options
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="file, folder or data set's name")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=_WRITTEN)],
+    columns: Any,
+    labels: given.LabelFile = None,
+    graph: given.GraphFile = None,
+    variant: Variant = "default",
+    name: Annotated[str | None, typer.Option(help="Which set of a Planetoid folder.")] = None,
+    overwrite: Annotated[bool, typer.Option(help="replace OUT if it is there")] = False,
+) -> None:
+    """Read data in one format and write it in another, by the suffixes."""
+    from glnn.data import write_data
+    from glnn.report.sources import Source
+
+    _check_free(target, overwrite)
+    opened = Source(source, labels, graph, columns, variant, name).open()
+    for note in opened.notes:
+        typer.echo(note)
+    data = opened.data
+    write_data(data, target)
+    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
+
+
+@app.command()
+def generate(
+    name: Annotated[
+        str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes")
+    ],
+    out: Annotated[Path, typer.Option(help=_WRITTEN)],
+    nodes: Annotated[int | None, typer.Option(help="number of nodes")] = None,
+    edges: Annotated[int | None, typer.Option(help="number of edges; else 5 a node")] = None,
+    features: Annotated[int | None, typer.Option(help="number of features; else 128")] = None,
+    classes: Annotated[int | None, typer.Option(help="number of classes; else 40")] = None,
+    homophily: Annotated[
+        float | None, typer.Option(help="share of edges inside a class; else 0.38")
+    ] = None,
+    misfits: Annotated[
+        float | None,
+        typer.Option(help="share of nodes that look like another class; else 0.25"),
+    ] = None,
+    separation: Annotated[
+        float | None, typer.Option(help="distance of two classes' features; else 4.6")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="number of the draw")] = 0,
+    overwrite: Annotated[bool, typer.Option(help="replace the file if it is there")] = False,
+) -> None:
+    """Make up an attributed graph of any size from a seed, for tests of speed and scale."""
+    from glnn.data import write_data
+    from glnn.data.synthetic import attributed_graph, named_size
+
+    _check_free(out, overwrite)
+    size = named_size(
+        name,
+        n_nodes=nodes,
+        n_edges=edges,
+        n_features=features,
+        n_classes=classes,
+        homophily=homophily,
+        misfits=misfits,
+        separation=separation,
+    )
+    data = attributed_graph(size, seed, name=name)
+    write_data(data, out)
+    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {out}")
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
+    from glnn.data.table_files import edges_beside
+    from glnn.exceptions import InputError
+
+    for path in (target, edges_beside(target)):
+        if path.exists() and not overwrite:
+            raise InputError(
+                f"{path} must not be there yet, got a file. Replace it with --overwrite."
+            )

@@ -1,0 +1,624 @@
+"""The data sets by name: what they are, what they must hold, where their files are looked for."""
+
+import hashlib
+import logging
+import os
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from glnn._utils import check_choice
+from glnn.data.files import atomic_write, one_line, shown_path
+from glnn.data.linqs import AttackGraph, attack_graph, read_terror_attack, read_terrorists_rel
+from glnn.data.node_data import NodeData
+from glnn.data.npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
+from glnn.data.planetoid import read_planetoid
+from glnn.data.synthetic import blobs, block_model
+from glnn.exceptions import DataFormatError, DownloadError, GlnnError, InputError
+
+# --- embedded: Data sets that need no file: three tables of scikit-learn, and two made-up ones
+
+
+def load_digits() -> NodeData:
+    """Return 1,797 images of digits, 8 x 8 pixels from 0 to 16, in 10 classes."""
+    from sklearn.datasets import load_digits as load
+
+    return _from_sklearn("digits", load())
+
+
+def load_wine() -> NodeData:
+    """Return 178 wines with 13 measurements, as measured, in 3 classes."""
+    from sklearn.datasets import load_wine as load
+
+    return _from_sklearn("wine", load())
+
+
+def load_breast_cancer() -> NodeData:
+    """Return 569 tumours with 30 measurements, as measured, in 2 classes."""
+    from sklearn.datasets import load_breast_cancer as load
+
+    return _from_sklearn("breast_cancer", load())
+
+
+def load_blobs() -> NodeData:
+    """Return 300 points in three Gaussian clouds."""
+    return blobs()
+
+
+def load_block_model() -> NodeData:
+    """Return 300 nodes of a block model with three classes."""
+    return block_model()
+
+
+def _from_sklearn(name: str, bunch: Any) -> NodeData:
+    return NodeData(
+        features=sp.csr_matrix(np.asarray(bunch.data, dtype=np.float32)),
+        labels=np.asarray(bunch.target, dtype=np.int64),
+        graph=None,
+        class_names=tuple(str(label) for label in bunch.target_names),
+        name=name,
+        provenance={"source": f"scikit-learn load_{name}", "graph": "none published"},
+        feature_names=tuple(str(feature) for feature in bunch.feature_names),
+    )
+
+
+EMBEDDED = {
+    "digits": load_digits,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "blobs": load_blobs,
+    "block_model": load_block_model,
+}
+
+
+# --- origins: Where the published files lie and what their bytes must hash to
+
+PLANETOID_COMMIT = "af6abf468a772cc055bec88c52e4d6f51b7c37e3"
+PLANETOID = f"https://raw.githubusercontent.com/kimiyoung/planetoid/{PLANETOID_COMMIT}/data/"
+LINQS = "https://linqs-data.soe.ucsc.edu/public/lbc/"
+TERROR_COMMIT = "bd80b51d278d5b5b39635da7fde83b9693f57ac4"
+TERROR_COPY = (
+    f"https://raw.githubusercontent.com/natbolon/terrorist_network_weaknesses/{TERROR_COMMIT}/data/"
+)
+
+MAX_DOWNLOAD = 2**26
+"""No published file is larger than this: 64 MiB."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One place to get the files of a data set from.
+
+    Parameters
+    ----------
+    base_url
+        Address that a file's name is added to.
+    archive
+        Name of a tar archive that holds all files, or ``None`` where each has its own address.
+    """
+
+    base_url: str
+    archive: str | None = None
+
+
+@dataclass(frozen=True)
+class RawFiles:
+    """The files of a data set: the folder they are kept in, their digests, and where they lie."""
+
+    folder: str
+    sha256: MappingProxyType[str, str]
+    origins: tuple[Origin, ...]
+
+
+def _planetoid(name: str, digests: str) -> RawFiles:
+    parts = ("allx", "ally", "graph", "test.index", "tx", "ty", "x", "y")
+    sha256 = {f"ind.{name}.{part}": digest for part, digest in zip(parts, digests.split())}
+    return RawFiles("planetoid", MappingProxyType(sha256), (Origin(PLANETOID),))
+
+
+def _terror(folder: str, sha256: dict[str, str]) -> RawFiles:
+    origins = (Origin(LINQS, f"{folder}.tgz"), Origin(f"{TERROR_COPY}{folder}/"))
+    return RawFiles(folder, MappingProxyType(sha256), origins)
+
+
+RAW_FILES = {
+    "cora": _planetoid(
+        "cora",
+        """
+        9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543
+        2b998f5cc7fedc86e7f97ca2498f47a1ffc1462c29e2d578b23bf3f62b6e7d71
+        58f13302f39dde8852dad6fe6d15b89b077b6d7f837626bce671ef80344b383d
+        297ce89af2b51a6a194181c7dbe1796c6a1cf9cd9349a88383b1b1e227867875
+        b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a
+        41f5ac76596a1699cc33f53084a2419e92961c42bb75f36fc38e616d348532ad
+        23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab
+        94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1
+        """,
+    ),
+    "citeseer": _planetoid(
+        "citeseer",
+        """
+        2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668
+        f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95
+        d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7
+        2af990671580b6b2df5d158d1038f8292e30c9cd821b5453f399659b25b723d4
+        539a8906a2da97628d212f2fdd668c109a8b3f0d36574b59e5d3fd5b5303da21
+        55e5bd1ba1e733a04598753ad1a8d57957f4b8f89e74519f41f4f4938767e4ce
+        d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6
+        8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924
+        """,
+    ),
+    "pubmed": _planetoid(
+        "pubmed",
+        """
+        508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e
+        0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e
+        5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9
+        b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5
+        4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d
+        ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd
+        fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33
+        e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3
+        """,
+    ),
+    "terrorattack": _terror(
+        "TerrorAttack",
+        {
+            "terrorist_attack.labels": (
+                "8ff2aec5f6906790fed13ae61b23169649958e0b81b60f9d04b444e9abc5e7b0"
+            ),
+            "terrorist_attack.nodes": (
+                "1a51d835ff0d4339cc4b3a3bac3ca3f5c75f2d0870f222734143a40f3230ded2"
+            ),
+            "terrorist_attack_loc.edges": (
+                "ae8004a29765a20081c145e0ea458cd0a41ceedc6df4a8ade9e00b13bcbb5d35"
+            ),
+            "terrorist_attack_loc_org.edges": (
+                "01d798a3da8e0e2ca1b04784db21700dfbe234ee3719206d49b225bb9a7669a4"
+            ),
+        },
+    ),
+    "terroristsrel": _terror(
+        "TerroristRel",
+        {
+            "TerroristRel.edges": (
+                "502a5b583ca19d38d14cae2039f38eb0e8149042f44a7e15cf25b64608ad6fd0"
+            ),
+            "TerroristRel.labels": (
+                "0166a95178ef37727175f1bb52edb9b883b2359a2f1ebd95de73d4c442405123"
+            ),
+            "TerroristRel_Colleague.nodes": (
+                "1174cc58af45302e947b91951bfa7eb2e5417ad6bf321e0f74dfe15095f947d6"
+            ),
+            "TerroristRel_Congregate.nodes": (
+                "985ff64c2c0a7b288a6c2dabbbc9e9f5e39c520719b1847527997935d3b714e7"
+            ),
+            "TerroristRel_Contact.nodes": (
+                "83809e455207b8137e802c4cf32b59f33b1e6e00ca518e2a7056e898cf431b33"
+            ),
+            "TerroristRel_Family.nodes": (
+                "8f9ecf7549c4c29c7cd32d6680e32074cf4f9fee867812043a92f9c726b79de3"
+            ),
+        },
+    ),
+}
+
+
+# --- download: Fetching published files through pooch: checked before they count, whole or not at
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes that are there, and the bytes there will be, if known."""
+
+_CHUNK = 2**16
+
+
+class _Watch:
+    """What pooch takes for a progress bar: tells how far it is, and stops what is too large."""
+
+    def __init__(self, url: str, max_bytes: int, progress: Progress | None) -> None:
+        self._url, self._max_bytes, self._progress = url, max_bytes, progress
+        self._done, self.total = 0, 0
+
+    def update(self, count: int) -> None:
+        self._done = min(self._done + count, self.total) if self.total else self._done + count
+        if max(self._done, self.total) > self._max_bytes:
+            raise DownloadError(f"{self._url} must be at most {self._max_bytes:,} bytes, got more.")
+        if self._progress is not None:
+            self._progress(self._done, self.total or None)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    sha256: str | None,
+    progress: Progress | None = None,
+    timeout: float | int = 30.0,
+    attempts: int = 2,
+    max_bytes: int = MAX_DOWNLOAD,
+) -> Path:
+    """Fetch a file over HTTP and put it at ``target`` once its digest is right.
+
+    Parameters
+    ----------
+    url
+        Address; redirects to other HTTP addresses are followed.
+    target
+        Where the file goes. Its folder is created.
+    sha256
+        What the bytes must hash to; ``None`` for an archive whose members are checked instead.
+    progress
+        Told how far it is.
+    timeout
+        Seconds without an answer before giving up.
+    attempts
+        How often a file that came cut or altered is asked for.
+    max_bytes
+        Anything larger is refused.
+
+    Returns
+    -------
+    Path
+        The target.
+
+    Raises
+    ------
+    DownloadError
+        One line: what failed and what to do.
+    """
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.ERROR)  # errors are said by whoever called
+    known = None if sha256 is None else f"sha256:{sha256}"
+    fetcher = pooch.create(
+        target.parent,
+        url,
+        registry={target.name: known},
+        urls={target.name: url},
+        retry_if_failed=attempts - 1,
+    )
+    watch: Any = _Watch(url, max_bytes, progress)
+    loader = pooch.HTTPDownloader(progressbar=watch, chunk_size=_CHUNK, timeout=timeout)
+    try:
+        fetcher.fetch(target.name, downloader=loader)
+    except DownloadError:
+        raise
+    except ValueError:
+        raise DownloadError(
+            f"{url} must have sha256 {str(sha256)[:16]}..., got another file. It was deleted; "
+            "the origin may have changed, or something on the way altered or cut it."
+        ) from None
+    except requests.HTTPError as error:
+        answer: Any = error.response
+        raise DownloadError(f"{url} answered {answer.status_code} {answer.reason}.") from None
+    except requests.Timeout:
+        raise DownloadError(
+            f"{url} answered too slowly: nothing in {timeout:g} seconds. Try again later."
+        ) from None
+    except requests.RequestException as error:
+        raise DownloadError(f"{url} cannot be reached: {one_line(_cause(error))}.") from None
+    except OSError as error:
+        raise DownloadError(
+            f"{shown_path(target)} must be writable, got: {one_line(error.strerror or error)}. "
+            "Free some space or choose another folder with GLNN_DATA."
+        ) from error
+    return target
+
+
+def _cause(error: BaseException) -> object:
+    """Return the innermost reason of an error of requests, which is the one a person knows."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def file_sha256(path: Path) -> str:
+    """Return the digest of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- fetch: From the public origin to the cache: download, check, parse, keep as npz
+
+
+def fetch_raw(
+    name: str,
+    folder: Path,
+    *,
+    origins: tuple[Origin, ...] | None = None,
+    progress: Progress | None = None,
+    timeout: float | int = 30.0,
+) -> Path:
+    """Bring the published files of a data set into a folder, each with the right digest.
+
+    Parameters
+    ----------
+    name
+        The data set.
+    folder
+        Root of the cache; the files go to ``raw/`` below it. Files that are there already, put
+        by hand or by an earlier call, are kept if their digest is right.
+    origins
+        Other places to ask; by default those of :mod:`glnn.data.datasets`, in turn.
+    progress, timeout
+        See :func:`glnn.data.datasets.download`.
+
+    Returns
+    -------
+    Path
+        Where the files are.
+    """
+    raw = RAW_FILES[name]
+    target = folder / "raw" / raw.folder
+    failures: list[str] = []
+    for origin in raw.origins if origins is None else origins:
+        missing = [file for file in raw.sha256 if not _is_there(target / file, raw.sha256[file])]
+        if not missing:
+            return target
+        try:
+            if origin.archive is None:
+                for file in missing:
+                    url = origin.base_url + file
+                    digest = raw.sha256[file]
+                    download(url, target / file, sha256=digest, progress=progress, timeout=timeout)
+            else:
+                _fetch_archive(raw, origin, target, progress, timeout)
+            return target
+        except DownloadError as error:
+            failures.append(one_line(error, limit=300))
+    raise DownloadError(f"{' '.join(failures)} {by_hand(name, folder)}")
+
+
+def by_hand(name: str, folder: Path) -> str:
+    """Return what to do without a network: what to get from where, and where to put it."""
+    raw = RAW_FILES[name]
+    last = raw.origins[-1].base_url
+    return (
+        f"To do it by hand, download {', '.join(raw.sha256)} from {last} into "
+        f"{shown_path(folder / 'raw' / raw.folder)} and run `glnn data fetch {name}` again."
+    )
+
+
+def _is_there(path: Path, sha256: str) -> bool:
+    return path.is_file() and file_sha256(path) == sha256
+
+
+def _fetch_archive(
+    raw: RawFiles, origin: Origin, target: Path, progress: Progress | None, timeout: float | int
+) -> None:
+    """Take the wanted members out of an archive, by name and digest; nothing is unpacked."""
+    url = f"{origin.base_url}{origin.archive}"
+    archive = download(
+        url, target / str(origin.archive), sha256=None, progress=progress, timeout=timeout
+    )
+    try:
+        with tarfile.open(archive) as tar:
+            unpacked = 0
+            for member in tar:
+                unpacked += member.size
+                if unpacked > 8 * MAX_DOWNLOAD:
+                    raise DownloadError(f"{url} must unpack to a sensible size, got more.")
+                name = Path(member.name).name
+                if name in raw.sha256 and member.isfile() and member.size <= MAX_DOWNLOAD:
+                    file = tar.extractfile(member)
+                    _keep_if_right(file, target / name, raw.sha256[name])
+    except GlnnError:
+        raise
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        raise DownloadError(f"{url} must be a tar archive, got: {one_line(error)}.") from error
+    finally:
+        archive.unlink(missing_ok=True)
+    wrong = [name for name in raw.sha256 if not _is_there(target / name, raw.sha256[name])]
+    if wrong:
+        raise DownloadError(f"{url} must hold the published {wrong[0]}, got another or none.")
+
+
+def _keep_if_right(file: Any, path: Path, sha256: str) -> None:
+    """Write the bytes if they, or they with Unix line ends, are the published ones."""
+    content = b"" if file is None else file.read()
+    for candidate in (content, content.replace(b"\r\n", b"\n")):
+        if hashlib.sha256(candidate).hexdigest() == sha256:
+            with atomic_write(path, "wb") as target:
+                target.write(candidate)
+            return
+
+
+def read_raw(name: str, raw_folder: Path, *, graph: AttackGraph = "loc") -> NodeData:
+    """Parse the published files of a data set."""
+    if name == "terrorattack":
+        return read_terror_attack(raw_folder, graph=graph)
+    if name == "terroristsrel":
+        return read_terrorists_rel(raw_folder)
+    return read_planetoid(raw_folder, name)
+
+
+def raw_to_npz(name: str, raw_folder: Path, npz_path: Path) -> NodeData:
+    """Parse the published files and keep the record as npz, with every graph there is."""
+    data = read_raw(name, raw_folder).replace(name=name, ids=None)
+    others = {}
+    if name == "terrorattack":
+        others["loc_org"] = read_raw(name, raw_folder, graph="loc_org").graph
+    write_node_npz(data, npz_path, other_graphs=others)
+    return data
+
+
+# --- registry: The data sets by name: what they are, what they must hold, where their files are lo
+
+ENVIRONMENT = "GLNN_DATA"
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a data set without reading it."""
+
+    name: str
+    n_nodes: int
+    n_edges: int
+    n_features: int
+    n_classes: int
+    about: str
+    origin: str
+    licence: str
+    graphs: tuple[str, ...] = ()
+
+
+_CITATIONS = "papers, words and citations, with the public split"
+_PLANETOID = "github.com/kimiyoung/planetoid"
+_LINQS = "LINQS, University of Maryland"
+_SKLEARN = ("scikit-learn", "BSD-3-Clause")
+_OWN = ("generated by glnn", "MIT")
+_MIT = "MIT (the repository)"
+_NONE = "none stated"
+
+DATASETS = {
+    info.name: info
+    for info in (
+        DatasetInfo("cora", 2708, 5278, 1433, 7, _CITATIONS, _PLANETOID, _MIT),
+        DatasetInfo("citeseer", 3327, 4552, 3703, 6, _CITATIONS, _PLANETOID, _MIT),
+        DatasetInfo("pubmed", 19717, 44324, 500, 3, _CITATIONS, _PLANETOID, _MIT),
+        DatasetInfo(
+            "terrorattack", 1293, 3172, 106, 6, "attacks in one place", _LINQS, _NONE, ("loc_org",)
+        ),
+        DatasetInfo(
+            "terroristsrel", 851, 8196, 1224, 4, "relations that share a person", _LINQS, _NONE
+        ),
+        DatasetInfo("digits", 1797, 0, 64, 10, "images of digits, no graph", *_SKLEARN),
+        DatasetInfo("wine", 178, 0, 13, 3, "chemistry of wines, no graph", *_SKLEARN),
+        DatasetInfo("breast_cancer", 569, 0, 30, 2, "cell measurements, no graph", *_SKLEARN),
+        DatasetInfo("blobs", 300, 0, 2, 3, "Gaussian clouds, no graph", *_OWN),
+        DatasetInfo("block_model", 300, 1161, 16, 3, "clouds with a block model graph", *_OWN),
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Return the folder of fetched data: that of the user's caches on this system."""
+    import platformdirs  # here: built-in data sets need no folder
+
+    return Path(platformdirs.user_cache_dir("glnn"))
+
+
+def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:
+    """Return where data sets are looked for: the given folder, or GLNN_DATA and the cache."""
+    if folder is not None:
+        return (Path(folder),)
+    named = os.environ.get(ENVIRONMENT)
+    return (*([Path(named).expanduser()] if named else []), cache_folder())
+
+
+def load_dataset(
+    name: str, *, folder: str | Path | None = None, graph: str = DEFAULT_GRAPH
+) -> NodeData:
+    """Return a data set by name.
+
+    Parameters
+    ----------
+    name
+        ``cora``, ``citeseer``, ``pubmed``, ``terrorattack``, ``terroristsrel``; or one that
+        needs no file: ``digits``, ``wine``, ``breast_cancer``, ``blobs``, ``block_model``.
+    folder
+        Where the npz or raw files lie; by default the folder named by the environment variable
+        ``GLNN_DATA``, then the user's cache. Nothing is downloaded.
+    graph
+        ``"loc_org"`` takes the second graph of Terror Attack.
+
+    Returns
+    -------
+    NodeData
+        With the published counts, which are checked.
+
+    Examples
+    --------
+    >>> load_dataset("wine").n_nodes
+    178
+    """
+    check_choice("name", name, DATASETS)
+    info = DATASETS[name]
+    check_choice("graph", graph, (DEFAULT_GRAPH, *info.graphs))
+    if name in EMBEDDED:
+        return EMBEDDED[name]()
+    data = _read_from(name, data_folders(folder), graph)
+    return _checked(data.replace(name=name), info, graph)
+
+
+def _read_from(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
+    for folder in folders:
+        npz = folder / f"{name}.npz"
+        if npz.is_file():
+            return _with_origin(read_node_npz(npz, graph=graph), name)
+        first = next(iter(RAW_FILES[name].sha256))
+        for raw in (folder / "raw" / RAW_FILES[name].folder, folder / RAW_FILES[name].folder):
+            if (raw / first).is_file():
+                data = read_raw(name, raw, graph=attack_graph(graph))
+                return _with_origin(data, name)
+    looked = " and ".join(shown_path(folder) for folder in folders)
+    raise InputError(
+        f"{name}.npz must lie in {looked}, got none. Run `glnn data fetch {name}`, or name the "
+        f"folder that holds it in the environment variable {ENVIRONMENT}."
+    )
+
+
+def _with_origin(data: NodeData, name: str) -> NodeData:
+    info = DATASETS[name]
+    known = {"origin": info.origin, "licence": info.licence}
+    return data.replace(provenance={**data.provenance, **known})
+
+
+def _checked(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
+    """Compare with the published counts, so that another file of that name is not taken for it."""
+    found = (data.n_nodes, data.n_features, data.n_classes, data.n_edges)
+    published = (info.n_nodes, info.n_features, info.n_classes, info.n_edges)
+    compared = 4 if graph == DEFAULT_GRAPH else 3
+    if found[:compared] != published[:compared]:
+        raise DataFormatError(
+            f"{info.name} must have {info.n_nodes} nodes, {info.n_features} features, "
+            f"{info.n_classes} classes and {info.n_edges} edges, got {found}. Fetch it again."
+        )
+    return data
+
+
+def fetch_dataset(
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    origins: tuple[Origin, ...] | None = None,
+    progress: Progress | None = None,
+    timeout: float | int = 30.0,
+) -> Path:
+    """Download a data set from its public origin, check it and keep it as npz.
+
+    Parameters
+    ----------
+    name
+        One of the five published sets.
+    folder
+        Where to keep it; the user's cache by default.
+    origins, progress, timeout
+        See :func:`glnn.data.datasets.fetch_raw`.
+
+    Returns
+    -------
+    Path
+        The npz file.
+    """
+    check_choice("name", name, DATASETS)
+    if name in EMBEDDED:
+        raise InputError(f"{name} must not be fetched, it comes with glnn. Use it by its name.")
+    root = cache_folder() if folder is None else Path(folder)
+    npz = root / f"{name}.npz"
+    raw = fetch_raw(name, root, origins=origins, progress=progress, timeout=timeout)
+    _checked(raw_to_npz(name, raw, npz), DATASETS[name], DEFAULT_GRAPH)
+    return npz

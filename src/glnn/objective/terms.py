@@ -1,0 +1,372 @@
+"""The terms that need nothing but the graph: sparsity, symmetry, ridge."""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glnn.distributed import ALONE, Partition
+from glnn.graph.adjacency import Adjacency
+from glnn.graph.pairs import Factor, Implicit, Pairs, PairValues, SpreadRows
+from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowShare, Term, number
+
+# --- plain: The terms that need nothing but the graph: sparsity, symmetry, ridge
+
+
+@dataclass(frozen=True, eq=False)
+class Sparsity(Term):
+    r"""Sum of absolute weights, :math:`\|A\|_1`. Paper: eq:sparsity_constraint.
+
+    Examples
+    --------
+    >>> Sparsity(1.0).value(DenseAdjacency(torch.tensor([[0.0, -1.0], [-1.0, 0.0]])))
+    tensor(2.)
+    """
+
+    weight: float | int
+    name: str = "sparsity"
+    sets_degree: ClassVar[bool] = True
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        return (adj.counts() * adj.values().abs()).sum()
+
+    def linear(self) -> Implicit:
+        r"""Return :math:`-\lambda_1`: the graph is not negative."""
+        return Implicit(constant=-self.weight)
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return the cost of every link."""
+        return RowShare(edges=number(-self.weight), loop=-self.weight / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetry(Term):
+    r"""Distance to the transpose, :math:`\|A^\top - A\|_F^2`. Paper: eq:properties_constraints.
+
+    Zero for the solver, whose graphs are symmetric.
+
+    Examples
+    --------
+    >>> Symmetry(1.0).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [0.0, 0.0]])))
+    tensor(2.)
+    """
+
+    weight: float | int
+    name: str = "symmetry"
+    is_constant: ClassVar[bool] = True
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        return adj.asymmetry()
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return nothing: the enlarged graph is symmetric, too."""
+        return RowShare()
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge(Term):
+    r"""Squared norm, :math:`\|A\|_F^2`: makes the problem strictly convex without a prior graph.
+
+    Notes
+    -----
+    Differs from the paper, whose loss has no minimum when there is no prior graph.
+
+    Examples
+    --------
+    >>> Ridge(1.0).value(DenseAdjacency(torch.tensor([[0.0, 3.0], [3.0, 0.0]])))
+    tensor(18.)
+    """
+
+    weight: float | int
+    name: str = "ridge"
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        return (adj.counts() * adj.values().square()).sum()
+
+    @property
+    def curvature(self) -> float | int:
+        """The weight."""
+        return self.weight
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return the same for the links."""
+        return RowShare(edge_curvature=2 * self.weight, loop_curvature=self.weight)
+
+
+# --- loops: The penalty on the trace
+
+
+@dataclass(frozen=True, eq=False)
+class Loops(QuadraticTerm):
+    r"""Squared trace, :math:`|\operatorname{tr}(A)|^2`. Paper: eq:properties_constraints.
+
+    As a penalty, :math:`T(A) = \operatorname{tr}(A)` and :math:`T^*(y) = y I`.
+
+    Examples
+    --------
+    >>> loops = DenseAdjacency(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> Loops(1.0, like=torch.ones(2)).value(loops)
+    tensor(9.)
+    """
+
+    weight: float | int
+    like: Tensor
+    name: str = "loops"
+
+    @property
+    def target(self) -> Tensor:
+        """Zero."""
+        return self.like.new_zeros(1)
+
+    def image(self, adj: Adjacency) -> Tensor:
+        """Return the trace."""
+        return adj.trace()[None]
+
+    def adjoint(self, y: Tensor) -> Implicit:
+        """Return y times the identity."""
+        return Implicit(loop=float(y[0]))
+
+    def on(self, pairs: Pairs) -> PairMap:
+        """Return the map on the diagonal pairs."""
+        return LoopsMap(pairs)
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        r"""Return :math:`\lambda_4 (t + a_0)^2` with :math:`t` the trace."""
+        assert dual is not None  # it is a penalty
+        return RowShare(loop_curvature=self.weight, loop=-float(dual[0]) / 2)
+
+
+class LoopsMap(PairMap):
+    """The trace, from the places of the loops among the pairs."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+
+    def apply(self, values: Tensor) -> Tensor:  # noqa: D102
+        return values.index_select(0, self.pairs.loops).sum()[None]
+
+    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
+        result = y.new_zeros(len(self.pairs))
+        self.add_adjoint(result, y)
+        return result
+
+    def add_adjoint(self, total: Tensor, y: Tensor) -> None:  # noqa: D102
+        total.index_add_(0, self.pairs.loops, y.expand(len(self.pairs.loops)))
+
+    def squares(self, active: Tensor) -> Tensor:
+        """Return the number of loops."""
+        return self.apply(active)
+
+
+# --- row_sums: The penalty on row sums
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums(QuadraticTerm):
+    r"""Distance of the row sums from one, :math:`\|A 1 - 1\|^2`. Paper: eq:properties_constraints.
+
+    As a penalty, :math:`T(A) = A 1` and :math:`T^*(y)_{ij} = (y_i + y_j)/2`.
+
+    Examples
+    --------
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 3.0], [3.0, 0.0]]))
+    >>> RowSums(1.0, like=torch.ones(2)).value(pair)
+    tensor(8.)
+    """
+
+    weight: float | int
+    like: Tensor
+    name: str = "row_sums"
+
+    @property
+    def target(self) -> Tensor:
+        """Ones."""
+        return torch.ones_like(self.like)
+
+    def image(self, adj: Adjacency) -> Tensor:
+        """Return the row sums."""
+        return adj.row_sums()
+
+    def adjoint(self, y: Tensor) -> Implicit:
+        """Return the mean of the two ends."""
+        return Implicit(nodes=y / 2)
+
+    def on(self, pairs: Pairs) -> PairMap:
+        """Return the map through one sparse matrix each way."""
+        return RowSumsMap(pairs)
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        r"""Return :math:`\lambda_3[(\rho - 1)^2 + \sum_j (r_j + a_j - 1)^2]` in the edges.
+
+        :math:`\rho = a_0 + \sum_j a_j` is the row sum of the new node.
+        """
+        assert dual is not None  # it is a penalty
+        coupling = Coupling(float(self.weight), number(1), 1.0, 1.0)
+        return RowShare(edge_curvature=self.weight, edges=-dual / 2, couplings=(coupling,))
+
+
+class RowSumsMap(PairMap):
+    """Sums over the pairs of each node, and sums of both ends of each pair."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+
+    @cached_property
+    def _sums(self) -> Tensor:
+        pattern = self.pairs.pattern
+        ones = torch.ones(len(pattern.source), dtype=torch.float64, device=pattern.source.device)
+        shape = (self.pairs.n_nodes, len(self.pairs))
+        return (
+            type(pattern)
+            .compressed(shape, pattern.offsets, pattern.source, pattern.source)
+            .matrix(ones)
+        )
+
+    def apply(self, values: Tensor) -> Tensor:  # noqa: D102
+        return torch.mv(self._sums, values)
+
+    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
+        half = y / 2
+        return half.index_select(0, self.pairs.i).add_(half.index_select(0, self.pairs.j))
+
+    def squares(self, active: Tensor) -> Tensor:
+        """Return half the number of neighbours, a loop counting twice."""
+        return self.apply(active / self.pairs.counts)
+
+    def bound(self, active: Tensor) -> Tensor | None:
+        """Return twice the same: the matrix has as much beside its diagonal as on it."""
+        return 2 * self.squares(active)
+
+    def coupled(self, active: Tensor, columns: Tensor, place: slice) -> Tensor:
+        """Return the sums over the pairs of each node of the other map's rows."""
+        result = columns.new_zeros(self.pairs.n_nodes, columns.shape[1])
+        weighted = columns * (active[place] * self.pairs.counts[place] / 2)[:, None]
+        for ends in (self.pairs.i, self.pairs.j):
+            result.index_add_(0, ends[place], weighted)
+        return result
+
+
+# --- closeness: Distances to other graphs: the prior graph, and the graph of a step before
+
+
+@dataclass(frozen=True, eq=False)
+class Proximal(Term):
+    r"""Distance to an earlier graph, :math:`\|A - A'\|_F^2`: a step goes no further than it pays.
+
+    Parameters
+    ----------
+    weight
+        How much the term counts.
+    other
+        The other graph; over several processes, this one's pairs of it.
+    partition
+        Who has which pairs; ``None``: all are here.
+
+    Examples
+    --------
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> Proximal(1.0, DenseAdjacency(torch.zeros(2, 2))).value(pair)
+    tensor(2.)
+    """
+
+    weight: float | int
+    other: Adjacency
+    partition: Partition | None = None
+    name: str = "proximal"
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        other = self.other
+        at_pairs = other.entries(adj.rows(), adj.columns())
+        difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
+        everything = (other.counts() * other.values().square()).sum()
+        seen = (adj.counts() * at_pairs.square()).sum()
+        return difference + (everything - seen)  # entries that A does not store are zero in A
+
+    @property
+    def curvature(self) -> float | int:
+        """The weight."""
+        return self.weight
+
+    def linear(self) -> Implicit:
+        """Return twice the weight times the other graph."""
+        rows, columns, values = self.other.rows(), self.other.columns(), self.other.values()
+        kept = torch.nonzero((rows <= columns) & (values != 0)).view(-1)
+        partition = self.partition or Partition(self.other.n_nodes, ALONE)
+        pairs = Pairs(partition, rows[kept], columns[kept])
+        return Implicit(sparse=PairValues(pairs, 2 * self.weight * values[kept].double()))
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return the squares of the links: the earlier graph has none of a new node."""
+        return RowShare(edge_curvature=2 * self.weight, loop_curvature=self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Closeness(Proximal):
+    r"""Distance to the prior graph, :math:`\|A - G\|_F^2`. Paper: :math:`\mathcal{L}_{gt}`.
+
+    Examples
+    --------
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> Closeness(1.0, DenseAdjacency(torch.zeros(2, 2))).value(pair)
+    tensor(2.)
+    """
+
+    name: str = "closeness"
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return the distance of the new links to the prior graph's row."""
+        return dataclasses.replace(super().new_row(dual), prior=2 * self.weight)
+
+
+# --- task: The linear term that a task adds: how much each edge costs it
+
+
+@dataclass(frozen=True, eq=False)
+class Task(Term):
+    r"""The cost of the graph for a task, :math:`\langle C, A\rangle`, of low rank.
+
+    .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i) + o_{ij}
+
+    Parameters
+    ----------
+    left, right
+        The rows :math:`u_i, v_i` side by side, and :math:`v_i, u_i`.
+    offset
+        Further costs :math:`o` on single pairs.
+
+    Examples
+    --------
+    >>> from glnn.graph.pairs import spread
+    >>> left = spread(torch.tensor([[1.0, 3.0], [2.0, 4.0]]))
+    >>> right = spread(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> Task(left, right).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
+    tensor(10.)
+    """
+
+    left: SpreadRows
+    right: SpreadRows
+    offset: PairValues | None = None
+    weight: float | int = 1.0
+    name: str = "task"
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        rows, columns = adj.rows(), adj.columns()
+        costs = self.left.own.dots(self.right.own, rows, columns) / 2
+        if self.offset is not None:
+            at = self.offset.pairs.adjacency(self.offset.values)
+            costs = costs + at.entries(rows, columns)
+        return (adj.counts() * adj.values() * costs).sum()
+
+    def linear(self) -> Implicit:
+        """Return the costs, negative."""
+        sparse = None if self.offset is None else self.offset.times(-self.weight)
+        factor = Factor(self.left, self.right, -self.weight / 2)
+        return Implicit(sparse=sparse, factors=(factor,))
+
+    def new_row(self, dual: Tensor | None) -> RowShare:
+        """Return nothing: what edges of a new node cost the task is not known."""
+        return RowShare()

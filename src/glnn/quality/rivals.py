@@ -1,0 +1,583 @@
+"""Plain methods that every fit can be compared with, by name; they need no further package."""
+
+import dataclasses
+import time
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from sklearn.preprocessing import normalize, scale
+from sklearn.semi_supervised import LabelSpreading as SklearnSpreading
+
+from glnn._utils import check_choice, check_features, check_indices, check_integer, check_number
+from glnn.engine.callbacks import Callback, EarlyStopping
+from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.settings import HeadSettings
+from glnn.engine.tasks import ClassifierTask, Labels, Task
+from glnn.engine.trainer import Trainer, Validation
+from glnn.exceptions import InputError
+from glnn.graph.convert import as_adjacency
+from glnn.nn.features import Features
+
+# --- problem: Nodes to classify and the labels that a method may see, checked once for all methods
+
+
+@dataclass(frozen=True, eq=False)
+class NodeProblem:
+    """Nodes to classify, with the labels a method may see; checked once, then frozen.
+
+    Parameters
+    ----------
+    features
+        Nodes x features, a dense array or CSR, as published: each method scales them itself.
+    graph
+        Symmetric CSR without loops, or ``None``.
+    labels
+        Class of each node, int64. Labels outside ``train`` and ``validation`` are replaced by
+        -1 here, so that no method can see them.
+    train, validation
+        Node numbers; ``validation`` may be empty.
+    n_classes
+        How many classes there are.
+
+    Examples
+    --------
+    >>> problem = NodeProblem(np.eye(3), None, np.array([0, 1, 1]), np.array([0, 1]))
+    >>> problem.labels.tolist(), problem.n_classes
+    ([0, 1, -1], 2)
+    """
+
+    features: Any
+    graph: Any
+    labels: np.ndarray
+    train: np.ndarray
+    validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_classes: int = 0
+
+    def __post_init__(self) -> None:
+        features = check_features("features", self.features)
+        n_nodes = features.shape[0]
+        train = check_indices("train", self.train, n_nodes)
+        validation = check_indices("validation", self.validation, n_nodes)
+        if train.size == 0:
+            raise InputError("train must name at least one labelled node, got none.")
+        if np.intersect1d(train, validation).size:
+            raise InputError("train and validation must not share nodes.")
+        labels = self._visible(n_nodes, np.concatenate([train, validation]))
+        n_classes = self.n_classes or int(labels.max()) + 1
+        check_integer("n_classes", n_classes, low=int(labels.max()) + 1)
+        values = {"features": features, "labels": labels, "train": train, "n_classes": n_classes}
+        values["validation"] = validation
+        values["graph"] = None if self.graph is None else as_adjacency(self.graph, n_nodes)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _visible(self, n_nodes: int, seen: np.ndarray) -> np.ndarray:
+        labels = np.asarray(self.labels)
+        if labels.shape != (n_nodes,) or labels.dtype.kind not in "iu":
+            raise InputError(
+                f"labels must be whole numbers, one for each of the {n_nodes} nodes, "
+                f"got dtype {labels.dtype} and shape {labels.shape}."
+            )
+        visible = np.full(n_nodes, -1, dtype=np.int64)
+        visible[seen] = labels[seen]
+        if visible[seen].min() < 0:
+            raise InputError("labels of train and validation nodes must be 0 or more, got -1.")
+        return visible
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return int(self.features.shape[0])
+
+    def validation_set(self) -> Validation | None:
+        """Return the nodes that choose the epoch, or ``None`` if there are none."""
+        if self.validation.size == 0:
+            return None
+        classes = torch.from_numpy(self.labels[self.validation])
+        return Validation(torch.from_numpy(self.validation), classes)
+
+
+# --- base: What every method to compare with must offer: settings, a task for the one loop, a pred
+
+INIT, NOISE, SAMPLES = 0, 1, 2  # numbered streams of one seed
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Class probabilities of every node, N x C, and what they cost."""
+
+    probabilities: np.ndarray
+    n_epochs: int = 0
+    seconds: float = 0.0
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The most probable class of every node."""
+        return np.asarray(self.probabilities.argmax(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """What the training loop is told; each method's defaults are the published ones.
+
+    ``patience`` epochs without a lower validation loss end the training; ``None`` never does.
+    """
+
+    n_epochs: int = 200
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("n_epochs", self.n_epochs, low=1)
+        check_number("learning_rate", self.learning_rate, low=0, open_low=True)
+        check_number("weight_decay", self.weight_decay, low=0)
+        if self.patience is not None:
+            check_integer("patience", self.patience, low=1)
+
+
+class Baseline(ABC):
+    """A method to compare with: it differs from the others by its model and objective only.
+
+    A subclass is a frozen dataclass with one field, ``settings``. The epoch with the lowest
+    validation loss within ``settings.n_epochs`` counts; without validation nodes, or where
+    ``chooses_epoch`` is false, the last.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    needs_graph: ClassVar[bool] = True
+    is_trained: ClassVar[bool] = True
+    chooses_epoch: ClassVar[bool] = True
+    settings: Any
+
+    def build(self, problem: NodeProblem, seed: int) -> Task:
+        """Return the untrained model with its objective, all randomness drawn from ``seed``."""
+        self.check(problem)
+        return self.task(problem, check_integer("seed", seed, low=0))
+
+    @abstractmethod
+    def task(self, problem: NodeProblem, seed: int) -> Task:
+        """Make the task of a problem that passed :meth:`check`."""
+
+    def check(self, problem: NodeProblem) -> None:
+        """Refuse a problem that the method cannot take."""
+        if self.needs_graph and problem.graph is None:
+            raise InputError(
+                f"{self.name} needs a graph, and none is given. "
+                "Give one, or use knn_gcn, which links each node to its nearest neighbours."
+            )
+
+    def fit_predict(self, problem: NodeProblem, seed: int) -> Prediction:
+        """Train on the visible labels and return the class probabilities of every node."""
+        started = time.perf_counter()
+        task = self.build(problem, seed)
+        n_epochs = self.train(task, problem)
+        with torch.no_grad():
+            probabilities = task.scores().double().softmax(1).numpy()
+        return Prediction(probabilities, n_epochs, time.perf_counter() - started)
+
+    def train(self, task: Task, problem: NodeProblem) -> int:
+        """Run the one training loop on a task; return how many epochs it took."""
+        validation = problem.validation_set() if self.chooses_epoch else None
+        stop: list[Callback] = []
+        if validation is not None and self.settings.patience is not None:
+            stop = [EarlyStopping(self.settings.patience)]
+        trainer = Trainer(
+            n_epochs=self.settings.n_epochs,
+            learning_rate=self.settings.learning_rate,
+            callbacks=stop,
+        )
+        return len(trainer.fit(task, validation, stage=self.name))
+
+
+class ClosedForm(Baseline):
+    """A control without a network: it overrides :meth:`predict` and is not trained in epochs."""
+
+    is_trained = False
+
+    def task(self, problem: NodeProblem, seed: int) -> Task:
+        """Refuse: there is nothing for the training loop to do."""
+        raise InputError(f"{self.name} has no network to train; call fit_predict.")
+
+    @abstractmethod
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Return the class probabilities of every node."""
+
+    def fit_predict(self, problem: NodeProblem, seed: int) -> Prediction:
+        """Return the class probabilities of every node."""
+        self.check(problem)
+        started = time.perf_counter()
+        probabilities = self.predict(problem, check_integer("seed", seed, low=0))
+        return Prediction(probabilities, 0, time.perf_counter() - started)
+
+
+def in_columns(probabilities: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Spread the columns of the classes that were seen over all ``n_classes``; the rest are 0.
+
+    Examples
+    --------
+    >>> in_columns(np.array([[0.25, 0.75]]), np.array([0, 2]), 3)
+    array([[0.25, 0.  , 0.75]])
+    """
+    spread = np.zeros((len(probabilities), n_classes))
+    spread[:, classes.astype(np.int64)] = probabilities
+    return spread
+
+
+# --- neighbors: A graph where none is given: each node linked to its nearest neighbours by cosine
+
+
+def cosine_graph(features: Any, n_neighbors: int) -> sp.csr_matrix:
+    """Link each node with the ``n_neighbors`` nodes of highest cosine; symmetric, weights 1.
+
+    The search is exact and works through blocks of rows, so no n x n matrix is stored. A node
+    without features has no direction, so it gets no links; neither do nodes at right angles.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.0, 0.0]])
+    >>> cosine_graph(x, 1).toarray()
+    array([[0., 1., 0., 0.],
+           [1., 0., 1., 0.],
+           [0., 1., 0., 0.],
+           [0., 0., 0., 0.]])
+    """
+    n_nodes = features.shape[0]
+    wanted = min(n_neighbors, n_nodes - 1)
+    if wanted == 0:
+        return sp.csr_matrix((n_nodes, n_nodes))
+    search = NearestNeighbors(n_neighbors=wanted, metric="cosine", algorithm="brute")
+    with config_context(working_memory=128):  # MB of distances at a time
+        distances, neighbors = search.fit(features).kneighbors()
+    rows = np.repeat(np.arange(n_nodes), wanted)
+    columns, near = neighbors.ravel(), distances.ravel() < 1 - 1e-12
+    ones = np.ones(int(near.sum()))
+    graph = sp.csr_matrix((ones, (rows[near], columns[near])), shape=(n_nodes, n_nodes))
+    return sp.csr_matrix(graph.maximum(graph.T))
+
+
+# --- scaling: Features as the plain methods want them: rows or columns brought to one scale
+
+
+def comparable_features(features: Any) -> Any:
+    """Return what a method to compare with sees of a table, by glnn's own rule for scaling.
+
+    Columns of different units get mean 0 and variance 1; without that the largest unit would
+    drown the others. Bags of words and pixels stay as they are: each method scales them itself.
+
+    Examples
+    --------
+    >>> comparable_features(np.array([[1.0, 5.0, 2000.0], [3.0, 7.0, 4000.0]])).tolist()
+    [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]
+    """
+    scaling = Scaling.fit(features)
+    return scaling.apply(features) if scaling.kind == "columns" else features
+
+
+def row_normalized(features: Any) -> Any:
+    r"""Return :math:`X_{id} / \sum_e X_{ie}`, the bag-of-words scaling of Kipf and Welling.
+
+    Rows of zeros stay zero. Where a feature is negative row sums mean nothing: then each column
+    is shifted and scaled to mean 0 and variance 1 instead (scaled alone, if sparse).
+
+    Examples
+    --------
+    >>> row_normalized(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    stored = features.data if sp.issparse(features) else features
+    if stored.size and stored.min() < 0:
+        return standardized(features)
+    return normalize(features, norm="l1")
+
+
+def standardized(features: Any) -> Any:
+    """Return columns of mean 0 and variance 1; sparse columns are scaled but not shifted.
+
+    Examples
+    --------
+    >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    return scale(features.astype(np.float64), with_mean=not sp.issparse(features))
+
+
+def scaled(features: Any) -> Any:
+    """Return dense features standardised, and sparse ones with rows of length one."""
+    return normalize(features) if sp.issparse(features) else standardized(features)
+
+
+# --- knn_gcn: GCN on a nearest-neighbour graph: the control for data that come without a graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnnGCNSettings(TrainSettings):
+    """GCN's settings, on 20 neighbours by cosine."""
+
+    n_hidden: int = 16
+    dropout: float = 0.5
+    n_neighbors: int = 20
+
+
+@dataclass(frozen=True)
+class KnnGCN(Baseline):
+    """GCN on the cosine graph of the features; a given graph is not looked at."""
+
+    name: ClassVar[str] = "knn_gcn"
+    title: ClassVar[str] = "kNN-GCN"
+    paper: ClassVar[str] = "Franceschi et al., Learning discrete structures for GNNs, ICML 2019"
+    needs_graph: ClassVar[bool] = False
+    settings: KnnGCNSettings = KnnGCNSettings()
+
+    def task(self, problem: NodeProblem, seed: int) -> ClassifierTask:
+        """Make the two-layer network on the nearest-neighbour graph with loops."""
+        s = self.settings
+        graph = cosine_graph(problem.features, s.n_neighbors)
+        return ClassifierTask(
+            sp.csr_matrix(graph + sp.eye(problem.n_nodes)),
+            Features.of(row_normalized(problem.features)),
+            Labels(
+                problem.train, problem.labels[problem.train], problem.n_nodes, problem.n_classes
+            ),
+            HeadSettings(n_hidden=s.n_hidden, dropout=s.dropout, weight_decay=s.weight_decay),
+            init=generator_for(seed, INIT),
+            noise=generator_for(seed, NOISE),
+        )
+
+
+# --- majority: The largest class for everybody: what a method must beat to have learned anything
+
+
+@dataclass(frozen=True, kw_only=True)
+class MajoritySettings:
+    """Nothing to set."""
+
+
+@dataclass(frozen=True)
+class Majority(ClosedForm):
+    r"""Every node gets the shares of the classes, :math:`p_c = |\{l \in L : y_l = c\}| / |L|`.
+
+    The class with the most labels is predicted; of equally large ones the first.
+    """
+
+    name: ClassVar[str] = "majority"
+    title: ClassVar[str] = "majority class"
+    paper: ClassVar[str] = "the largest class among the labels"
+    needs_graph: ClassVar[bool] = False
+    settings: MajoritySettings = MajoritySettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Count the labels of the training nodes."""
+        return np.tile(class_shares(problem), (problem.n_nodes, 1))
+
+
+def class_shares(problem: NodeProblem) -> np.ndarray:
+    """Return the share of each class among the training nodes.
+
+    Examples
+    --------
+    >>> problem = NodeProblem(np.eye(3), None, np.array([0, 1, 1]), np.arange(3))
+    >>> class_shares(problem).round(2)
+    array([0.33, 0.67])
+    """
+    counts = np.bincount(problem.labels[problem.train], minlength=problem.n_classes)
+    return np.asarray(counts / counts.sum())
+
+
+# --- label_spreading: Label spreading on the given graph or on nearest neighbours, by scikit-learn
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSpreadingSettings:
+    """The defaults of scikit-learn; the neighbours count where no graph is given.
+
+    ``alpha`` is the share that a node takes from its neighbours.
+    """
+
+    n_neighbors: int = 7
+    max_iter: int = 100
+    alpha: float = 0.2
+
+
+@dataclass(frozen=True)
+class LabelSpreading(ClosedForm):
+    r"""Spread labels, :math:`F \leftarrow \alpha D^{-1/2} A D^{-1/2} F + (1 - \alpha) Y`.
+
+    On the given graph; without one, on nearest neighbours.
+    """
+
+    name: ClassVar[str] = "label_spreading"
+    title: ClassVar[str] = "label spreading"
+    paper: ClassVar[str] = "Zhou et al., Learning with local and global consistency, NIPS 2003"
+    needs_graph: ClassVar[bool] = False
+    settings: LabelSpreadingSettings = LabelSpreadingSettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Spread the labels until they change no more."""
+        s = self.settings
+        model = SklearnSpreading(
+            kernel=kernel_of(problem, s.n_neighbors),
+            n_neighbors=s.n_neighbors,
+            alpha=s.alpha,
+            max_iter=s.max_iter,
+        )
+        return fitted_distributions(model, problem)
+
+
+def kernel_of(problem: NodeProblem, n_neighbors: int) -> Any:
+    """Return the given graph with loops as scikit-learn takes it, or its name of neighbours.
+
+    Rows of zeros are nearer to rows of length one than most of these are to each other, so that
+    everybody would be their neighbour; they get none but themselves.
+    """
+    if problem.graph is not None:
+        looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
+        return lambda *_: looped.copy()
+    features = scaled(problem.features)
+    filled = np.flatnonzero(abs(features).sum(1))
+    if len(filled) in (0, problem.n_nodes):
+        return "knn"
+    near = sp.coo_matrix(kneighbors_graph(features[filled], n_neighbors, include_self=True))
+    entries = (near.data, (filled[near.row], filled[near.col]))
+    graph = sp.csr_matrix(entries, shape=(problem.n_nodes, problem.n_nodes))
+    alone = np.ones(problem.n_nodes)
+    alone[filled] = 0
+    graph = sp.csr_matrix(graph + sp.diags(alone))
+    return lambda *_: graph.copy()
+
+
+def fitted_distributions(model: Any, problem: NodeProblem) -> np.ndarray:
+    """Fit, and return the distribution of every node.
+
+    A node that no label reaches gets the shares of the classes among the labelled nodes.
+    """
+    known = np.full(problem.n_nodes, -1)
+    known[problem.train] = problem.labels[problem.train]
+    x = scaled(problem.features)
+    with warnings.catch_warnings():  # as far as max_iter goes is what was asked for
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(x, known)
+    reached = in_columns(model.label_distributions_, model.classes_, problem.n_classes)
+    unreached = ~(reached.sum(1) > 0)
+    reached[unreached] = class_shares(problem)
+    return np.asarray(reached / reached.sum(1, keepdims=True))
+
+
+# --- logistic_regression: Logistic regression on the features, by scikit-learn
+
+PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+N_FOLDS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegressionSettings:
+    """The inverse penalty, ``None``: the visible labels choose it; and room to converge."""
+
+    inverse_penalty: float | None = None
+    max_iter: int = 2000
+
+
+@dataclass(frozen=True)
+class LogisticRegression(ClosedForm):
+    """Multinomial logistic regression; dense features standardised, sparse rows of length 1."""
+
+    name: ClassVar[str] = "logistic_regression"
+    title: ClassVar[str] = "logistic regression"
+    paper: ClassVar[str] = "scikit-learn LogisticRegression"
+    needs_graph: ClassVar[bool] = False
+    settings: LogisticRegressionSettings = LogisticRegressionSettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Fit on the labelled nodes, predict all."""
+        return fitted_to(scaled(problem.features), problem, self.settings)
+
+
+def fitted_to(x: Any, problem: NodeProblem, settings: LogisticRegressionSettings) -> np.ndarray:
+    """Return the class probabilities of all rows of ``x`` after a fit on the labelled ones."""
+    if settings.inverse_penalty is None:
+        settings = dataclasses.replace(settings, inverse_penalty=chosen_penalty(x, problem))
+    classes = problem.labels[problem.train]
+    return logistic_probabilities(x, problem.train, classes, problem.n_classes, settings)
+
+
+def logistic_probabilities(
+    x: Any,
+    nodes: np.ndarray,
+    classes: np.ndarray,
+    n_classes: int,
+    settings: LogisticRegressionSettings,
+) -> np.ndarray:
+    """Return the class probabilities of all rows after a fit on some; one class is certain."""
+    seen = np.unique(classes)
+    if seen.size == 1:  # scikit-learn refuses a single class
+        return in_columns(np.ones((x.shape[0], 1)), seen, n_classes)
+    penalty = 1.0 if settings.inverse_penalty is None else settings.inverse_penalty
+    model = SklearnLogisticRegression(C=penalty, max_iter=settings.max_iter)
+    model.fit(x[nodes], classes)
+    return in_columns(model.predict_proba(x), model.classes_, n_classes)
+
+
+def chosen_penalty(x: Any, problem: NodeProblem) -> float:
+    """Return the inverse penalty with the lowest loss on the validation nodes.
+
+    Without validation nodes every third labelled node in turn is left out and predicted. A class
+    that a fit has not seen counts as if it had probability 1e-6.
+    """
+    held = _held_out(problem)
+
+    def loss(penalty: float) -> float:
+        total = 0.0
+        for nodes, asked in held:
+            p = logistic_probabilities(
+                x[np.concatenate([nodes, asked])],
+                np.arange(nodes.size),
+                problem.labels[nodes],
+                problem.n_classes,
+                LogisticRegressionSettings(inverse_penalty=penalty),
+            )[nodes.size :]
+            of_truth = p[np.arange(asked.size), problem.labels[asked]]
+            total -= float(np.log(np.maximum(of_truth, 1e-6)).sum())
+        return total
+
+    return min(PENALTIES, key=loss)
+
+
+def _held_out(problem: NodeProblem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return pairs of nodes to fit on and nodes to predict."""
+    if problem.validation.size:
+        return [(problem.train, problem.validation)]
+    by_class = problem.train[np.argsort(problem.labels[problem.train], kind="stable")]
+    fold = np.arange(by_class.size) % N_FOLDS
+    folds = [(by_class[fold != k], by_class[fold == k]) for k in range(N_FOLDS)]
+    return [(nodes, asked) for nodes, asked in folds if nodes.size and asked.size]
+
+
+# --- plain: Plain methods that every fit can be compared with, by name; they need no further packa
+
+PLAIN_METHODS: dict[str, Baseline] = {
+    method.name: method for method in (Majority(), LogisticRegression(), LabelSpreading(), KnnGCN())
+}
+
+
+def get_plain(name: str) -> Baseline:
+    """Return a plain method; an unknown name is answered with the nearest known one.
+
+    Examples
+    --------
+    >>> get_plain("majority").title
+    'majority class'
+    """
+    return PLAIN_METHODS[check_choice("method", name, PLAIN_METHODS)]

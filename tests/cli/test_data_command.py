@@ -1,0 +1,171 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from glnn.cli.data_command import app
+from glnn.data import NodeData, datasets, read_data, write_data
+from glnn.data.synthetic import attributed_graph, named_size
+from glnn.exceptions import GlnnError, InputError
+
+# --- data
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def record():
+    return NodeData.from_arrays(np.eye(3), [0, 1, -1], edges=[[0, 1]])
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_list_names_every_set():
+    result = run("list")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in datasets.DATASETS)
+
+
+def test_info_describes_a_set_or_a_file(record, tmp_path):
+    assert "178" in run("info", "wine").stdout
+    write_data(record, tmp_path / "r.npz")
+    assert "nodes" in run("info", tmp_path / "r.npz").stdout
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml", ".gexf"])
+def test_convert_goes_there_and_back(record, tmp_path, suffix):
+    write_data(record, tmp_path / "r.npz")
+    assert run("convert", tmp_path / "r.npz", tmp_path / f"out{suffix}").exit_code == 0
+    assert read_data(tmp_path / f"out{suffix}").equals(record)
+
+
+def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
+    write_data(record, tmp_path / "r.npz")
+    refused = run("convert", tmp_path / "r.npz", tmp_path / "r.npz")
+    assert isinstance(refused.exception, InputError)
+    assert "--overwrite" in str(refused.exception)
+    assert run("convert", tmp_path / "r.npz", tmp_path / "r.npz", "--overwrite").exit_code == 0
+
+
+def test_convert_does_not_replace_edges_beside_unasked(record, tmp_path):
+    write_data(record, tmp_path / "r.npz")
+    (tmp_path / "out.edges.csv").write_text("mine")
+    refused = run("convert", tmp_path / "r.npz", tmp_path / "out.csv")
+    assert isinstance(refused.exception, InputError)
+    assert (tmp_path / "out.edges.csv").read_text() == "mine"
+
+
+def test_info_shows_names_as_they_are(tmp_path):
+    odd = NodeData.from_arrays(np.eye(2), [0, 1], class_names=("[bold]b", ":smile:"))
+    write_data(odd, tmp_path / "odd.npz")
+    assert "[bold]b (1), :smile: (1)" in run("info", tmp_path / "odd.npz").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("info", "coraa"), ("convert", "nothing.csv", "x.npz"), ("fetch", "wine")]
+)
+def test_bad_input_is_one_line_of_glnn(arguments):
+    result = run(*arguments)
+    assert isinstance(result.exception, GlnnError)
+    assert "\n" not in str(result.exception)
+
+
+def test_fetch_tells_where_the_set_is(monkeypatch, tmp_path):
+    def pretend(name, *, folder, progress):
+        progress(10, 20)
+        return folder / f"{name}.npz"
+
+    monkeypatch.setattr(datasets, "fetch_dataset", pretend)
+    result = run("fetch", "cora", "--folder", tmp_path)
+    assert result.exit_code == 0, result.exception
+    assert "cora.npz" in result.stdout
+
+
+def test_the_commands_need_no_torch():
+    code = "import sys, glnn.cli.data_command, glnn.data; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_generate_writes_a_graph_that_can_be_read_back(tmp_path):
+    out = tmp_path / "made.npz"
+    words = ("--nodes", 400, "--edges", 1200, "--classes", 4, "--features", 8, "--out", out)
+    result = run("generate", "mine", *words)
+    assert result.exit_code == 0, result.exception
+    size = named_size("mine", n_nodes=400, n_edges=1200, n_classes=4, n_features=8)
+    assert read_data(out).equals(attributed_graph(size))
+    assert "--overwrite" in str(run("generate", "mine", *words).exception)
+
+
+def test_generate_without_a_size_says_which_there_are(tmp_path):
+    result = run("generate", "arxiv", "--out", tmp_path / "made.npz")
+    assert isinstance(result.exception, InputError)
+    assert "arxiv-size, products-size" in str(result.exception)
+
+
+PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"
+AS_FIT = ("--id", "name", "--label", "job", "--encode", "onehot", "--missing", "median")
+
+
+def test_info_takes_the_options_of_fit(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    (tmp_path / "f.csv").write_text("source,target\nann,bob\n")
+    shown = run("info", tmp_path / "p.csv", *AS_FIT, "--graph", tmp_path / "f.csv")
+    assert shown.exit_code == 0, shown.exception
+    assert "cook (1), pilot (1)" in shown.stdout
+    assert "one-hot encoded 'city'" in shown.stdout
+    edges = next(line for line in shown.stdout.splitlines() if line.startswith("edges:"))
+    assert edges.split() == ["edges:", "1"]
+
+
+def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    (tmp_path / "f.csv").write_text("source,target\nann,bob\n")
+    words = ("--graph", tmp_path / "f.csv", "--drop", "a*")
+    done = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", *AS_FIT, *words)
+    assert done.exit_code == 0, done.exception
+    data = read_data(tmp_path / "p.npz")
+    assert (data.n_edges, data.class_names) == (1, ("cook", "pilot"))
+    assert data.feature_names == ("city=Bern", "city=Rome")
+
+
+def test_what_a_message_recommends_the_command_has(tmp_path):
+    (tmp_path / "p.csv").write_text(PEOPLE)
+    refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name")
+    words = str(refused.exception)
+    options = run("convert", "--help").stdout
+    assert all(word.strip(".,()'") in options for word in words.split() if word.startswith("--"))
+    assert "--encode" in words
+
+
+STATES = "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n"
+
+
+def test_info_asks_for_the_label_column_as_fit_does(tmp_path):
+    (tmp_path / "p.csv").write_text(STATES)
+    words = str(run("info", tmp_path / "p.csv").exception)
+    assert words.index("Is it 'status'? Then add --label 'status'.") < words.index("--encode auto")
+    shown = run("info", tmp_path / "p.csv", "--label", "status")
+    assert "u (2), v (2)" in shown.stdout
+
+
+def test_info_of_numbers_alone_is_shown_and_may_ask(tmp_path):
+    (tmp_path / "p.csv").write_text(
+        STATES.replace("u", "0").replace("v", "1").replace("stat0s", "status")
+    )
+    shown = run("info", tmp_path / "p.csv", "--missing", "median")
+    assert shown.exit_code == 0, shown.exception
+    assert "Is it 'status'?" in shown.output
+    (tmp_path / "q.csv").write_text("id,x\na,1.5\nb,2.5\n")
+    assert "Is it" not in run("info", tmp_path / "q.csv").output
+
+
+def test_machines_get_sets_and_their_facts_as_json(glnn):
+    by_name = {row["name"]: row for row in json.loads(glnn("data", "list", "--json").out)}
+    assert by_name["wine"]["nodes"] == 178 and by_name["wine"]["here"] == "built in"
+    facts = json.loads(glnn("data", "info", "wine", "--json").out)
+    assert facts["nodes"] == "178" and facts["edges"] == "no graph"

@@ -1,0 +1,489 @@
+import dataclasses
+import html
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from rich.console import Console
+
+from glnn import GLNNClassifier
+from glnn.cli.fit_command import Interruption, StageProgress
+from glnn.data import Split, load_dataset
+from glnn.data.files import only_writer
+from glnn.data.npz import write_node_npz
+from glnn.engine.callbacks import Progress
+from glnn.exceptions import GlnnError, StoppedError
+from glnn.quality.folds import StoredRefit
+from glnn.report.run import run_fit
+from glnn.report.run_folder import OWN_FILES, state_folder
+from glnn.report.text import RAW
+
+# --- fit
+
+QUICK = ("--epochs", "5")
+
+
+def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", "wine", "--labels-per-class", 4, "--compare", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
+    words = ("balanced", "macro-F1", "ahead in accuracy", "±")
+    for word in ("GLNN", "logistic regression", "kNN-GCN", "mean degree", "by chance", *words):
+        assert word in outcome.out
+    for word in ("edges that join equal labels", "graph problem", str(run / "report.html")):
+        assert word in outcome.out.replace("\n", "")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_is_no_better_than_chance_on_test_labels_too(glnn, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    frame.assign(label=rng.choice(list("xyz"), 300)).to_csv(tmp_path / "noise.csv", index=False)
+    run = tmp_path / "run"
+    outcome = glnn("fit", tmp_path / "noise.csv", "--labels-per-class", 15, "--out", run, *QUICK)
+    sentence = json.loads((run / "metrics.json").read_text())["verdict"]
+    assert sentence.startswith("no better than chance: about ")
+    assert sentence in outcome.out
+    assert "no better than chance" in (run / "report.html").read_text().lower()
+
+
+def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):
+    run = tmp_path / "run"
+    assert glnn("fit", "wine", "--labels-per-class", 4, "--out", run, *QUICK, "--quiet").code == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    split = Split.load(run / "split.json")
+    graph = sp.load_npz(run / "graph.npz")
+    model = GLNNClassifier.load(run)
+    lines = (run / "predictions.csv").read_text().splitlines()
+    assert metrics["labels"]["n_train"] == split.train.size == 12
+    assert metrics["graph"]["n_edges"] == sp.triu(graph, k=1).nnz
+    assert (graph != model.graph_).nnz == 0
+    assert metrics["certificate"] == model.certificate_.to_dict()
+    assert metrics["settings"]["head"]["n_epochs"] == 5
+    assert metrics["seed"] == 0
+    assert len(lines) == 1 + 178
+    assert [line.split(",")[2] for line in lines[1:]] == [str(c) for c in model.transduction_]
+    assert len((run / "history.jsonl").read_text().splitlines()) == model.n_iter_
+
+
+def test_the_same_seed_gives_the_same_files(glnn, tmp_path):
+    for name in ("a", "b"):
+        glnn("fit", "blobs", "--labels-per-class", 3, "--out", tmp_path / name, *QUICK, "--quiet")
+    for name in ("predictions.csv", "graph.npz", "history.jsonl", "split.json", "graph.png"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_clock_that_is_set_back_changes_nothing(glnn, tmp_path, monkeypatch):
+    fit = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--overwrite"]
+    assert glnn(*fit, "--out", tmp_path / "usual").code == 0
+    seconds = itertools.count(86_400.0, -600.0)  # from the second day of 1970 into the year before
+    monkeypatch.setattr(time, "time", lambda: next(seconds))
+    for _ in range(2):  # the second replaces a run that seems to be of later
+        outcome = glnn(*fit, "--out", tmp_path / "back")
+        assert outcome.code == 0, outcome.err
+    for name in ("predictions.csv", "graph.npz", "history.jsonl"):
+        before, after = (tmp_path / run / name for run in ("usual", "back"))
+        assert before.read_bytes() == after.read_bytes()
+
+
+def test_quiet_prints_nothing(glnn, tmp_path):
+    outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK, "--quiet")
+    assert outcome == (0, "", "")
+
+
+def test_by_default_runs_lie_under_their_name_preset_and_seed(glnn, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert glnn("fit", "blobs", "--seed", 3, "--preset", "paper", *QUICK).code == 0
+    assert (tmp_path / "runs" / "blobs-paper-3" / "model.json").is_file()
+
+
+def test_a_name_inside_a_file_never_chooses_a_path(glnn, tmp_path, monkeypatch):
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b" / "c")
+    write_node_npz(dataclasses.replace(load_dataset("blobs"), name="../../../esc"), "x.npz")
+    assert glnn("fit", "x.npz", "--labels-per-class", 3, *QUICK, "--quiet").code == 0
+    assert Path("runs/esc-default-0/model.json").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_second_writer_is_told_and_harms_nothing(glnn, tmp_path):
+    with only_writer(tmp_path / "run"):
+        outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
+    assert outcome.code == 1
+    assert "one writer at a time" in outcome.err and outcome.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_to_end_saves_and_says_how_to_go_on(glnn, tmp_path, monkeypatch):
+    fit = ("fit", "blobs", "--labels-per-class", 3, "--folds", 2, *QUICK, "--quiet")
+    assert glnn(*fit, "--out", tmp_path / "straight").code == 0
+    folds = []
+
+    def interrupted(self, hidden):
+        folds.append(hidden)
+        if len(folds) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return asked(self, hidden)
+
+    asked = StoredRefit.__call__
+    monkeypatch.setattr(StoredRefit, "__call__", interrupted)
+    outcome = glnn(*fit, "--out", tmp_path / "run")
+    assert outcome.code == 128 + signal.SIGTERM
+    assert "Go on with: " in outcome.err and "--resume" in outcome.err
+    assert list(state_folder(tmp_path / "run").glob("folds/fold-*"))
+    assert glnn(*fit, "--out", tmp_path / "run", "--resume") == (0, "", "")
+    for name in ("model.safetensors", "predictions.csv", "graph.npz", "history.jsonl"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "straight"]
+    assert "finished before" in glnn(*fit[:-1], "--out", tmp_path / "run", "--resume").out
+
+
+def test_a_state_of_another_fit_is_refused_and_starting_anew_removes_it(glnn, tmp_path):
+    fit = ("fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--out", tmp_path / "run")
+    state = state_folder(tmp_path / "run")
+    assert glnn(*fit, "--checkpoint", state).code == 0
+    assert glnn(*fit, "--resume", "--seed", 1).is_bad_input("of this very fit")
+    assert (state / "checkpoint.json").is_file()
+    assert glnn(*fit, "--overwrite", "--seed", 1).code == 0
+    assert not state.exists()
+
+
+def test_a_fit_that_fails_before_its_first_round_leaves_nothing(glnn, tmp_path, monkeypatch):
+    def fail(*args, **named):
+        raise GlnnError("no")
+
+    monkeypatch.setattr("glnn.report.run.run_fit", fail)
+    assert glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK).code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_beyond_the_memory_that_was_granted_says_what_it_needs(glnn, tmp_path, monkeypatch):
+    fit = ("fit", "wine", "--out", tmp_path / "run", *QUICK)
+    assert glnn(*fit, "--max-memory", "1MB").is_bad_input("at least", "got 1.0 MB")
+    monkeypatch.setattr("glnn.engine.fit.free_bytes", lambda: 1000)
+    assert glnn(*fit).is_bad_input("needs about", "n_candidates", "got 1000 bytes")
+    assert list(tmp_path.iterdir()) == []
+    assert glnn("fit", "wine", "--max-memory", "much").is_bad_input("500MB")
+
+
+def test_a_folder_removed_while_running_is_made_again(glnn, tmp_path, monkeypatch):
+    def fit_then_remove(*args, **named):
+        shutil.rmtree(tmp_path / "runs")
+        return run_fit(*args, **named)
+
+    monkeypatch.setattr("glnn.report.run.run_fit", fit_then_remove)
+    run = tmp_path / "runs" / "a"
+    assert glnn("fit", "blobs", "--out", run, *QUICK, "--quiet").code == 0
+    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
+
+
+def test_an_own_table_with_labels_and_graph(glnn, people):
+    run = people / "run"
+    args = ("--labels", people / "jobs.csv", "--graph", people / "friends.csv", "--label", "job")
+    outcome = glnn("fit", people / "people.csv", *args, "--id", "id", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert "none left to test" in outcome.out
+    lines = (run / "predictions.csv").read_text().splitlines()
+    assert lines[0].startswith("id,given_label,predicted,probability,")
+    assert lines[1].startswith("p0,")
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["data"]["classes"] == ["cook", "pilot"]
+    assert metrics["accuracy"]["test"] is None
+    assert metrics["graph"]["n_given"] == 40
+
+
+def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):
+    with (people / "friends.csv").open("a") as file:
+        file.writelines(f"p0,stranger{k}\n" for k in range(5))
+    fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
+    fit += ("--graph", people / "friends.csv", "--out", people / "run", *QUICK)
+    assert glnn(*fit).is_bad_input("5 unknown ids", "stranger0", "stranger2", "--on-unknown drop")
+    assert not (people / "run").exists()
+    outcome = glnn(*fit, "--on-unknown", "drop")
+    assert outcome.code == 0
+    assert "graph: left out 5 unknown ids" in outcome.out
+
+
+def test_a_given_graph_can_be_ignored(glnn, tmp_path):
+    run = tmp_path / "run"
+    assert glnn("fit", "block_model", "--no-graph", "--out", run, *QUICK).code == 0
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["graph"]["n_given"] is None
+
+
+def test_an_old_run_is_replaced_only_when_asked(glnn, tmp_path):
+    (tmp_path / "note.txt").write_text("mine")
+    fit = ("fit", "blobs", "--out", tmp_path, *QUICK)
+    assert glnn(*fit).is_bad_input("--overwrite", str(tmp_path))
+    assert glnn(*fit, "--overwrite").code == 0
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_failed_fit_leaves_no_empty_folder(glnn, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("glnn.report.run.run_fit", fail)
+    outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
+    assert outcome.code == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("digts",), ("digts", "Did you mean 'digits'?")),
+        (("nothing.csv",), ("nothing.csv",)),
+        (("digits", "--preset", "papr"), ("preset", "Did you mean 'paper'?")),
+        (("digits", "--head", "gnc"), ("head", "Did you mean 'gcn'?")),
+        (("digits", "--labels-per-class", "-2"), ("--labels-per-class", "-2")),
+        (("digits", "--labels-per-class", "9999"), ("n_per_class", "9999")),
+        (("digits", "--epochs", "0"), ("n_epochs", "0")),
+        (("digits", "--n-neighbors", "0"), ("n_neighbors", "0")),
+        (("digits", "--seed", "-1"), ("--seed", "-1")),
+        (("digits", "--threads", "0"), ("--threads", "0")),
+        (("digits", "--device", "tpu9"), ("device", "tpu9")),
+        (("digits", "--device", "cuda:99"), ("device", "cuda:99")),
+        (("digits", "--label", "x"), ("--label", "digits")),
+        (("digits", "--class-weight", "foo"), ("--class-weight must be balanced", "'foo'")),
+    ],
+)
+def test_bad_options_are_one_line(glnn, tmp_path, args, words):
+    assert glnn("fit", *args, "--out", tmp_path / "run").is_bad_input(*words)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,x,label\na,1,u\nb,nan,v\n", ("'x'", "row 2")),
+        ("id,x,label\na,1,u\nb,,v\n", ("'x'", "empty cell")),
+        ("id,x,label\na,1,u\nb,red,v\n", ("'x'", "'red'", "--encode auto")),
+        ("id,x,label\na,1,u\nb,2,v,w\n", ("3 fields", "line 3")),
+        ("id,x,label\na,1,\nb,2,\n", ("no label at all", "--label")),
+        ("id,x,label\na,1,u\nb,2,u\n", ("one class only",)),
+        ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),
+        ("id,x,label\na,1,u\na,2,v\n", ("'a' twice",)),
+        (
+            "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n",
+            ("Is it 'status'?", "--label"),
+        ),
+        ("id,x\na,1.5\nb,2.5\n", ("must have labels", "--labels")),
+        ("", ("column names",)),
+    ],
+)
+def test_bad_tables_are_one_line(glnn, tmp_path, text, words):
+    table = tmp_path / "table.csv"
+    table.write_text(text)
+    assert glnn("fit", table, "--out", tmp_path / "run").is_bad_input(*words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_unknown_ids_are_one_line(glnn, people):
+    with (people / "jobs.csv").open("a") as file:
+        file.write("ghost,cook\n")
+    fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
+    assert glnn(*fit, "--out", people / "run").is_bad_input("1 unknown id", "'ghost'")
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(glnn, tmp_path):
+    (tmp_path / "run").write_text("")
+    assert glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK).is_bad_input("must be a folder")
+
+
+def test_a_checkpoint_changes_nothing_and_serves_a_second_run(glnn, tmp_path):
+    how = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet"]
+    state = ["--checkpoint", tmp_path / "state"]
+    assert glnn(*how, "--out", tmp_path / "plain") == (0, "", "")
+    assert glnn(*how, *state, "--out", tmp_path / "kept") == (0, "", "")
+    assert glnn(*how, *state, "--out", tmp_path / "again") == (0, "", "")
+    plain, *others = (
+        GLNNClassifier.load(tmp_path / name).label_distributions_
+        for name in ("plain", "kept", "again")
+    )
+    for other in others:
+        assert abs(other - plain).max() < 1e-5
+
+
+def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
+    how = ["fit", "blobs", *QUICK, "--quiet", "--checkpoint", tmp_path / "state"]
+    assert glnn(*how, "--out", tmp_path / "a").code == 0
+    outcome = glnn(*how, "--seed", 1, "--out", tmp_path / "b")
+    assert outcome.is_bad_input("of this very fit", "remove it")
+    assert not (tmp_path / "b").exists()
+
+
+def own_table(people):
+    return people / "people.csv", "--labels", people / "jobs.csv", "--label", "job"
+
+
+def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", *own_table(people), "--folds", 2, "--out", run, *QUICK)
+    assert outcome.code == 0
+    page = json.loads((run / "metrics.json").read_text())
+    assert page["estimate"]["n_folds"] == 2
+    after_progress = outcome.out.split("kNN-GCN", 1)[1].split("\n\n", 1)[1]
+    assert after_progress.startswith(page["verdict"])
+    assert page["verdict"] == page["estimate"]["verdict"]
+    assert page["calibrated"] is True
+    assert page["calibration"] == {"method": "folds", "n_labels": 10}
+    assert RAW not in outcome.out
+
+
+def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(glnn, people):
+    (people / "jobs.csv").write_text("id,job\np0,cook\np1,pilot\n")
+    run = people / "run"
+    outcome = glnn("fit", *own_table(people), "--compare", "--out", run, *QUICK)
+    sentence = "too few labels to tell: 2"
+    assert json.loads((run / "metrics.json").read_text())["verdict"] == sentence
+    assert sentence in outcome.out
+    page = (run / "report.html").read_text()
+    assert "Too few labels to tell: 2." in page and "has not been measured" not in page
+    assert "nothing to compare on" in outcome.out
+    for text in (outcome.out, page.partition("<script")[0]):
+        assert "label more nodes" in text
+        assert "--no-estimate" not in text
+    assert RAW in outcome.out
+
+
+def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
+    run = tmp_path / "run"
+    outcome = glnn("fit", *own_table(people), "--no-estimate", "--out", run, *QUICK)
+    assert outcome.code == 0
+    assert "fold 1" not in outcome.out
+    page = json.loads((run / "metrics.json").read_text())
+    assert page["estimate"] is None
+    assert page["calibrated"] is False
+    assert page["calibration"] == {"method": None, "n_labels": 0}
+    assert RAW in outcome.out
+    assert RAW[1:] in html.unescape((run / "report.html").read_text())
+    assert RAW in glnn("predict", run, people / "new.csv").err
+    assert RAW[1:] in " ".join(glnn("explain", run, "p0").out.split())
+    more = ("--compare", "--overwrite", "--out", run)
+    compared = glnn("fit", *own_table(people), "--no-estimate", *more, *QUICK)
+    assert "nothing to compare on: every label trained" in compared.out
+    both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
+    assert both.code == 2
+    assert "must not come together" in both.err
+
+
+def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
+    outcome = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json")
+    assert outcome.out == (tmp_path / "run" / "metrics.json").read_text(encoding="utf-8")
+    assert json.loads(outcome.out)["data"]["n_nodes"] == 300
+    again = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json", "--resume")
+    assert again.out == outcome.out
+
+
+# --- interruption
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_request_ends_the_work_after_its_step(number, capsys):
+    seen = []
+    with (
+        pytest.raises(StoppedError, match="Go on") as caught,
+        Interruption("Go on so.") as stop,
+    ):
+        watch = stop.watching(seen.append)
+        watch(1)
+        os.kill(os.getpid(), number)
+        seen.append("the step goes on")
+        watch(2)
+    assert seen == [1, "the step goes on"]
+    assert caught.value.code == 128 + number
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_second_request_ends_it_at_once():
+    with pytest.raises(KeyboardInterrupt), Interruption(""):
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_afterwards_signals_do_what_they_did_before():
+    before = signal.getsignal(signal.SIGTERM)
+    with Interruption("") as stop:
+        assert signal.getsignal(signal.SIGTERM) != before
+        stop.check()  # nothing was asked for
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work():
+        with Interruption("") as stop:
+            stop.check()
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    with Interruption("", alone=False):
+        seen.append(signal.getsignal(signal.SIGINT))
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before, before]
+
+
+# --- progress
+
+
+def events():
+    yield Progress("graph 1", 0, 0)
+    yield Progress("classifier 1", 0, 2)
+    yield Progress("classifier 1", 1, 2)
+    yield Progress("classifier 1", 2, 2)
+
+
+def shown(*, terminal, quiet=False, n_epochs=2):
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, width=100)
+    with StageProgress(console, n_epochs, quiet=quiet) as watch:
+        for event in events():
+            watch(event)
+    return file.getvalue(), watch
+
+
+def test_without_a_terminal_each_stage_is_one_line_with_its_time():
+    text, _ = shown(terminal=False)
+    assert [line.split()[:2] for line in text.splitlines()] == [["graph", "1"], ["classifier", "1"]]
+
+
+def test_a_terminal_sees_a_bar_with_epochs_and_time_left():
+    text, _ = shown(terminal=True)
+    assert "epochs" in text
+    assert "left" in text
+
+
+def test_quiet_shows_nothing():
+    assert shown(terminal=True, quiet=True)[0] == ""
+
+
+def test_the_total_grows_when_a_stage_was_not_expected():
+    _, watch = shown(terminal=False, n_epochs=1)
+    assert watch._bar.tasks[0].total == 2
+    assert watch._bar.tasks[0].completed == 2
+
+
+def test_a_stage_that_failed_is_not_reported_as_finished():
+    file = io.StringIO()
+    with (
+        pytest.raises(ValueError, match="stop"),
+        StageProgress(Console(file=file), 2) as watch,
+    ):
+        watch(Progress("graph 1", 0, 0))
+        raise ValueError("stop")
+    assert file.getvalue() == ""

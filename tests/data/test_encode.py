@@ -1,0 +1,395 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glnn.data.encode import (
+    AUTO_CATEGORIES,
+    MAX_CATEGORIES,
+    ColumnCode,
+    TableEncoder,
+    _listed,
+    encode_frame,
+    encoded_frame,
+    fit_column,
+    numeric_frame,
+)
+from glnn.data.table_text import TableOptions
+from glnn.exceptions import DataFormatError, InputError
+
+# --- column_code
+
+
+def column(*values):
+    return pd.Series(list(values), dtype=object)
+
+
+def coded(values, new=None, **options):
+    """Fit on some values and encode the same, or new ones."""
+    code = fit_column("t.csv", values, "a", TableOptions(**options))
+    return code, code.encode(values if new is None else new, "t.csv", 0).tolist()
+
+
+def test_numbers_stay_as_they_are():
+    code, values = coded(column("1", "0.5", "-1e3"))
+    assert (code.feature_names, values) == (("a",), [[1], [0.5], [-1000]])
+
+
+def test_the_largest_single_precision_number_is_still_a_number():
+    assert coded(column("3.4028235e+38"))[1] == [[np.finfo(np.float32).max]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("tall", "'tall' in row 2.*--encode auto"),
+        ("2020-01-01", "'2020-01-01' in row 2.*--encode auto"),
+        ("", "an empty cell in row 2.*--missing median"),
+        ("nan", "an empty cell in row 2"),
+        ("inf", "'inf' in row 2"),
+        ("1e39", "in row 2"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_named_with_its_row(cell, message):
+    with pytest.raises(DataFormatError, match=f"column 'a' of t.csv .*{message}"):
+        coded(column("1", cell))
+
+
+def test_gaps_get_the_median_of_training_in_new_rows_too():
+    code, values = coded(column("1", "", "3", "7"), missing="median")
+    assert values == [[1], [3], [3], [7]]
+    assert code.encode(column("", "9"), "new.csv", 0).tolist() == [[3], [9]]
+
+
+def test_an_indicator_marks_the_gaps_where_training_had_some():
+    code, values = coded(column("1", "", "3"), missing="indicator")
+    assert code.feature_names == ("a", "a is missing")
+    assert values == [[1, 0], [2, 1], [3, 0]]
+    code, values = coded(column("1", "3"), missing="indicator")
+    assert (code.feature_names, values) == (("a",), [[1], [3]])
+    assert code.encode(column(""), "new.csv", 0).tolist() == [[2]]
+
+
+def test_each_value_of_a_text_column_gets_a_column():
+    code, values = coded(column("Rome", " Bern ", "", "Rome"), encode="onehot")
+    assert code.feature_names == ("a=Bern", "a=Rome")
+    assert values == [[0, 1], [1, 0], [0, 0], [0, 1]]
+    assert code.encode(column("Oslo"), "new.csv", 0).tolist() == [[0, 0]]
+    assert code.new_values(column("Oslo", "Rome", "")) == ["Oslo"]
+
+
+def test_a_column_with_one_word_among_numbers_is_text():
+    code, values = coded(column("1", "many"), encode="onehot")
+    assert (code.feature_names, values) == (("a=1", "a=many"), [[1, 0], [0, 1]])
+
+
+def test_a_number_column_with_gaps_is_never_taken_for_text():
+    for encode in ("error", "onehot", "auto"):
+        with pytest.raises(DataFormatError, match=r"2 in all.*--missing median"):
+            coded(column(*map(str, range(200)), "", ""), encode=encode)
+
+
+def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():
+    words = [f"name {k % 150}" for k in range(300)]
+    with pytest.raises(DataFormatError, match=r"at most 100 different values .* got 150.*auto"):
+        coded(column(*words), encode="onehot")
+    words += ["once", "", "name 0"]
+    code, values = coded(column(*words), encode="auto")
+    assert code.feature_names == ("a",)
+    assert np.allclose([values[0], values[1], values[-3], values[-2]], np.c_[[3, 2, 1, 0]] / 303)
+    assert np.allclose(code.encode(column("never seen"), "new.csv", 0), 1 / 303)
+    assert MAX_CATEGORIES > AUTO_CATEGORIES
+
+
+def test_a_name_of_its_own_in_every_row_says_nothing():
+    names = column(*(f"person {k}" for k in range(AUTO_CATEGORIES + 1)))
+    assert fit_column("t.csv", names, "a", TableOptions(encode="auto")) is None
+
+
+def test_constant_columns_are_dropped_when_asked():
+    for values, options in [
+        (column("2", "2"), {}),
+        (column("2", "", "2"), {"missing": "median"}),
+        (column("x", "x"), {"encode": "onehot"}),
+        (column("2020-01-01", "2020-01-01"), {"dates": True}),
+    ]:
+        wanted = TableOptions(drop_constant=True, **options)
+        assert fit_column("t.csv", values, "a", wanted) is None
+        assert fit_column("t.csv", values, "a", TableOptions(**options)) is not None
+    assert fit_column("t.csv", column("", ""), "a", TableOptions(missing="median")) is None
+
+
+@pytest.mark.parametrize("options", [{"dates": True}, {"encode": "auto"}])
+def test_dates_are_days_since_the_first(options):
+    dates = column("2020-03-01", "2020-02-28", "2020-02-28T12:00")
+    code, values = coded(dates, **options)
+    assert (code.kind, values) == ("date", [[2], [0], [0.5]])
+    assert code.encode(column("2021-03-01"), "new.csv", 0).tolist() == [[367]]
+
+
+def number_code(**options):
+    return fit_column("t.csv", column("1", "3"), "a", TableOptions(**options))
+
+
+def date_code(**options):
+    dates = column("28.02.2020", "01.03.2020")
+    return fit_column("t.csv", dates, "a", TableOptions(dates=True, **options))
+
+
+@pytest.mark.parametrize(
+    ("code", "cells", "said"),
+    [
+        (
+            number_code(),
+            ["7", "", ""],
+            "must hold finite numbers, got an empty cell in row 12. Training had no gap there: "
+            "fill the cell, or fit again with missing='median' (--missing median), which fills "
+            "gaps of new rows, too.",
+        ),
+        (
+            number_code(),
+            ["7", "NA"],
+            "must hold finite numbers, got 'NA' in row 12. Training had no gap there: fill the "
+            "cell, or fit again with missing='median' (--missing median), which fills gaps of new "
+            "rows, too.",
+        ),
+        (
+            number_code(),
+            ["7", "8", "old", "9", "new"],
+            "must hold finite numbers, got 'old' in row 13. Write a number there.",
+        ),
+        (
+            number_code(missing="median"),
+            ["", "1e39"],
+            "must hold finite numbers, got '1e39' in row 12. Write a number there, or leave the "
+            "cell empty: gaps get the median of training.",
+        ),
+        (
+            date_code(),
+            ["02.03.2020", "2020-03-05"],
+            "must hold dates like those of training, DD.MM.YYYY, got '2020-03-05' in row 12. "
+            "Write it so.",
+        ),
+        (
+            date_code(),
+            ["02.03.2020", None],
+            "must hold dates like those of training, DD.MM.YYYY, got an empty cell in row 12. "
+            "Training had no gap there: fill the cell, or fit again with missing='median' "
+            "(--missing median), which fills gaps of new rows, too.",
+        ),
+    ],
+    ids=["gap", "NA", "text", "large", "date", "no date"],
+)
+def test_advice_on_a_cell_of_new_rows_can_be_followed_without_a_new_choice_of_columns(
+    code, cells, said
+):
+    with pytest.raises(DataFormatError) as caught:
+        code.encode(column(*cells), "new.csv", 10)
+    assert str(caught.value) == f"column 'a' of new.csv {said}"
+
+
+@pytest.mark.parametrize("place", [0, 1, 498, 499])
+def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
+    cells = [str(k) for k in range(500)]
+    cells[place] = cells[-1] = "none of them"
+    with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
+        number_code().encode(column(*cells), "new.csv", 0)
+
+
+def test_dates_with_gaps_follow_the_rule_for_gaps():
+    with pytest.raises(DataFormatError, match="--missing median"):
+        coded(column("2020-03-01", ""), dates=True)
+    assert coded(column("2020-03-01", "", "2020-03-03"), dates=True, missing="median")[1] == [
+        [0],
+        [1],
+        [2],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["61,333", "12,000"], r"'61,333'.*--decimal \.\) the comma parts thousands"),
+        (["01/02/2020", "03/04/2020"], "day and month could change places"),
+        (["2020-01-01", "2021-01-01"], "It holds dates.*--dates"),
+    ],
+)
+@pytest.mark.parametrize("encode", ["error", "onehot"])
+def test_what_has_two_readings_is_asked_about_and_never_one_hot_encoded(values, message, encode):
+    if "dates=" in message or "--dates" in message:
+        encode = "error"
+    with pytest.raises(DataFormatError, match=message):
+        coded(column(*values), encode=encode)
+
+
+def test_a_code_is_the_same_after_a_trip_through_plain_values():
+    for values, options in [
+        (column("1", ""), {"missing": "indicator"}),
+        (column("x", "y"), {"encode": "onehot"}),
+        (column("2020-01-01"), {"dates": True}),
+    ]:
+        code = fit_column("t.csv", values, "a", TableOptions(**options))
+        plain = {**vars(code), "values": list(code.values), "shares": list(code.shares)}
+        assert ColumnCode.from_dict(plain) == code
+
+
+# --- encoder
+
+PEOPLE = pd.DataFrame(
+    {
+        "age": [30, None, 50],
+        "city": ["Rome", "Bern", None],
+        "born": ["1990-01-01", "1990-01-03", "1990-01-02"],
+        "one": [1, 1, 1],
+    }
+)
+OPTIONS = TableOptions(encode="auto", missing="indicator", drop_constant=True)
+
+
+def fitted(frame=PEOPLE, options=OPTIONS):
+    return TableEncoder.fit("people.csv", list(frame), frame.__getitem__, options)
+
+
+def test_columns_stand_side_by_side_under_their_names():
+    encoder = fitted()
+    assert encoder.feature_names == ("age", "age is missing", "city=Bern", "city=Rome", "born")
+    expected = [[30, 0, 0, 1, 0], [40, 1, 1, 0, 2], [50, 0, 0, 0, 1]]
+    assert encoder.transform(PEOPLE, "people.csv").toarray().tolist() == expected
+    assert encoder.constant == ("one",)
+
+
+def test_an_encoder_that_was_saved_as_json_encodes_new_rows_alike():
+    encoder = fitted()
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again == encoder
+    new = PEOPLE.iloc[::-1][["born", "city", "age"]].assign(more="x")
+    assert np.array_equal(
+        again.transform(new, "new.csv").toarray(),
+        encoder.transform(PEOPLE, "people.csv").toarray()[::-1],
+    )
+
+
+def test_what_was_done_is_told():
+    assert list(fitted().notes()) == [
+        "features: one-hot encoded 'city'",
+        "features: took days since the first date of 'born'",
+        "features: filled gaps with the median of 'age'",
+        "features: added a column that marks the gaps of 'age'",
+        "features: left out, one value or all different: 'one'",
+    ]
+
+
+def test_no_column_is_told_of_that_was_not_added():
+    notes = list(fitted(PEOPLE[["age"]], TableOptions(missing="median")).notes())
+    assert notes == ["features: filled gaps with the median of 'age'"]
+
+
+def test_what_is_not_used_of_a_new_table_is_told():
+    new = PEOPLE.assign(shoe=1, id=["a", "b", "c"], city=["Oslo", "Rome", None])
+    assert list(fitted().notes_on_new(new, ("id",))) == [
+        "left out columns 'shoe'",
+        "features: no column for new values of 'city': 'Oslo'",
+    ]
+
+
+def test_a_column_that_a_new_table_lacks_is_named():
+    with pytest.raises(InputError, match="got none named 'age'"):
+        fitted().transform(PEOPLE.drop(columns="age"), "new.csv")
+
+
+def test_a_bad_cell_of_new_rows_is_named_with_its_row():
+    with pytest.raises(DataFormatError, match=r"column 'age' of new.csv .* got 'old' in row 2"):
+        fitted().transform(PEOPLE.assign(age=["1", "old", "2"]), "new.csv")
+
+
+def test_batches_of_rows_together_are_the_table(monkeypatch):
+    frame = pd.DataFrame({"x": np.arange(100.0), "y": ["a", "b"] * 50})
+    encoder = fitted(frame)
+    whole = encoder.transform(frame, "t.csv")
+    monkeypatch.setattr("glnn.data.encode._BATCH_CELLS", 21)
+    assert (encoder.transform(frame, "t.csv") != whole).nnz == 0
+    assert encoder.transform(frame[:0], "t.csv").shape == (0, 3)
+
+
+def test_a_table_whose_columns_all_say_nothing_is_refused():
+    with pytest.raises(InputError, match="says something"):
+        fitted(PEOPLE[["one"]])
+
+
+def test_all_columns_that_need_a_word_are_named_at_once():
+    with pytest.raises(DataFormatError, match=r"column 'age' .* empty cell .*: 'city', 'born'\.$"):
+        fitted(PEOPLE, TableOptions())
+    with pytest.raises(DataFormatError, match=r"\(--drop 'age'\)\.$"):
+        fitted(PEOPLE[["age"]], TableOptions())
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], []),
+        (["a"], ["Not: 'a'"]),
+        (list("abc"), ["Not: 'a', 'b', 'c'"]),
+        (list("abcde"), ["Not: 'a', 'b', 'c' and 2 more"]),
+    ],
+)
+def test_three_names_are_listed_and_the_others_counted(names, said):
+    assert list(_listed("Not:", names)) == said
+
+
+# --- frames
+
+FRAMES_PEOPLE = pd.DataFrame(
+    {"age": [30, None, 50], "city": ["Rome", "Bern", "Rome"]}, index=["ann", "bob", "cy"]
+)
+
+
+def test_an_encoded_frame_keeps_its_index_and_new_rows_get_the_same_columns():
+    numbers, encoder = encode_frame(FRAMES_PEOPLE, encode="onehot", missing="median")
+    assert list(numbers.index) == ["ann", "bob", "cy"]
+    assert numbers.to_numpy().tolist() == [[30, 0, 1], [40, 1, 0], [50, 0, 1]]
+    new = pd.DataFrame({"city": ["Oslo"], "age": [None]}, index=["dan"])
+    assert encoded_frame(new, encoder).to_dict("index") == {
+        "dan": {"age": 40, "city=Bern": 0, "city=Rome": 0}
+    }
+
+
+def test_a_frame_of_plain_numbers_is_returned_as_it_is():
+    frame = pd.DataFrame({"a": [1.5, 2], "b": [True, False], 3: [1, 2]})
+    assert numeric_frame(frame) is frame
+
+
+def test_numbers_of_other_kinds_become_floats_under_their_names():
+    frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), 3: ["0.5", "1"]})
+    found = numeric_frame(frame)
+    assert list(found.columns) == ["a", 3]
+    assert found.to_numpy().tolist() == [[1, 0.5], [2, 1]]
+    assert frame[3].tolist() == ["0.5", "1"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["Rome", "Bern"], "'Rome' in column 'x'.*encode_frame"),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "dates in column 'x'"),
+        (pd.Categorical(["a", "b"]), "'a' in column 'x'"),
+        ([1.0, np.nan], "NaN or missing values in 'x'.*missing='median'"),
+        (pd.array([1, None], dtype="Int64"), "NaN or missing values in 'x'"),
+        ([pd.NA, pd.NA], "NaN or missing values in 'x'"),
+        ([pd.NaT, pd.NaT], "in column 'x'|NaN or missing values in 'x'"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_the_way_out(column, message):
+    with pytest.raises(InputError, match=message) as caught:
+        numeric_frame(pd.DataFrame({"x": column}))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("abc", r"in 'a', 'b', 'c'\. "), ("abcd", " and 1 more col")],
+)
+def test_three_columns_with_gaps_are_named_and_the_others_counted(names, said):
+    frame = pd.DataFrame({name: [1.0, np.nan] for name in names})
+    with pytest.raises(InputError, match=said):
+        numeric_frame(frame)

@@ -1,0 +1,246 @@
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from glnn.data import NodeData, TableOptions, npz, read_table_data, write_data
+from glnn.data.node_data import no_values, symmetric_from_pairs
+from glnn.data.npz import write_node_npz
+from glnn.data.row_source import (
+    NpzSource,
+    ParquetSource,
+    RecordSource,
+    RowSource,
+    bounds,
+    can_be_read_by_rows,
+    open_source,
+    rows_of_pairs,
+)
+from glnn.exceptions import DataFormatError
+
+# --- source
+
+
+def test_a_record_read_by_rows_is_the_record(small):
+    source = RecordSource(small)
+    assert isinstance(source, RowSource)
+    for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
+        assert (source.features(rows) != small.features[rows]).nnz == 0
+        assert (source.graph_rows(rows) != small.graph[rows]).nnz == 0
+    assert RecordSource(small.replace(graph=None)).graph_rows(slice(0, 2)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": np.array([0, 1, -1, 1, 0, -1]), "splits": {}},
+        {"features": sp.csr_matrix(np.ones((6, 2)))},
+        {"graph": None},
+        {"class_names": ("a", "b", "d")},
+    ],
+)
+def test_the_digest_changes_with_the_data(small, change):
+    assert RecordSource(small).digest == RecordSource(small.replace(name="other")).digest
+    assert RecordSource(small).digest != RecordSource(small.replace(**change)).digest
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_a_list_of_pairs_are_those_of_the_whole_graph(weighted):
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 20, (2, 60))
+    weights = rng.random(60) if weighted else None
+    whole = symmetric_from_pairs(*pairs, 20, weights)
+    for rows in (slice(0, 7), slice(7, 20), slice(5, 5)):
+        assert (rows_of_pairs(pairs, weights, rows, 20) != whole[rows]).nnz == 0
+
+
+def test_slices_end_where_the_rows_do():
+    assert bounds(slice(None), 4) == (0, 4)
+    assert bounds(slice(3, 2), 4) == (3, 3)
+
+
+# --- npz_source
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    """Every array is large enough to be written without compression."""
+    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+
+
+def test_rows_of_the_file_are_rows_of_the_record(small, tmp_path, stored):
+    weighted = small.replace(graph=small.graph * 3)
+    write_node_npz(weighted, tmp_path / "s.npz")
+    source = NpzSource(tmp_path / "s.npz")
+    without = small.replace(features=no_values(6, 2), graph=None)
+    assert source.record.equals(without)
+    assert source.record.name == "small"
+    for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
+        assert (source.features(rows) != weighted.features[rows]).nnz == 0
+        assert (source.graph_rows(rows) != weighted.graph[rows]).nnz == 0
+
+
+def test_a_file_without_graph_and_ids_has_none(tmp_path, stored):
+    write_node_npz(NodeData.from_arrays(np.eye(3), [0, 1, -1]), tmp_path / "s.npz")
+    source = NpzSource(tmp_path / "s.npz")
+    assert source.graph_rows(slice(0, 3)) is None
+    assert source.record.node_ids.tolist() == [0, 1, 2]
+
+
+def test_small_features_are_compressed_and_read_whole(small, tmp_path):
+    write_node_npz(small, tmp_path / "s.npz")
+    assert not can_be_read_by_rows(tmp_path / "s.npz")
+    with pytest.raises(DataFormatError, match="without compression"):
+        NpzSource(tmp_path / "s.npz")
+
+
+def test_the_digest_changes_with_the_arrays(small, tmp_path, stored):
+    other = small.replace(features=sp.csr_matrix(np.ones((6, 2))))
+    for name, data in {"a": small, "b": small, "c": other}.items():
+        write_node_npz(data, tmp_path / f"{name}.npz")
+    a, b, c = (NpzSource(tmp_path / f"{name}.npz").digest for name in "abc")
+    assert a == b != c
+
+
+def test_the_memory_of_some_rows_follows_their_number(tmp_path, stored):
+    n_nodes, n_features = 4000, 200
+    features = np.random.default_rng(0).random((n_nodes, n_features), dtype=np.float32)
+    write_node_npz(NodeData.from_arrays(features, [-1] * n_nodes), tmp_path / "big.npz")
+    source = NpzSource(tmp_path / "big.npz")
+    peaks = []
+    for n_rows in (40, 400):
+        tracemalloc.start()
+        part = source.features(slice(1000, 1000 + n_rows))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert np.array_equal(part.toarray(), features[1000 : 1000 + n_rows])
+    entry = 4 + 8  # a value and a column
+    assert peaks[0] < 6 * entry * 40 * n_features + 200_000
+    assert peaks[1] < 6 * entry * 400 * n_features + 200_000
+    assert peaks[1] < features.nbytes * 2
+
+
+def test_a_file_whose_row_starts_lie_is_refused(small, tmp_path, stored):
+    write_node_npz(small, tmp_path / "s.npz")
+    starts = np.array(small.features.indptr)
+    starts[1:3] = [7, 2]
+    with (
+        zipfile.ZipFile(tmp_path / "s.npz") as old,
+        zipfile.ZipFile(tmp_path / "t.npz", "w") as new,
+    ):
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "features_indptr.npy":
+                content = content[: -starts.nbytes] + starts.tobytes()
+            new.writestr(name, content)
+    with pytest.raises(DataFormatError, match="row starts"):
+        NpzSource(tmp_path / "t.npz")
+
+
+def test_mutated_files_give_rows_or_one_clear_line(small, tmp_path, stored, survives_mutation):
+    path = tmp_path / "s.npz"
+    write_node_npz(small, path)
+
+    def read():
+        source = NpzSource(path)
+        source.features(slice(1, 4))
+        source.graph_rows(slice(1, 4))
+
+    survives_mutation(read, [path])
+
+
+# --- parquet_source
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_rows_of_the_file_are_rows_of_the_table(small, tmp_path):
+    write_data(small, tmp_path / "s.parquet")
+    source = ParquetSource(tmp_path / "s.parquet", graph_path=tmp_path / "s.edges.parquet")
+    without = small.replace(features=no_values(6, 2), graph=None)
+    assert source.record.equals(without)
+    assert source.record.name == "s"
+    for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
+        assert (source.features(rows) != small.features[rows]).nnz == 0
+        assert (source.graph_rows(rows) != small.graph[rows]).nnz == 0
+
+
+def test_text_dates_and_gaps_are_encoded_as_in_the_whole_table(tmp_path, monkeypatch):
+    monkeypatch.setattr("glnn.data.row_source._BATCH_ROWS", 4)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "x": np.where(np.arange(50) % 7, rng.random(50), np.nan),
+            "city": rng.choice(["Rome", "Bern"], 50),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, 50), unit="D"),
+            "label": rng.choice(["u", "v", ""], 50),
+        }
+    )
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=11)
+    options = TableOptions(encode="auto", missing="indicator")
+    source = ParquetSource(tmp_path / "t.parquet", options=options)
+    whole = read_table_data(tmp_path / "t.parquet", options=options)
+    for rows in (slice(0, 50), slice(10, 12), slice(21, 49)):
+        assert (source.features(rows) != whole.features[rows]).nnz == 0
+    assert source.record.labels.tolist() == whole.labels.tolist()
+    assert source.graph_rows(slice(0, 9)) is None
+    assert source.report.lines()
+
+
+def test_the_memory_of_rows_of_parquet_follows_their_number(tmp_path):
+    n_nodes, n_features, group = 20_000, 50, 500
+    values = np.random.default_rng(0).random((n_nodes, n_features), dtype=np.float32)
+    frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(n_features)])
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=group)
+    source = ParquetSource(tmp_path / "t.parquet")
+    tracemalloc.start()
+    part = source.features(slice(5000, 5100))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.array_equal(part.toarray(), values[5000:5100])
+    assert peak < values.nbytes / 4
+    assert peak < 40 * 100 * n_features * 4 + 500_000
+
+
+def test_only_groups_with_wanted_rows_are_read(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"x": np.arange(40.0)})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=10)
+    source = ParquetSource(tmp_path / "t.parquet")
+    read, batches = [], source._batches
+    monkeypatch.setattr(source, "_batches", lambda group: read.append(group) or batches(group))
+    assert source.features(slice(12, 25)).toarray().ravel().tolist() == list(range(12, 25))
+    assert read == [1, 2]
+
+
+def test_the_digest_is_that_of_the_bytes(tmp_path):
+    for name, number in {"a": 1.0, "b": 1.0, "c": 2.0}.items():
+        frame = pd.DataFrame({"x": [number, 0.0]})
+        pq.write_table(pa.Table.from_pandas(frame), tmp_path / f"{name}.parquet")
+    a, b, c = (ParquetSource(tmp_path / f"{name}.parquet").digest for name in "abc")
+    assert a == b != c
+
+
+# --- open_source
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("s.csv", RecordSource), ("s.parquet", ParquetSource), ("s.npz", NpzSource)],
+)
+def test_a_file_is_read_by_rows_where_its_format_allows(small, tmp_path, monkeypatch, name, kind):
+    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    write_data(small, tmp_path / name)
+    source = open_source(tmp_path / name)
+    assert type(source) is kind
+    assert isinstance(source, RowSource)
+    assert (source.features(slice(1, 5)) != small.features[1:5]).nnz == 0
+    assert (source.graph_rows(slice(1, 5)) != small.graph[1:5]).nnz == 0
+
+
+def test_small_npz_files_are_read_whole(small, tmp_path):
+    write_data(small, tmp_path / "s.npz")
+    assert type(open_source(tmp_path / "s.npz")) is RecordSource

@@ -1,0 +1,285 @@
+import csv
+import datetime
+import io
+import zipfile
+from xml.parsers import expat
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glnn.data import read_data, table_files
+from glnn.data.table_files import (
+    MAX_DEPTH,
+    edges_beside,
+    first_row,
+    names_of,
+    open_parquet,
+    read_frame,
+    refuse_declarations,
+    safe_cell,
+    write_frames,
+    write_node_table,
+)
+from glnn.exceptions import DataFormatError, InputError
+
+# --- table_file
+
+
+def put(tmp_path, content, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".xlsx"])
+def test_the_same_table_in_every_format(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("openpyxl")
+    frame, path = pd.DataFrame({"id": ["a", "b"], "x": [1.5, 2.0]}), tmp_path / f"t{suffix}"
+    write = {".parquet": frame.to_parquet, ".xlsx": frame.to_excel}.get(suffix, frame.to_csv)
+    write(path, index=False, **({"sep": "\t"} if suffix == ".tsv" else {}))
+    assert read_frame(path).to_dict("list") == frame.to_dict("list")
+    assert first_row(path) == ("id", "x")
+
+
+def test_names_are_text():
+    assert names_of(pd.DataFrame({0: [1], "a": [2]})) == ["0", "a"]
+
+
+def test_without_a_header_columns_are_numbered_and_the_first_line_counts(tmp_path):
+    path = put(tmp_path, "a,1\nb,2\n")
+    assert read_frame(path, header=False).to_dict("list") == {"0": ["a", "b"], "1": [1, 2]}
+    assert first_row(path) == ("a", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("t.parquet", "whole Parquet file"), ("t.xlsx", "whole Excel file")]
+)
+def test_what_is_no_such_file_is_refused(tmp_path, name, words):
+    with pytest.raises(DataFormatError, match=words):
+        read_frame(put(tmp_path, b"id,x\n1,2\n", name))
+    with pytest.raises(InputError, match="existing file"):
+        read_frame(tmp_path / f"none{name}")
+
+
+def test_a_file_that_is_no_table_is_told_by_its_suffix(tmp_path):
+    with pytest.raises(DataFormatError, match=r"must be a table .* got a \.npz file"):
+        read_frame(put(tmp_path, b"\x93NUMPY", "t.npz"))
+
+
+# --- workbook
+
+pytest.importorskip("openpyxl")
+
+
+def test_a_sheet_of_excel_is_a_table(tmp_path):
+    path = tmp_path / "t.xlsx"
+    frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, None], "n": [1, 2]})
+    frame.assign(day=pd.Timestamp("2020-01-02")).to_excel(path, index=False)
+    read = read_frame(path)
+    assert first_row(path) == ("id", "x", "n", "day")
+    assert read["n"].tolist() == [1, 2]
+    assert np.array_equal(read["x"], [1.5, np.nan], equal_nan=True)
+    assert read["day"].dtype.kind == "M"
+
+
+@pytest.mark.parametrize("member", ["xl/workbook.xml", "xl/worksheets/sheet1.xml"])
+def test_entities_inside_a_workbook_are_refused(tmp_path, member):
+    pd.DataFrame({"x": [1]}).to_excel(tmp_path / "good.xlsx", index=False)
+    bad = tmp_path / "bad.xlsx"
+    with zipfile.ZipFile(tmp_path / "good.xlsx") as old, zipfile.ZipFile(bad, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == member:
+                content = b'<!DOCTYPE x [<!ENTITY a "aaaa">]>' + content.partition(b"?>")[2]
+            new.writestr(name, content)
+    with pytest.raises(DataFormatError, match="DOCTYPE"):
+        read_frame(bad)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.xlsx"
+    monkeypatch.setattr(table_files, "MAX_BYTES", 2**20)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b"0" * 2**23)
+    with pytest.raises(DataFormatError, match="sensible size"):
+        read_frame(path)
+
+
+def test_a_large_workbook_may_unpack_to_so_many_times_its_size(tmp_path, monkeypatch):
+    path = tmp_path / "t.xlsx"
+    pd.DataFrame({"x": np.arange(500)}).to_excel(path, index=False)
+    monkeypatch.setattr(table_files, "MAX_BYTES", path.stat().st_size)  # a quarter is no limit
+    assert len(read_frame(path)) == 500
+    monkeypatch.setattr(table_files, "MAX_EXPANSION", 1)
+    with pytest.raises(DataFormatError, match="sensible size"):
+        read_frame(path)
+
+
+# --- parquet
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_every_plain_type_of_parquet_keeps_its_meaning(tmp_path):
+    columns = {
+        "whole": pa.array([1, 2**60], pa.int64()),
+        "holes": pa.array([1, None], pa.int32()),
+        "truth": pa.array([True, False]),
+        "half": pa.array(np.array([0.5, 1], dtype=np.float16)),
+        "word": pa.array(["a", None]),
+        "kind": pa.array(["x", "x"]).dictionary_encode(),
+        "day": pa.array([datetime.datetime(2020, 1, 2)] * 2),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    frame = read_frame(tmp_path / "t.parquet")
+    assert first_row(tmp_path / "t.parquet") == tuple(columns)
+    assert frame["whole"].tolist() == [1, 2**60]
+    assert frame["holes"].tolist() == [1, pd.NA]
+    assert frame["truth"].tolist() == [True, False]
+    assert frame["day"].dtype.kind == "M"
+    assert frame["word"].isna().tolist() == [False, True]
+
+
+@pytest.fixture
+def no_text(tmp_path):
+    """A file whose column of text has bytes that are none."""
+    words = [b"ann", b"\xffn2", b"cy"]
+    offsets = pa.py_buffer(np.cumsum([0, *map(len, words)]).astype(np.int32).tobytes())
+    column = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"".join(words))])
+    pq.write_table(pa.table({"id": column, "x": [1.0, 2.0, 3.0]}), tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def test_text_that_is_no_utf8_is_one_line(no_text):
+    with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
+        read_frame(no_text)
+    file = open_parquet(no_text)
+    with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
+        table_files.guarded(no_text, lambda: table_files.parquet_frame(next(file.iter_batches())))
+
+
+def test_lists_in_cells_are_refused(tmp_path):
+    pq.write_table(pa.table({"x": [[1, 2]]}), tmp_path / "t.parquet")
+    with pytest.raises(DataFormatError, match="one value a cell"):
+        read_frame(tmp_path / "t.parquet")
+
+
+def test_an_absurd_size_is_refused_before_reading(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "SMALL_TABLE", 10)
+    monkeypatch.setattr(table_files, "MAX_CELLS_PER_BYTE", 1)
+    pq.write_table(pa.table({"x": np.zeros(100_000)}), tmp_path / "t.parquet")
+    with pytest.raises(DataFormatError, match="Nothing was read"):
+        open_parquet(tmp_path / "t.parquet")
+    many = {f"c{k}": np.zeros(500) for k in range(40)}
+    pq.write_table(pa.table(many), tmp_path / "t.parquet")
+    monkeypatch.setattr(table_files, "SMALL_TABLE", 19_999)
+    monkeypatch.setattr(table_files, "MAX_CELLS_PER_BYTE", 0)
+    with pytest.raises(DataFormatError, match="500 rows and 40 columns"):
+        open_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(table_files, "SMALL_TABLE", 20_000)
+    assert open_parquet(tmp_path / "t.parquet").metadata.num_columns == 40
+
+
+def test_what_a_table_may_declare():
+    assert (table_files.SMALL_TABLE, table_files.MAX_CELLS_PER_BYTE) == (10_000_000, 2_000)
+
+
+# --- table_out
+
+
+def test_any_csv_reader_sees_the_ids_as_they_are(small, tmp_path):
+    write_node_table(small, tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["id"] for line in lines] == small.ids.tolist()
+    assert [line["label"] for line in lines] == ["a", "b", "", "b", "a", "c"]
+    assert [line["split"] for line in lines] == ["train", "train", "", "val", "test", "test"]
+
+
+def test_edges_stand_beside_with_both_ids(small, tmp_path):
+    write_node_table(small, tmp_path / "t.csv")
+    with edges_beside(tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == small.n_edges
+    assert lines[1] == {"source": "n1", "target": "=n2", "weight": "1.0"}
+
+
+def test_edges_of_an_older_table_are_not_taken_for_this_one(small, tmp_path):
+    write_node_table(small, tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"t\.edges\.csv must not be there"):
+        write_node_table(small.replace(graph=None), tmp_path / "t.csv")
+    assert read_data(tmp_path / "t.csv").equals(small)
+
+
+@pytest.mark.parametrize("name", ["id", "label", "split"])
+def test_features_with_a_special_name_are_refused(small, tmp_path, name):
+    with pytest.raises(InputError, match=f"'{name}'"):
+        write_node_table(small.replace(feature_names=(name, "x")), tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_carriage_return_in_a_cell_is_quoted(tmp_path):
+    write_frames(tmp_path / "t.csv", [pd.DataFrame({"x": ["a\rb"], "y": ["c"]})])
+    assert (tmp_path / "t.csv").read_bytes() == b'x,y\r\n"a\rb",c\r\n'
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_batches_of_rows_make_one_file(small, tmp_path, monkeypatch, suffix):
+    write_node_table(small, tmp_path / f"whole{suffix}")
+    monkeypatch.setattr("glnn.data.table_files._BATCH_CELLS", 4)
+    write_node_table(small, tmp_path / f"parts{suffix}")
+    assert read_data(tmp_path / f"parts{suffix}").equals(read_data(tmp_path / f"whole{suffix}"))
+
+
+# --- spreadsheet
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(start):
+    assert safe_cell(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+
+
+@pytest.mark.parametrize("cell", ["-3", "+1e5", "-inf", "oak", "", "a=b", -0.5, 3, None])
+def test_numbers_and_other_text_stay_as_they_are(cell):
+    assert safe_cell(cell) is cell
+
+
+# --- xml_guard
+
+BOMB = b"""<?xml version="1.0"?>
+<!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<graphml>&b;</graphml>"""
+EXTERNAL = b"""<?xml version="1.0"?><!DOCTYPE g SYSTEM "file:///etc/hostname"><g/>"""
+
+
+@pytest.mark.parametrize("content", [BOMB, EXTERNAL])
+@pytest.mark.parametrize("start", [None, lambda *_: None])
+def test_document_types_and_entities_are_refused(content, start):
+    with pytest.raises(DataFormatError, match=r"a GraphML file must have no .*DOCTYPE"):
+        refuse_declarations(io.BytesIO(content), "a GraphML file", start)
+
+
+def test_a_file_that_nests_without_end_is_refused():
+    with pytest.raises(DataFormatError, match="nest at most"):
+        refuse_declarations(io.BytesIO(b"<x>" * (MAX_DEPTH + 1)), "a file", lambda *_: None)
+
+
+def test_every_element_is_told_with_its_depth():
+    seen = []
+    content = io.BytesIO(b'<a><p:b id="1"/><b><c/></b></a>')
+    refuse_declarations(content, "a file", lambda *told: seen.append(told))
+    assert seen == [("a", {}, 1), ("b", {"id": "1"}, 2), ("b", {}, 2), ("c", {}, 3)]
+
+
+def test_without_a_listener_only_the_beginning_is_read():
+    content = io.BytesIO(b"<a>" + b"<b/>" * 100_000 + b"not even closed")
+    refuse_declarations(content, "a file")
+    assert content.tell() < 100_000
+
+
+def test_a_file_that_ends_too_early_is_no_xml():
+    with pytest.raises(expat.ExpatError):
+        refuse_declarations(io.BytesIO(b"<a><b/>"), "a file", lambda *_: None)

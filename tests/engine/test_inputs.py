@@ -1,0 +1,242 @@
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.exceptions import DataConversionWarning
+
+from glnn.distributed import Partition
+from glnn.engine.inputs import (
+    Scaling,
+    check_device,
+    decode_classes,
+    encode_classes,
+    encode_labels,
+    generator_for,
+)
+from glnn.exceptions import InputError
+
+# --- labels
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "numbers"),
+    [
+        ([3, -1, 7, 3], [3, 7], [0, -1, 1, 0]),
+        ([3.0, np.nan, 7.0, -1.0], [3.0, 7.0], [0, -1, 1, -1]),
+        (["b", "", "a", "-1"], ["a", "b"], [1, -1, 0, -1]),
+        (np.array(["b", None, "a", np.nan], dtype=object), ["a", "b"], [1, -1, 0, -1]),
+        ([True, False, True, True], [False, True], [1, 0, 1, 1]),
+        ([" loyal", "loyal ", "lost", " "], ["lost", "loyal"], [1, 1, 0, -1]),
+        (["loyal", " loyal", None, "lost"], ["lost", "loyal"], [1, 1, -1, 0]),
+        ([3, None, np.int64(7), 3], [3, 7], [0, -1, 1, 0]),
+        (pd.Series([3, pd.NA, 7, 3], dtype="Int64"), [3, 7], [0, -1, 1, 0]),
+        (["b", pd.NA, "a", "b"], ["a", "b"], [1, -1, 0, 1]),
+    ],
+)
+def test_classes_are_sorted_and_unlabelled_rows_are_minus_one(y, classes, numbers):
+    found, encoded = encode_labels(y, 4)
+    assert found.tolist() == classes
+    assert encoded.tolist() == numbers
+
+
+def test_a_column_of_labels_is_taken_with_a_warning():
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        _, encoded = encode_labels(np.array([[0], [1], [-1], [1]]), 4)
+    assert encoded.tolist() == [0, 1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([-1, -1, -1], "no label at all"),
+        ([2, -1, 2], "one class only"),
+        ([0, 1], "one label for each of the 3 rows"),
+        ([0.5, 1.2, 3.1], "Unknown label type"),
+        ([0.0, np.inf, 1.0], "infinity"),
+        (np.array([1, "a", 2], dtype=object), "one sortable type"),
+        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "whole numbers or text"),
+    ],
+)
+def test_bad_labels_are_refused_in_one_line(y, words):
+    with pytest.raises(InputError, match=words) as caught:
+        encode_labels(y, 3)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "classes", [np.array([0, 5]), np.array(["a", "b"]), np.array([False, True]), np.array([0.5, 2])]
+)
+def test_classes_survive_json(classes):
+    again = decode_classes(encode_classes(classes))
+    assert again.tolist() == classes.tolist()
+    assert again.dtype.kind == classes.dtype.kind
+
+
+def test_numbers_beside_gaps_can_be_saved():
+    classes, _ = encode_labels([3, None, np.int64(7), 3], 4)
+    assert encode_classes(classes) == {"kind": "integer", "values": [3, 7]}
+
+
+def test_a_single_class_is_named_as_its_user_wrote_it():
+    with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
+        encode_labels(np.array([1, -1, 1]), 3)
+
+
+def test_classes_that_json_cannot_hold_are_refused():
+    with pytest.raises(InputError, match="numbers or text"):
+        encode_classes(np.array([(1, 2), None], dtype=object))
+
+
+# --- scaling
+
+
+def words():
+    return sp.csr_matrix(np.eye(6, dtype=np.float32) * 3)
+
+
+@pytest.mark.parametrize(
+    ("features", "kind"),
+    [
+        (words(), "rows"),
+        (words().toarray(), "rows"),
+        (load_digits().data, "unit"),
+        (load_wine().data, "columns"),
+        (load_breast_cancer().data, "columns"),
+    ],
+    ids=["sparse words", "dense words", "pixels", "wine", "cancer"],
+)
+def test_the_natural_scaling_is_found(features, kind):
+    assert Scaling.fit(features).kind == kind
+
+
+def test_rows_sum_to_one_dense_and_sparse_alike_and_empty_rows_stay_empty():
+    x = np.array([[1.0, 3.0], [0.0, 0.0]], dtype=np.float32)
+    scaling = Scaling.fit(x, "rows")
+    np.testing.assert_allclose(scaling.apply(x), [[0.25, 0.75], [0, 0]])
+    np.testing.assert_allclose(scaling.apply(sp.csr_matrix(x)).toarray(), [[0.25, 0.75], [0, 0]])
+
+
+def test_columns_get_mean_zero_and_variance_one_and_constant_columns_become_zero():
+    x = np.random.default_rng(0).normal(5, 3, (50, 3))
+    x[:, 1] = 7.0
+    scaled = Scaling.fit(x, "columns").apply(x)
+    np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(scaled.std(0), [1, 0, 1], atol=1e-5)
+
+
+def test_one_unit_keeps_the_ratio_of_the_columns_deviations():
+    x = np.random.default_rng(0).normal(0, [1, 2], (500, 2))
+    scaled = Scaling.fit(x, "unit").apply(x)
+    assert scaled.std(0)[1] / scaled.std(0)[0] == pytest.approx(x.std(0)[1] / x.std(0)[0], rel=1e-4)
+    assert np.mean(scaled.std(0) ** 2) == pytest.approx(1, rel=1e-4)
+
+
+def test_new_rows_are_scaled_by_what_the_training_rows_taught():
+    x = np.random.default_rng(0).normal(5, 3, (50, 3))
+    scaling = Scaling.fit(x, "columns")
+    np.testing.assert_array_equal(scaling.apply(x)[7:9], scaling.apply(x[7:9]))
+
+
+def test_an_unknown_scaling_is_refused_with_the_nearest():
+    unchecked = inspect.unwrap(Scaling.fit.__func__)  # types are checked in tests alone
+    with pytest.raises(InputError, match="Did you mean 'rows'"):
+        unchecked(Scaling, np.eye(3), "row")
+
+
+@pytest.mark.parametrize(
+    "features",
+    [words(), load_digits().data[:50], load_wine().data, load_breast_cancer().data],
+    ids=["words", "pixels", "wine", "cancer"],
+)
+def test_several_processes_find_the_scaling_of_one(features, together):
+    whole = Scaling.fit(features)
+
+    def work(peers):
+        return Scaling.fit(features[Partition(features.shape[0], peers).rows], peers=peers)
+
+    for found in together(3, work):
+        assert found.kind == whole.kind
+        np.testing.assert_allclose(found.center, whole.center, rtol=1e-12)
+        np.testing.assert_allclose(found.scale, whole.scale, rtol=1e-10)
+
+
+def test_a_scale_is_the_standard_deviation():
+    x = load_wine().data
+    scaling = Scaling.fit(x, "columns")
+    np.testing.assert_allclose(scaling.center, x.mean(0), rtol=1e-14)
+    np.testing.assert_allclose(scaling.scale, x.std(0), rtol=1e-14)
+
+
+def test_trimmed_columns_are_those_with_far_entries_brought_near():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    x[7, 1] = 80.0
+    columns = Scaling.fit(x, "columns").apply(x)
+    trimmed = Scaling.fit(x, trims=True)
+    assert trimmed.kind == "trimmed"
+    assert columns.max() > 5
+    np.testing.assert_array_equal(trimmed.apply(x), np.clip(columns, -5, 5))
+    assert Scaling.fit(x).kind == "columns"
+
+
+def test_trimming_leaves_words_and_units_as_they_are():
+    words, pixels = np.eye(6), load_digits().data
+    for x in (words, pixels):
+        assert Scaling.fit(x, trims=True).kind == Scaling.fit(x).kind != "trimmed"
+
+
+def test_sparse_words_without_zeros_that_are_stored_are_words():
+    words = sp.random(30, 40, 0.1, random_state=0, format="csr")
+    assert words.data.min() > 0
+    assert Scaling.fit(words).kind == "rows"
+    words.data[0] = -0.5
+    assert Scaling.fit(words).kind != "rows"
+
+
+# --- seeding
+
+
+def draws(generator):
+    return torch.rand(1000, generator=generator, dtype=torch.float64)
+
+
+def test_the_same_seed_and_stream_give_the_same_numbers():
+    assert torch.equal(draws(generator_for(3, 1, 4)), draws(generator_for(3, 1, 4)))
+
+
+def test_every_seed_and_every_stream_is_its_own():
+    keys = [(0,), (1,), (0, 1), (0, 2), (1, 2), (2, 1), (0, 1, 2), (0, 12)]
+    rows = torch.stack([draws(generator_for(*key)) for key in keys])
+    correlation = torch.corrcoef(rows) - torch.eye(len(keys), dtype=torch.float64)
+    assert correlation.abs().max() < 0.2
+
+
+def test_the_global_generator_is_neither_read_nor_moved():
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = draws(generator_for(0))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(99)
+    assert torch.equal(draws(generator_for(0)), first)
+
+
+def test_the_largest_seed_of_scikit_learn_is_a_seed():
+    assert len(draws(generator_for(2**32 - 1))) == 1000
+
+
+def test_recorded_results_were_made_with_these_numbers():
+    drawn = torch.randint(1000, (4,), generator=generator_for(200, 1, 2))
+    assert drawn.tolist() == [114, 29, 801, 114]
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match=r"^device must exist, got 'cuda:1'"):
+        check_device("cuda:1")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert check_device("cuda:1") == "cuda:1"
+    with pytest.raises(InputError, match=r"^device must be 'cpu' or 'cuda', got 'tpu'"):
+        check_device("tpu")

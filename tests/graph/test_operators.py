@@ -1,0 +1,251 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from numpy.testing import assert_allclose
+from sklearn.preprocessing import normalize
+from torch.testing import assert_close
+
+from glnn import distributed
+from glnn.distributed import Partition
+from glnn.graph import SparseAdjacency
+from glnn.graph.operators import (
+    GraphRows,
+    RandomWalk,
+    Structure,
+    edge_trust,
+    normalized_rows,
+    says_nothing,
+    walk_matrix,
+    with_loops,
+    without_loops,
+)
+from glnn.graph.prior import normalized, prior_graph
+
+# --- graph_rows
+
+
+@pytest.fixture
+def symmetric():
+    """A random symmetric CSR matrix with loops, and some rows without entries."""
+    rng = np.random.default_rng(0)
+    dense = np.triu(rng.random((83, 83)) * (rng.random((83, 83)) < 0.08))
+    dense[[5, 40], :] = dense[:, [5, 40]] = 0
+    return sp.csr_matrix(dense + np.triu(dense, 1).T)
+
+
+@pytest.mark.parametrize("at_once", [0, 2**24], ids=["few columns at a time", "all at once"])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_products_and_gradients_are_those_of_the_whole_graph(
+    symmetric, together, monkeypatch, size, at_once
+):
+    monkeypatch.setattr(distributed, "AT_ONCE", at_once)
+    n_nodes = symmetric.shape[0]
+    x = torch.randn(n_nodes, 20, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    whole = SparseAdjacency.from_scipy(symmetric, dtype=torch.float32)
+    (whole @ x + 2 * whole.sum_of_powers(x, 3)).square().sum().backward()
+
+    def work(peers):
+        part = Partition(n_nodes, peers)
+        rows = GraphRows.of(symmetric[part.rows], part)
+        own = x.detach()[part.rows].clone().requires_grad_()
+        product = rows @ own
+        (product + 2 * rows.sum_of_powers(own, 3)).square().sum().backward()
+        assert rows.n_nodes == part.n_rows
+        return product.detach(), own.grad, rows.row_sums()
+
+    products, gradients, sums = (torch.cat(parts) for parts in zip(*together(size, work)))
+    assert_close(products, (whole @ x).detach())
+    assert_close(gradients, x.grad)
+    assert_close(sums, whole.row_sums())
+
+
+def test_alone_a_product_has_the_bits_of_the_symmetric_storage(symmetric):
+    x = torch.randn(83, 5, generator=torch.Generator().manual_seed(0))
+    whole = SparseAdjacency.from_scipy(symmetric, dtype=torch.float32)
+    assert torch.equal(GraphRows.of(symmetric) @ x, whole @ x)
+    assert torch.equal(GraphRows.of(symmetric).sum_of_powers(x, 4), whole.sum_of_powers(x, 4))
+
+
+def test_no_power_at_all_is_the_signal_itself(symmetric):
+    x = torch.ones(83, 2)
+    found = GraphRows.of(symmetric).sum_of_powers(x, 0)
+    assert torch.equal(found, x)
+    assert found is not x
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_normalised_rows_are_those_of_the_whole_and_symmetric_to_the_bit(symmetric, together, size):
+    def work(peers):
+        part = Partition(83, peers)
+        graph, adj_hat = normalized_rows(symmetric[part.rows], part, dtype=torch.float64)
+        every = torch.eye(83, dtype=torch.float64)[part.rows]
+        return graph @ every, adj_hat @ every
+
+    graph, adj_hat = (torch.cat(parts).numpy() for parts in zip(*together(size, work)))
+    np.testing.assert_array_equal(graph, symmetric.toarray())
+    np.testing.assert_allclose(adj_hat, normalized(symmetric).toarray(), rtol=1e-14)
+    np.testing.assert_array_equal(adj_hat, adj_hat.T)
+
+
+def test_other_entries_keep_their_places(symmetric):
+    rows = GraphRows.of(symmetric)
+    doubled = rows.with_entries(2 * rows.entries)
+    x = torch.ones(83, 1)
+    assert torch.equal(doubled @ x, 2 * (rows @ x))
+
+
+# --- random_walk
+
+
+@pytest.fixture
+def graph():
+    rng = np.random.default_rng(0)
+    upper = np.triu((rng.random((11, 11)) < 0.3) * rng.random((11, 11)))
+    matrix = upper + upper.T
+    matrix[4] = matrix[:, 4] = 0  # a node alone
+    return sp.csr_matrix(matrix)
+
+
+def test_a_walk_leaves_a_constant_as_it_is_wherever_there_is_a_link(graph):
+    ones = torch.ones(11, 1)
+    expected = ones.clone()
+    expected[4] = 0
+    assert_close(RandomWalk.of(graph) @ ones, expected)
+
+
+def test_walk_and_matrix_agree(graph):
+    x = torch.randn(11, 3, generator=torch.Generator().manual_seed(0))
+    expected = torch.from_numpy(walk_matrix(graph) @ x.double().numpy())
+    assert_close(RandomWalk.of(graph) @ x, expected.float())
+
+
+def test_gradients_go_back_over_the_transposed_walk(graph):
+    x = torch.randn(11, 2, requires_grad=True)
+    weight = torch.randn(11, 2)
+    ((RandomWalk.of(graph) @ x) * weight).sum().backward()
+    expected = torch.from_numpy(walk_matrix(graph).T @ weight.double().numpy())
+    assert_close(x.grad, expected.float())
+
+
+def test_processes_have_the_rows_of_the_whole_walk(graph, together):
+    x = torch.randn(11, 2, generator=torch.Generator().manual_seed(1))
+
+    def work(peers):
+        part = Partition(11, peers)
+        block = with_loops(graph[part.rows], part.start)
+        return RandomWalk.of(block, part) @ x[part.rows]
+
+    assert_close(torch.cat(together(3, work)), RandomWalk.of(with_loops(graph)) @ x)
+
+
+def test_loops_are_set_and_taken_away(graph):
+    assert (without_loops(graph).diagonal() == 0).all()
+    assert (with_loops(graph).diagonal() == 1).all()
+    apart = without_loops(graph) + sp.diags(graph.diagonal())
+    assert abs(apart - graph).max() == 0
+
+
+# --- trust
+
+
+@pytest.fixture
+def prior():
+    upper = np.triu(np.random.default_rng(0).random((9, 9)) < 0.4, 1)
+    return prior_graph(sp.csr_matrix((upper | upper.T).astype(np.float64)), "renormalized")
+
+
+def test_a_graph_trusts_itself(prior):
+    trust = edge_trust(prior, prior)
+    assert (trust.data == 1).all()
+    assert trust.nnz == np.count_nonzero(prior.toarray()) - np.count_nonzero(prior.diagonal())
+
+
+def test_trust_is_the_share_that_was_kept_whatever_else_was_added(prior):
+    more = sp.csr_matrix(0.25 * prior + sp.csr_matrix(np.full((9, 9), 1e-12)))
+    np.testing.assert_allclose(edge_trust(more, prior).data, 0.25, rtol=1e-9)
+
+
+def test_dropped_edges_are_stored_with_no_trust(prior):
+    trust = edge_trust(sp.csr_matrix((9, 9)), prior)
+    assert trust.nnz > 0
+    assert (trust.data == 0).all()
+
+
+# --- structure
+
+
+@pytest.fixture
+def communities():
+    """Two communities of 60 nodes, and a node that nobody knows."""
+    rng = np.random.default_rng(0)
+    same = (np.arange(121) % 2)[:, None] == (np.arange(121) % 2)[None]
+    upper = np.triu(rng.random((121, 121)) < np.where(same, 0.2, 0.02), 1)
+    upper[:, 120] = False
+    return sp.csr_matrix((upper | upper.T).astype(np.float64))
+
+
+def test_rows_are_those_of_the_leading_eigenvectors(communities):
+    degree = np.asarray(communities.sum(1)).ravel()
+    root = np.diag((degree + degree.mean()) ** -0.5)
+    values, vectors = np.linalg.eigh(root @ communities.toarray() @ root)
+    structure, rows = Structure.of(communities)
+    width = structure.voices.shape[1]
+    order = np.argsort(-np.abs(values))
+    leading = order[:2]  # of a clear gap: the iteration has found them whatever comes after
+    found = np.linalg.lstsq(structure.voices, root @ vectors[:, leading], rcond=None)[0]
+    assert width == 121 // 20
+    assert_allclose(structure.voices @ found, root @ vectors[:, leading], atol=1e-6)
+    assert_allclose(rows, normalize(communities @ structure.voices), atol=1e-12)
+
+
+def test_members_of_a_community_are_more_alike(communities):
+    _, rows = Structure.of(communities)
+    alike = (rows @ rows.T)[:120, :120]
+    same = (np.arange(120) % 2)[:, None] == (np.arange(120) % 2)[None]
+    assert alike[same].mean() > alike[~same].mean() + 0.3
+
+
+def test_a_new_node_with_the_links_of_another_has_its_features(communities):
+    structure, rows = Structure.of(communities, size=2.5)
+    assert_allclose(structure.rows(communities[:7], 7), rows[:7], atol=1e-12)
+    assert_allclose(np.linalg.norm(rows[:120], axis=1), 2.5)
+    assert_allclose(rows[120], 0)  # nobody speaks for it
+    assert_allclose(structure.rows(None, 3), np.zeros((3, structure.voices.shape[1])))
+
+
+def test_processes_find_the_same_similarities(communities, together):
+    _, whole = Structure.of(communities)
+
+    def work(peers):
+        part = Partition(121, peers)
+        return Structure.of(communities[part.rows], part)[1]
+
+    rows = np.vstack(together(3, work))
+    assert_allclose(rows @ rows.T, whole @ whole.T, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("features", "nothing"),
+    [
+        (sp.identity(5, format="csr"), True),
+        (np.eye(5)[[3, 1, 0, 2, 4]] * 7, True),
+        (sp.csr_matrix((5, 3)), True),
+        (np.full((5, 2), 3.0), True),
+        (sp.csr_matrix(np.full((5, 2), -3.0)), True),
+        (np.eye(5) + np.eye(5)[::-1], False),
+        (sp.csr_matrix(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])), False),
+    ],
+)
+def test_features_say_nothing_if_no_two_rows_share_a_column_or_all_are_equal(features, nothing):
+    assert says_nothing(features) is nothing
+
+
+def test_processes_agree_whether_features_say_nothing(together):
+    eye, rows = sp.identity(9, format="csr"), np.arange(9.0)[:, None] // 3
+
+    def work(peers):
+        part = Partition(9, peers)
+        return says_nothing(eye[part.rows], peers), says_nothing(rows[part.rows], peers)
+
+    assert together(3, work) == [(True, False)] * 3

@@ -1,0 +1,216 @@
+"""What every head on rows must do, whichever it is."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.testing import assert_close
+
+from glnn.graph.operators import RandomWalk, with_loops
+from glnn.nn.features import Features
+from glnn.nn.row_heads import ColumnNorm, HopsNet, LinearNet, RowNet
+
+# --- rows
+
+N_NODES, N_FEATURES, N_CLASSES = 12, 5, 3
+
+
+def linear(n_steps, dropout=0.0):
+    generator = torch.Generator().manual_seed(0)
+    return LinearNet(N_FEATURES, N_CLASSES, dropout=dropout, n_steps=n_steps, generator=generator)
+
+
+def hops(n_steps, dropout=0.0):
+    generator = torch.Generator().manual_seed(0)
+    return HopsNet(
+        N_FEATURES, N_CLASSES, n_hidden=7, dropout=dropout, n_steps=n_steps, generator=generator
+    )
+
+
+every_head = pytest.mark.parametrize("make", [linear, hops])
+
+
+@pytest.fixture
+def walk():
+    rng = np.random.default_rng(1)
+    upper = np.triu(rng.random((N_NODES, N_NODES)) < 0.3, 1)
+    return RandomWalk.of(sp.csr_matrix((upper | upper.T).astype(np.float64)))
+
+
+@pytest.fixture
+def x():
+    return torch.randn(N_NODES, N_FEATURES, generator=torch.Generator().manual_seed(2))
+
+
+def trained(net: RowNet, walk, x):
+    """Give the parameters any values, and the norm the statistics of all rows."""
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.normal_(generator=generator)
+    rows = net.spread(walk, x).flatten(1)
+    net.norm.measure(rows.mean(0), rows.std(0, correction=0))
+    return net, net.norm.standardized(rows)
+
+
+@every_head
+@pytest.mark.parametrize("n_steps", [0, 1, 3])
+def test_all_nodes_at_once_get_the_answers_of_their_rows(make, n_steps, walk, x):
+    net, rows = trained(make(n_steps), walk, x)
+    assert_close(net(walk, Features.of(x.numpy())), net.of_rows(rows), atol=1e-4, rtol=1e-4)
+
+
+@every_head
+def test_sparse_and_dense_features_get_the_same_answers(make, walk, x):
+    x = torch.where(x > 0.8, x, 0.0)
+    net, _ = trained(make(2), walk, x)
+    sparse = Features.of(sp.csr_matrix(x.numpy()))
+    assert_close(net(walk, sparse), net(walk, Features.of(x.numpy())), atol=1e-4, rtol=1e-4)
+
+
+@every_head
+def test_columns_on_another_scale_change_nothing(make, walk, x):
+    _, rows = trained(make(2), walk, x)
+    _, other = trained(make(2), walk, 1000 * x + 5)
+    assert_close(other, rows, atol=1e-3, rtol=1e-3)
+
+
+@every_head
+def test_views_differ_by_dropout_alone(make, walk, x):
+    net, rows = trained(make(2), walk, x)
+    first, second = net.views(rows, 2, torch.Generator().manual_seed(0))
+    assert_close(first, second)
+    net, rows = trained(make(2, dropout=0.5), walk, x)
+    first, second = net.views(rows, 2, torch.Generator().manual_seed(0))
+    assert not torch.allclose(first, second)
+
+
+@every_head
+def test_a_perceptron_on_features_is_deaf_to_the_graph(make, walk, x):
+    net, _ = trained(make(0), walk, x)
+    alone = RandomWalk.of(sp.csr_matrix((N_NODES, N_NODES)))
+    assert_close(net(walk, Features.of(x.numpy())), net(alone, Features.of(x.numpy())))
+
+
+# --- column_norm
+
+
+@pytest.fixture
+def norm():
+    made = ColumnNorm(3)
+    with torch.no_grad():
+        made.scale.copy_(torch.tensor([1.0, -2.0, 0.5]))
+        made.shift.copy_(torch.tensor([0.0, 1.0, 3.0]))
+    made.measure(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 0.5, 0.0]))
+    return made
+
+
+def test_a_batch_of_all_rows_is_what_counts_after_training(norm):
+    rows = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    deviation, mean = torch.std_mean(rows, 0, correction=0)
+    norm.measure(mean, deviation)
+    standardized = norm.standardized(rows)
+    assert_close(norm(standardized), norm.settled(standardized), atol=1e-4, rtol=1e-4)
+
+
+def test_a_batch_is_normalised_whatever_its_place_and_size(norm):
+    rows = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    assert_close(norm(1000 * rows + 7), norm(rows), atol=1e-4, rtol=1e-3)
+
+
+def test_folded_scale_and_shift_are_the_settled_columns_of_raw_rows(norm):
+    rows = torch.randn(5, 3)
+    scale, shift = norm.folded()
+    assert_close(scale * rows + shift, norm.settled(norm.standardized(rows)))
+
+
+def test_a_constant_column_says_nothing(norm):
+    rows = torch.randn(5, 3)
+    other = rows.clone()
+    other[:, 2] += 10
+    assert_close(norm.standardized(rows), norm.standardized(other))
+
+
+@pytest.mark.gpu
+def test_one_kernel_on_a_gpu_normalises_as_the_host_does(norm):
+    rows = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    found = {}
+    for device in ("cpu", "cuda"):
+        batch = rows.to(device, copy=True).requires_grad_()
+        made = norm.to(device)
+        made.zero_grad()
+        out = made(batch)
+        (out * out.detach().roll(1, 0)).sum().backward()
+        parts = (out, batch.grad, made.scale.grad, made.shift.grad)
+        found[device] = [part.detach().cpu().clone() for part in parts]
+    assert_close(found["cuda"], found["cpu"], atol=1e-4, rtol=1e-4)
+
+
+# --- linear
+
+
+def make(n_features, n_steps, **more):
+    generator = torch.Generator().manual_seed(0)
+    return LinearNet(n_features, 2, dropout=0.0, n_steps=n_steps, generator=generator, **more)
+
+
+def test_on_two_joined_nodes_one_step_takes_three_quarters_and_one():
+    walk = RandomWalk.of(with_loops(sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))))
+    x = torch.tensor([[4.0], [0.0]])
+    assert_close(make(1, 1).spread(walk, x).flatten(), torch.tensor([3.0, 1.0]))
+
+
+def test_the_last_power_alone_is_the_walk_taken_so_often():
+    graph = with_loops(sp.csr_matrix(np.diag([1.0, 2.0, 3.0], 1) + np.diag([1.0, 2.0, 3.0], -1)))
+    walk, net = RandomWalk.of(graph), make(2, 3, powers="last")
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    assert_close(net.spread(walk, x)[:, 0], walk @ (walk @ (walk @ x)))
+    net.norm.measure(torch.tensor([0.5, -1.0]), torch.tensor([2.0, 3.0]))
+    rows = net.norm.standardized(net.spread(walk, x).flatten(1))
+    assert_close(net(walk, Features.of(x.numpy())), net.of_rows(rows))
+
+
+def test_logits_are_linear_in_the_features():
+    walk = RandomWalk.of(with_loops(sp.csr_matrix(1.0 - np.eye(4))))
+    net = make(3, 2)
+    x, y = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    zero = net(walk, Features.of(np.zeros_like(x)))
+
+    def of(z):
+        return net(walk, Features.of(z)) - zero
+
+    assert_close(of(2 * x + y), 2 * of(x) + of(y), atol=1e-5, rtol=1e-4)
+
+
+# --- hops
+
+
+def test_hops_stay_apart():
+    path = sp.csr_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+    net = HopsNet(
+        1, 2, n_hidden=4, dropout=0.0, n_steps=2, generator=torch.Generator().manual_seed(0)
+    )
+    seen = net.spread(RandomWalk.of(path), torch.tensor([[4.0], [0.0], [0.0]])).flatten(1)
+    assert_close(seen, torch.tensor([[4.0, 0.0, 2.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]))
+
+
+def test_a_batch_moves_the_statistics_of_hidden_signals():
+    net = HopsNet(
+        2, 2, n_hidden=4, dropout=0.0, n_steps=0, generator=torch.Generator().manual_seed(0)
+    )
+    rows = torch.randn(30, 2, generator=torch.Generator().manual_seed(1))
+    hidden = net.norm(rows) @ net.first
+    for _ in range(200):
+        net.views(rows, 1, torch.Generator())
+    assert_close(net.hidden.running_mean, hidden.mean(0).detach(), atol=1e-5, rtol=1e-4)
+    assert_close(net.hidden.running_var, hidden.var(0).detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_a_batch_moves_the_statistics_by_a_tenth():
+    net = HopsNet(
+        2, 2, n_hidden=4, dropout=0.0, n_steps=0, generator=torch.Generator().manual_seed(0)
+    )
+    rows = torch.randn(30, 2, generator=torch.Generator().manual_seed(1))
+    net.views(rows, 1, torch.Generator())
+    hidden = (net.norm(rows) @ net.first).detach()
+    assert_close(net.hidden.running_mean, hidden.mean(0) / 10)

@@ -1,0 +1,140 @@
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.testing import assert_close
+
+from glnn.distributed import ALONE, Partition
+from glnn.graph import DenseAdjacency, SparseAdjacency
+from glnn.graph.pairs import Pairs, PairValues, spread
+from glnn.objective.terms import (
+    Closeness,
+    Loops,
+    Proximal,
+    Ridge,
+    RowSums,
+    Sparsity,
+    Symmetry,
+    Task,
+)
+
+# --- plain
+
+
+@pytest.mark.parametrize("term", [Sparsity(0.7), Ridge(0.7), Symmetry(0.7)])
+def test_the_share_of_a_new_node_is_what_the_term_changes_by(
+    term, case, share_change, with_new_node
+):
+    matrix, links, loop = case
+    before = term.value(DenseAdjacency(matrix))
+    after = term.value(with_new_node(matrix, links, loop))
+    assert_close(term.weight * (after - before), share_change(term.new_row(None), links, loop))
+
+
+def test_what_the_solver_sees_of_them():
+    assert Sparsity(0.3).linear().constant == -0.3
+    assert Ridge(0.3).curvature == 0.3
+    assert Symmetry(0.3).linear() is None and Symmetry(0.3).curvature == 0
+
+
+def test_sparsity_alone_sets_the_number_of_neighbours():
+    assert [term(0.3).sets_degree for term in (Sparsity, Ridge, Symmetry)] == [True, False, False]
+
+
+# --- loops
+
+
+def test_the_share_of_a_new_node_is_what_loops_change_by(case, share_change, with_new_node):
+    matrix, links, loop = case
+    term = Loops(0.7, torch.ones(5, dtype=torch.float64))
+    before = DenseAdjacency(matrix)
+    share = term.new_row(2 * term.weight * term.image(before))
+    after = term.weight * term.value(with_new_node(matrix, links, loop))
+    assert_close(after - term.weight * term.value(before), share_change(share, links, loop))
+
+
+def test_only_loops_count():
+    pairs = Pairs(Partition(3, ALONE), torch.tensor([0, 0, 2]), torch.tensor([0, 1, 2]))
+    pair_map = Loops(1.0, torch.ones(3, dtype=torch.float64)).on(pairs)
+    assert pair_map.apply(torch.tensor([1.0, 5.0, 2.0])).tolist() == [3.0]
+    assert pair_map.adjoint(torch.tensor([4.0])).tolist() == [4.0, 0.0, 4.0]
+
+
+def test_map_and_adjoint_belong_together(holds_adjoint):
+    holds_adjoint("loops")
+
+
+# --- row_sums
+
+
+def test_the_share_of_a_new_node_is_what_row_sums_change_by(case, share_change, with_new_node):
+    matrix, links, loop = case
+    term = RowSums(0.7, torch.ones(5, dtype=torch.float64))
+    grown = RowSums(0.7, torch.ones(6, dtype=torch.float64))
+    dual = 2 * term.weight * (term.image(DenseAdjacency(matrix)) - term.target)
+    share = term.new_row(dual)
+
+    def change(some, own):
+        return term.weight * grown.value(with_new_node(matrix, some, own))
+
+    found = share_change(share, links, loop)
+    assert_close(change(links, loop) - change(0 * links, 0.0), found)
+
+
+def test_map_and_adjoint_of_row_sums_belong_together(holds_adjoint):
+    holds_adjoint("row_sums")
+
+
+# --- closeness
+
+
+def test_the_share_of_a_new_node_is_what_closeness_change_by(case, share_change, with_new_node):
+    matrix, links, loop = case
+    prior, prior_links, prior_loop = matrix.flip(0, 1), links.flip(0), 0.1
+    grown = Closeness(0.7, with_new_node(prior, prior_links, prior_loop))
+
+    def value(some, own):
+        return grown.weight * grown.value(with_new_node(matrix, some, own))
+
+    share = Closeness(0.7, DenseAdjacency(prior)).new_row(None)
+    found = share_change(share, links, loop, prior_links, prior_loop)
+    assert_close(value(links, loop) - value(0 * links, 0.0), found)
+
+
+def test_the_linear_part_is_twice_the_weighted_graph(case):
+    matrix = case[0] * (case[0] > 0.3)
+    pairs = Pairs(Partition(5, ALONE), *torch.triu_indices(5, 5))
+    term = Proximal(0.7, DenseAdjacency(matrix))
+    assert_close(term.linear().on_pairs(pairs), 1.4 * matrix[pairs.i, pairs.j])
+    assert term.curvature == 0.7
+    assert len(term.linear().sparse.pairs) == int((matrix.triu() != 0).sum())
+
+
+def test_an_earlier_graph_has_no_link_of_a_new_node(case):
+    share = Proximal(0.7, DenseAdjacency(case[0])).new_row(None)
+    assert (share.edge_curvature, share.loop_curvature, share.prior) == (1.4, 0.7, 0)
+
+
+def test_the_value_is_the_squared_distance_whatever_is_stored(case):
+    matrix, other = case[0] * (case[0] > 0.3), case[0].flip(0, 1) * (case[0].flip(0, 1) > 0.2)
+    graph = SparseAdjacency.from_scipy(sp.csr_matrix(matrix.numpy()))
+    prior = SparseAdjacency.from_scipy(sp.csr_matrix(other.numpy()))
+    assert bool(((matrix == 0) & (other > 0)).any())  # entries that one of them lacks
+    for term in (Proximal(0.7, prior), Closeness(0.7, prior)):
+        assert_close(term.value(graph), (matrix - other).square().sum())
+
+
+# --- task
+
+
+def test_value_and_linear_part_are_those_of_the_formed_costs(case):
+    matrix, generator = case[0], torch.Generator().manual_seed(3)
+    u, v = torch.randn(2, 5, 2, generator=generator, dtype=torch.float64)
+    sides = spread(torch.cat([u, v], 1)), spread(torch.cat([v, u], 1))
+    pairs = Pairs(sides[0].partition, *torch.triu_indices(5, 5))
+    offset = PairValues(pairs, torch.arange(15.0, dtype=torch.float64))
+    term = Task(*sides, offset, weight=2.0)
+    extra = torch.zeros(5, 5, dtype=torch.float64)
+    extra[pairs.i, pairs.j] = extra[pairs.j, pairs.i] = offset.values
+    costs = (u @ v.T + v @ u.T) / 2 + extra
+    assert_close(term.value(DenseAdjacency(matrix)), (costs * matrix).sum())
+    assert_close(term.linear().on_pairs(pairs), -2 * costs[pairs.i, pairs.j])

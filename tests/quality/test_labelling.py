@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from glnn.exceptions import InputError
+from glnn.quality.folds import HeldOut
+from glnn.quality.labelling import (
+    ConformalSets,
+    attention,
+    most_telling,
+    strangeness,
+    suspect_labels,
+    uncertainty,
+)
+
+# --- suggest
+
+
+def total_variance(rows, weights, labelled, ridge):
+    """The weighted variance by the kernel's formula instead of the columns' covariance."""
+    kernel = rows @ rows.T
+    across = kernel[:, labelled]
+    inner = kernel[np.ix_(labelled, labelled)] + ridge * np.eye(len(labelled))
+    return weights @ np.diag(kernel - across @ np.linalg.solve(inner, across.T))
+
+
+@pytest.fixture
+def random_rows():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((30, 4)), rng.random(30)
+
+
+def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows):
+    rows, weights = random_rows
+    labelled = np.array([3, 7])
+    pool = np.setdiff1d(np.arange(30), labelled)
+    chosen, gains = most_telling(rows, weights, labelled, pool, 5, ridge=0.7)
+    known = list(labelled)
+    for node, gain in zip(chosen, gains):
+        before = total_variance(rows, weights, known, 0.7)
+        known.append(node)
+        assert_allclose(before - total_variance(rows, weights, known, 0.7), gain)
+
+
+def test_the_first_suggestion_is_the_best_of_all_by_trying_each(random_rows):
+    rows, weights = random_rows
+    labelled, pool = np.array([0, 1]), np.arange(2, 30)
+    chosen, _ = most_telling(rows, weights, labelled, pool, 1)
+    left = [total_variance(rows, weights, [0, 1, v], 1.0) for v in pool]
+    assert chosen[0] == pool[int(np.argmin(left))]
+
+
+def test_twins_are_not_suggested_one_after_the_other():
+    rows = np.repeat(np.eye(3), 5, axis=0)  # three groups of five equal nodes
+    chosen, _ = most_telling(rows, np.ones(15), np.empty(0, dtype=np.int64), np.arange(15), 3)
+    assert {int(node) // 5 for node in chosen} == {0, 1, 2}
+
+
+def test_a_group_whose_nodes_are_sure_comes_last():
+    rows = np.repeat(np.eye(3), 5, axis=0)
+    weights = np.repeat([0.5, 0.0, 1.0], 5)
+    chosen, gains = most_telling(rows, weights, np.empty(0, dtype=np.int64), np.arange(15), 3)
+    assert [int(node) // 5 for node in chosen[:2]] == [2, 0]
+    assert gains[0] > gains[1] > gains[2]
+
+
+def test_no_more_nodes_are_suggested_than_there_are(random_rows):
+    rows, weights = random_rows
+    chosen, _ = most_telling(rows, weights, np.arange(27), np.arange(27, 30), 10)
+    assert sorted(chosen) == [27, 28, 29]
+
+
+def test_uncertainty_does_not_depend_on_the_order_or_number_of_equal_classes():
+    first, second = uncertainty(np.array([[0.2, 0.3, 0.5], [0.5, 0.2, 0.3]]))
+    assert_allclose(first, second)
+    for n_classes in (2, 5):
+        assert_allclose(uncertainty(np.full((1, n_classes), 1 / n_classes)), 1.0)
+
+
+def test_half_of_the_weight_goes_to_all_nodes_alike():
+    p = np.random.default_rng(1).dirichlet(np.ones(3), 50)
+    assert_allclose(attention(p).sum(), 2 * uncertainty(p).sum())
+    assert_allclose(attention(p) - uncertainty(p), uncertainty(p).mean())
+
+
+# --- suspects
+
+
+def found(probabilities, classes):
+    p = np.array(probabilities)
+    return suspect_labels(HeldOut(p, np.array(classes), np.zeros(len(p))), p)
+
+
+def test_only_confident_contradictions_are_suspect():
+    suspects = found([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.6, 0.4]], [0, 1, 1, 1])
+    assert suspects.nodes.tolist() == [2]
+    assert suspects.given.tolist() == [1] and suspects.predicted.tolist() == [0]
+    assert suspects.probability.tolist() == [0.9]
+
+
+def test_the_likeliest_mistake_comes_first():
+    suspects = found([[0.85, 0.15], [0.95, 0.05], [0.9, 0.1]], [1, 1, 1])
+    assert suspects.nodes.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_nothing_is_suspect_where_predictions_are_chance(n_classes):
+    p = np.full((20, n_classes), 1 / n_classes)
+    assert len(found(p, np.arange(20) % n_classes)) == 0
+
+
+def test_a_node_without_a_label_is_never_suspect():
+    assert len(found([[0.95, 0.05]] * 3, [0, 0, -1])) == 0
+
+
+def test_a_rare_label_is_not_suspect_for_being_rare():
+    classes = np.repeat([0, 1, 2], [72, 13, 5])
+    shares = np.bincount(classes) / len(classes)
+    assert len(found(np.tile(shares, (len(classes), 1)), classes)) == 0
+    told = np.tile(shares, (len(classes), 1))
+    told[-1] = [0.99, 0.009, 0.001]
+    assert found(told, classes).nodes.tolist() == [len(classes) - 1]
+
+
+# --- conformal
+
+
+def sets_of(judged):
+    return ConformalSets.of(HeldOut(judged.probabilities, judged.classes, np.zeros(len(judged))))
+
+
+def test_strangeness_is_the_log_ratio_to_the_best_other_class(rng):
+    p = rng.dirichlet(np.ones(4), size=20)
+    expected = np.array([[np.log(np.delete(row, c).max() / row[c]) for c in range(4)] for row in p])
+    np.testing.assert_allclose(strangeness(p), expected)
+
+
+def test_tied_classes_are_equally_strange():
+    np.testing.assert_array_equal(strangeness(np.array([[0.4, 0.4, 0.2]]))[0, :2], [0, 0])
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+def test_sets_keep_their_promise_on_nodes_of_the_same_kind(alpha, drawn):
+    shares = []
+    for _ in range(40):
+        seen, new = drawn(100), drawn(200)
+        inside = sets_of(seen).contains(new.probabilities, alpha)
+        shares.append(inside[np.arange(200), new.classes].mean())
+    assert np.mean(shares) == pytest.approx(1 - alpha, abs=0.02)
+
+
+def test_a_smaller_alpha_never_takes_a_class_out(drawn):
+    judged = drawn()
+    sets = sets_of(judged)
+    wide, narrow = (sets.contains(judged.probabilities, alpha) for alpha in (0.05, 0.3))
+    assert (wide >= narrow).all()
+    assert wide.sum() > narrow.sum()
+
+
+def test_too_few_labels_are_told_with_how_many_are_needed(drawn):
+    with pytest.raises(InputError, match="at least 19 labels to judge, got 10"):
+        sets_of(drawn(10)).contains(np.full((1, 3), 1 / 3), 0.1)
+
+
+def test_a_class_as_strange_as_may_be_missed_is_missed():
+    sets = ConformalSets(np.arange(19.0))  # a p-value is a multiple of 1/20
+
+    def node(strange):
+        odds = np.exp([[0.0, -strange]])
+        return odds / odds.sum()
+
+    assert sets.contains(node(17.5), 0.1).tolist() == [[True, False]]  # 2/20 is not above 0.1
+    assert sets.contains(node(16.5), 0.1).tolist() == [[True, True]]

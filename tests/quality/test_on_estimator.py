@@ -1,0 +1,438 @@
+"""What the estimator says about its own quality: calibration, sets, suspects, reasons."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.model_selection import cross_val_score
+
+from glnn import GLNNClassifier
+from glnn.exceptions import InputError, NotFittedError
+
+# --- trusted
+
+QUICK = {"n_epochs": 15, "n_rounds": 1, "random_state": 0}
+
+
+@pytest.fixture
+def blobs(rng):
+    y = np.arange(120) % 3
+    X = 4 * np.eye(3)[y] + rng.normal(size=(120, 3))
+    return X, np.where(np.arange(120) < 60, y, -1), y
+
+
+def calibrated_fit(blobs, **params):
+    X, y, _ = blobs
+    return GLNNClassifier(**QUICK, **params).fit(X, y)
+
+
+def test_without_calibration_nothing_changes_to_the_bit(blobs):
+    raw, calibrated = calibrated_fit(blobs, calibrate=None), calibrated_fit(blobs)
+    assert raw.label_distributions_ is raw.raw_distributions_
+    np.testing.assert_array_equal(raw.raw_distributions_, calibrated.raw_distributions_)
+    assert raw.held_out_ is None
+
+
+def test_probabilities_of_training_and_new_rows_are_calibrated_alike(blobs):
+    X, _, _ = blobs
+    model = calibrated_fit(blobs)
+    expected = model.calibration_.apply(model.raw_distributions_)
+    np.testing.assert_array_equal(model.label_distributions_, expected)
+    np.testing.assert_allclose(model.predict_proba(X), expected)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected))
+    np.testing.assert_array_equal(model.transduction_, model.predict(X))
+
+
+def test_validation_nodes_calibrate_at_no_cost(blobs):
+    X, y, _ = blobs
+    chosen = np.arange(30)
+    model = GLNNClassifier(**QUICK).fit(X, y, validation=chosen)
+    np.testing.assert_array_equal(model.held_out_.judged, chosen)
+    assert model.held_out_.probabilities is model.raw_distributions_
+
+
+def test_auto_hides_a_third_of_the_labels_once_and_folds_hide_all(blobs):
+    assert len(calibrated_fit(blobs).held_out_.judged) == 20
+    folds = calibrated_fit(blobs, calibrate="folds").held_out_
+    assert len(folds.judged) == 60 and folds.n_folds == 5
+
+
+def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
+    X, y, _ = blobs
+    few = np.where(np.arange(120) < 3, y, -1)
+    model = GLNNClassifier(**QUICK).fit(X, few)
+    assert model.calibration_.is_identity
+    with pytest.raises(InputError, match="at least two of them"):
+        model.suspect_labels()
+
+
+def test_an_estimate_made_elsewhere_is_taken_without_a_fit(blobs):
+    held_out = calibrated_fit(blobs, calibrate="folds").held_out_
+    model = calibrated_fit(blobs, calibrate=None)
+    assert model.trust(held_out) is model
+    expected = held_out.calibration().apply(model.raw_distributions_)
+    np.testing.assert_array_equal(model.label_distributions_, expected)
+
+
+def test_planted_mistakes_are_suspect(blobs):
+    X, y, _ = blobs
+    wrong = np.array([0, 7, 20])
+    y = y.copy()
+    y[wrong] = (y[wrong] + 1) % 3
+    found = GLNNClassifier(**QUICK).fit(X, y).suspect_labels()
+    assert set(wrong) <= set(found["node"])
+    assert (found["given"] != found["predicted"]).all()
+    np.testing.assert_array_equal(found["given"], y[found["node"]])
+
+
+def test_sets_hold_most_true_classes_and_new_rows_get_sets_too(blobs):
+    X, _, truth = blobs
+    model = calibrated_fit(blobs, calibrate="folds")
+    sets = model.predict_set(0.1)
+    assert np.mean([label in chosen for label, chosen in zip(truth, sets)]) > 0.8
+    assert len(model.predict_set(0.1, X[:4] + 0.01)) == 4
+
+
+def test_few_labels_have_no_sets(blobs):
+    X, y, _ = blobs
+    few = np.where(np.arange(120) < 9, y, -1)
+    with pytest.raises(InputError, match="at least 19 labels to judge, got 9"):
+        GLNNClassifier(**QUICK).fit(X, few).predict_set(0.1)
+
+
+def test_a_saved_model_gives_the_same_probabilities_and_sets(blobs, tmp_path):
+    model = calibrated_fit(blobs, calibrate="folds")
+    model.save(tmp_path)
+    read = GLNNClassifier.load(tmp_path)
+    np.testing.assert_array_equal(read.label_distributions_, model.label_distributions_)
+    assert read.predict_set(0.1) == model.predict_set(0.1)
+    assert read.suspect_labels().equals(model.suspect_labels())
+
+
+def test_a_saved_model_that_judged_nothing_says_so(blobs, tmp_path):
+    calibrated_fit(blobs, calibrate=None).save(tmp_path)
+    with pytest.raises(InputError, match="before saving"):
+        GLNNClassifier.load(tmp_path).suspect_labels()
+
+
+def test_rows_without_a_label_are_left_out_of_scores(blobs):
+    X, y, _ = blobs
+    model = calibrated_fit(blobs, calibrate=None)
+    assert model.score(X, y) == model.score(X[:60], y[:60])
+    assert cross_val_score(GLNNClassifier(**QUICK, calibrate=None), X, y, cv=3).min() > 0.6
+
+
+def test_fit_predict_is_the_transductive_answer(blobs):
+    X, y, _ = blobs
+    model = GLNNClassifier(**QUICK, calibrate=None)
+    np.testing.assert_array_equal(model.fit_predict(X, y), model.transduction_)
+
+
+def test_an_unknown_calibration_is_refused_with_a_hint(blobs):
+    with pytest.raises(InputError, match="Did you mean 'folds'"):
+        calibrated_fit(blobs, calibrate="fold")
+
+
+def uneven(rng):
+    y = (rng.random(200) < 0.12).astype(int)
+    X = rng.normal(size=(200, 3)) + 1.6 * y[:, None]
+    return X, np.where(np.arange(200) < 120, y, -1), y
+
+
+def test_balanced_weights_find_more_of_a_rare_class(rng):
+    X, y, truth = uneven(rng)
+    rare = truth == 1
+    found = [
+        (GLNNClassifier(n_epochs=60, random_state=0, class_weight=how).fit_predict(X, y) == 1)[rare]
+        for how in (None, "balanced")
+    ]
+    assert found[1].sum() > found[0].sum()
+
+
+def test_a_weight_of_nothing_takes_a_label_away_from_the_losses(rng):
+    X, y, _ = uneven(rng)
+    own = np.ones(200)
+    own[y == 1] = 0
+    model = GLNNClassifier(**QUICK, calibrate=None).fit(X, y, sample_weight=own)
+    assert (model.transduction_ == 0).all()
+
+
+def test_wrong_class_weights_are_refused(blobs):
+    with pytest.raises(InputError, match="class_weight must be None"):
+        calibrated_fit(blobs, class_weight="even")
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda m: m.suspect_labels(), lambda m: m.explain(70, n_labels=1, refits=1)]
+)
+@pytest.mark.parametrize("part", ["X", "graph"])
+def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask, part):
+    X, y, _ = blobs
+    ring = sp.csr_matrix((np.ones(120), (np.arange(120), np.roll(np.arange(120), 1))))
+    graph = (ring + ring.T).tocsr()
+    X, model = X.copy(), GLNNClassifier(**QUICK, doubts_graph=False, competes=False)
+    model.fit(X, y, graph)
+    changed = X if part == "X" else graph.data
+    first = changed[0].copy()
+    changed[0] += 1
+    with pytest.raises(InputError, match="as they were in fit"):
+        ask(model)
+    changed[0] = first
+    ask(model)
+
+
+def test_weights_of_samples_count_as_those_of_their_classes_do(rng):
+    y = rng.choice(2, size=90, p=[0.8, 0.2])
+    x = rng.normal(size=(90, 3)) + 0.9 * y[:, None]
+    seen = np.where(np.arange(90) < 50, y, -1)
+    quick = {"n_epochs": 20, "n_rounds": 1, "random_state": 0}
+    by_class = GLNNClassifier(class_weight={0: 1.0, 1: 6.0}, **quick).fit(x, seen)
+    rows = np.where(seen == 1, 6.0, 1.0)
+    by_row = GLNNClassifier(**quick).fit(x, seen, sample_weight=rows)
+    assert np.allclose(by_row.label_distributions_, by_class.label_distributions_, atol=1e-6)
+    assert by_row.calibration_.n_labels > 0
+
+
+def test_labels_without_weight_can_still_calibrate(rng):
+    y = np.arange(60) % 2
+    x = rng.normal(size=(60, 3)) + 2.0 * y[:, None]
+    rows = np.where(np.arange(60) < 40, 1.0, 0.0)
+    quick = {"n_epochs": 10, "n_rounds": 1, "random_state": 0}
+    fitted = GLNNClassifier(**quick).fit(x, y, validation=np.arange(40, 60), sample_weight=rows)
+    assert fitted.calibration_.n_labels == 20
+
+
+def test_suspects_have_the_names_of_their_rows(rng):
+    y = np.arange(40) % 2
+    x = pd.DataFrame(rng.normal(size=(40, 3)) + 6.0 * y[:, None])
+    x.columns, x.index = list("abc"), [f"row {k}" for k in range(40)]
+    wrong = y.copy()
+    wrong[7] = 1 - y[7]
+    fitted = GLNNClassifier(n_epochs=30, random_state=0, calibrate="folds").fit(x, wrong)
+    found = fitted.suspect_labels()
+    assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]
+
+
+# --- reasons
+
+
+def two_groups(seed=0, n_nodes=40):
+    rng = np.random.default_rng(seed)
+    classes = np.arange(n_nodes) % 2
+    X = rng.standard_normal((n_nodes, 4))
+    X[:, 1] += 4 * classes  # the second column decides
+    y = np.where(np.arange(n_nodes) < 8, np.array(["no", "yes"])[classes], "")
+    links = rng.random((n_nodes, n_nodes)) < np.where(classes[:, None] == classes, 0.2, 0.02)
+    upper = np.triu(links, 1)
+    return X, y, sp.csr_matrix((upper | upper.T).astype(float)), classes
+
+
+@pytest.fixture(scope="module")
+def explained_fit():
+    X, y, graph, _ = two_groups()
+    return GLNNClassifier(n_epochs=30, calibrate=None, random_state=0).fit(X, y, graph=graph)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"preset": "paper"},
+        {"reading": "channel"},
+        {"reading": "frobenius", "n_rounds": 2},
+        {"scaling": "none", "signal": "standardized"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
+    X, y, graph, _ = two_groups()
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, **options)
+    model.fit(X, y, graph=graph if has_graph else None)
+    for node in (0, 11, 39):
+        for link in model.explain(node, n_labels=0).links:
+            assert link.weight == model.graph_[node, link.node]
+            assert_allclose(sum(link.terms.values()), link.weight, atol=1e-6)
+
+
+def test_columns_of_a_link_are_a_part_of_its_similarity(explained_fit):
+    nodes = explained_fit.fitted_nodes()
+    links = explained_fit.explain(20, n_links=100, n_labels=0).links
+    columns = nodes.column_shares(20, np.array([link.node for link in links]))
+    assert_allclose(columns.sum(1), [link.terms["smoothness"] for link in links], atol=1e-6)
+
+
+def test_a_saved_model_explains_and_suggests_the_same(explained_fit, tmp_path):
+    explained_fit.save(tmp_path / "model")
+    loaded = GLNNClassifier.load(tmp_path / "model")
+    assert loaded.explain(17).to_dict() == explained_fit.explain(17, refits=0).to_dict()
+    assert loaded.suggest_labels(3).equals(explained_fit.suggest_labels(3))
+
+
+def test_suggestions_are_unlabelled_and_differ(explained_fit):
+    frame = explained_fit.suggest_labels(12)
+    assert len(set(frame["node"])) == 12
+    assert frame["node"].min() >= 8  # the first eight rows have labels
+    assert (frame["gain"].diff().dropna() <= 1e-12).all()
+
+
+@pytest.fixture
+def named(explained_fit):
+    """The fitted model, with names of its rows."""
+    model = copy.copy(explained_fit)
+    model.row_names_ = np.array([f"w{k}" for k in range(40)])
+    return model
+
+
+def test_a_row_can_be_asked_for_by_its_name(named):
+    assert named.explain("w17").to_dict() == named.explain(17).to_dict()
+    assert named.explain("w17", refits=1).to_dict() == named.explain(17, refits=1).to_dict()
+    with pytest.raises(InputError, match=r"name or the number of a row, got 'w40'.*Did you mean"):
+        named.explain("w40")
+
+
+def test_rows_without_names_are_asked_for_by_number(explained_fit):
+    with pytest.raises(InputError, match=r"number of a row, as the rows have no names"):
+        explained_fit.explain("w17")
+
+
+def test_suggestions_have_the_names_of_the_rows_beside_their_numbers(explained_fit, named):
+    frame = named.suggest_labels(5)
+    assert frame["name"].tolist() == [f"w{node}" for node in frame["node"]]
+    assert frame.drop(columns="name").equals(explained_fit.suggest_labels(5))
+
+
+def test_suggestions_can_be_asked_for_among_some_rows(explained_fit):
+    assert set(explained_fit.suggest_labels(5, among=[3, 30, 31])["node"]) == {30, 31}
+
+
+def test_validation_rows_do_not_speak_and_are_not_suggested():
+    X, y, graph, _ = two_groups()
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0)
+    model.fit(X, y, graph=graph, validation=[0, 1])
+    assert {voice.node for voice in model.explain(30, refits=0).voices} == set(range(2, 8))
+    assert model.suggest_labels(100)["node"].min() == 8
+
+
+def test_refits_measure_what_fitting_without_the_label_changes():
+    X, y, graph, _ = two_groups(1)
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, y, graph=graph)
+    found = model.explain(25, n_labels=1, refits=1)
+    node = found.voices[0].node
+    fewer = y.copy()
+    fewer[node] = ""
+    without = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, fewer, graph=graph)
+    change = (model.label_distributions_ - without.label_distributions_)[25]
+    assert found.is_measured
+    assert_allclose(list(found.voices[0].effects.values()), change, atol=1e-12)
+
+
+@pytest.mark.parametrize("calibrate", [None, "auto"])
+def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeypatch):
+    X, y, graph, _ = two_groups(1)
+    model = GLNNClassifier(n_epochs=5, calibrate=calibrate, random_state=6).fit(X, y, graph=graph)
+    found = [model.explain(node, n_labels=8) for node in (3, 25)]
+    monkeypatch.setattr(model, "_refit", None)  # nothing is fitted again
+    assert model.explain(3, n_labels=8) == found[0]
+    assert {voice.node for voice in found[0].voices} == set(range(8)) - {3}
+    effects = [abs(voice.effect) for voice in found[1].voices]
+    assert effects == sorted(effects, reverse=True)
+    voice = found[1].voices[0]
+    again = GLNNClassifier(n_epochs=5, calibrate=calibrate, random_state=6)
+    again.fit(X, np.where(np.arange(40) == voice.node, "", y), graph=graph)
+    change = (model.label_distributions_ - again.label_distributions_)[25]
+    assert_allclose(list(voice.effects.values()), change, atol=1e-12)
+
+
+def test_fits_of_a_calibration_are_counted():
+    X, y, graph, _ = two_groups()
+    model = GLNNClassifier(n_epochs=5, random_state=0).fit(X, y, graph=graph)
+    assert model._fits_of_one() == 2
+    assert model.fit(X, y, graph=graph, validation=[0, 1])._fits_of_one() == 1
+    model.set_params(calibrate="folds")
+    assert model._fits_of_one() == 6
+    model.set_params(calibrate=None)
+    assert model._fits_of_one() == 1
+
+
+def test_a_new_fit_forgets_what_labels_changed_in_the_one_before():
+    X, y, graph, _ = two_groups(1)
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=6)
+    first = model.fit(X, y, graph=graph).explain(25)
+    other = model.fit(X, np.roll(y, 2), graph=graph).explain(25)
+    assert {voice.node for voice in first.voices} != {voice.node for voice in other.voices}
+    assert other.is_measured
+
+
+@pytest.mark.parametrize("class_weight", [None, {"no": 1.0, "yes": 2.0, "perhaps": 3.0}])
+@pytest.mark.parametrize("has_validation", [False, True])
+def test_the_only_label_of_a_class_can_be_left_out(has_validation, class_weight):
+    X, y, *_ = two_groups()
+    y = np.where(np.arange(40) == 5, "perhaps", y)
+    validation = None
+    if has_validation:
+        y[[20, 21, 22]] = "no", "yes", "perhaps"
+        validation = [20, 21, 22]
+    model = GLNNClassifier(
+        "paper", n_epochs=5, calibrate=None, random_state=0, class_weight=class_weight
+    )
+    model.fit(X, y, validation=validation)
+    mine = next(voice for voice in model.explain(30).voices if voice.node == 5)
+    assert_allclose(mine.effects["perhaps"], model.label_distributions_[30, 1])  # to zero
+
+
+def test_without_one_of_two_labels_the_other_class_is_certain():
+    X, *_ = two_groups()
+    y = np.full(40, -1)
+    y[:2] = 0, 1
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, y)
+    voices = model.explain(30, refits=1).voices
+    for voice in voices:
+        assert_allclose(voice.effect, model.label_distributions_[30, voice.label])
+
+
+def test_a_loaded_model_cannot_fit_again(explained_fit, tmp_path):
+    explained_fit.save(tmp_path / "model")
+    loaded = GLNNClassifier.load(tmp_path / "model")
+    assert not loaded.explain(17).is_measured
+    with pytest.raises(InputError, match="refits must be 0"):
+        loaded.explain(17, refits=1)
+
+
+def test_the_column_that_decides_is_the_most_important(explained_fit):
+    X, _, _, classes = two_groups(7)
+    found = explained_fit.column_importance(X, np.array(["no", "yes"])[classes])
+    assert found.names[0] == "1"
+    assert found.loss[0] > 0.2
+    assert found.accuracy > 0.8
+
+
+def test_labels_that_the_fit_does_not_know_are_refused(explained_fit):
+    X, *_ = two_groups(7)
+    with pytest.raises(InputError, match="labels of the fit"):
+        explained_fit.column_importance(X, ["no", "perhaps"] * 20)
+
+
+def test_held_out_rows_may_be_of_one_class_alone(explained_fit):
+    X, _, _, classes = two_groups(seed=3)
+    found = explained_fit.column_importance(X[classes == 1], np.full(20, "yes"), n_columns=1)
+    assert found.accuracy > 0.8
+    with pytest.raises(InputError, match="one label a row"):
+        explained_fit.column_importance(X, ["no", "yes"])
+
+
+def test_names_of_columns_are_those_of_the_table():
+    import pandas as pd
+
+    X, y, _, _ = two_groups()
+    table = pd.DataFrame(X, columns=["height", "age", "weight", "income"])
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(table, y)
+    assert set(model.explain(30, n_labels=0).columns) <= set(table.columns)
+
+
+def test_nothing_is_explained_before_the_fit():
+    with pytest.raises(NotFittedError):
+        GLNNClassifier().explain(0)

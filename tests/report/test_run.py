@@ -1,0 +1,255 @@
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from glnn import GLNNClassifier, learn_graph
+from glnn.data import NodeData, Split
+from glnn.engine.callbacks import Progress
+from glnn.exceptions import InputError, OutputError
+from glnn.graph.adjacency import SparseAdjacency
+from glnn.report.run import (
+    FitOptions,
+    GraphLog,
+    Start,
+    class_numbers,
+    folds_wanted,
+    hidden_labels,
+    logged_rounds,
+    objective_terms,
+    prepared,
+    run_fit,
+    threads_for,
+    visible_labels,
+)
+from glnn.report.run_folder import write_run
+from glnn.report.sources import Reading, Source, choose_split
+
+# --- fit_run
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+def test_results_agree_with_the_estimator(opened_blobs):
+    split, seen = choose_split(opened_blobs.data, 3, 0), []
+    results, model = run_fit(
+        Start.of(Path(), opened_blobs, split),
+        FitOptions(n_epochs=5),
+        compared=("label_spreading",),
+        watch=lambda event: seen.append(event.stage),
+    )
+    labels, test = opened_blobs.data.labels, split.test
+    numbers = np.searchsorted(model.classes_, model.transduction_)
+    np.testing.assert_array_equal(results.predictions, results.classes[numbers])
+    assert results.scores[0].accuracy == np.mean(results.predictions[test] == labels[test])
+    np.testing.assert_array_equal(results.adjacency.toarray(), model.graph_.toarray())
+    assert [score.method for score in results.scores] == ["GLNN", "label spreading"]
+    assert results.settings["head"]["n_epochs"] == 5
+    assert seen[-1] == "label spreading"
+    assert "graph 1" in seen
+
+
+@pytest.mark.parametrize("calibrates", [True, False])
+def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
+    opened_blobs, calibrates
+):
+    start = Start.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
+    results, model = run_fit(start, FitOptions(n_epochs=3), calibrates=calibrates)
+    assert (model.held_out_ is not None) is calibrates
+    is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
+    assert is_raw is not calibrates
+    assert (results.calibrated_by == "hidden_third") is calibrates
+    everything = Split(start.split.train, NONE, NONE, name="all")
+    no_test = Start.of(Path(), opened_blobs, everything)
+    _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrates=calibrates)
+    assert model.held_out_ is None  # the folds of the estimate will do it
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (FitOptions("papr"), "paper"),
+        (FitOptions(head="gnc"), "gcn"),
+        (FitOptions(seed=-1), "--seed"),
+        (FitOptions(threads=0), "--threads"),
+        (FitOptions(n_epochs=0), "n_epochs"),
+        (FitOptions(device="nowhere"), "device"),
+        (FitOptions(class_weight="foo"), "--class-weight must be balanced, got 'foo'"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_work(options, words):
+    with pytest.raises(InputError, match=words):
+        options.check()
+
+
+def test_expected_epochs_follow_rounds():
+    settings = FitOptions(n_epochs=7).settings()
+    expected = FitOptions(n_epochs=7).expected_epochs(has_graph=False)
+    assert expected == 7 * settings.no_graph.n_rounds
+    assert FitOptions("literal", n_epochs=7).expected_epochs(has_graph=True) == 7
+
+
+READING = Reading(Source("blobs"), labels_per_class=4)
+
+
+def test_preparing_refuses_wrong_input_and_takes_the_place_of_the_run(tmp_path):
+    with pytest.raises(InputError, match="preset"):
+        prepared(READING, FitOptions("papre"))
+    start = prepared(READING, FitOptions(), tmp_path / "run")
+    with pytest.raises(OutputError, match="one writer"):
+        prepared(READING, FitOptions(), tmp_path / "run")
+    start.release()
+    assert list(tmp_path.iterdir()) == []  # nothing is made before there is something to write
+
+
+def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_path, together):
+    options = FitOptions("paper", n_epochs=5)
+
+    def work(peers):
+        start = prepared(READING, options, tmp_path / "run", peers=peers)
+        assert start.opened.data.features.nnz == 0  # nobody keeps them all
+        found = run_fit(start, options, compared=("logistic_regression",), peers=peers)
+        write_run(start.folder, start.opened, *found)
+        return start.rows.features, found[0]
+
+    rows, results = zip(*together(2, work))
+    whole, *_ = READING.open()
+    assert abs(sp.vstack(rows) - whole.data.features).max() == 0
+    assert results[1] is None
+    assert [score.method for score in results[0].scores] == ["GLNN", "logistic regression"]
+    model = GLNNClassifier.load(tmp_path / "run")
+    np.testing.assert_array_equal(model.label_distributions_, results[0].probabilities)
+    assert abs(model.graph_ - results[0].adjacency).max() == 0
+    known = model.predict_proba(whole.data.features)
+    np.testing.assert_array_equal(known, results[0].probabilities)
+
+
+# --- estimate_run
+
+
+def test_without_test_labels_five_folds_judge_and_with_them_none(judged_run, results):
+    before = judged_run[0]
+    assert folds_wanted(before, None) == 5
+    assert folds_wanted(before, 3) == 3
+    assert folds_wanted(before, 0) == 0  # --no-estimate
+    assert folds_wanted(results, None) == 0
+    assert folds_wanted(results, 4) == 4
+    n_labels = np.bincount(results.data.labels[results.split.train]).max()
+    assert folds_wanted(results, 500) == max(5, n_labels)  # more would repeat fits
+
+
+def test_single_labels_cannot_be_judged(results):
+    nodes = np.array([0, 10])
+    none = np.empty(0, np.int64)
+    split = dataclasses.replace(results.split, train=nodes, test=none)
+    assert folds_wanted(dataclasses.replace(results, split=split), None) == 0
+
+
+def test_results_and_model_are_calibrated_by_the_folds(judged_run):
+    before, after, model, _, _ = judged_run
+    np.testing.assert_array_equal(after.probabilities, model.label_distributions_)
+    np.testing.assert_array_equal(before.probabilities, model.raw_distributions_)
+    assert model.held_out_ is after.estimate.held_out
+    assert after.seconds["estimate"] > 0
+    assert (before.calibrated_by, after.calibrated_by) == (None, "folds")
+    assert after.calibration is model.calibration_
+
+
+def test_folds_and_plain_methods_are_the_stages_and_epochs_are_told(judged_run):
+    told = judged_run[3]
+    stages = [event.stage for event in told if event.epoch == 0]
+    assert stages[:3] == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3"]
+    assert stages[3] == "majority class"
+    assert Progress("classifier 1", 1, 0) in told
+
+
+# --- run_labels
+
+
+def named(*names):
+    data = NodeData.from_arrays(np.eye(4), [0, 1, 2, 0], class_names=names)
+    return data, Split(np.array([0, 1]), np.array([2]), np.array([3]), name="mine")
+
+
+def test_only_labels_of_the_split_are_seen():
+    data, split = named("a", "b", "c")
+    assert visible_labels(data, split).tolist() == ["a", "b", "c", ""]
+    whole, split = named("7", "10", "2")
+    assert visible_labels(whole, split).tolist() == [7, 10, 2, -1]
+
+
+@pytest.mark.parametrize("names", [("7", "10", "2"), ("b", "a", "c"), ("1", "02", "x")])
+def test_columns_of_the_estimator_are_found_in_the_data(names):
+    data, split = named(*names)
+    seen = visible_labels(data, split)[:3]
+    classes = np.unique(seen)
+    numbers = class_numbers(data, classes)
+    assert [data.class_names[number] for number in numbers] == [str(c) for c in classes]
+
+
+def test_every_label_is_seen_or_hidden():
+    data, split = named("a", "b", "c")
+    assert hidden_labels(data, split).tolist() == [-1, -1, -1, 0]
+
+
+# --- threads
+
+
+def test_threads_are_set_for_the_block_only(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch, "set_num_threads", calls.append)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    for n_nodes, threads in ((100, None), (100, 3), (50_000, None)):
+        with threads_for(n_nodes, threads):
+            pass
+    assert calls == [1, 8, 3, 8, 8, 8]
+
+
+# --- graph_log
+
+
+@pytest.fixture
+def features():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 3)) + 3 * (np.arange(40) % 2)[:, None]
+
+
+def test_terms_sum_to_the_objective(features):
+    learned = learn_graph(features, n_neighbors=4)
+    graph = SparseAdjacency.from_scipy(learned.adjacency)
+    whole = float(learned.problem.objective(graph))
+    assert sum(objective_terms(learned).values()) == pytest.approx(whole)
+
+
+def test_a_fit_leaves_the_graph_of_every_round_and_the_last_is_its_own(features):
+    log = GraphLog()
+    model = GLNNClassifier(
+        n_epochs=10, n_rounds=2, random_state=0, callbacks=[log], calibrate=None
+    ).fit(features, np.arange(40) % 2)
+    rounds = logged_rounds(model.callbacks)
+    assert [one.name for one in rounds] == ["round 1", "round 2"]
+    assert (rounds[-1].graph != model.graph_).nnz == 0
+    assert all(one.terms for one in rounds)
+
+
+def test_a_try_that_was_not_taken_leaves_no_trace(features):
+    log, taken = GraphLog(), learn_graph(features, n_neighbors=4)
+    log.on_graph(1, taken)
+    log.on_graph(1, learn_graph(features, n_neighbors=2))
+    log.on_round_end(1, taken.adjacency)
+    (only,) = log.rounds
+    assert only.graph is taken.adjacency
+    assert only.terms == objective_terms(taken)
+
+
+def test_a_graph_that_was_not_solved_for_has_no_terms(features):
+    log = GraphLog()
+    log.on_round_end(1, learn_graph(features, n_neighbors=4).adjacency)
+    assert log.rounds[0].terms == {}
+
+
+def test_without_a_log_nothing_is_known():
+    assert logged_rounds(None) == ()

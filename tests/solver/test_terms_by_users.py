@@ -1,0 +1,213 @@
+"""A new term is one class in one file: everything that walks the terms knows it at once."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+import torch
+from sklearn.preprocessing import normalize
+
+from glnn.distributed import ALONE, Partition
+from glnn.graph import SparseAdjacency
+from glnn.objective import READINGS, Weights
+from glnn.solver import certify, learn_graph
+
+# --- toy_term
+
+WEIGHTS = Weights(smoothness=0.5, sparsity=0.05, row_sums=0.3, closeness=0.0, ridge=1.0)
+N, WEIGHT, TOTAL = 36, 2.0, 30.0
+GROUP = (np.arange(N) % 3 == 0).astype(float)
+
+
+@pytest.fixture(scope="module")
+def toy():
+    spec = importlib.util.spec_from_file_location(
+        "toy_term", Path(__file__).with_name("toy_term.py")
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.GroupWeight(WEIGHT, torch.from_numpy(GROUP), TOTAL)
+
+
+@pytest.fixture
+def features(rng, make_features):
+    return make_features(N + 1, 4, rng)
+
+
+@pytest.fixture
+def oracle_of(dense_problem):
+    """Return the dense oracle with the toy term added by hand."""
+
+    class WithToy(dense_problem):
+        def misfit(self, a):
+            return GROUP @ a.sum(1)[:N] - TOTAL
+
+        def value(self, a):
+            return super().value(a) + WEIGHT * self.misfit(a) ** 2
+
+        def gradient(self, a):
+            group = np.append(GROUP, np.zeros(len(a) - N))
+            slope = 2 * WEIGHT * self.misfit(a) * (group[:, None] + group[None]) / 2
+            return super().gradient(a) + slope
+
+        def smoothness_constant(self):
+            return super().smoothness_constant() + 2 * WEIGHT * N * GROUP.sum()
+
+    return WithToy
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("support", ["all", "candidates"])
+def test_it_is_in_the_value_the_optimum_and_the_certificate(
+    reading, support, toy, features, oracle_of
+):
+    x = features[:N]
+    arguments = {"weights": WEIGHTS, "reading": reading, "support": support, "n_candidates": 6}
+    learned = learn_graph(x, terms=[toy], **arguments)
+    allowed = None
+    if support == "candidates":
+        i, j = learned.candidates
+        allowed = np.eye(N)
+        allowed[i, j] = allowed[j, i] = 1
+    oracle = oracle_of(normalize(x), WEIGHTS, reading, allowed=allowed)
+    best = oracle.solve()
+    assert np.abs(learned.adjacency.toarray() - best).max() < 1e-6
+    value = learned.problem.objective(SparseAdjacency.from_scipy(learned.adjacency))
+    assert float(value) == pytest.approx(oracle.value(best), rel=1e-9)
+    assert learned.certificate.converged
+    without = learn_graph(x, **arguments)
+    assert np.abs((learned.adjacency - without.adjacency).toarray()).max() > 1e-2
+    assert not certify(learned.problem, without.adjacency).converged
+    assert not certify(without.problem, learned.adjacency).converged
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_it_is_in_the_optimum_of_two_processes(reading, toy, features, together):
+    x, arguments = features[:N], {"weights": WEIGHTS, "reading": reading, "terms": [toy]}
+    alone = learn_graph(x, **arguments)
+
+    def work(peers):
+        return learn_graph(x[Partition(N, peers).rows], peers=peers, **arguments)
+
+    parts = together(2, work)
+    whole = sp.vstack([part.adjacency for part in parts])
+    assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
+    assert all(part.certificate.converged for part in parts)
+
+
+def test_it_is_in_the_links_of_a_new_node(toy, features, oracle_of):
+    learned = learn_graph(features[:N], weights=WEIGHTS, terms=[toy])
+    found = learned.connect(features[N:])
+    oracle = oracle_of(normalize(features), WEIGHTS)
+    base = np.zeros((N + 1, N + 1))
+    base[:N, :N] = learned.adjacency.toarray()
+
+    def with_row(row):
+        a = base.copy()
+        a[N, :], a[:, N] = row, row
+        return a
+
+    def slope(row):
+        gradient = oracle.gradient(with_row(row))
+        return np.append(2 * gradient[N, :N], gradient[N, N])
+
+    best = scipy.optimize.minimize(
+        lambda row: oracle.value(with_row(row)),
+        np.zeros(N + 1),
+        jac=slope,
+        bounds=[(0, None)] * (N + 1),
+        method="L-BFGS-B",
+        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000},
+    )
+    row = np.append(found.links.toarray()[0], found.loops[0])
+    assert np.abs(row - best.x).max() < 1e-6
+    plain = learn_graph(features[:N], weights=WEIGHTS, terms=[toy]).new_rows
+    without = type(plain)(
+        plain.transform, plain.signal, learn_graph(features[:N], weights=WEIGHTS).new_rows.share
+    ).connect(features[N:])
+    assert np.abs((found.links - without.links).toarray()).max() > 1e-3
+
+
+# --- listed_term
+N_ROWS, PULL, SUM = 30, 2.0, 6.0
+
+
+@pytest.fixture(scope="module")
+def term_class():
+    path = Path(__file__).with_name("listed_term.py")
+    spec = importlib.util.spec_from_file_location("listed_term", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ListedWeight
+
+
+@pytest.fixture
+def table(rng, make_features):
+    return make_features(N_ROWS, 4, rng)
+
+
+@pytest.fixture
+def ends(table):
+    """Return the pairs that are least alike, which no search for candidates finds."""
+    x = normalize(table)
+    i, j = np.triu_indices(N_ROWS, 1)
+    least = np.sort(np.argsort((x[i] * x[j]).sum(1))[:8])
+    return torch.from_numpy(i[least]), torch.from_numpy(j[least])
+
+
+@pytest.fixture
+def listed_oracle(dense_problem, ends):
+    i, j = (part.numpy() for part in ends)
+
+    class WithList(dense_problem):
+        def misfit(self, a):
+            return a[i, j].sum() - SUM
+
+        def value(self, a):
+            return super().value(a) + PULL * self.misfit((a + a.T) / 2) ** 2
+
+        def gradient(self, a):
+            slope = np.zeros_like(a)
+            slope[i, j] = slope[j, i] = PULL * self.misfit((a + a.T) / 2)
+            return super().gradient(a) + slope
+
+        def smoothness_constant(self):
+            return super().smoothness_constant() + 2 * PULL * len(i)
+
+    return WithList
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_pairs_that_only_a_penalty_names_become_edges(
+    reading, term_class, table, ends, listed_oracle
+):
+    term = term_class(PULL, ends, SUM, Partition(N_ROWS, ALONE))
+    how = {"weights": WEIGHTS, "reading": reading, "n_candidates": 3}
+    learned = learn_graph(table, terms=[term], **how)
+    best = listed_oracle(normalize(table), WEIGHTS, reading).solve()
+    assert np.abs(learned.adjacency.toarray() - best).max() < 1e-6
+    assert best[ends[0], ends[1]].min() > 0.1
+    assert learned.certificate.converged
+    without = learn_graph(table, **how)
+    assert not certify(learned.problem, without.adjacency).converged
+
+
+def test_two_processes_see_the_list_as_one_does(term_class, table, ends, together):
+    def work(peers):
+        part = Partition(N_ROWS, peers)
+        term = term_class(PULL, ends, SUM, part)
+        return learn_graph(
+            table[part.rows],
+            weights=WEIGHTS,
+            terms=[term],
+            n_candidates=3,
+            peers=peers,
+        )
+
+    (alone,), parts = together(1, work), together(2, work)
+    whole = sp.vstack([part.adjacency for part in parts])
+    assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
+    assert all(part.certificate.converged for part in parts)

@@ -1,0 +1,240 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+import torch.distributed as dist
+
+from glnn import distributed
+from glnn.distributed import (
+    ALONE,
+    Group,
+    Partition,
+    Peers,
+    RowExchange,
+    _clearly,
+    agreed,
+    computed_once,
+    is_started_by_torchrun,
+    joined_peers,
+)
+from glnn.exceptions import InputError, PeerError
+
+# --- base
+
+
+def test_alone_every_answer_is_ones_own_part():
+    part = np.arange(3.0)
+    assert ALONE.all_reduce(part) is part
+    assert ALONE.all_reduce(2.0) == ALONE.all_reduce(2.0, "max") == ALONE.broadcast(2.0) == 2.0
+    assert ALONE.broadcast(part, 0) is part
+    assert ALONE.all_gather(part)[0] is ALONE.all_to_all([part])[0] is part
+    tensor = torch.ones(2)
+    assert ALONE.all_reduce_(tensor) is tensor
+    assert (ALONE.rank, ALONE.size) == (0, 1)
+
+
+def test_alone_there_is_nobody_to_shift_to():
+    with pytest.raises(AssertionError, match="nobody"):
+        ALONE.ring_shift(torch.ones(1), torch.ones(1))
+
+
+# --- group
+
+
+def test_without_torchrun_a_process_is_alone(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert not is_started_by_torchrun()
+    with joined_peers() as peers:
+        assert peers is ALONE
+
+
+def test_torchrun_is_known_by_its_environment(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert is_started_by_torchrun()
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert not is_started_by_torchrun()
+
+
+def test_refused_input_is_raised_by_the_one_who_saw_it():
+    def refuse():
+        raise InputError("no such file")
+
+    with pytest.raises(InputError, match="no such file"):
+        agreed(ALONE, refuse)
+    agreed(ALONE, lambda: np.ones(1))
+
+
+def test_a_lost_connection_becomes_one_clear_line(monkeypatch):
+    monkeypatch.setattr("glnn.distributed._on_end", lambda handler: handler)
+    monkeypatch.setitem(os.environ, "RANK", "1")
+    monkeypatch.setitem(os.environ, "WORLD_SIZE", "4")
+    with (
+        pytest.raises(PeerError, match=r"has ended, so process 1 of 4 ends too") as caught,
+        _clearly(),
+    ):
+        raise RuntimeError("Connection closed by peer")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(PeerError, match="did not answer in time"), _clearly():
+        raise RuntimeError("Timed out waiting 1800000ms: Timeout")
+
+
+@pytest.mark.parametrize("error", [PeerError, InputError])
+def test_the_request_to_end_cannot_cut_off_the_line_of_a_process_that_fails(monkeypatch, error):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    for name in ("init_process_group", "destroy_process_group", "barrier"):
+        monkeypatch.setattr(dist, name, lambda *_, **__: None)
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with joined_peers():
+            assert signal.getsignal(signal.SIGTERM) is not before
+        assert signal.getsignal(signal.SIGTERM) is before
+        with pytest.raises(error), joined_peers():
+            raise error("what went wrong")
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
+    """One process: NCCL wants a GPU for each, and this must run where there is one."""
+    torch.cuda.set_device(0)
+    store = f"file://{tmp_path / 'store'}"
+    dist.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
+    try:
+        group = Group(0, 1)
+        summed = group.all_reduce_(torch.full((3,), 2.0, device="cuda"))
+        assert summed.is_cuda
+        assert summed.tolist() == [2.0, 2.0, 2.0]
+        assert group.all_reduce(np.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
+        assert group.broadcast(np.arange(4)).tolist() == [0, 1, 2, 3]
+        assert group.broadcast(0.25) == group.all_reduce(0.25, "max") == 0.25
+    finally:
+        dist.destroy_process_group()
+
+
+# --- once
+
+
+class Counter:
+    def __init__(self):
+        self.calls = 0
+
+    @computed_once
+    def value(self):
+        """Count."""
+        self.calls += 1
+        return self.calls
+
+
+def test_a_value_is_computed_once_for_each_instance():
+    first, second = Counter(), Counter()
+    assert first.value == first.value == second.value == 1
+    assert (first.calls, second.calls) == (1, 1)
+    assert Counter.value.__doc__ == "Count."
+
+
+class Meeting:
+    def __init__(self, peers):
+        self.peers = peers
+
+    @computed_once
+    def total(self):
+        return self.peers.all_reduce(float(self.peers.rank))
+
+
+def test_ranks_that_run_as_threads_may_meet_inside(together):
+    assert together(3, lambda peers: Meeting(peers).total) == [3.0, 3.0, 3.0]
+
+
+# --- partition
+
+
+def ranks(size):
+    parts = []
+    for rank in range(size):
+        peers = Peers()
+        peers.rank, peers.size = rank, size
+        parts.append(peers)
+    return parts
+
+
+@pytest.mark.parametrize("n_nodes", [4, 17, 83, 1000])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_every_row_has_one_owner(n_nodes, size):
+    parts = [Partition(n_nodes, peers) for peers in ranks(size)]
+    nodes = np.arange(n_nodes)
+    assert sum(part.has(nodes).astype(int) for part in parts).tolist() == [1] * n_nodes
+    assert sum(part.n_rows for part in parts) == n_nodes
+    for rank, part in enumerate(parts):
+        assert (part.owner(nodes[part.rows]) == rank).all()
+
+
+def test_more_processes_than_rows_are_refused():
+    with pytest.raises(InputError, match="Start fewer processes"):
+        Partition(3, ranks(4)[0])
+
+
+def test_alone_the_block_is_the_whole():
+    part = Partition(5, ALONE)
+    matrix = np.arange(10.0).reshape(5, 2)
+    assert part.rows == slice(0, 5)
+    assert (part.everyone(matrix[:, 0]) == matrix[:, 0]).all()
+    assert (part.collected(matrix) == matrix).all()
+    assert (part.collected(sp.csr_matrix(matrix)).toarray() == matrix).all()
+    assert part.counts(7).tolist() == [7]
+
+
+# --- row_exchange
+
+WANTED = {0: [0, 3, 11, 12], 1: [], 2: [1, 2, 5, 6, 7, 8, 16]}
+
+
+def test_wanted_rows_arrive_in_order_from_whoever_has_them(together):
+    whole = torch.arange(34.0).view(17, 2)
+
+    def work(peers):
+        part = Partition(17, peers)
+        wanted = np.array(WANTED[peers.rank], dtype=np.int64)
+        exchange = RowExchange(part, wanted)
+        first, again = (exchange.fetched(scale * whole[part.rows]) for scale in (1.0, 2.0))
+        assert torch.equal(again, 2 * first)
+        return torch.equal(first, whole[wanted])
+
+    assert all(together(3, work))
+
+
+def test_alone_rows_are_there_already():
+    x = torch.ones(4, 3)
+    exchange = RowExchange(Partition(4, ALONE), np.arange(4))
+    assert exchange.fetched(x) is x
+    assert exchange.column_blocks(x) == [slice(0, 3)]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_what_is_fetched_takes_no_more_room_than_the_rows_that_are_here(
+    together, monkeypatch, size
+):
+    monkeypatch.setattr(distributed, "AT_ONCE", 0)
+
+    def work(peers):
+        part = Partition(80, peers)
+        x = torch.ones(part.n_rows, 64)
+        exchange = RowExchange(part, np.arange(80))  # everything
+        blocks = exchange.column_blocks(x)
+        sizes = [exchange.fetched(x[:, columns]).numel() for columns in blocks]
+        assert sum(sizes) == 80 * 64
+        return max(sizes) <= x.numel(), [(block.start, block.stop) for block in blocks]
+
+    fits, blocks = zip(*together(size, work))
+    assert all(fits)
+    assert all(block == blocks[0] for block in blocks)

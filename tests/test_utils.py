@@ -1,0 +1,336 @@
+"""Work on several threads; one fitted estimator and many threads; fits side by side."""
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from glnn import GLNNClassifier, NodeData, learn_graph
+from glnn._utils import (
+    Shown,
+    by_rows,
+    check_array,
+    check_choice,
+    check_features,
+    check_indices,
+    check_integer,
+    check_number,
+    did_you_mean,
+    mapped,
+    need,
+)
+from glnn.exceptions import InputError, MissingDependencyError
+
+# --- validation
+
+
+def refused(match):
+    return pytest.raises(InputError, match=match)
+
+
+def test_a_choice_comes_back_as_it_is():
+    assert check_choice("head", "gcn", ("gcn", "propagation")) == "gcn"
+
+
+@pytest.mark.parametrize("value", ["GCN", "gcns", None, 3, ["gcn"]])
+def test_anything_but_a_choice_is_refused_with_the_list(value):
+    with refused(r"^head must be one of gcn, propagation; got ") as caught:
+        check_choice("head", value, ("gcn", "propagation"))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_nearest_choice_is_suggested_and_only_if_it_is_near():
+    assert did_you_mean("propagate", ["gcn", "propagation"]) == " Did you mean 'propagation'?"
+    assert did_you_mean("xyz", ["gcn", "propagation"]) == ""
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, np.float32(0.25), np.int64(1)])
+def test_a_number_in_its_range_comes_back_as_a_float(value):
+    found = check_number("rate", value, low=0, high=1)
+    assert type(found) is float
+    assert found == value
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan, math.inf, -math.inf, 10**400])
+def test_a_number_outside_its_range_or_not_finite_is_refused(value):
+    with refused(r"^rate must be finite, at least 0 and at most 1; got "):
+        check_number("rate", value, low=0, high=1)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, [1.0], 1j, np.True_])
+def test_what_is_not_a_number_is_refused(value):
+    with refused(r"^rate must be a number, got "):
+        check_number("rate", value)
+
+
+def test_an_open_end_excludes_its_bound():
+    with refused(r"^rate must be finite, greater than 0; got 0\.$"):
+        check_number("rate", 0.0, low=0, open_low=True)
+    assert check_number("rate", 0.0, low=0) == 0
+
+
+@pytest.mark.parametrize("value", [1, 3, np.int32(2), np.uint8(3)])
+def test_a_whole_number_in_its_range_comes_back_as_an_int(value):
+    found = check_integer("n_views", value, low=1, high=3)
+    assert type(found) is int
+    assert found == value
+
+
+@pytest.mark.parametrize(("value", "match"), [(0, "at least 1 and at most 3; got 0"), (4, "got 4")])
+def test_a_whole_number_outside_its_range_is_refused(value, match):
+    with refused(f"^n_views must be .*{match}"):
+        check_integer("n_views", value, low=1, high=3)
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, True, math.nan])
+def test_what_is_not_a_whole_number_is_refused(value):
+    with refused(r"^n_views must be a whole number, got "):
+        check_integer("n_views", value, low=1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        (np.float64, np.float64),
+        (np.float32, np.float32),
+        (np.float16, np.float32),
+        (np.int64, np.float32),
+        (np.uint8, np.float32),
+        (bool, np.float32),
+        (object, np.float64),
+    ],
+)
+def test_features_keep_their_values_in_a_float_type(dtype, kept):
+    given = np.array([[0, 1], [1, 0]], dtype=dtype)
+    found = check_features("X", given)
+    assert found.dtype == kept
+    assert np.array_equal(found, [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, bool])
+def test_sparse_features_stay_sparse(kind, dtype):
+    given = kind(np.array([[0, 1], [1, 0]], dtype=dtype))
+    found = check_features("X", given)
+    assert isinstance(found, sp.csr_matrix)
+    assert found.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert found.has_canonical_format
+    assert np.array_equal(found.toarray(), [[0, 1], [1, 0]])
+
+
+def test_a_list_of_rows_is_taken_as_features():
+    assert check_features("X", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_checking_sparse_features_does_not_change_them(dtype):
+    unsorted_and_twice = sp.csr_matrix(
+        (np.array([1, 2, 3, 4], dtype=dtype), np.array([2, 0, 1, 1]), np.array([0, 2, 4])),
+        shape=(2, 3),
+    )
+    arrays = (unsorted_and_twice.data, unsorted_and_twice.indices, unsorted_and_twice.indptr)
+    before = [array.copy() for array in arrays]
+    found = check_features("X", unsorted_and_twice)
+    assert found.toarray().tolist() == [[2, 0, 1], [0, 7, 0]]
+    after = (unsorted_and_twice.data, unsorted_and_twice.indices, unsorted_and_twice.indptr)
+    assert all(map(np.array_equal, before, after))
+
+
+BAD_FEATURES = [
+    ([[1.0, math.nan], [math.inf, 0.0]], r"finite, got 2 NaN or infinite values\. Impute or drop"),
+    (sp.csr_matrix([[1.0, math.nan]]), r"finite, got 1 NaN or infinite values"),
+    ([1.0, 2.0], r"two dimensions \(nodes x features\), got 1\. Reshape one column"),
+    (3.0, r"two dimensions \(nodes x features\), got 0"),
+    (np.zeros((2, 2, 2)), r"two dimensions \(nodes x features\), got 3"),
+    (sp.coo_array(np.ones(3)), r"two dimensions \(nodes x features\), got 1"),
+    (np.zeros((0, 3)), r"at least one row and one column, got 0 sample\(s\) and 3 feature\(s\)"),
+    (np.zeros((3, 0)), r"at least one row and one column, got 3 sample\(s\) and 0 feature\(s\) "),
+    (sp.csr_matrix((3, 0)), r"at least one row and one column, got 3 sample\(s\) and 0 feature"),
+    ([["a", "b"]], r"real numbers, got dtype <U1\. Encode text"),
+    (np.array([[1, "b"]], dtype=object), r"numbers, got an array of Python objects.* Encode text"),
+    (np.array([[{}]], dtype=object), r"numbers, got an array of Python objects"),
+    (np.ones((1, 1), dtype=complex), r"real numbers, got dtype complex128"),
+    (np.ones((1, 1), dtype="M8[s]"), r"real numbers, got dtype datetime64"),
+    ([[1.0], [1.0, 2.0]], r"an array whose rows all have the same length"),
+]
+
+
+@pytest.mark.parametrize(("features", "match"), BAD_FEATURES, ids=[m[:30] for _, m in BAD_FEATURES])
+def test_bad_features_are_refused_in_one_line_under_the_callers_name(features, match):
+    with refused(rf"^signals must (be|have) {match}") as caught:
+        check_features("signals", features)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_is_not_copied():
+    given = np.ones(3)
+    assert check_array("x", given) is given
+
+
+@pytest.mark.parametrize("given", [[2, 0], np.array([2, 0], dtype=np.uint8), (2, 0)])
+def test_node_numbers_keep_their_order(given):
+    found = check_indices("validation", given, 3)
+    assert found.tolist() == [2, 0]
+    assert found.dtype == np.int64
+
+
+def test_a_mask_gives_the_numbers_of_its_nodes():
+    assert check_indices("validation", [True, False, True], 3).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("nothing", [[], np.empty(0), np.zeros(3, dtype=bool)])
+def test_no_node_at_all_is_allowed(nothing):
+    found = check_indices("validation", nothing, 3)
+    assert found.tolist() == []
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("indices", "match"),
+    [
+        ([0, 3], r"node numbers in \[0, 3\), got 0 to 3"),
+        ([-1, 0], r"node numbers in \[0, 3\), got -1 to 0"),
+        ([1, 1], "each node once, got repeated numbers"),
+        ([1.0], "list of node numbers or a boolean mask, got dtype float64"),
+        (["a"], "list of node numbers or a boolean mask, got dtype <U1"),
+        (1, r"got dtype int64 and shape \(\)"),
+        ([[0, 1]], r"got dtype int64 and shape \(1, 2\)"),
+        ([True, False], r"one entry for each of the 3 nodes, got shape \(2,\)"),
+        ([[0], [0, 1]], "rows all have the same length"),
+    ],
+)
+def test_bad_node_numbers_are_refused_in_one_line(indices, match):
+    with refused(f"^validation .*{match}") as caught:
+        check_indices("validation", indices, 3)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_features_whose_squares_are_no_numbers_are_refused(sign, as_sparse):
+    features = np.array([[1.0, sign * 1e200]])
+    with pytest.raises(InputError, match=r"at most 1e\+150 in size.*got 1e\+200"):
+        check_features("X", sp.csr_matrix(features) if as_sparse else features)
+
+
+# --- display
+
+
+class Box(Shown):
+    def _facts(self):
+        return {"name": "<box>", "sides": "6"}
+
+
+def test_a_line_has_the_title_and_the_facts():
+    assert repr(Box()) == "Box(<box>: 6 sides)"
+
+
+def test_a_table_is_escaped():
+    assert Box()._repr_html_() == (
+        "<table><tr><th>name</th><td>&lt;box&gt;</td></tr><tr><th>sides</th><td>6</td></tr></table>"
+    )
+
+
+@pytest.fixture
+def data():
+    x = np.random.default_rng(0).normal(size=(30, 4))
+    return NodeData.from_arrays(x, np.arange(30) % 3, edges=[[0, 1], [1, 2]], name="thirty")
+
+
+def test_records_fit_on_a_line(data):
+    expected = "NodeData(thirty: 30 nodes, 4 features, 3 classes, 30 labels, 2 edges)"
+    assert str(data) == repr(data) == expected
+    learned = learn_graph(data.features, n_neighbors=5)
+    assert repr(learned).startswith("LearnedGraph(trace reading: 30 nodes, ")
+    assert len(repr(learned)) < 200
+    assert "<table>" in learned._repr_html_()
+
+
+def test_every_row_of_a_table_is_a_name_and_its_value(data):
+    learned = learn_graph(data.features, n_neighbors=5)
+    proven = f"optimal (relative gap {learned.certificate.relative_gap:.0e})"
+    assert f"<tr><th>graph problem</th><td>{proven}</td></tr>" in learned._repr_html_()
+    assert repr(learned).endswith(f"edges, graph problem {proven})")
+    without = data.replace(graph=None)
+    assert "<tr><th>edges</th><td>none</td></tr>" in without._repr_html_()
+    assert repr(without).endswith("30 labels, no edges)")
+
+
+# --- threads
+
+MANY = 2**20
+QUICK = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
+
+
+@pytest.fixture(scope="module")
+def numbers_on_threads():
+    rng = np.random.default_rng(0)
+    classes = np.arange(60) % 3
+    x = rng.normal(size=(60, 4)) + 3 * classes[:, None]
+    return x, np.where(np.arange(60) < 20, classes, -1), rng.normal(size=(200, 4)) + 3
+
+
+def test_eight_threads_predict_what_one_predicts(numbers_on_threads):
+    x, y, new = numbers_on_threads
+    model = GLNNClassifier(**QUICK).fit(x, y)
+    serial = [model.predict_proba(row[None]) for row in new]
+    with ThreadPoolExecutor(8) as pool:
+        rounds = [pool.map(model.predict_proba, [row[None] for row in new]) for _ in range(8)]
+        for found in rounds:
+            np.testing.assert_array_equal(np.array(list(found)), np.array(serial))
+
+
+def test_fits_in_threads_are_those_of_one_thread(numbers_on_threads):
+    x, y, _ = numbers_on_threads
+
+    def fit(seed):
+        return GLNNClassifier(**(QUICK | {"random_state": seed})).fit(x, y).label_distributions_
+
+    serial = [fit(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(pool.map(fit, range(4)), serial):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_numbers", [1, MANY])
+def test_answers_come_in_the_order_of_the_items(n_numbers):
+    assert mapped(lambda k: k**2, list(range(50)), n_numbers) == [k**2 for k in range(50)]
+    assert mapped(lambda k: k, [], n_numbers) == []
+
+
+def test_little_work_stays_in_this_thread():
+    here = threading.get_ident()
+    assert set(mapped(lambda _: threading.get_ident(), [1, 2, 3], 10)) == {here}
+
+
+def test_an_error_in_a_thread_is_raised_here():
+    with pytest.raises(ZeroDivisionError):
+        mapped(lambda k: 1 / k, [1, 0], MANY)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 1000, 200_001])
+def test_blocks_of_rows_have_the_bits_of_all_rows(n_rows):
+    rng = np.random.default_rng(n_rows)
+    first, second = rng.normal(size=(n_rows, 5)), rng.normal(size=(n_rows, 3))
+
+    def shares(left, right):
+        powers = np.exp(left * right.sum(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
+    np.testing.assert_array_equal(by_rows(shares, first, second), shares(first, second))
+
+
+# --- optional
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'glnn\[tables\]'"):
+        need("pyarrow")
+
+
+def test_an_installed_package_is_returned():
+    assert need("json").loads("[1]") == [1]
