@@ -1,4 +1,4 @@
-"""Draw the sketches of the pages in ``docs``: boxes, arrows and few words, one SVG each.
+"""Draw the diagrams of ``docs``: boxes, arrows and short labels, one SVG each.
 
 python scripts/draw_docs.py            # into docs/pictures
 """
@@ -21,15 +21,7 @@ FOLDER = RESULTS.with_name("pictures")
 
 
 class Sketch:
-    """A drawing of a given size; places are in pixels from the upper left corner.
-
-    Parameters
-    ----------
-    width, height
-        Of the picture.
-    title
-        What it shows, for those who cannot see it.
-    """
+    """A drawing; coordinates are pixels from the upper left corner, the title is for readers."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self._size, self._title = (width, height), title
@@ -38,7 +30,7 @@ class Sketch:
     def box(
         self, x: float, y: float, w: float, h: float, *lines: str, fill: str = BLUE, soft: int = 1
     ) -> None:
-        """Draw a box with centred lines; all after the first ``soft`` are paler."""
+        """Draw a box with centred lines; lines after the first ``soft`` are paler."""
         self._parts.append(
             f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8" fill="{fill}" stroke="{LINE}"/>'
         )
@@ -70,7 +62,7 @@ class Sketch:
             self.text((x1 + x2) / 2, (y1 + y2) / 2 - 7, words, is_soft=True)
 
     def chain(self, w: int, h: int, steps: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        """Draw boxes from left to right, each with an arrow to the next; of fill and lines."""
+        """Draw boxes (fill, lines) from left to right, each with an arrow to the next."""
         for k, (fill, lines) in enumerate(steps):
             self.box(15 + 170 * k, 40, w, h, *lines, fill=fill)
             if k:
@@ -97,7 +89,7 @@ class Sketch:
 
 
 def rounds() -> Sketch:
-    """Show two steps in turn, and the heads that compete."""
+    """Show the two alternating steps and the comparison of heads."""
     s = Sketch(860, 400, "Graph step and classifier step take turns")
     for k, words in enumerate((("features",), ("given graph", "if there is one"), ("few labels",))):
         s.box(20, 30 + 80 * k, 130, 58, *words, fill=GREY)
@@ -110,14 +102,14 @@ def rounds() -> Sketch:
     s.arrow((150, 219), (615, 219), (615, 155))
     s.arrow((410, 105), (515, 105), words="graph")
     s.arrow((615, 60), (615, 25), (315, 25), (315, 55), words="predictions join the signals")
-    s.box(220, 270, 190, 90, "heads that compete", "linear, hops, perceptron", fill=ORANGE)
+    s.box(220, 270, 190, 90, "other classifiers", "linear, hops, perceptron", fill=ORANGE)
     s.box(
-        520, 270, 190, 90, "committee", "who cannot be told apart", "answers together", fill=ORANGE
+        520, 270, 190, 90, "average", "of all classifiers within", "one standard error", fill=ORANGE
     )
     s.arrow((85, 248), (85, 315), (215, 315))
-    s.arrow((410, 315), (515, 315), words="judged")
+    s.arrow((410, 315), (515, 315), words="scored")
     s.arrow((680, 155), (680, 265))
-    s.text(465, 375, "by validation nodes, or by labels that are hidden in turn", is_soft=True)
+    s.text(465, 375, "on validation nodes, or on labels hidden in turn", is_soft=True)
     s.box(745, 285, 100, 60, "calibrated", "probabilities", fill=GREY, soft=2)
     s.arrow((710, 315), (740, 315))
     return s
@@ -157,7 +149,7 @@ def layers() -> Sketch:
 
 
 def sources() -> Sketch:
-    """Show the way from files and objects to one record."""
+    """Show how files and objects become one record."""
     s = Sketch(860, 300, "Files and objects become one record, which everything works on")
     files = (
         ("CSV, TSV, Excel, Parquet", "tables"),
@@ -212,7 +204,7 @@ def run_folder() -> Sketch:
 
 
 def processes() -> Sketch:
-    """Show who has which rows."""
+    """Show the rows of each process."""
     s = Sketch(860, 280, "Each process has a block of rows of features, graph and activations")
     names = (("features", 110), ("graph", 150), ("activations", 80))
     fills = (BLUE, ORANGE, GREEN, GREY)
@@ -243,9 +235,9 @@ def processes() -> Sketch:
 
 
 def folds() -> Sketch:
-    """Show how every label is hidden once."""
+    """Show that every label is hidden once."""
     s = Sketch(
-        860, 290, "Five folds hide each label once; what the fits say of them is the estimate"
+        860, 290, "Five folds hide each label once; the predictions on them give the estimate"
     )
     for row in range(5):
         s.text(60, 62 + 42 * row, f"fold {row + 1}", is_soft=True)
@@ -257,11 +249,11 @@ def folds() -> Sketch:
     s.text(255, 25, "labels")
     s.text(255, 275, "the whole fit runs without the hidden ones", is_soft=True)
     s.arrow((415, 145), (475, 145))
-    s.box(480, 105, 140, 80, "answers on", "hidden labels", fill=ORANGE, soft=2)
+    s.box(480, 105, 140, 80, "predictions for", "hidden labels", fill=ORANGE, soft=2)
     uses = (
         "verdict with an interval",
         "calibrated probabilities",
-        "sets with a promise",
+        "prediction sets",
         "labels that look wrong",
     )
     for k, words in enumerate(uses):
@@ -271,7 +263,7 @@ def folds() -> Sketch:
 
 
 def cells() -> Sketch:
-    """Show the way from settings to pages."""
+    """Show the steps from settings to pages."""
     s = Sketch(860, 190, "Settings name cells, a cell runs once, pages are made of records")
     steps = (
         (GREY, ("settings", "one TOML a target")),
@@ -284,7 +276,7 @@ def cells() -> Sketch:
     s.text(
         430,
         155,
-        "A cell's id is a hash of all that it is; one that has a record is not run again.",
+        "A cell's id is a hash of its settings; a cell with a record is not run again.",
         is_soft=True,
     )
     return s
@@ -292,7 +284,7 @@ def cells() -> Sketch:
 
 def link() -> Sketch:
     """Show the weight of a link as a sum over terms."""
-    s = Sketch(860, 190, "The weight of a link is the sum of what each term gives or takes")
+    s = Sketch(860, 190, "The weight of a link is the sum of the contributions of all terms")
     parts = (
         ("given graph", 170, BLUE),
         ("similar features", 200, GREEN),
@@ -307,19 +299,19 @@ def link() -> Sketch:
         x -= width
         s.box(x, 90, width, 50, name, fill=GREY)
     s.box(30, 90, x - 30, 50, "weight of the link", fill=PAPER)
-    s.text(560, 60, "what speaks for the link", is_soft=True, anchor="start")
-    s.text(560, 120, "what it costs, and what is left", is_soft=True, anchor="start")
+    s.text(560, 60, "positive contributions", is_soft=True, anchor="start")
+    s.text(560, 120, "negative contributions, and the sum", is_soft=True, anchor="start")
     s.text(
         430,
         172,
-        "Lengths are an example; for a link of yours clf.explain(node) has the numbers.",
+        "Lengths are an example; clf.explain(node) returns the numbers of a link.",
         is_soft=True,
     )
     return s
 
 
 def times() -> Sketch:
-    """Show seconds of whole fits on Cora, as recorded by the bench."""
+    """Show the seconds of whole fits on Cora, as recorded by the benchmark."""
     page = json.loads((RESULTS / "bench" / "compare.json").read_text(encoding="utf-8"))
     rows = [row for row in page["datasets"]["cora"]["rows"] if row.get("median")]
     rows.sort(key=lambda row: float(row["median"]))
@@ -347,7 +339,7 @@ def times() -> Sketch:
 
 
 def terminal() -> Sketch:
-    """Show what someone sees who gave something wrong: the command's own lines."""
+    """Show error lines of the command."""
     from glnn.cli.main import main as glnn
 
     table = (
@@ -359,10 +351,10 @@ def terminal() -> Sketch:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("people.csv").write_text(table, encoding="utf-8")
         for command in commands:
-            said = io.StringIO()
-            with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
                 glnn(["fit", *command.split()])
-            words = textwrap.wrap(" ".join(said.getvalue().split()), 96)
+            words = textwrap.wrap(" ".join(errors.getvalue().split()), 96)
             lines += [(f"$ glnn fit {command}", False), *((word, True) for word in words)]
     s = Sketch(
         860, 22 * len(lines) + 40, "Errors are one line: what must hold, what came, what to do"
@@ -378,7 +370,7 @@ PICTURES: Sequence[Callable[[], Sketch]] = (
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all diagrams."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=FOLDER)
     folder = parser.parse_args().out

@@ -1,4 +1,4 @@
-"""Fit many times in one process: memory must not grow, no handle or thread be left behind.
+"""Fit many times in one process; memory, file handles and threads must not grow.
 
 python scripts/soak.py --fits 1000
 """
@@ -37,7 +37,7 @@ def fit(seed):
 
 
 def main():
-    """Fit, and compare the second half with its beginning: the first fills caches."""
+    """Fit, and compare the end with half time; the first half fills caches."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--fits", type=int, default=1000)
     options = parser.parse_args()

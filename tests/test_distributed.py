@@ -9,47 +9,52 @@ import torch.distributed as dist
 
 from glnn import distributed
 from glnn.distributed import (
-    ALONE,
-    Group,
+    SINGLE_PROCESS,
     Partition,
     Peers,
     RowExchange,
-    _clearly,
-    agreed,
-    computed_once,
+    TorchPeers,
+    _report_lost_peers,
     is_started_by_torchrun,
-    joined_peers,
+    join_processes,
+    lazy_property,
+    run_everywhere,
 )
 from glnn.exceptions import InputError, PeerError
 
-# --- base
+# A single process
 
 
 def test_alone_every_answer_is_ones_own_part():
     part = np.arange(3.0)
-    assert ALONE.all_reduce(part) is part
-    assert ALONE.all_reduce(2.0) == ALONE.all_reduce(2.0, "max") == ALONE.broadcast(2.0) == 2.0
-    assert ALONE.broadcast(part, 0) is part
-    assert ALONE.all_gather(part)[0] is ALONE.all_to_all([part])[0] is part
+    assert SINGLE_PROCESS.all_reduce(part) is part
+    assert (
+        SINGLE_PROCESS.all_reduce(2.0)
+        == SINGLE_PROCESS.all_reduce(2.0, "max")
+        == SINGLE_PROCESS.broadcast(2.0)
+        == 2.0
+    )
+    assert SINGLE_PROCESS.broadcast(part, 0) is part
+    assert SINGLE_PROCESS.all_gather(part)[0] is SINGLE_PROCESS.all_to_all([part])[0] is part
     tensor = torch.ones(2)
-    assert ALONE.all_reduce_(tensor) is tensor
-    assert (ALONE.rank, ALONE.size) == (0, 1)
+    assert SINGLE_PROCESS.all_reduce_(tensor) is tensor
+    assert (SINGLE_PROCESS.rank, SINGLE_PROCESS.size) == (0, 1)
 
 
 def test_alone_there_is_nobody_to_shift_to():
-    with pytest.raises(AssertionError, match="nobody"):
-        ALONE.ring_shift(torch.ones(1), torch.ones(1))
+    with pytest.raises(AssertionError, match="no other process"):
+        SINGLE_PROCESS.ring_shift(torch.ones(1), torch.ones(1))
 
 
-# --- group
+# Processes started by torchrun
 
 
 def test_without_torchrun_a_process_is_alone(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     assert not is_started_by_torchrun()
-    with joined_peers() as peers:
-        assert peers is ALONE
+    with join_processes() as peers:
+        assert peers is SINGLE_PROCESS
 
 
 def test_torchrun_is_known_by_its_environment(monkeypatch):
@@ -65,21 +70,21 @@ def test_refused_input_is_raised_by_the_one_who_saw_it():
         raise InputError("no such file")
 
     with pytest.raises(InputError, match="no such file"):
-        agreed(ALONE, refuse)
-    agreed(ALONE, lambda: np.ones(1))
+        run_everywhere(SINGLE_PROCESS, refuse)
+    run_everywhere(SINGLE_PROCESS, lambda: np.ones(1))
 
 
 def test_a_lost_connection_becomes_one_clear_line(monkeypatch):
-    monkeypatch.setattr("glnn.distributed._on_end", lambda handler: handler)
+    monkeypatch.setattr("glnn.distributed._set_sigterm_handler", lambda handler: handler)
     monkeypatch.setitem(os.environ, "RANK", "1")
     monkeypatch.setitem(os.environ, "WORLD_SIZE", "4")
     with (
         pytest.raises(PeerError, match=r"has ended, so process 1 of 4 ends too") as caught,
-        _clearly(),
+        _report_lost_peers(),
     ):
         raise RuntimeError("Connection closed by peer")
     assert "\n" not in str(caught.value)
-    with pytest.raises(PeerError, match="did not answer in time"), _clearly():
+    with pytest.raises(PeerError, match="did not answer in time"), _report_lost_peers():
         raise RuntimeError("Timed out waiting 1800000ms: Timeout")
 
 
@@ -93,10 +98,10 @@ def test_the_request_to_end_cannot_cut_off_the_line_of_a_process_that_fails(monk
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with joined_peers():
+        with join_processes():
             assert signal.getsignal(signal.SIGTERM) is not before
         assert signal.getsignal(signal.SIGTERM) is before
-        with pytest.raises(error), joined_peers():
+        with pytest.raises(error), join_processes():
             raise error("what went wrong")
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
@@ -111,7 +116,7 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
     store = f"file://{tmp_path / 'store'}"
     dist.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
     try:
-        group = Group(0, 1)
+        group = TorchPeers(0, 1)
         summed = group.all_reduce_(torch.full((3,), 2.0, device="cuda"))
         assert summed.is_cuda
         assert summed.tolist() == [2.0, 2.0, 2.0]
@@ -122,14 +127,14 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
         dist.destroy_process_group()
 
 
-# --- once
+# Lazy properties
 
 
 class Counter:
     def __init__(self):
         self.calls = 0
 
-    @computed_once
+    @lazy_property
     def value(self):
         """Count."""
         self.calls += 1
@@ -147,7 +152,7 @@ class Meeting:
     def __init__(self, peers):
         self.peers = peers
 
-    @computed_once
+    @lazy_property
     def total(self):
         return self.peers.all_reduce(float(self.peers.rank))
 
@@ -156,7 +161,7 @@ def test_ranks_that_run_as_threads_may_meet_inside(together):
     assert together(3, lambda peers: Meeting(peers).total) == [3.0, 3.0, 3.0]
 
 
-# --- partition
+# Partition
 
 
 def ranks(size):
@@ -173,7 +178,7 @@ def ranks(size):
 def test_every_row_has_one_owner(n_nodes, size):
     parts = [Partition(n_nodes, peers) for peers in ranks(size)]
     nodes = np.arange(n_nodes)
-    assert sum(part.has(nodes).astype(int) for part in parts).tolist() == [1] * n_nodes
+    assert sum(part.is_local(nodes).astype(int) for part in parts).tolist() == [1] * n_nodes
     assert sum(part.n_rows for part in parts) == n_nodes
     for rank, part in enumerate(parts):
         assert (part.owner(nodes[part.rows]) == rank).all()
@@ -185,16 +190,16 @@ def test_more_processes_than_rows_are_refused():
 
 
 def test_alone_the_block_is_the_whole():
-    part = Partition(5, ALONE)
+    part = Partition(5, SINGLE_PROCESS)
     matrix = np.arange(10.0).reshape(5, 2)
     assert part.rows == slice(0, 5)
-    assert (part.everyone(matrix[:, 0]) == matrix[:, 0]).all()
-    assert (part.collected(matrix) == matrix).all()
-    assert (part.collected(sp.csr_matrix(matrix)).toarray() == matrix).all()
-    assert part.counts(7).tolist() == [7]
+    assert (part.all_gather_rows(matrix[:, 0]) == matrix[:, 0]).all()
+    assert (part.gather(matrix) == matrix).all()
+    assert (part.gather(sp.csr_matrix(matrix)).toarray() == matrix).all()
+    assert part.all_gather_count(7).tolist() == [7]
 
 
-# --- row_exchange
+# Fetching rows
 
 WANTED = {0: [0, 3, 11, 12], 1: [], 2: [1, 2, 5, 6, 7, 8, 16]}
 
@@ -206,7 +211,7 @@ def test_wanted_rows_arrive_in_order_from_whoever_has_them(together):
         part = Partition(17, peers)
         wanted = np.array(WANTED[peers.rank], dtype=np.int64)
         exchange = RowExchange(part, wanted)
-        first, again = (exchange.fetched(scale * whole[part.rows]) for scale in (1.0, 2.0))
+        first, again = (exchange.fetch(scale * whole[part.rows]) for scale in (1.0, 2.0))
         assert torch.equal(again, 2 * first)
         return torch.equal(first, whole[wanted])
 
@@ -215,8 +220,8 @@ def test_wanted_rows_arrive_in_order_from_whoever_has_them(together):
 
 def test_alone_rows_are_there_already():
     x = torch.ones(4, 3)
-    exchange = RowExchange(Partition(4, ALONE), np.arange(4))
-    assert exchange.fetched(x) is x
+    exchange = RowExchange(Partition(4, SINGLE_PROCESS), np.arange(4))
+    assert exchange.fetch(x) is x
     assert exchange.column_blocks(x) == [slice(0, 3)]
 
 
@@ -224,14 +229,14 @@ def test_alone_rows_are_there_already():
 def test_what_is_fetched_takes_no_more_room_than_the_rows_that_are_here(
     together, monkeypatch, size
 ):
-    monkeypatch.setattr(distributed, "AT_ONCE", 0)
+    monkeypatch.setattr(distributed, "MAX_FETCH_BYTES", 0)
 
     def work(peers):
         part = Partition(80, peers)
         x = torch.ones(part.n_rows, 64)
         exchange = RowExchange(part, np.arange(80))  # everything
         blocks = exchange.column_blocks(x)
-        sizes = [exchange.fetched(x[:, columns]).numel() for columns in blocks]
+        sizes = [exchange.fetch(x[:, columns]).numel() for columns in blocks]
         assert sum(sizes) == 80 * 64
         return max(sizes) <= x.numel(), [(block.start, block.stop) for block in blocks]
 

@@ -20,7 +20,7 @@ from glnn.engine.settings import PRESETS
 from glnn.estimator import CALIBRATIONS, FitParameters
 from glnn.exceptions import GraphWarning, InputError, NotFittedError
 
-# --- estimator
+# Fit and predict
 
 FAST = {"n_epochs": 40, "random_state": 0}
 
@@ -326,7 +326,7 @@ def test_a_graph_alone_is_enough():
     links = np.zeros((2, 24))
     links[0, :4] = links[1, 12:16] = 1
     assert clf.predict(None, links=links).tolist() == [0, 1]
-    with pytest.raises(InputError, match="compares features"):
+    with pytest.raises(InputError, match="learned from features"):
         clf.column_importance(np.eye(24), labels)
 
 
@@ -349,7 +349,7 @@ def test_edges_are_counted_without_loops(fitted):
     assert model.n_edges_ == (dense.sum() - np.trace(dense)) / 2
 
 
-# --- parameters
+# Parameters
 
 CHOICES = {name: known for name, known in settings.CHOICES.items() if name != "powers"}
 CHOICES |= {"preset": PRESETS, "calibrate": CALIBRATIONS}
@@ -402,12 +402,12 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_one():
 
 def test_weights_come_back_from_plain_values():
     weights = Weights(smoothness=0.25)
-    assert FitParameters._params_of({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
-    assert FitParameters._params_of({"calibrate": "folds"})["calibrate"] == "folds"
-    assert FitParameters._params_of({"weights": vars(weights)})["weights"] == weights
+    assert FitParameters._parse_params({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
+    assert FitParameters._parse_params({"calibrate": "folds"})["calibrate"] == "folds"
+    assert FitParameters._parse_params({"weights": vars(weights)})["weights"] == weights
 
 
-# --- outputs
+# Report and networkx
 
 
 @pytest.fixture(scope="module")
@@ -442,7 +442,7 @@ def test_nothing_is_given_before_a_fit(call):
         call(GLNNClassifier())
 
 
-# --- saved
+# Saving and loading
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):
     Recorder.shown = []
     judged = evaluate(X, y, estimator=Recorder(), folds=2, compared=(), validation=[0, 1])
     assert all(shown[0] != -1 for shown in Recorder.shown)
-    assert 0 not in judged.held_out.judged
+    assert 0 not in judged.held_out.hidden_nodes
 
 
 def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
@@ -91,7 +91,7 @@ def test_a_whole_record_brings_labels_graph_and_validation_rows(blobs, kind):
     data = records(X, y)[kind]
     Recorder.shown, GraphSeen.graph = [], None
     found = evaluate(data, estimator=GraphSeen(), folds=4, compared=())
-    assert found.held_out.judged.tolist() == list(range(40))
+    assert found.held_out.hidden_nodes.tolist() == list(range(40))
     assert all((shown[40:50] != -1).all() for shown in Recorder.shown)
     assert all((shown[50:] == -1).all() for shown in Recorder.shown)
     assert GraphSeen.graph.nnz == 2 * 79

@@ -34,7 +34,7 @@ def test_every_error_is_caught_as_one_of_glnn(error):
         (exceptions.MissingDependencyError, ImportError),
         (exceptions.NotFittedError, SklearnNotFittedError),
         (exceptions.PeerError, GlnnError),
-        (exceptions.SaidByPeerError, exceptions.PeerError),
+        (exceptions.PeerInputError, exceptions.PeerError),
         (exceptions.GraphWarning, UserWarning),
         (exceptions.SlowPathWarning, UserWarning),
     ],

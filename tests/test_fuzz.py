@@ -11,12 +11,12 @@ import pytest
 from glnn import GLNNClassifier
 from glnn.cli.main import main
 from glnn.engine import archive
-from glnn.engine.archive import read_sealed, write_sealed
+from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.exceptions import GlnnError
-from glnn.quality.folds import stored
+from glnn.quality.folds import cached_refit
 from glnn.report.compare import compare_runs
 from glnn.report.page.document import render
-from glnn.report.page.page_data import read_page
+from glnn.report.page.page_data import read_page_data
 from glnn.report.predict import predict_rows
 
 COUNT = int(os.environ.get("GLNN_FUZZ", "40"))
@@ -73,11 +73,12 @@ def check(read, damage):
 
 def test_a_model_with_a_changed_page_that_was_sealed_again(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "m")
-    page = read_sealed(run / "model.json", archive.FORMAT, archive.VERSION)
+    page = read_checked_json(run / "model.json", archive.FORMAT, archive.VERSION)
     body = {name: part for name, part in page.items() if name not in ("format", "version")}
 
     def damage(rng):
-        write_sealed(folder / "model.json", archive.FORMAT, archive.VERSION, changed(body, rng))
+        page = changed(body, rng)
+        write_checked_json(folder / "model.json", archive.FORMAT, archive.VERSION, page)
 
     check(lambda: GLNNClassifier.load(folder), damage)
 
@@ -97,7 +98,7 @@ def test_the_page_of_a_run_with_changed_bytes(run, tmp_path, mutation):
     whole = (run / "page.npz").read_bytes()
 
     def read():
-        render(read_page(folder / "page.npz"))
+        render(read_page_data(folder / "page.npz"))
         compare_runs([folder, run])
 
     check(read, lambda rng: (folder / "page.npz").write_bytes(mutation(whole, rng)))
@@ -130,10 +131,10 @@ def test_a_checkpoint_with_changed_bytes(run, tmp_path, mutation):
 
 def test_a_fold_with_changed_bytes(tmp_path, mutation):
     hidden = np.arange(3)
-    stored(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden)
+    cached_refit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden)
     (path,) = tmp_path.glob("*.safetensors")
     whole = path.read_bytes()
     check(
-        lambda: stored(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden),
+        lambda: cached_refit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden),
         lambda rng: path.write_bytes(mutation(whole, rng)),
     )

@@ -90,7 +90,7 @@ def test_the_nested_estimate_hides_labels_from_the_search_too(clouds):
 
     found = evaluate(x, y, estimator=Spy(BASE, n_trials=1, folds=2), folds=2, compared=())
     assert seen == [10, 10]
-    assert len(found.held_out.judged) == 20
+    assert len(found.held_out.hidden_nodes) == 20
 
 
 def test_the_fit_has_the_best_parameters(clouds):

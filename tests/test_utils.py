@@ -1,4 +1,4 @@
-"""Work on several threads; one fitted estimator and many threads; fits side by side."""
+"""Checks of user input, display of records, work on threads, optional packages."""
 
 import math
 import threading
@@ -10,8 +10,7 @@ import scipy.sparse as sp
 
 from glnn import GLNNClassifier, NodeData, learn_graph
 from glnn._utils import (
-    Shown,
-    by_rows,
+    ReprMixin,
     check_array,
     check_choice,
     check_features,
@@ -19,12 +18,13 @@ from glnn._utils import (
     check_integer,
     check_number,
     did_you_mean,
-    mapped,
-    need,
+    import_optional,
+    map_row_blocks,
+    thread_map,
 )
 from glnn.exceptions import InputError, MissingDependencyError
 
-# --- validation
+# Checks of user input
 
 
 def refused(match):
@@ -216,11 +216,11 @@ def test_features_whose_squares_are_no_numbers_are_refused(sign, as_sparse):
         check_features("X", sp.csr_matrix(features) if as_sparse else features)
 
 
-# --- display
+# Display of records
 
 
-class Box(Shown):
-    def _facts(self):
+class Box(ReprMixin):
+    def _repr_items(self):
         return {"name": "<box>", "sides": "6"}
 
 
@@ -259,7 +259,7 @@ def test_every_row_of_a_table_is_a_name_and_its_value(data):
     assert repr(without).endswith("30 labels, no edges)")
 
 
-# --- threads
+# NumPy work on threads
 
 MANY = 2**20
 QUICK = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
@@ -297,18 +297,18 @@ def test_fits_in_threads_are_those_of_one_thread(numbers_on_threads):
 
 @pytest.mark.parametrize("n_numbers", [1, MANY])
 def test_answers_come_in_the_order_of_the_items(n_numbers):
-    assert mapped(lambda k: k**2, list(range(50)), n_numbers) == [k**2 for k in range(50)]
-    assert mapped(lambda k: k, [], n_numbers) == []
+    assert thread_map(lambda k: k**2, list(range(50)), n_numbers) == [k**2 for k in range(50)]
+    assert thread_map(lambda k: k, [], n_numbers) == []
 
 
 def test_little_work_stays_in_this_thread():
     here = threading.get_ident()
-    assert set(mapped(lambda _: threading.get_ident(), [1, 2, 3], 10)) == {here}
+    assert set(thread_map(lambda _: threading.get_ident(), [1, 2, 3], 10)) == {here}
 
 
 def test_an_error_in_a_thread_is_raised_here():
     with pytest.raises(ZeroDivisionError):
-        mapped(lambda k: 1 / k, [1, 0], MANY)
+        thread_map(lambda k: 1 / k, [1, 0], MANY)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 1000, 200_001])
@@ -320,17 +320,17 @@ def test_blocks_of_rows_have_the_bits_of_all_rows(n_rows):
         powers = np.exp(left * right.sum(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)
 
-    np.testing.assert_array_equal(by_rows(shares, first, second), shares(first, second))
+    np.testing.assert_array_equal(map_row_blocks(shares, first, second), shares(first, second))
 
 
-# --- optional
+# Optional packages
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'glnn\[tables\]'"):
-        need("pyarrow")
+        import_optional("pyarrow")
 
 
 def test_an_installed_package_is_returned():
-    assert need("json").loads("[1]") == [1]
+    assert import_optional("json").loads("[1]") == [1]

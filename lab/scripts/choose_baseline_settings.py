@@ -1,9 +1,9 @@
-"""Choose settings of the methods to compare with, on the validation nodes alone.
+"""Choose settings of the baselines on the validation nodes.
 
     python lab/scripts/choose_baseline_settings.py gwnn monet --datasets cora,citeseer --seeds 3
 
 For each setting of a method's grid: accuracy and loss on the validation nodes of the public
-splits, mean over the seeds. The labels of the test nodes are never given to a method or looked at.
+splits, mean over the seeds. The labels of the test nodes are never used.
 """
 
 import argparse

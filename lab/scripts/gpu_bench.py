@@ -1,9 +1,9 @@
-"""Time of a fit on a device as JSON: the whole fit after a warm-up, its stages, and an epoch.
+"""Measure a fit on a device: whole fits after a warm-up, their stages, and one epoch, as JSON.
 
     python lab/scripts/gpu_bench.py cora paper default --device cuda
     python lab/scripts/gpu_bench.py arxiv-size default --device cuda --repeats 1
 
-A data set is named as in ``glnn data list``, or is one of the generated
+A data set has a name of ``glnn data list`` or is one of the generated
 sizes ``arxiv-size`` and ``products-size``.
 """
 
@@ -19,7 +19,7 @@ from glnn import GLNNClassifier
 from glnn.data import NodeData, load_dataset
 from glnn.data.synthetic import SIZES, attributed_graph
 from glnn.engine.callbacks import Callback
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer, Validation
@@ -28,7 +28,7 @@ from glnn.nn import Features
 
 
 class StageTimes(Callback):
-    """Seconds of each stage; may be told late, so it changes nothing about the fit."""
+    """Seconds of each stage; ``may_lag`` keeps the callback from slowing the fit."""
 
     may_lag = True
 
@@ -40,12 +40,12 @@ class StageTimes(Callback):
         self._began = time.perf_counter()
 
     def on_stage_end(self, stage: str) -> None:
-        """Add up; some stages are taken more than once."""
+        """Add the time of the stage; some stages run more than once."""
         spent = time.perf_counter() - self._began
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + spent, 4)
 
 
-def opened(name: str, folder: str | None) -> NodeData:
+def load(name: str, folder: str | None) -> NodeData:
     """Return a published data set, or a generated one of a published size."""
     if name in SIZES:
         return attributed_graph(SIZES[name], 0, name=name)
@@ -53,7 +53,7 @@ def opened(name: str, folder: str | None) -> NodeData:
 
 
 def whole_fit(data: NodeData, preset: str, device: str, repeats: int) -> dict[str, object]:
-    """Return seconds of a first fit and of those after it, with what the last one did."""
+    """Return the seconds of the first and of the later fits, and results of the last one."""
     train, val, test = (data.splits[part] for part in ("train", "val", "test"))
     y = np.full(data.n_nodes, -1)
     y[train], y[val] = data.labels[train], data.labels[val]
@@ -78,7 +78,7 @@ def whole_fit(data: NodeData, preset: str, device: str, repeats: int) -> dict[st
 
 
 def epoch_milliseconds(data: NodeData, preset: str, device: str) -> float:
-    """Return the time of one epoch on the given graph: that of 100 from that of 1,100."""
+    """Return the time of one epoch on the given graph, from runs of 1,100 and 100 epochs."""
     train, val = data.splits["train"], data.splits["val"]
     head = resolve_settings(preset).head
     features = Features.of(Scaling.fit(data.features).apply(data.features), device=device)
@@ -91,8 +91,8 @@ def epoch_milliseconds(data: NodeData, preset: str, device: str) -> float:
             features,
             labels,
             head,
-            init=generator_for(0, 1),
-            noise=generator_for(0, 2, device=device),
+            init=make_generator(0, 1),
+            noise=make_generator(0, 2, device=device),
         )
         trainer = Trainer(n_epochs=n_epochs, learning_rate=head.learning_rate)
         began = time.perf_counter()
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--no-epoch", action="store_true", help="leave out the time of an epoch")
     options = parser.parse_args()
     began = time.perf_counter()
-    data = opened(options.dataset, options.data)
+    data = load(options.dataset, options.data)
     is_cuda = torch.device(options.device).type == "cuda"
     page: dict[str, object] = {
         "dataset": options.dataset,

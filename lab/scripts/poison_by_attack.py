@@ -1,14 +1,14 @@
-"""Poison a graph by an attack that DeepRobust ships, and measure methods on what is left.
+"""Poison a graph by an attack of DeepRobust, and measure methods on the result.
 
     pip install deeprobust      # not a dependency of glnn
     python lab/scripts/poison_by_attack.py cora --attack metattack --share 0.05 --seed 0
     python lab/scripts/poison_by_attack.py cora --attack nettack --links 3 --seed 0
 
 Metattack changes a share of all links so that a network trained on them fails everywhere; Nettack
-changes some links of each of 40 test nodes with more than ten neighbours, which alone are judged
-then. The protocol is the usual one: the largest component, a tenth of its nodes trains, a tenth
-validates, all others are tested. The attacker sees the labels that train and those that validate.
-Prints a line of JSON for each method; ``--out`` keeps the poisoned data as npz.
+changes some links of each of 40 test nodes with more than ten neighbours, and only these are
+scored. The protocol is the usual one: the largest component, 10 % of its nodes for training, 10 %
+for validation, the rest for the test. The attacker knows the training and validation labels.
+Prints a line of JSON for each method; ``--out`` writes the poisoned data as npz.
 """
 
 import argparse
@@ -27,20 +27,19 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from glnn.data import NodeData, Split, load_dataset, make_split
-from glnn.data.node_data import induced
+from glnn.data.node_data import take_nodes
 from glnn.data.npz import write_node_npz
 from glnn.exceptions import GlnnError, InputError
-from glnn_lab.baselines.networks import isolated_rng
-from glnn_lab.experiments.machine import n_threads
-from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.baselines.networks import isolate_rng
+from glnn_lab.experiments.machine import use_threads
+from glnn_lab.experiments.methods import get_method, visible_labels
 
 METHODS = ("glnn", "gcn", "gcn_jaccard", "gcn_svd")
 N_TARGETS = 40
-FEWEST_NEIGHBOURS = 11
-"""Of a target of Nettack."""
+FEWEST_NEIGHBOURS = 11  # of a target of Nettack
 
+# an attack returns the poisoned graph and the nodes to score
 Attack = Callable[[NodeData, Split, argparse.Namespace], tuple[sp.csr_matrix, np.ndarray]]
-"""Returns the poisoned graph, and the nodes to judge."""
 
 
 def main() -> None:
@@ -54,10 +53,10 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="of the attack")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--out", type=Path, help="npz file of the poisoned data")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what the attack prints on its way
-            records = measured(load_dataset(asked.dataset), asked)
+        with contextlib.redirect_stdout(sys.stderr):  # messages of the attack
+            records = measure(load_dataset(options.dataset), options)
     except GlnnError as error:
         sys.exit(str(error))
     except ImportError as error:
@@ -69,29 +68,29 @@ def main() -> None:
         print(json.dumps(record), flush=True)
 
 
-def measured(whole: NodeData, asked: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return what each method makes of the poisoned graph."""
+def measure(whole: NodeData, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return a record of each method on the poisoned graph."""
     if whole.graph is None:
         raise InputError(f"{whole.name} must have a graph to be poisoned, got none.")
     data = largest_component(whole)
     tenth = data.n_nodes // 10
     n_test = data.n_nodes - 2 * tenth
-    split = make_split(data, "rate", asked.seed, rate=0.1, n_val=tenth, n_test=n_test)
-    graph, judged = ATTACKS[asked.attack](data, split, asked)
+    split = make_split(data, "rate", options.seed, rate=0.1, n_val=tenth, n_test=n_test)
+    graph, judged = ATTACKS[options.attack](data, split, options)
     poisoned = data.replace(graph=graph)
-    if asked.out is not None:
-        write_node_npz(poisoned, asked.out)
+    if options.out is not None:
+        write_node_npz(poisoned, options.out)
     changed = abs(graph - data.graph)
     records = []
-    for name in asked.methods.split(","):
-        with n_threads(1):
-            found = get_method(name).run(poisoned, split, asked.seed, {})
+    for name in options.methods.split(","):
+        with use_threads(1):
+            found = get_method(name).run(poisoned, split, options.seed, {})
         records.append(
             {
                 "method": name,
                 "dataset": whole.name,
-                "attack": asked.attack,
-                "seed": asked.seed,
+                "attack": options.attack,
+                "seed": options.seed,
                 "links": data.n_edges,
                 "changed": int((changed > 0).sum()) // 2,
                 "judged": len(judged),
@@ -104,68 +103,68 @@ def measured(whole: NodeData, asked: argparse.Namespace) -> list[dict[str, Any]]
 def largest_component(data: NodeData) -> NodeData:
     """Return the nodes of the largest component, and their links."""
     _, parts = connected_components(data.graph, directed=False)
-    return induced(data, np.flatnonzero(parts == np.bincount(parts).argmax()))
+    return take_nodes(data, np.flatnonzero(parts == np.bincount(parts).argmax()))
 
 
-def metattacked(
-    data: NodeData, split: Split, asked: argparse.Namespace
+def run_metattack(
+    data: NodeData, split: Split, options: argparse.Namespace
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Let Metattack with self-training change a share of the links."""
-    _without_further_packages()
+    """Change a share of the links by Metattack with self-training."""
+    _stub_unused_attacks()
     from deeprobust.graph.global_attack import Metattack
 
-    features, graph, labels = attackers_view(data, split)
+    features, graph, labels = visible_arrays(data, split)
     unlabelled = np.setdiff1d(np.arange(data.n_nodes), split.train)
-    with isolated_rng(asked.seed):
-        surrogate, guess = surrogate_of(features, graph, labels, split, asked.device)
+    with isolate_rng(options.seed):
+        surrogate, guess = fit_surrogate(features, graph, labels, split, options.device)
         attacker = Metattack(
             surrogate,
             nnodes=data.n_nodes,
             feature_shape=features.shape,
-            device=asked.device,
+            device=options.device,
             lambda_=0,
-        ).to(asked.device)
-        n_links = round(asked.share * data.n_edges)
+        ).to(options.device)
+        n_links = round(options.share * data.n_edges)
         attacker.attack(
             features, graph, guess, split.train, unlabelled, n_links, ll_constraint=False
         )
     return sp.csr_matrix(attacker.modified_adj.cpu().numpy()), split.test
 
 
-def nettacked(
-    data: NodeData, split: Split, asked: argparse.Namespace
+def run_nettack(
+    data: NodeData, split: Split, options: argparse.Namespace
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Let Nettack change links of some test nodes with many neighbours, one after the other."""
-    _without_further_packages()
+    """Change links of some test nodes with many neighbours by Nettack, one node after another."""
+    _stub_unused_attacks()
     from deeprobust.graph.targeted_attack import Nettack
 
-    features, graph, labels = attackers_view(data, split)
+    features, graph, labels = visible_arrays(data, split)
     degree = np.asarray((data.graph > 0).sum(1)).ravel()
     able = split.test[degree[split.test] >= FEWEST_NEIGHBOURS]
-    rng = np.random.default_rng(asked.seed)
+    rng = np.random.default_rng(options.seed)
     targets = rng.permutation(able)[:N_TARGETS]
-    with isolated_rng(asked.seed):
-        surrogate, guess = surrogate_of(features, graph, labels, split, asked.device)
+    with isolate_rng(options.seed):
+        surrogate, guess = fit_surrogate(features, graph, labels, split, options.device)
         for node in targets:
-            attacker = Nettack(surrogate, nnodes=data.n_nodes, device=asked.device)
+            attacker = Nettack(surrogate, nnodes=data.n_nodes, device=options.device)
             attacker.attack(
-                sp.csr_matrix(features), graph, guess, int(node), asked.links, verbose=False
+                sp.csr_matrix(features), graph, guess, int(node), options.links, verbose=False
             )
             graph = sp.csr_matrix(attacker.modified_adj)
     return sp.csr_matrix(graph, dtype=np.float32), np.sort(targets)
 
 
-def attackers_view(data: NodeData, split: Split) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray]:
-    """Return dense features, links of weight one, and the labels that may be seen."""
+def visible_arrays(data: NodeData, split: Split) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray]:
+    """Return dense features, links of weight one, and the visible labels."""
     features = data.features.toarray() if sp.issparse(data.features) else data.features
     links = sp.csr_matrix((data.graph > 0).astype(np.float32))
-    return np.asarray(features, dtype=np.float32), links, masked_labels(data, split)
+    return np.asarray(features, dtype=np.float32), links, visible_labels(data, split)
 
 
-def surrogate_of(
+def fit_surrogate(
     features: np.ndarray, graph: sp.csr_matrix, labels: np.ndarray, split: Split, device: str
 ) -> tuple[Any, np.ndarray]:
-    """Return the linear GCN that stands for the victim, and all labels, unseen ones as it says."""
+    """Return a linear GCN as surrogate model, and labels completed by its predictions."""
     from deeprobust.graph.defense import GCN
 
     with warnings.catch_warnings():
@@ -183,15 +182,15 @@ def surrogate_of(
     return net, np.where(labels < 0, net.predict().argmax(1).cpu().numpy(), labels)
 
 
-def _without_further_packages() -> None:
-    """Stand in for attacks that we do not use, whose packages DeepRobust does not ask for."""
+def _stub_unused_attacks() -> None:
+    """Replace unused attacks whose packages DeepRobust does not install."""
     for place, name in (("global_attack.prbcd", "PRBCD"), ("targeted_attack.sga", "SGAttack")):
         unused = types.ModuleType(f"deeprobust.graph.{place}")
         setattr(unused, name, None)
         sys.modules.setdefault(unused.__name__, unused)
 
 
-ATTACKS: dict[str, Attack] = {"metattack": metattacked, "nettack": nettacked}
+ATTACKS: dict[str, Attack] = {"metattack": run_metattack, "nettack": run_nettack}
 
 if __name__ == "__main__":
     main()

@@ -1,10 +1,10 @@
-"""Run Pro-GNN, as DeepRobust ships it, on a data set and split of the tables.
+"""Run Pro-GNN of DeepRobust on a data set and split of the tables.
 
     pip install deeprobust      # not a dependency of glnn
     python lab/scripts/pro_gnn.py cora --seed 0 --epochs 400
 
-Prints one line of JSON: accuracy on the test nodes, seconds, peak memory. The method gets the
-labels of training and validation nodes alone. Settings are its authors' for clean graphs.
+Prints one line of JSON: accuracy on the test nodes, seconds, peak memory. Only the
+labels of training and validation nodes are used. Settings are its authors' for clean graphs.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from glnn.data import NodeData, Split
-from glnn.quality.rivals import row_normalized
-from glnn_lab.baselines.networks import isolated_rng
+from glnn.quality.rivals import normalize_row_sums
+from glnn_lab.baselines.networks import isolate_rng
 from glnn_lab.experiments.cells import Cell
-from glnn_lab.experiments.datasets import open_cell, standard_split
-from glnn_lab.experiments.machine import PeakMemory, n_threads
-from glnn_lab.experiments.methods import masked_labels
+from glnn_lab.experiments.datasets import load_cell, standard_split
+from glnn_lab.experiments.machine import PeakMemory, use_threads
+from glnn_lab.experiments.methods import visible_labels
 
 SETTINGS = {
     "lr": 0.01,
@@ -51,12 +51,12 @@ def main() -> None:
     options = parser.parse_args()
     split_name, split_options = standard_split(options.dataset)
     cell = Cell("gcn", options.dataset, options.seed, split_name, split_options)
-    data, split = open_cell(cell)
+    data, split = load_cell(cell)
     if split.val.size == 0:
         sys.exit(f"Pro-GNN chooses its graph on validation nodes; {options.dataset} has none.")
     memory, started = PeakMemory(), time.perf_counter()
-    with n_threads(1), contextlib.redirect_stdout(sys.stderr):
-        classes = predicted_classes(data, split, options.seed, options.epochs)
+    with use_threads(1), contextlib.redirect_stdout(sys.stderr):
+        classes = predict_classes(data, split, options.seed, options.epochs)
     record = {
         "method": "pro-gnn",
         "dataset": options.dataset,
@@ -70,18 +70,18 @@ def main() -> None:
     print(json.dumps(record))
 
 
-def predicted_classes(data: NodeData, split: Split, seed: int, n_epochs: int) -> np.ndarray:
+def predict_classes(data: NodeData, split: Split, seed: int, n_epochs: int) -> np.ndarray:
     """Learn graph and GCN; return the class of every node."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from deeprobust.graph.defense import GCN, ProGNN
 
         args = argparse.Namespace(epochs=n_epochs, dataset=data.name, **SETTINGS)
-        scaled = row_normalized(data.features)
+        scaled = normalize_row_sums(data.features)
         features = torch.tensor(scaled.toarray() if hasattr(scaled, "toarray") else scaled).float()
         graph = torch.tensor(data.graph.toarray()).float()
-        labels = torch.from_numpy(masked_labels(data, split))
-        with isolated_rng(seed):
+        labels = torch.from_numpy(visible_labels(data, split))
+        with isolate_rng(seed):
             net = GCN(features.shape[1], 16, data.n_classes, dropout=0.5, device="cpu")
             model = ProGNN(net, args, "cpu")
             model.fit(features, graph, labels, split.train, split.val)

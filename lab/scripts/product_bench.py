@@ -1,9 +1,9 @@
-"""Time sparse products on the CPU both ways: by the library, and as sums over bags of words.
+"""Time sparse products on the CPU: by PyTorch's CSR product, and by ``embedding_bag``.
 
     python lab/scripts/product_bench.py --threads 1
 
-Rows have entries at random places. A skinny dense product is timed as it is written and the other
-way round. Least times of several rounds, in milliseconds.
+Rows have entries at random columns. A dense product with few columns is timed as written and
+transposed. Minimum times of several rounds, in milliseconds.
 """
 
 import argparse
@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.graph.rows import CsrMatrix, product
+from glnn.graph.rows import CsrMatrix, csr_matmul
 
 SIZES = ((2_708, 24), (20_000, 24), (170_000, 24))
 WIDTHS = (7, 16, 32, 64)
 
 
 def least_ms(work: Callable[..., object], *given: object, rounds: int = 7) -> float:
-    """Return the least time of a call, each round long enough for the clock."""
+    """Return the minimum time of a call; each round is long enough for the clock."""
     work(*given)
     began = time.perf_counter()
     work(*given)
@@ -36,7 +36,7 @@ def least_ms(work: Callable[..., object], *given: object, rounds: int = 7) -> fl
 
 
 def random_rows(n_rows: int, n_entries: int) -> sp.csr_matrix:
-    """Return a square matrix with so many entries in each row."""
+    """Return a square matrix with ``n_entries`` entries in each row."""
     rng = np.random.default_rng(0)
     columns = np.sort(rng.integers(0, n_rows, (n_rows, n_entries)), axis=1).ravel()
     offsets = np.arange(0, n_rows * n_entries + 1, n_entries)
@@ -53,7 +53,10 @@ def main() -> None:
         matrix = CsrMatrix.from_scipy(random_rows(n_rows, n_entries))
         for width in WIDTHS:
             x = torch.randn(n_rows, width)
-            library, bags = least_ms(torch.matmul, matrix.tensor, x), least_ms(product, matrix, x)
+            library, bags = (
+                least_ms(torch.matmul, matrix.tensor, x),
+                least_ms(csr_matmul, matrix, x),
+            )
             print(f"{n_rows} rows, {width} columns: library {library:.3f}, bags {bags:.3f}")
     hidden, weight = torch.randn(5_416, 32), torch.randn(32, 7)
     plain, turned = least_ms(torch.mm, hidden, weight), least_ms(torch.mm, weight.T, hidden.T)

@@ -1,10 +1,10 @@
-"""GCN and GAT of PyTorch Geometric on Cora with half of its edges replaced, and on what is learned.
+"""GCN and GAT of PyTorch Geometric on a perturbed Cora graph and on the graph learned from it.
 
     python lab/scripts/pyg_transform.py --out docs/results/pyg_transform.jsonl
 
-Each seed draws other edges to replace, and starts network and fit. Rows that are there are kept, so
-an interrupted run goes on; beside them lies the page with the table. Seeds begin at 200; nothing
-was chosen on them. The epoch is that of the best validation accuracy, the earliest of several.
+Each seed determines the replaced edges, the network and the fit. Existing rows are kept, so an
+interrupted run can be resumed; the page with the table is written to the same folder. Seeds begin
+at 200; no setting was chosen on them. The first epoch with the best validation accuracy is used.
 """
 
 import argparse
@@ -24,15 +24,15 @@ from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.perturb import rewire_edges
 
 SHARE = 0.5
+# network, its settings in its own paper's experiments on Cora, learning rate
 METHODS = {
     "GCN": (GCN, {"hidden_channels": 16, "dropout": 0.5}, 0.01),
     "GAT": (GAT, {"hidden_channels": 64, "heads": 8, "dropout": 0.6}, 0.005),
 }
-"""Network, its settings as in its own paper's experiments on Cora, learning rate."""
 
 
-def rewired(seed: int) -> Any:
-    """Return Cora with half of its edges replaced, rows of words scaled to sum one."""
+def load_rewired(seed: int) -> Any:
+    """Return Cora with half of its edges replaced, feature rows scaled to sum one."""
     cora = load_dataset("cora", folder=os.environ.get("GLNN_DATA"))
     data = to_pyg(rewire_edges(cora, SHARE, seed))
     data.x = data.x / data.x.sum(1, keepdim=True).clamp_min(1)
@@ -64,9 +64,9 @@ def test_accuracy(method: str, data: Any, seed: int, n_epochs: int = 200) -> flo
     return found
 
 
-def measured(seed: int) -> list[dict[str, Any]]:
+def measure(seed: int) -> list[dict[str, Any]]:
     """Return the rows of a seed: each method on both graphs."""
-    given = rewired(seed)
+    given = load_rewired(seed)
     learned = GLNNTransform(GLNNClassifier(random_state=seed))(given)
     return [
         {
@@ -119,7 +119,7 @@ def main() -> None:
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
     for seed in range(FIRST_SEED, FIRST_SEED + wanted.seeds):
         if not any(row["seed"] == seed for row in rows):
-            new = measured(seed)
+            new = measure(seed)
             rows += new
             with out.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in new)

@@ -1,4 +1,4 @@
-"""Put the table of docs/results/headline.md into README.md, between its two marks."""
+"""Insert the table of docs/results/headline.md into README.md, between its two markers."""
 
 import re
 from pathlib import Path
@@ -8,10 +8,10 @@ MARKED = re.compile(r"(<!-- headline -->\n).*?(<!-- end of headline -->)", flags
 
 
 def with_headline(readme: str, headline: str) -> str:
-    """Return the front page with a new table between the marks."""
+    """Return the README with a new table between the markers."""
     changed, n_places = MARKED.subn(lambda m: m[1] + headline.strip() + "\n" + m[2], readme)
     if n_places != 1:
-        raise SystemExit("README.md must have the marks of the headline once.")
+        raise SystemExit("README.md must have the markers of the headline exactly once.")
     return changed
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from glnn.data import NodeData
 from glnn.data.formats import read_data
-from glnn.data.synthetic import attributed_graph, block_model, sized
+from glnn.data.synthetic import attributed_graph, block_model, size_from_degree
 from glnn_lab.baselines import BASELINES, NodeProblem
 from glnn_lab.experiments.perturb import poison_edges
 
@@ -53,7 +53,7 @@ def test_the_default_is_part_of_the_grid(name):
 
 
 def test_the_time_of_a_fit_is_split_into_its_stages():
-    data = attributed_graph(sized(200, 6, n_classes=3, n_features=8), seed=0)
+    data = attributed_graph(size_from_degree(200, 6, n_classes=3, n_features=8), seed=0)
     found = script("gpu_bench").whole_fit(data, "paper", "cpu", 1)
     stages = found["stages_s"]
     assert {"classifier 1", "graph 2", "classifier 2"} <= set(stages)
@@ -79,11 +79,11 @@ def test_the_headline_is_put_between_its_marks_and_nowhere_else():
         + "<!-- headline -->\n| a |\n|---|\n| 1 |\n<!-- end of headline -->"
         + rest.split("<!-- end of headline -->")[1]
     )
-    with pytest.raises(SystemExit, match="marks"):
+    with pytest.raises(SystemExit, match="markers"):
         with_headline("no marks", "| a |")
 
 
-def asked(**changes):
+def attack_options(**changes):
     values = {"attack": "dice", "share": 0.2, "links": 2, "seed": 0, "device": "cpu", "out": None}
     return argparse.Namespace(**{**values, "methods": "gcn,logistic_regression", **changes})
 
@@ -99,7 +99,7 @@ def test_methods_are_measured_on_the_graph_that_an_attack_left(monkeypatch, tmp_
 
     monkeypatch.setitem(attack.ATTACKS, "dice", dice)
     out = tmp_path / "poisoned.npz"
-    records = attack.measured(data, asked(out=out))
+    records = attack.measure(data, attack_options(out=out))
     assert [record["method"] for record in records] == ["gcn", "logistic_regression"]
     part = attack.largest_component(data)
     assert {record["links"] for record in records} == {part.n_edges}

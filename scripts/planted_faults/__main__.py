@@ -1,12 +1,12 @@
-"""Plant small faults in the library, and count those that its tests notice.
+"""Mutation testing: plant small faults in the library and count those that its tests detect.
 
     python scripts/planted_faults --per-module 4 --jobs 2 --out docs/results/mutants.jsonl
 
-Each fault is planted in a copy of the repository. The tests that reach its line are run, those of
-the module itself first, the quick before the slow, until one fails. Which tests reach a line is
-measured once (``--reach``, a folder, made where it is missing). What was tried before is kept in
-the file, so a run that was interrupted goes on; a fault that survived is tried again by
-``--again``. The page beside the file lists the survivors with the reasons of ``survivors.json``.
+Each fault is planted in a copy of the repository. The tests that reach its line run until one
+fails, those of the module first and fast ones before slow ones. Which tests reach a line is
+measured once (``--reach``, a folder). Records are kept in the file, so an interrupted run can be
+resumed; survivors are tried again with ``--again``. The page next to the file lists the survivors
+with the reasons of ``survivors.json``.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from pathlib import Path
 
 import page
 from faults import changed_line, difference, faults, statement_lines
-from notice import ROOT, Choice, copy_of_repository, first_failure, notices, preload
+from notice import ROOT, TestSelection, copy_repository, first_failure, preload, test_with_fault
 from reach import Reach, measure
 
 PACKAGES = "objective,solver,nn,engine,quality,data"
 
 
 def main():
-    """Plant, run, count."""
+    """Plant faults, run tests, write records and page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--packages", default=PACKAGES)
     parser.add_argument("--modules", default="", help="such as engine/trained.py, with commas")
@@ -41,30 +41,32 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     options = parser.parse_args()
     measure(ROOT, options.reach)
-    modules = [name for name in options.modules.split(",") if name] or modules_of(options.packages)
+    modules = [name for name in options.modules.split(",") if name] or list_modules(
+        options.packages
+    )
     sys.dont_write_bytecode = True
     preload()
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("fork")) as pool:
         tried = [r for own in pool.map(run_module, modules, repeat(options)) for r in own]
-    check_innocence({r["by"] for r in tried})
+    check_tests_pass({r["by"] for r in tried})
     others = [r for r in read(options.out) if r["module"] not in modules]
     records = sorted(others + tried, key=lambda r: r["module"])
     options.out.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
     page.write(options.out.with_suffix(".md"), records)
 
 
-def check_innocence(tests):
-    """See that the tests that noticed faults pass without any."""
+def check_tests_pass(tests):
+    """Check that the tests that detected faults pass without any fault."""
     with tempfile.TemporaryDirectory() as folder:
         named = {test for test in tests if test and "::" in test}
         files = {test.split("::")[0] for test in named}
-        choice = Choice((), files, named.__contains__)  # in their usual order
-        failed = first_failure(copy_of_repository(Path(folder)), choice, 3600)
+        choice = TestSelection((), files, named.__contains__)  # in their usual order
+        failed = first_failure(copy_repository(Path(folder)), choice, 3600)
         if failed is not None:
             raise SystemExit(f"{failed} fails without any fault; nothing was counted")
 
 
-def modules_of(packages):
+def list_modules(packages):
     """Return the modules of packages, with their paths below the library."""
     library = ROOT / "src" / "glnn"
     found = [
@@ -74,11 +76,11 @@ def modules_of(packages):
 
 
 def run_module(module, options):
-    """Return the records of a module's faults, and try those that have not been tried before."""
+    """Return the records of the faults of a module; run those without a record."""
     tests = Reach(options.reach)
     known = {(r["module"], r["operator"], r["change"]): r for r in read(options.out)}
     with tempfile.TemporaryDirectory() as folder:
-        copy = copy_of_repository(Path(folder))
+        copy = copy_repository(Path(folder))
         source = (copy / "src" / "glnn" / module).read_text(encoding="utf-8")
         rng, records = random.Random(f"{options.seed}{module}"), []
         for operator, text in faults(source, rng, options.per_module):
@@ -86,9 +88,9 @@ def run_module(module, options):
             record = known.get((module, operator, change))
             if record is None or (options.again and record["by"] is None):
                 lines = statement_lines(source, changed_line(source, text))
-                names = tests.reached(copy, module, lines, options.seconds)
-                choice = Choice(names, tests.changed_files(copy, module), tests.is_new)
-                by = notices(copy, module, text, choice, 60 + 3 * options.seconds)
+                names = tests.select_tests(copy, module, lines, options.seconds)
+                choice = TestSelection(names, tests.changed_files(copy, module), tests.is_new)
+                by = test_with_fault(copy, module, text, choice, 60 + 3 * options.seconds)
                 record = {"module": module, "operator": operator, "change": change, "by": by}
                 with options.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
@@ -98,7 +100,7 @@ def run_module(module, options):
 
 
 def read(path):
-    """Return what was tried."""
+    """Return the records of a file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

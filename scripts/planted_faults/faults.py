@@ -1,4 +1,4 @@
-"""Small faults in a source: one change of an operator, a number or a condition by Cosmic Ray."""
+"""Small faults in source code by Cosmic Ray: a changed operator, number or condition."""
 
 import ast
 import difflib
@@ -22,7 +22,7 @@ OPERATORS = (
 
 
 def faults(source, rng, most):
-    """Return so many faults of a source, each as its operator and the whole text."""
+    """Return at most ``most`` random faults, each as its operator and the changed text."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
@@ -38,7 +38,7 @@ def faults(source, rng, most):
 
 
 def _without_stars(source, text):
-    """Return the source with the star of one signature replaced as in the text, if it was that."""
+    """Return the source with the star of the changed signature replaced by a slash."""
     line = changed_line(source, text) - 1
     lines = source.splitlines(keepends=True)
     lines[line] = lines[line].replace("*,", "/,", 1)
@@ -46,7 +46,7 @@ def _without_stars(source, text):
 
 
 def _is_code(source, text):
-    """Leave out faults in signatures, docstrings and messages, which change no behaviour."""
+    """Return whether the fault changes code, not a signature, docstring or message."""
     changed = [line[1:].strip() for line in difference(source, text) if line[:1] in "+-"]
     return not any(line.startswith(("def ", "@", '"', "f'", 'f"', ">>>")) for line in changed)
 

@@ -1,4 +1,4 @@
-"""Tests that are run on a copy of the repository, each time in a fresh child of this process."""
+"""Run tests on a copy of the repository, each time in a new child process."""
 
 import contextlib
 import os
@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_TESTS = 5
-"""What pytest ends with where there was no test."""
+NO_TESTS = 5  # exit code of pytest if no test was collected
 
 
-def copy_of_repository(folder):
+def copy_repository(folder):
     """Return a copy of the files under version control, to plant faults in."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
@@ -25,7 +24,7 @@ def copy_of_repository(folder):
     return folder
 
 
-def notices(copy, module, text, chosen, seconds):
+def test_with_fault(copy, module, text, chosen, seconds):
     """Plant a fault and run tests; return the first that fails, ``None`` if all pass."""
     path = copy / "src" / "glnn" / module
     whole = path.read_text(encoding="utf-8")
@@ -38,16 +37,16 @@ def notices(copy, module, text, chosen, seconds):
 
 def first_failure(copy, chosen, seconds):
     """Run tests in a child of this process; return the first that fails, ``None`` if all pass."""
-    said = copy / "failed.txt"
-    said.write_text("", encoding="utf-8")
+    failure_path = copy / "failed.txt"
+    failure_path.write_text("", encoding="utf-8")
     began, child = time.monotonic(), os.fork()
     if child == 0:
-        _run_tests(copy, chosen, said)
+        _run_tests(copy, chosen, failure_path)
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             passed = os.waitstatus_to_exitcode(status) in (0, NO_TESTS)
-            return None if passed else said.read_text(encoding="utf-8") or "import"
+            return None if passed else failure_path.read_text(encoding="utf-8") or "import"
         if time.monotonic() - began > seconds:
             os.killpg(child, 9)
             os.waitpid(child, 0)
@@ -55,8 +54,8 @@ def first_failure(copy, chosen, seconds):
         time.sleep(0.02)
 
 
-def _run_tests(copy, chosen, said):
-    """Never returns: the process ends with the answer of pytest."""
+def _run_tests(copy, chosen, failure_path):
+    """Run pytest and exit with its code; this function does not return."""
     import pytest
 
     code = 99
@@ -68,49 +67,51 @@ def _run_tests(copy, chosen, said):
         os.dup2(null, 1)
         os.dup2(null, 2)
         quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider"]
-        plugins = [Chosen(chosen), Failure(said)]
+        plugins = [SelectionPlugin(chosen), FailurePlugin(failure_path)]
         code = pytest.main(["-x", "-q", *quiet, *chosen.files], plugins=plugins)
     os._exit(int(code))
 
 
-class Choice:
-    """Tests by name in their order, and with them those of some files that are new."""
+class TestSelection:
+    """Tests by name in order, and the new tests of some files."""
 
     def __init__(self, names, files=(), is_new=lambda name: False):
         self.place = {name: place for place, name in enumerate(names)}
-        self.new_in, self.is_new = set(files), is_new
-        self.files = sorted({name.split("::")[0] for name in names} | self.new_in)
+        self.files_with_new, self.is_new = set(files), is_new
+        self.files = sorted({name.split("::")[0] for name in names} | self.files_with_new)
 
     def __contains__(self, name):
-        return name in self.place or (name.split("::")[0] in self.new_in and self.is_new(name))
+        return name in self.place or (
+            name.split("::")[0] in self.files_with_new and self.is_new(name)
+        )
 
 
-class Chosen:
-    """A plugin of pytest that runs the chosen tests, new ones first."""
+class SelectionPlugin:
+    """A pytest plugin that runs the selected tests, new ones first."""
 
     def __init__(self, choice):
         self.choice = choice
 
     def pytest_collection_modifyitems(self, items):
-        """Take the place of what was collected."""
+        """Replace the collected tests."""
         found = [item for item in items if item.nodeid in self.choice]
         items[:] = sorted(found, key=lambda item: self.choice.place.get(item.nodeid, -1))
 
 
-class Failure:
-    """A plugin of pytest that notes which test failed."""
+class FailurePlugin:
+    """A pytest plugin that writes the name of the failed test."""
 
-    def __init__(self, said):
-        self.said = said
+    def __init__(self, failure_path):
+        self.failure_path = failure_path
 
     def pytest_runtest_logreport(self, report):
-        """Note it."""
+        """Write the name of a failed test."""
         if report.failed:
-            self.said.write_text(report.nodeid, encoding="utf-8")
+            self.failure_path.write_text(report.nodeid, encoding="utf-8")
 
 
 def preload():
-    """Import what every child needs, glnn excepted, so that a child starts at once."""
+    """Import the packages that every child needs, except glnn, so that children start fast."""
     import beartype
     import hypothesis
     import jaxtyping

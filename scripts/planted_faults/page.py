@@ -1,4 +1,4 @@
-"""The page of planted faults: how many were noticed, and why the others were not."""
+"""The page of planted faults: the share detected, and the reasons of the survivors."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ def write(path, records):
 
 
 def page(records, reasons):
-    """Return the page: the share noticed by package, then every survivor with its reason."""
+    """Return the page: the share detected by package, then every survivor with its reason."""
     packages = sorted({r["module"].split("/")[0] for r in records})
     rows = [
         _row(name, [r for r in records if r["module"].startswith(f"{name}/")]) for name in packages

@@ -1,4 +1,4 @@
-"""Which tests reach a line of the library, and how long each takes."""
+"""Coverage by test: the tests that reach a line of the library, and their times."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ _MOST_FILES = 12
 
 
 def measure(root, folder):
-    """Run the tests of the library once with the names of those that reach a line, if need be."""
+    """Run all tests once with coverage contexts, unless the folder has their result."""
     if (folder / "coverage").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def measure(root, folder):
 
 
 class Reach:
-    """Tests by the lines that they reach, when it was measured."""
+    """The measured coverage by test."""
 
     def __init__(self, folder):
         from coverage import CoverageData
@@ -41,40 +41,42 @@ class Reach:
         self.seconds = _durations(folder / "tests.xml")
         self.digests = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
 
-    def reached(self, root, module, lines, seconds):
-        """Return tests that reach the lines: own ones first, quick ones first, so many seconds.
+    def select_tests(self, root, module, lines, seconds):
+        """Return the tests that reach the lines, at most ``seconds`` of them.
 
-        A line that runs when its module is imported is reached by all of the module's tests; so is
-        every line of a module that has changed since.
+        Tests of the module come first, then faster ones. Lines that run at import, and all lines of
+        a module that has changed since the measurement, are reached by all tests of the module.
         """
-        by_line = self.data.contexts_by_lineno(self._measured(module))
+        by_line = self.data.contexts_by_lineno(self._measured_file(module))
         known = () if self._has_changed(root, root / "src" / "glnn" / module) else lines
         found = {test for line in known for test in by_line.get(line, ())}
-        found = _named(found) or _named({test for tests in by_line.values() for test in tests})
+        found = _test_names(found) or _test_names(
+            {test for tests in by_line.values() for test in tests}
+        )
         own = _own_files(module)
         order = sorted(found, key=lambda test: (test.split("::")[0] not in own, self._time(test)))
-        return self._cut(order, seconds)
+        return self._limit(order, seconds)
 
     def is_new(self, test):
-        """Whether a test was not there when it was measured."""
+        """Return whether a test is newer than the measurement."""
         return _key(test) not in self.seconds
 
     def changed_files(self, root, module):
-        """Return the test files of a module's package that have changed since."""
+        """Return the test files of a module's package that have changed since the measurement."""
         files = sorted((root / "tests" / module.split("/")[0]).rglob("test_*.py"))
         return [str(path.relative_to(root)) for path in files if self._has_changed(root, path)]
 
     def _has_changed(self, root, path):
         return self.digests.get(str(path.relative_to(root))) != _digest(path)
 
-    def _measured(self, module):
+    def _measured_file(self, module):
         return next(name for name in self.data.measured_files() if name.endswith(f"/glnn/{module}"))
 
     def _time(self, test):
         return self.seconds.get(_key(test), 0.1)
 
-    def _cut(self, tests, seconds):
-        """Leave out what is beyond the time or lies in too many files."""
+    def _limit(self, tests, seconds):
+        """Return the first tests within the time and the number of files."""
         chosen, files = [], set()
         for test in tests:
             seconds -= self._time(test)
@@ -87,7 +89,7 @@ class Reach:
 
 
 def _own_files(module):
-    """Return the module itself, for its docstring examples, and its test file."""
+    """Return the module (for its doctests) and its test file."""
     test = Path(module).with_name(f"test_{Path(module).stem.lstrip('_')}.py")
     return {f"src/glnn/{module}", f"tests/{test}"}
 
@@ -96,19 +98,19 @@ def _digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _named(contexts):
-    """Return the tests of contexts; an empty context is the import of a module."""
+def _test_names(contexts):
+    """Return the names of the tests of coverage contexts; an empty context is an import."""
     return {context.rpartition("|")[0] for context in contexts if context}
 
 
 def _durations(path):
-    """Return the seconds of each test by its place and name, as pytest's XML has them."""
+    """Return the seconds of each test by module and name, from pytest's XML."""
     cases = ElementTree.parse(path).iter("testcase")
     return {(case.get("classname"), case.get("name")): float(case.get("time")) for case in cases}
 
 
 def _key(test):
-    """Return the place and name of a test.
+    """Return module and name of a test.
 
     >>> _key("tests/nn/test_heads.py::test_one[3]")
     ('tests.nn.test_heads', 'test_one[3]')

@@ -1,4 +1,4 @@
-"""``python -m glnn`` is the command ``glnn``."""
+"""Run ``python -m glnn`` as the command ``glnn``."""
 
 import sys
 

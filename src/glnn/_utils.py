@@ -1,4 +1,8 @@
-"""The checks on what users give: each says what must hold, what came, and what to do."""
+"""Helpers for the whole library.
+
+Checks of user input (their errors say what must hold, what was given and what to do), a short
+``repr`` for records, NumPy work on threads, and imports of optional packages.
+"""
 
 import difflib
 import html
@@ -15,14 +19,13 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError, InputTypeError, MissingDependencyError
 
-# --- _validation: The checks on what users give: each says what must hold, what came, and what to
+# Checks of user input
 
-_LARGEST = 1e150
-"""Features that are larger have squares and sums of squares beyond double precision."""
+_MAX_FEATURE = 1e150  # sums of squares of larger values overflow in double precision
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``choices``; otherwise say which one was probably meant.
+    """Return ``value`` if it is one of ``choices``; the error suggests the nearest one.
 
     Examples
     --------
@@ -37,7 +40,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the nearest option, or nothing if none is near."""
+    """Return `` Did you mean 'x'?`` for the nearest option, or an empty text if none is near."""
     near = difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
 
@@ -46,7 +49,7 @@ def check_number(
     name: str,
     value: object,
     *,
-    low: float | int = -math.inf,  # both named: the run-time check takes types literally
+    low: float | int = -math.inf,  # int is named for the run-time type checker
     high: float | int = math.inf,
     open_low: bool = False,
 ) -> float:
@@ -77,7 +80,7 @@ def check_integer(name: str, value: object, *, low: int, high: int | None = None
 
 
 def check_array(name: str, values: Any) -> np.ndarray:
-    """Return ``values`` as an array; rows of different lengths are refused."""
+    """Return ``values`` as an array; rows of different lengths are an error."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -100,7 +103,7 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
         matrix = sp.csr_matrix(features)
         is_canonical = matrix.has_canonical_format
         if not is_canonical:
-            matrix = matrix.copy()  # summing works in place: not on the caller's
+            matrix = matrix.copy()  # sum_duplicates works in place
         data = _as_float(name, matrix.data)
         matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         matrix.has_canonical_format = is_canonical
@@ -119,19 +122,19 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             f"{name} must be finite, got {n_bad} NaN or infinite values. "
             "Impute or drop them, for instance with sklearn.impute.SimpleImputer."
         )
-    if data.dtype == np.float32:  # which has no such numbers
+    if data.dtype == np.float32:  # its largest number is below the limit
         return matrix
     largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
-    if largest > _LARGEST:
+    if largest > _MAX_FEATURE:
         raise InputError(
-            f"{name} must have values of at most {_LARGEST:g} in size, whose squares are numbers "
-            f"still; got {largest:g}. Divide the column, or take its logarithm."
+            f"{name} must have values of at most {_MAX_FEATURE:g} in size, so that their squares "
+            f"do not overflow; got {largest:g}. Divide the column, or take its logarithm."
         )
     return matrix
 
 
 def _as_float(name: str, values: np.ndarray) -> np.ndarray:
-    """Floats as they are; whole numbers, booleans and half precision as float32."""
+    """Return float32 and float64 unchanged; integers, booleans and float16 as float32."""
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)
@@ -178,40 +181,42 @@ def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     return array.astype(np.int64)
 
 
-# --- _display: How records show themselves: one short line, and a small table in a notebook
+# Display of records
 
 
-class Shown:
-    """Mixed into a record, shows its ``_facts`` instead of all its arrays."""
+class ReprMixin:
+    """Mixin: ``repr`` is one line, and a notebook shows a small table, of ``_repr_items``."""
 
-    def _facts(self) -> Mapping[str, str]:
-        """Return what to show, by name; the first value is the title."""
+    def _repr_items(self) -> Mapping[str, str]:
+        """Return the texts to show by name; the first one is the title."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        title, *rest = self._facts().items()
-        facts = ", ".join(in_words(name, value) for name, value in rest)
-        return f"{type(self).__name__}({title[1]}: {facts})"
+        title, *rest = self._repr_items().items()
+        items = ", ".join(format_item(name, value) for name, value in rest)
+        return f"{type(self).__name__}({title[1]}: {items})"
 
     def _repr_html_(self) -> str:
-        return html_table(self._facts())
+        return html_table(self._repr_items())
 
 
-def in_words(name: str, value: str) -> str:
-    """Return a fact as a line has it: a number before its name, any other value after it.
+def format_item(name: str, value: str) -> str:
+    """Return a number before its name and any other value after it.
 
     Examples
     --------
-    >>> in_words("edges", "1,200"), in_words("edges", "none"), in_words("problem", "solved")
-    ('1,200 edges', 'no edges', 'problem solved')
+    >>> format_item("edges", "1,200"), format_item("edges", "none")
+    ('1,200 edges', 'no edges')
+    >>> format_item("problem", "solved")
+    'problem solved'
     """
     if value == "none":
         return f"no {name}"
     return f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
 
 
-def html_table(facts: Mapping[str, object]) -> str:
-    """Return facts as the rows of an HTML table, escaped.
+def html_table(items: Mapping[str, object]) -> str:
+    """Return an HTML table with one row for each item, escaped.
 
     Examples
     --------
@@ -220,67 +225,54 @@ def html_table(facts: Mapping[str, object]) -> str:
     """
     rows = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-        for name, value in facts.items()
+        for name, value in items.items()
     )
     return f"<table>{rows}</table>"
 
 
-# --- _threads: Work of NumPy on several threads: it lets others run while it counts
+# NumPy work on threads: NumPy releases the GIL
 
 _Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
-_WORTH_A_THREAD = 2**16
-"""Numbers an item must have for its work to take longer than handing it over."""
-
-_BLOCK = 2**18
-"""Numbers of a block of rows: what is in between stays in the processor's cache."""
+_MIN_THREAD_SIZE = 2**16  # numbers an item must have to be worth a thread
+_BLOCK_SIZE = 2**18  # numbers in a block of rows: temporary arrays stay in the processor's cache
 
 
-def mapped(
-    function: Callable[[_Item], _Found], items: Sequence[_Item], n_numbers: int
-) -> list[_Found]:
-    """Return the function of each item, in order, on as many threads as PyTorch uses.
+def thread_map(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], n_numbers: int
+) -> list[_Result]:
+    """Return the function of each item, in order, computed on as many threads as PyTorch uses.
 
-    Parameters
-    ----------
-    function, items
-        What is called, and with what.
-    n_numbers
-        How many numbers it looks at each time; with few everything stays in this thread.
+    ``n_numbers`` is how many numbers a call reads; if they are few, no threads are started.
 
     Examples
     --------
-    >>> mapped(lambda k: k**2, [1, 2, 3], n_numbers=10**6)
+    >>> thread_map(lambda k: k**2, [1, 2, 3], n_numbers=10**6)
     [1, 4, 9]
     """
-    import torch  # not at import time: data are read without it
+    import torch  # not at import time: reading data does not need it
 
     n_threads = min(torch.get_num_threads(), len(items))
-    if n_threads < 2 or n_numbers < _WORTH_A_THREAD:
+    if n_threads < 2 or n_numbers < _MIN_THREAD_SIZE:
         return [function(item) for item in items]
     with ThreadPoolExecutor(n_threads) as threads:
         return list(threads.map(function, items))
 
 
-def by_rows(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """Return a function of arrays that takes each row by itself, block by block on threads.
+def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+    """Apply a row-wise function to arrays of equal length, by blocks of rows on threads.
 
-    Parameters
-    ----------
-    function
-        What some rows of each array become: one array with as many rows.
-    arrays
-        All rows, as many of each.
+    ``function`` takes some rows of each array and returns one array with as many rows.
 
     Examples
     --------
-    >>> by_rows(lambda rows: rows.sum(1, keepdims=True), np.eye(2))
+    >>> map_row_blocks(lambda rows: rows.sum(1, keepdims=True), np.eye(2))
     array([[1.],
            [1.]])
     """
     n_rows, width = len(arrays[0]), sum(array.shape[1] for array in arrays)
-    n_block = max(1, _BLOCK // max(1, width))
+    n_block = max(1, _BLOCK_SIZE // max(1, width))
     first = function(*(array[:n_block] for array in arrays))
     if n_rows <= n_block:
         return first
@@ -291,21 +283,21 @@ def by_rows(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndar
         block = slice(start, start + n_block)
         found[block] = function(*(array[block] for array in arrays))
 
-    mapped(write, range(n_block, n_rows, n_block), n_numbers=n_block * width)
+    thread_map(write, range(n_block, n_rows, n_block), n_numbers=n_block * width)
     return found
 
 
-# --- optional: Packages that only some formats need, imported when they are
+# Optional packages
 
 _EXTRAS = {"pyarrow": "tables", "openpyxl": "tables", "torch_geometric": "pyg", "optuna": "tune"}
 
 
-def need(module: str) -> Any:
-    """Return an optional module, or say which extra of glnn brings it.
+def import_optional(module: str) -> Any:
+    """Import an optional module; the error names the extra of glnn that installs it.
 
     Examples
     --------
-    >>> need("json").dumps([1])
+    >>> import_optional("json").dumps([1])
     '[1]'
     """
     package = module.partition(".")[0]

@@ -1,4 +1,9 @@
-"""The processes of one fit: what they tell each other, and which rows are whose."""
+"""Communication between the processes of one fit.
+
+A matrix with one row a node is split into contiguous blocks of rows, one a process
+(:class:`Partition`). :class:`Peers` has the collective operations of ``torch.distributed``; with a
+single process they return their input. :class:`RowExchange` fetches rows of other processes.
+"""
 
 import contextlib
 import datetime
@@ -17,25 +22,22 @@ import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.exceptions import GlnnError, InputError, PeerError, SaidByPeerError
-
-# --- base: The contract of processes that compute together, and the one process that computes alon
+from glnn.exceptions import GlnnError, InputError, PeerError, PeerInputError
 
 Reduction = Literal["sum", "max"]
 T = TypeVar("T", float, np.ndarray, Tensor)
 
 
 class Peers:
-    """A process alone: whatever is reduced, gathered or exchanged is its own part.
+    """Collective operations of a single process; base class of those of several.
 
-    Code that speaks to its peers therefore runs in one process as if they were not there. The
-    words are those of ``torch.distributed``. Every method is called by all processes, in the same
-    order; numbers, NumPy arrays and tensors may travel, and none is changed in place but by the
-    methods whose name ends with ``_``.
+    Methods are named as in ``torch.distributed``. All processes must call them in the same order.
+    Numbers, NumPy arrays and tensors can be sent; only methods whose name ends with ``_`` change
+    their arguments.
 
     Examples
     --------
-    >>> ALONE.all_reduce(np.array([1.0, 2.0]))
+    >>> SINGLE_PROCESS.all_reduce(np.array([1.0, 2.0]))
     array([1., 2.])
     """
 
@@ -43,54 +45,51 @@ class Peers:
     size: int = 1
 
     def all_reduce(self, part: T, op: Reduction = "sum") -> T:
-        """Return the sum (or maximum) of everyone's parts, which have one shape."""
+        """Return the sum (or maximum) over all processes; all parts must have the same shape."""
         return part
 
     def all_reduce_(self, part: Tensor) -> Tensor:
-        """Put the sum of everyone's tensors into this one, and return it."""
+        """Replace the tensor by its sum over all processes, and return it."""
         return part
 
     def broadcast(self, part: T | None, source: int = 0) -> T:
-        """Return the part of ``source``; what the others give is not looked at.
+        """Return the part of process ``source``; the arguments of all others are ignored.
 
-        Also where rounding may differ between processes and a choice depends on it.
+        Also used where rounding may differ between processes and a choice depends on it.
         """
-        assert part is not None  # alone, the source is oneself
+        assert part is not None  # a single process is its own source
         return part
 
     def all_gather(self, part: T) -> list[T]:
-        """Return everyone's parts in the order of processes; lengths may differ."""
+        """Return the parts of all processes in the order of ranks; their lengths may differ."""
         return [part]
 
     def all_to_all(self, parts: list[T]) -> list[T]:
-        """Give part ``q`` to process ``q``; return what each process gave to this one."""
+        """Send part ``q`` to process ``q``; return the parts received, in the order of ranks."""
         return parts
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:
-        """Give tensor ``q`` to process ``q``; fill ``received``, all messages at once.
+        """Send tensor ``q`` to process ``q``; fill ``received``, all messages at once.
 
-        Places for oneself are not looked at. Shapes must be known: nothing else travels.
+        The entries of this process itself are ignored. Shapes are not sent, so ``received`` must
+        have those of the tensors that arrive.
         """
 
     def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:
-        """Give a tensor to the process ``shift`` further on; fill one from ``shift`` before."""
-        raise AssertionError("there is nobody to shift to")
+        """Send a tensor to rank + ``shift``; fill another one from rank - ``shift``."""
+        raise AssertionError("a single process has no other process to send to")
 
 
-ALONE = Peers()
-"""The one process of an ordinary fit."""
-
-
-# --- partition: Which rows and which pairs of nodes belong to which process
+SINGLE_PROCESS = Peers()
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    r"""Contiguous blocks of rows, one a process, of nearly equal heights.
+    r"""Contiguous blocks of rows of nearly equal heights, one for each process.
 
-    A pair of nodes :math:`i \le j` belongs to the owner of row ``i`` if ``i + j`` is even, of row
-    ``j`` otherwise: so each process holds about as many pairs as every other, and each of its
-    pairs has an end among its rows.
+    A pair of nodes :math:`i \le j` belongs to the owner of row ``i`` if ``i + j`` is even, and to
+    the owner of row ``j`` otherwise. So all processes have about the same number of pairs, and
+    each pair has an end among the rows of its process.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class Partition:
     slice(0, 5, None)
     """
 
-    n_nodes: int
+    n_nodes: int  # number of all nodes, over all processes
     peers: Peers
 
     def __post_init__(self) -> None:
@@ -111,7 +110,7 @@ class Partition:
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """First row of every block, and the number of nodes."""
+        """First row of every block, followed by the number of nodes."""
         size = self.peers.size
         return self.n_nodes * np.arange(size + 1, dtype=np.int64) // size
 
@@ -122,7 +121,7 @@ class Partition:
 
     @property
     def stop(self) -> int:
-        """First row after those of this process."""
+        """Row after the last one of this process."""
         return int(self.bounds[self.peers.rank + 1])
 
     @property
@@ -132,46 +131,48 @@ class Partition:
 
     @property
     def rows(self) -> slice:
-        """The rows of this process."""
+        """Rows of this process."""
         return slice(self.start, self.stop)
 
     def owner(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the process that has each node's row."""
+        """Return the rank that owns each node's row."""
         return np.searchsorted(self.bounds, nodes, side="right") - 1
 
-    def has(self, nodes: np.ndarray) -> np.ndarray:
-        """Say which nodes' rows are here."""
+    def is_local(self, nodes: np.ndarray) -> np.ndarray:
+        """Return for each node whether this process owns its row."""
         return np.asarray((nodes >= self.start) & (nodes < self.stop))
 
-    def counts(self, count: int) -> np.ndarray:
-        """Return everyone's counts."""
+    def all_gather_count(self, count: int) -> np.ndarray:
+        """Return the counts of all processes."""
         counts = np.zeros(self.peers.size, dtype=np.int64)
         counts[self.peers.rank] = count
         return self.peers.all_reduce(counts)
 
-    def everyone(self, rows: np.ndarray) -> np.ndarray:
-        """Return a vector over all nodes of which each process gives its rows."""
+    def all_gather_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return an array over all nodes; each process gives its rows of it."""
         whole = np.zeros((self.n_nodes, *rows.shape[1:]), dtype=rows.dtype)
         whole[self.rows] = rows
         return self.peers.all_reduce(whole)
 
-    def block_of(self, matrix: Any, speaker: int) -> Any:
-        """Return the speaker's rows of a matrix, dense or CSR, of which each has its own."""
-        mine = self.peers.rank == speaker
+    def broadcast_block(self, matrix: Any, source: int) -> Any:
+        """Return the rows of process ``source`` of a sharded matrix, dense or CSR."""
+        is_source = self.peers.rank == source
         if not sp.issparse(matrix):
-            return self.peers.broadcast(np.ascontiguousarray(matrix) if mine else None, speaker)
+            return self.peers.broadcast(np.ascontiguousarray(matrix) if is_source else None, source)
         names = ("data", "indices", "indptr")
-        parts = [self.peers.broadcast(getattr(matrix, n) if mine else None, speaker) for n in names]
-        height = int(self.bounds[speaker + 1] - self.bounds[speaker])
+        parts = [
+            self.peers.broadcast(getattr(matrix, n) if is_source else None, source) for n in names
+        ]
+        height = int(self.bounds[source + 1] - self.bounds[source])
         return sp.csr_matrix(tuple(parts), shape=(height, matrix.shape[1]))
 
-    def collected(self, matrix: Any) -> Any:
-        """Return the whole matrix in process 0, ``None`` elsewhere."""
+    def gather(self, matrix: Any) -> Any:
+        """Return the whole matrix in process 0, ``None`` in all others."""
         if self.peers.size == 1:
             return matrix
         blocks = []
-        for speaker in range(self.peers.size):
-            block = self.block_of(matrix, speaker)
+        for source in range(self.peers.size):
+            block = self.broadcast_block(matrix, source)
             if self.peers.rank == 0:
                 blocks.append(block)
         if not blocks:
@@ -183,82 +184,89 @@ class Partition:
         return np.concatenate(blocks)
 
 
-# --- group: Processes that ``torchrun`` started, talking through ``torch.distributed``
+# Processes started by ``torchrun``
 
-PATIENCE = datetime.timedelta(minutes=30)
-"""How long a process waits for a silent one. One that died is noticed at once."""
+TIMEOUT = datetime.timedelta(minutes=30)  # for a process that hangs; one that died is seen at once
 
-_HEADER = 8  # numbers that describe an array: its type, its dimensions, its shape
-_TYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool]
+_HEADER_LENGTH = 8  # dtype, number of dimensions and shape of an array, padded with zeros
+_DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool]
 
 
 def is_started_by_torchrun() -> bool:
-    """Say whether this process is one of several."""
+    """Return whether ``torchrun`` has started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 @contextlib.contextmanager
-def joined_peers(device: str = "cpu") -> Iterator[Peers]:
-    """Join the other processes inside the block; alone if there are none."""
+def join_processes(device: str = "cpu") -> Iterator[Peers]:
+    """Join the processes that ``torchrun`` started; yields their :class:`Peers`.
+
+    Without ``torchrun`` this is a single process. The processes part at the end of the block.
+
+    Parameters
+    ----------
+    device
+        Device of the tensors to be sent: ``cpu`` uses gloo, ``cuda`` also NCCL.
+    """
     if not is_started_by_torchrun():
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     backend = "gloo"
     if torch.device(device).type == "cuda":
         torch.cuda.set_device(device)
         backend = "cpu:gloo,cuda:nccl"
-    with _clearly():
-        dist.init_process_group(backend, timeout=PATIENCE)
-    before = _on_end(_end)
+    with _report_lost_peers():
+        dist.init_process_group(backend, timeout=TIMEOUT)
+    before = _set_sigterm_handler(_handle_sigterm)
     try:
-        yield Group(dist.get_rank(), dist.get_world_size())
-        with _clearly():
-            dist.barrier()  # nobody leaves while another still talks
+        yield TorchPeers(dist.get_rank(), dist.get_world_size())
+        with _report_lost_peers():
+            dist.barrier()  # no process may leave while another still sends
     except GlnnError:
-        before = signal.SIG_IGN  # torchrun's request to end must not cut off the line that says why
+        before = signal.SIG_IGN  # torchrun's SIGTERM must not cut off the error line
         raise
     finally:
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
-        _on_end(before)
+        _set_sigterm_handler(before)
 
 
-class Group(Peers):
-    """One of several processes; see :class:`Peers` for what each method does.
+class TorchPeers(Peers):
+    """Several processes, connected by ``torch.distributed``.
 
-    Numbers and NumPy arrays travel over gloo, tensors over the backend of their device.
+    Numbers and NumPy arrays are sent over gloo, tensors over the backend of their device.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
     def all_reduce(self, part: T, op: Reduction = "sum") -> T:  # noqa: D102
-        tensor = _tensor(part).clone()
-        with _clearly():
+        tensor = _to_tensor(part).clone()
+        with _report_lost_peers():
             dist.all_reduce(tensor, dist.ReduceOp.MAX if op == "max" else dist.ReduceOp.SUM)
-        return _like(part, tensor)
+        return _from_tensor(part, tensor)
 
     def all_reduce_(self, part: Tensor) -> Tensor:  # noqa: D102
-        with _clearly():
+        with _report_lost_peers():
             dist.all_reduce(part)
         return part
 
     def broadcast(self, part: T | None, source: int = 0) -> T:  # noqa: D102
         if isinstance(part, float | int):
-            shared = _tensor(part).clone()
-            with _clearly():
+            shared = _to_tensor(part).clone()
+            with _report_lost_peers():
                 dist.broadcast(shared, source)
-            return _like(part, shared)
-        header = torch.zeros(_HEADER, dtype=torch.int64)
+            return _from_tensor(part, shared)
+        header = torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
         if self.rank == source:
             assert part is not None
-            header = _header(part)
-        with _clearly():
+            header = _make_header(part)
+        with _report_lost_peers():
             dist.broadcast(header, source)
-        result: Any = part if self.rank == source else _empty(header, part)
-        memory = _memory(result)
+        result: Any = part if self.rank == source else _allocate(header, part)
+        memory = _as_bytes(result)
         if memory.numel():
-            with _clearly():
+            with _report_lost_peers():
                 dist.broadcast(memory, source)
         return result  # type: ignore[no-any-return]
 
@@ -271,37 +279,40 @@ class Group(Peers):
             to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
             if isinstance(parts[to], float | int):
                 number = torch.empty((), dtype=torch.float64)
-                self.ring_shift(_tensor(parts[to]), number, shift)
-                received[source] = _like(parts[to], number)
+                self.ring_shift(_to_tensor(parts[to]), number, shift)
+                received[source] = _from_tensor(parts[to], number)
                 continue
-            header = torch.zeros(_HEADER, dtype=torch.int64)
-            self.ring_shift(_header(parts[to]), header, shift)
-            arrived = _empty(header, parts[to])
-            self.ring_shift(_memory(parts[to]), _memory(arrived), shift)
+            header = torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
+            self.ring_shift(_make_header(parts[to]), header, shift)
+            arrived = _allocate(header, parts[to])
+            self.ring_shift(_as_bytes(parts[to]), _as_bytes(arrived), shift)
             received[source] = arrived
         return received
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:  # noqa: D102
         others = [(self.rank + shift) % self.size for shift in range(1, self.size)]
-        _exchange([(sent[q], q) for q in others], [(received[q], q) for q in others])
+        _send_and_receive([(sent[q], q) for q in others], [(received[q], q) for q in others])
 
     def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:  # noqa: D102
         to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
-        _exchange([(sent, to)], [(received, source)])
+        _send_and_receive([(sent, to)], [(received, source)])
         return received
 
 
-def _exchange(sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
-    """Send tensors to processes and fill others from them; empty ones do not travel."""
+def _send_and_receive(sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
+    """Send tensors to ranks and fill others from ranks; empty tensors are skipped."""
     steps = [dist.P2POp(dist.isend, part.contiguous(), to) for part, to in sends if part.numel()]
     steps += [dist.P2POp(dist.irecv, part, source) for part, source in receives if part.numel()]
-    with _clearly():
+    with _report_lost_peers():
         for work in dist.batch_isend_irecv(steps) if steps else []:
             work.wait()
 
 
-def agreed(peers: Peers, prepare: Callable[[], object]) -> None:
-    """Run what may refuse the input; if it does anywhere, all end, and the first one says why."""
+def run_everywhere(peers: Peers, prepare: Callable[[], object]) -> None:
+    """Run a function that may reject its input; if it fails in one process, raise in all.
+
+    The first process that failed raises its own error, all others :class:`PeerInputError`.
+    """
     problem: Exception | None = None
     try:
         prepare()
@@ -315,20 +326,22 @@ def agreed(peers: Peers, prepare: Callable[[], object]) -> None:
     first = int(np.flatnonzero(failed)[0])
     if problem is not None and first == peers.rank:
         raise problem
-    raise SaidByPeerError(f"process {first} has refused the input.")
+    raise PeerInputError(f"process {first} has rejected the input.")
 
 
 @contextlib.contextmanager
-def _clearly() -> Iterator[None]:
-    """Turn the news that a process is gone into one line."""
+def _report_lost_peers() -> Iterator[None]:
+    """Raise one clear error where a process has ended or hangs."""
     try:
         yield
     except RuntimeError as error:
-        _on_end(signal.SIG_IGN)  # torchrun's request comes next, and we end anyway
-        raise _ended("did not answer in time" if "imeout" in str(error) else "has ended") from error
+        _set_sigterm_handler(signal.SIG_IGN)  # torchrun sends SIGTERM next, and we end anyway
+        raise _peer_error(
+            "did not answer in time" if "imeout" in str(error) else "has ended"
+        ) from error
 
 
-def _ended(cause: str) -> PeerError:
+def _peer_error(cause: str) -> PeerError:
     rank, size = os.environ.get("RANK", "?"), os.environ.get("WORLD_SIZE", "?")
     return PeerError(
         f"another process of this fit {cause}, so process {rank} of {size} ends too. "
@@ -336,20 +349,20 @@ def _ended(cause: str) -> PeerError:
     )
 
 
-def _end(number: int, _: object) -> None:
-    """Follow torchrun, which asks all processes to end when one has."""
-    _on_end(signal.SIG_IGN)
-    raise _ended("has ended")
+def _handle_sigterm(number: int, _: object) -> None:
+    """Raise on SIGTERM, which torchrun sends to all processes when one has ended."""
+    _set_sigterm_handler(signal.SIG_IGN)
+    raise _peer_error("has ended")
 
 
-def _on_end(handler: Any) -> Any:
-    """Set what happens when this process is asked to end; only its main thread may."""
+def _set_sigterm_handler(handler: Any) -> Any:
+    """Set the handler of SIGTERM and return the old one; only the main thread may do so."""
     if threading.current_thread() is threading.main_thread():
         return signal.signal(signal.SIGTERM, handler)
     return signal.SIG_DFL
 
 
-def _tensor(part: float | np.ndarray | Tensor) -> Tensor:
+def _to_tensor(part: float | np.ndarray | Tensor) -> Tensor:
     if isinstance(part, Tensor):
         return part
     if isinstance(part, np.ndarray):
@@ -357,50 +370,48 @@ def _tensor(part: float | np.ndarray | Tensor) -> Tensor:
     return torch.tensor(part, dtype=torch.float64)
 
 
-def _like(part: T, tensor: Tensor) -> T:
-    """Return the tensor in the form that ``part`` has."""
+def _from_tensor(part: T, tensor: Tensor) -> T:
+    """Return the tensor as a number, array or tensor, as ``part`` is."""
     if isinstance(part, Tensor):
         return tensor
     return tensor.numpy() if isinstance(part, np.ndarray) else float(tensor)
 
 
-def _header(part: Any) -> Tensor:
-    tensor = _tensor(part)
-    if tensor.dtype not in _TYPES or tensor.ndim > _HEADER - 2:
-        raise InputError(f"arrays of type {part.dtype} cannot travel between processes.")
-    numbers = [_TYPES.index(tensor.dtype), tensor.ndim, *tensor.shape]
-    return torch.tensor(numbers + [0] * (_HEADER - len(numbers)), dtype=torch.int64)
+def _make_header(part: Any) -> Tensor:
+    tensor = _to_tensor(part)
+    if tensor.dtype not in _DTYPES or tensor.ndim > _HEADER_LENGTH - 2:
+        raise InputError(f"arrays of type {part.dtype} cannot be sent between processes.")
+    numbers = [_DTYPES.index(tensor.dtype), tensor.ndim, *tensor.shape]
+    return torch.tensor(numbers + [0] * (_HEADER_LENGTH - len(numbers)), dtype=torch.int64)
 
 
-def _empty(header: Tensor, like: Any) -> Any:
-    """Return room for what a header describes: a tensor beside a tensor, else an array."""
+def _allocate(header: Tensor, like: Any) -> Any:
+    """Return uninitialized memory as the header describes, a tensor or array as ``like`` is."""
     kind, n_dimensions, *shape = header.tolist()
     device = like.device if isinstance(like, Tensor) else "cpu"
-    tensor = torch.empty(shape[:n_dimensions], dtype=_TYPES[kind], device=device)
+    tensor = torch.empty(shape[:n_dimensions], dtype=_DTYPES[kind], device=device)
     return tensor if isinstance(like, Tensor) else tensor.numpy()
 
 
-def _memory(part: Any) -> Tensor:
-    """Return the bytes of an array; a copy where it is not contiguous or must not be written."""
-    flat = _tensor(part).contiguous().view(-1)
+def _as_bytes(part: Any) -> Tensor:
+    """Return the bytes of an array; a copy if it is not contiguous or is read-only."""
+    flat = _to_tensor(part).contiguous().view(-1)
     return flat.view(torch.uint8) if flat.numel() else flat
 
-
-# --- once: A property that is computed once and may talk to other processes meanwhile
 
 V = TypeVar("V")
 
 
-class computed_once(Generic[V]):  # noqa: N801 # used like a function
+class lazy_property(Generic[V]):  # noqa: N801 # used like a function
     """Like ``functools.cached_property``, without its lock.
 
-    That of Python 3.11 is one for all instances of a class: ranks that run as threads of one
-    process would wait for each other inside it.
+    In Python 3.11 all instances of a class share that lock. Ranks that run as threads of one
+    process and communicate inside the property would wait for each other forever.
 
     Examples
     --------
     >>> class Circle:
-    ...     @computed_once
+    ...     @lazy_property
     ...     def area(self):
     ...         return 3.0
     >>> circle = Circle()
@@ -415,36 +426,26 @@ class computed_once(Generic[V]):  # noqa: N801 # used like a function
         self._name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "computed_once[V]": ...
+    def __get__(self, instance: None, owner: type) -> "lazy_property[V]": ...
 
     @overload
     def __get__(self, instance: object, owner: type) -> V: ...
 
-    def __get__(self, instance: object | None, owner: type) -> "computed_once[V] | V":
+    def __get__(self, instance: object | None, owner: type) -> "lazy_property[V] | V":
         if instance is None:
             return self
         value = self._compute(instance)
-        instance.__dict__[self._name] = value  # found before this the next time
+        instance.__dict__[self._name] = value  # shadows this descriptor from now on
         return value
 
 
-# --- row_exchange: Rows of spread tensors that this process needs, fetched from those who have the
-
-AT_ONCE = 2**24
-"""Bytes of fetched rows up to which all columns come in one message."""
+MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in one message
 
 
 class RowExchange:
-    """Fetches the same rows again and again: who wants what is said once.
+    """Fetches the same rows of other processes repeatedly; their indices are sent only once.
 
-    Parameters
-    ----------
-    partition
-        Which rows are whose.
-    wanted
-        Numbers of the rows that are needed here, increasing.
-    device
-        Where the tensors lie.
+    ``wanted`` are the sorted indices of the rows that this process needs.
     """
 
     def __init__(
@@ -458,37 +459,37 @@ class RowExchange:
             (wanted[ends[q] : ends[q + 1]] - bounds[q]).astype(np.int64)
             for q in range(self._peers.size)
         ]
-        asked = self._peers.all_to_all(numbers)
-        self._asked = [torch.from_numpy(rows).to(device) for rows in asked]
+        requested = self._peers.all_to_all(numbers)
+        self._requested = [torch.from_numpy(rows).to(device) for rows in requested]
         self.wanted = torch.from_numpy(wanted).to(device)
-        self._most = int(self._peers.all_reduce(float(len(wanted)), "max"))
+        self._max_wanted = int(self._peers.all_reduce(float(len(wanted)), "max"))
 
     @classmethod
     def of_all(cls, partition: Partition, device: str | torch.device = "cpu") -> "RowExchange":
         """Fetch the rows of all nodes."""
         return cls(partition, np.arange(partition.n_nodes), device)
 
-    def fetched(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, "wanted d"]:
-        """Return the wanted rows, of which each process has its own in ``x``."""
+    def fetch(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, "wanted d"]:
+        """Return the wanted rows of a sharded tensor; ``x`` are the rows of this process."""
         if self._peers.size == 1:
             return x
         rank, ends = self._peers.rank, self._ends
         result = x.new_empty(ends[-1], x.shape[1])
         places = [result[ends[q] : ends[q + 1]] for q in range(self._peers.size)]
-        places[rank].copy_(x[self._asked[rank]])
-        sent = [x[rows] if q != rank else x[:0] for q, rows in enumerate(self._asked)]
+        places[rank].copy_(x[self._requested[rank]])
+        sent = [x[rows] if q != rank else x[:0] for q, rows in enumerate(self._requested)]
         self._peers.all_to_all_(places, sent)
         return result
 
     def column_blocks(self, x: Float[Tensor, "rows d"]) -> list[slice]:
-        """Return which columns to fetch together, so that they need little room.
+        """Return the columns to fetch together, such that a fetch needs little memory.
 
-        Blocks are the same in every process. More than ``AT_ONCE`` bytes are fetched at a time
-        only if the smallest share of all rows takes as many.
+        Blocks are the same in every process. A fetch is larger than ``MAX_FETCH_BYTES`` only if
+        the smallest block of rows is, too.
         """
         width = x.shape[1]
         if self._peers.size == 1:
             return [slice(0, width)]
-        room = max(AT_ONCE, int(self.partition.bounds[1]) * width * x.element_size())
-        n_columns = max(1, min(width, room // max(1, self._most * x.element_size())))
+        room = max(MAX_FETCH_BYTES, int(self.partition.bounds[1]) * width * x.element_size())
+        n_columns = max(1, min(width, room // max(1, self._max_wanted * x.element_size())))
         return [slice(first, first + n_columns) for first in range(0, width, n_columns)]

@@ -1,4 +1,8 @@
-"""``GLNNClassifier``: scikit-learn's contract over the rounds of graph and classifier."""
+"""The estimator :class:`glnn.GLNNClassifier`.
+
+It follows scikit-learn's conventions. The code is split into a parameter base class and four mixins
+(report, saving, calibration, explanation); the class itself is at the end of the file.
+"""
 
 import dataclasses
 import numbers
@@ -17,15 +21,15 @@ from sklearn.utils.validation import validate_data
 from glnn._utils import check_choice, check_features, check_indices, check_integer, did_you_mean
 from glnn.data.arguments import (
     as_fit_arguments,
-    name_column,
-    names_of_rows,
-    plain_features,
-    row_number,
+    convert_features,
+    find_row,
+    make_name_column,
+    resolve_row_names,
 )
 from glnn.data.node_data import ids_from_text
-from glnn.distributed import ALONE, Partition, Peers, agreed
-from glnn.engine.archive import unpacking
-from glnn.engine.callbacks import Callback, History, StageLines, told_of_stage
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
+from glnn.engine.archive import wrap_unpack_errors
+from glnn.engine.callbacks import Callback, History, StageLog, notify_stage
 from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord
 from glnn.engine.inputs import (
@@ -35,7 +39,7 @@ from glnn.engine.inputs import (
     check_device,
     decode_classes,
     encode_classes,
-    encode_labels,
+    encode_targets,
     is_unlabelled,
     split_labels,
 )
@@ -55,39 +59,39 @@ from glnn.engine.trainer import Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.adjacency import GraphOperator, SparseAdjacency
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
-from glnn.graph.operators import RandomWalk, edge_trust, with_loops, without_loops
-from glnn.graph.prior import PriorKind, normalized
+from glnn.graph.operators import RandomWalk, add_loops, drop_loops, retained_edge_shares
+from glnn.graph.prior import PriorKind, normalize_adjacency
 from glnn.nn.row_heads import RowNet
 from glnn.objective import Reading, Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
     Explanation,
     FittedNodes,
-    Spread,
+    Propagate,
+    can_refit_quickly,
+    center_and_normalize,
     explain,
-    is_quickly_refitted,
-    left_out_effects,
-    unit_rows,
-    voices_of,
+    leave_one_out_effects,
+    rank_label_effects,
 )
 from glnn.quality.folds import (
     Folds,
     HeldOut,
     hold_out,
+    hold_out_validation,
     label_weights,
     labelled_scorer,
-    of_validation,
-    one_group,
-    refitted,
-    stratified_folds,
+    make_folds,
+    make_single_fold,
+    refit_without_labels,
 )
 from glnn.quality.importance import ColumnImportance, column_importance, metric_weights
 from glnn.quality.labelling import (
     ConformalSets,
-    attention,
-    fewest_labels,
-    most_telling,
+    min_conformal_labels,
+    select_queries,
     suspect_labels,
+    uncertainty_weight,
 )
 from glnn.solver.certificate import Certificate
 from glnn.solver.learn import Support
@@ -96,7 +100,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-# --- _parameters: The parameters of :class:`glnn.GLNNClassifier`: stored as given, checked when a
+# Parameters
 
 Calibrate = Literal["auto", "folds"]
 ClassWeight = Literal["balanced"] | dict[Any, float]
@@ -117,7 +121,10 @@ _NOT_SETTINGS = (
 
 
 class FitParameters(BaseEstimator):  # type: ignore[misc]
-    """Parameters by scikit-learn's contract; see :class:`glnn.GLNNClassifier` for their meaning."""
+    """Constructor parameters, stored unchanged and checked in ``fit``.
+
+    :class:`glnn.GLNNClassifier` documents them.
+    """
 
     def __init__(
         self,
@@ -197,7 +204,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.n_epochs = n_epochs
 
     def set_params(self: P, **params: Any) -> P:
-        """Set parameters; an unknown name is refused with the nearest known one."""
+        """Set parameters; the error for an unknown name suggests the closest known one."""
         known = self.get_params(deep=False)
         for name in params:
             if name not in known:
@@ -205,8 +212,8 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"Invalid parameter {name!r} for {type(self).__name__}.{hint}")
         return super().set_params(**params)  # type: ignore[no-any-return]
 
-    def _plan(self) -> dict[str, Any]:
-        """Return settings, seed, device and callbacks of a fit, checked."""
+    def _resolve_fit(self) -> dict[str, Any]:
+        """Check the parameters and return settings, seed, device and callbacks of a fit."""
         return {
             "settings": self._settings(),
             "seed": self._seed(),
@@ -224,10 +231,10 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, StageLines()] if self.verbose else list(callbacks)
+        return [*callbacks, StageLog()] if self.verbose else list(callbacks)
 
     def _seed(self) -> int:
-        """Return the seed, or draw one from the generator."""
+        """Return the seed given as ``random_state``, or draw one."""
         state: Any = self.random_state
         if isinstance(state, numbers.Integral) and int(state) >= 0:
             return int(state)
@@ -242,7 +249,7 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         )
 
     def _plain_params(self, seed: int) -> dict[str, Any]:
-        """Return what JSON can hold of the parameters, with the seed that was used."""
+        """Return the parameters that are not ``None`` as JSON values, with the seed used."""
         params = self.get_params(deep=False) | {"callbacks": None, "random_state": seed}
         if self.weights is not None:
             params["weights"] = vars(self.weights)
@@ -250,26 +257,26 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         return {k: v for k, v in plain.items() if v is not None}
 
     @staticmethod
-    def _params_of(page: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters that were written as plain values."""
-        params = {"calibrate": None} | page  # which None is not written
+    def _parse_params(page: dict[str, Any]) -> dict[str, Any]:
+        """Return constructor parameters from the values that ``_plain_params`` wrote."""
+        params = {"calibrate": None} | page  # None is not written, and "auto" is the default
         if "weights" in page:
             params["weights"] = Weights(**page["weights"])
         return params
 
 
-# --- _outputs: What a fitted classifier gives to people and other programs; a part of ``GLNNClassi
+# HTML report and networkx export
 
 
-class OutputsMixin:
-    """The page to explore, and the graph for networkx.
+class ReportMixin:
+    """The HTML report and the export to networkx.
 
-    Both are made by ``glnn.report``, which is above the estimator in the order of imports, so it
-    is looked up by name when it is asked for. A class that mixes it in has ``_check_fitted``.
+    ``glnn.report`` imports this module, so it is imported by name inside the methods. The class
+    that uses this mixin must have ``_check_fitted``.
     """
 
     def report(self, path: str | Path) -> Path:
-        """Write a page to explore the fit with, one HTML file that needs no network."""
+        """Write the fit as one interactive HTML file that needs no internet connection."""
         page = self._page_module()
         written: Path = page.write_report(self, Path(path), getattr(self, "_fitted_to", None))
         return written
@@ -277,39 +284,39 @@ class OutputsMixin:
     def to_networkx(self) -> Any:
         """Return the learned graph as a ``networkx.Graph``.
 
-        Nodes are named as the rows of the training table, else by their numbers as text, and have
-        ``class``, ``probability`` and ``given_label`` (empty without one); edges have ``weight``
-        and ``origin``, which is ``given`` or ``learned``, and given ones ``trust``, the share of
-        their weight that was kept.
+        Nodes have the names of the training rows (their numbers as text if there are no names)
+        and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
+        Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
+        ``trust``, the fraction of their weight that the learned graph kept.
         """
-        page = self._page_module().page_of_model(self, getattr(self, "_fitted_to", None))
-        return import_module("glnn.report.export").network_of(page)
+        page = self._page_module().build_model_page(self, getattr(self, "_fitted_to", None))
+        return import_module("glnn.report.export").build_network(page)
 
     def _page_module(self) -> Any:
         self._check_fitted()  # type: ignore[attr-defined]
         return import_module("glnn.report.page.document")
 
 
-# --- _saved: A fitted classifier as a folder and back; a part of ``GLNNClassifier``
+# Saving and loading
 
-_Estimator = TypeVar("_Estimator", bound="SavedMixin")
+_SaveT = TypeVar("_SaveT", bound="SaveMixin")
 
 
-class SavedMixin:
-    """Saving and loading: safetensors for numbers, JSON for everything else.
+class SaveMixin:
+    """Saving and loading: safetensors for arrays, JSON for everything else.
 
-    A class that mixes it in has the attributes of a fit, ``_keep`` and ``_restore_trust``.
+    The class that uses this mixin must have ``_store_fit`` and ``_restore_calibration``.
     """
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder as safetensors and JSON; nothing is pickled.
+        """Write the fitted model to a folder as safetensors and JSON, without pickle.
 
-        The seed that was used is saved, whatever ``random_state`` was. After a fit over several
-        processes all call it, and the first one writes.
+        The saved ``random_state`` is the seed that was used. After a fit over several processes
+        every process must call it; the first one writes.
         """
         fit: Any = self
         fit._check_fitted()
-        record, shares = fit._record.packed()
+        record, shares = fit._record.pack()
         page = {
             "params": fit._plain_params(fit.seed_),
             "classes": encode_classes(fit.classes_),
@@ -325,16 +332,16 @@ class SavedMixin:
         fit._model.save(Path(folder), page, fit._held_out_arrays() | record)
 
     @classmethod
-    def load(cls: type[_Estimator], folder: str | Path) -> _Estimator:
-        """Read a model that :meth:`save` wrote."""
+    def load(cls: type[_SaveT], folder: str | Path) -> _SaveT:
+        """Load a model that :meth:`save` wrote."""
         model, page = Model.load(Path(folder))
-        with unpacking(Path(folder)):
-            return cls._restored(model, page)
+        with wrap_unpack_errors(Path(folder)):
+            return cls._restore(model, page)
 
     @classmethod
-    def _restored(cls: type[_Estimator], model: Model, page: dict[str, Any]) -> _Estimator:
+    def _restore(cls: type[_SaveT], model: Model, page: dict[str, Any]) -> _SaveT:
         made: Any = cls
-        fit = made(**made._params_of(page["params"]))
+        fit = made(**made._parse_params(page["params"]))
         fit.classes_ = decode_classes(page["classes"])
         fit.n_features_in_ = int(page["n_features_in"])
         if page["feature_names_in"]:
@@ -347,26 +354,25 @@ class SavedMixin:
         history = History()
         for record in page["history"]:
             history.append(record)
-        fit._keep(model, history)
-        fit._record = FitRecord.unpacked(page["more"], page["shares"])
+        fit._store_fit(model, history)
+        fit._record = FitRecord.unpack(page["more"], page["shares"])
         others = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
-        fit._restore_trust(page.get("calibration"), others)
+        fit._restore_calibration(page.get("calibration"), others)
         return fit  # type: ignore[no-any-return]
 
 
-# --- trusted: What a fitted classifier says about how far to trust it; a part of ``GLNNClassifier`
+# Calibration, prediction sets, suspect labels
 
 CALIBRATIONS = ("auto", "folds")
 _N_FOLDS = 5
-_HIDDEN_SHARE = 1 / 3
-"""Share of the labels that ``calibrate="auto"`` hides once, where validation nodes are none."""
+_HIDDEN_SHARE = 1 / 3  # of the labels, for calibrate="auto" without validation nodes
 
 
-class TrustedMixin:
-    """Calibrated probabilities, sets with a promise, doubtful labels; scikit-learn's habits.
+class CalibrationMixin:
+    """Calibrated probabilities, conformal prediction sets and suspect labels.
 
-    A class that mixes it in sets ``raw_distributions_``, ``classes_`` and ``seed_`` in ``fit`` and
-    then calls ``_calibrate``.
+    The class that uses this mixin sets ``raw_distributions_``, ``classes_`` and ``seed_`` in
+    ``fit`` and then calls ``_calibrate``.
     """
 
     calibrate: Any
@@ -376,46 +382,58 @@ class TrustedMixin:
     raw_distributions_: np.ndarray
     _model: Model
     _record: FitRecord
-    _left_out: np.ndarray | None
+    _leave_one_out_cache: np.ndarray | None
 
     def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
-        """Fit, and return the label of every row; arguments as in ``fit``."""
+        """Fit and return the predicted label of every row; the arguments are those of ``fit``."""
         self.fit(X, y, graph, validation)  # type: ignore[attr-defined]
         return self.transduction_
 
     def predict_log_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return the logarithms of ``predict_proba``."""
+        """Return the logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X, links)))  # type: ignore[attr-defined]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy on the rows that have a label; the others take no part.
+        """Return the accuracy on the labelled rows; unlabelled rows are ignored.
 
-        So ``cross_val_score`` can be given unlabelled rows. For other metrics see
+        This lets ``cross_val_score`` work with unlabelled rows. For other metrics see
         :func:`glnn.quality.folds.labelled_scorer`.
         """
         return labelled_scorer("accuracy")(self, X, y)
 
-    def trust(self, held_out: HeldOut | None) -> Any:
-        """Take what fits said of hidden labels, and calibrate by it.
+    def set_calibration(self, held_out: HeldOut | None) -> Any:
+        """Calibrate the probabilities with predictions of hidden labels.
 
-        ``fit`` does so by itself, as ``calibrate`` says. An :class:`~glnn.Evaluation` of the same
-        data has ``held_out`` already; then no further fit is needed.
+        ``fit`` does this itself, controlled by ``calibrate``. If an :class:`~glnn.Evaluation` of
+        the same data exists, pass its ``held_out`` to calibrate without further fits.
+
+        Parameters
+        ----------
+        held_out : HeldOut or None
+            Predictions of labels that the fits did not see; ``None`` removes the calibration.
+
+        Returns
+        -------
+        GLNNClassifier
+            The estimator itself.
         """
         if held_out is None:
-            return self._take(None, Calibration.identity(len(self.classes_)))
-        return self._take(held_out, held_out.calibration(weights=self._weights_of(held_out)))
+            return self._store_calibration(None, Calibration.identity(len(self.classes_)))
+        return self._store_calibration(
+            held_out, held_out.calibration(weights=self._calibration_weights(held_out))
+        )
 
-    def _weights_of(self, held_out: HeldOut) -> np.ndarray | None:
-        """Return how much judged labels count, as in the fit; ``None``: all the same."""
+    def _calibration_weights(self, held_out: HeldOut) -> np.ndarray | None:
+        """Return the weights of the hidden labels, as in the fit; ``None``: all equal."""
         given = getattr(self, "_sample_weight", None)
-        if given is not None and not np.asarray(given)[held_out.judged].any():
-            given = None  # labels that do not count in the fit are all that there is to judge by
+        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
+            given = None  # every hidden label has weight zero: weight them equally instead
         return label_weights(self.class_weight, given, self.classes_, held_out.classes)
 
-    def _take(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
+    def _store_calibration(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
         self.held_out_, self.calibration_ = held_out, calibration
-        self._left_out = None  # what labels change was found for other answers
+        self._leave_one_out_cache = None  # it was computed for other probabilities
         self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
         self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
         return self
@@ -423,39 +441,49 @@ class TrustedMixin:
     def predict_set(
         self, alpha: float = 0.1, X: Any = None, links: Any = None
     ) -> list[tuple[Any, ...]]:
-        r"""Return sets of labels; a share :math:`1 - \alpha` of them has the true one.
+        r"""Return conformal prediction sets: :math:`1 - \alpha` of them contain the true label.
 
-        That holds on average over nodes of the same kind as the labelled ones. An empty set says
-        that a node looks unlike those of every class. Where the fit has judged too few labels for
-        this, five more fits are made at the first call.
+        This holds on average over rows from the same distribution as the labelled ones. An empty
+        set means that the row is unlike the labelled rows of every class. If the fit has too few
+        predictions of hidden labels, the first call makes five more fits.
 
         Parameters
         ----------
         alpha : number in (0, 1), default 0.1
-            Share of sets that may miss the true label.
+            Fraction of sets that may miss the true label.
         X, links
             New rows, as in ``predict_proba``; ``None``: the training rows.
+
+        Returns
+        -------
+        list of tuple
+            The labels in the set of each row.
         """
-        held_out = self._judged(fewest_labels(alpha))
+        held_out = self._require_held_out(min_conformal_labels(alpha))
         sets = ConformalSets.of(held_out)
         raw = held_out.probabilities if X is None else self._raw_proba(X, links)  # type: ignore[attr-defined]
         return [tuple(self.classes_[row].tolist()) for row in sets.contains(raw, alpha)]
 
     def suspect_labels(self) -> "DataFrame":
-        """Return given labels that fits without them contradict with confidence.
+        """Return labels that are probably wrong.
 
-        One row for each possible mistake, the likeliest first: the row's number (``node``), its
-        ``name`` where rows have names, the label that was ``given``, the one ``predicted`` and its
-        ``probability``. Unless the fit was made with ``calibrate="folds"``, five more fits are
-        made at the first call.
+        A label is listed if a fit that did not see it predicts another class with confidence.
+        Unless the fit used ``calibrate="folds"``, the first call makes five more fits.
+
+        Returns
+        -------
+        DataFrame
+            One row for each suspect label, the most suspect first: the row's number (``node``),
+            its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
+            ``probability``.
         """
         from pandas import DataFrame
 
-        held_out = self._judged(None)
+        held_out = self._require_held_out(None)
         found = suspect_labels(held_out, held_out.calibrated())
         columns = {
             "node": found.nodes,
-            **name_column(getattr(self, "row_names_", None), found.nodes),
+            **make_name_column(getattr(self, "row_names_", None), found.nodes),
             "given": self.classes_[found.given],
             "predicted": self.classes_[found.predicted],
             "probability": found.probability,
@@ -463,117 +491,118 @@ class TrustedMixin:
         return DataFrame(columns)
 
     def _check_calibrate(self) -> None:
-        """Refuse a wrong choice before any work is done."""
+        """Raise an error for an invalid ``calibrate`` before the fit starts."""
         if self.calibrate is not None:
             check_choice("calibrate (or None)", self.calibrate, CALIBRATIONS)
 
     def _calibrate(
         self, X: Any, y: Any, graph: Any, validation: Any, sample_weight: Any = None
     ) -> None:
-        """Calibrate as ``calibrate`` says, right after a fit to the same arguments."""
+        """Calibrate as ``calibrate`` says, after a fit to the same arguments."""
         self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
         n_nodes = len(self.raw_distributions_)
-        nodes = _nodes(validation, n_nodes)
+        nodes = _validation_nodes(validation, n_nodes)
         if self.calibrate is None:
-            self.trust(None)
+            self.set_calibration(None)
         elif self.calibrate == "auto" and nodes.size:
-            self.trust(of_validation(self.raw_distributions_, self._record.labels, nodes))
+            self.set_calibration(
+                hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
+            )
         else:
-            self.trust(self._hold_out(is_quick=self.calibrate == "auto"))
+            self.set_calibration(self._hold_out(is_quick=self.calibrate == "auto"))
 
     def _hold_out(self, *, is_quick: bool) -> HeldOut | None:
-        """Fit without some labels, once or once for each fold; nothing if none can be hidden."""
+        """Fit once or once per fold without some labels; ``None`` if no label can be hidden."""
         trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
         if np.bincount(trains[trains >= 0]).max() < 2:
             return None
         folds: Folds = (
-            one_group(trains, _HIDDEN_SHARE, self.seed_)
+            make_single_fold(trains, _HIDDEN_SHARE, self.seed_)
             if is_quick
-            else stratified_folds(trains, _N_FOLDS, self.seed_)
+            else make_folds(trains, _N_FOLDS, self.seed_)
         )
-        with told_of_stage(self._callbacks(), "hidden labels"):  # type: ignore[attr-defined]
+        with notify_stage(self._callbacks(), "hidden labels"):  # type: ignore[attr-defined]
             return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
 
     def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
         """Fit again without the labels of some rows; return the probabilities of all rows."""
-        told = self._fitted_to, self._record
-        return refitted(self, *told, hidden, seed, self._sample_weight, calibrate)
+        known = self._fitted_to, self._record
+        return refit_without_labels(self, *known, hidden, seed, self._sample_weight, calibrate)
 
     def _check_unchanged(self) -> None:
-        """Refuse to fit again to a table or a graph that was changed in place since the fit."""
+        """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
         X, _, graph, _ = self._fitted_to
-        features = self._checked(X, reset=False)  # type: ignore[attr-defined]
+        features = self._check_features(X, reset=False)  # type: ignore[attr-defined]
         if not self._model.was_fitted_to(features, graph):
             raise InputError(
-                "X and graph must be as they were in fit, as further fits are made of them; got "
-                "some that have changed since. Fit again, or give fit a copy."
+                "X and graph must be unchanged since fit, because this method fits to them again; "
+                "got changed ones. Fit again, or give fit a copy."
             )
 
-    def _fits_of_one(self) -> int:
-        """Return how many fits one call of ``fit`` makes, those of its calibration included."""
+    def _n_fits_per_call(self) -> int:
+        """Return how many fits one call of ``fit`` makes, including those for calibration."""
         if self.calibrate is None or (self.calibrate == "auto" and not self._record.trains_all):
             return 1
         return 2 if self.calibrate == "auto" else 1 + _N_FOLDS
 
-    def _judged(self, at_least: int | None) -> HeldOut:
-        """Return predictions of hidden labels, made now if the fit has not made them.
+    def _require_held_out(self, at_least: int | None) -> HeldOut:
+        """Return at least this many predictions of hidden labels, with new fits if necessary.
 
-        There are at least this many of them; ``None``: of all labels that can be hidden.
+        ``None``: predictions of all labels that can be hidden.
         """
         self._check_fitted()  # type: ignore[attr-defined]
         found: HeldOut | None = self.held_out_
-        n_judged = 0 if found is None else len(found.judged)
+        n_hidden = 0 if found is None else len(found.hidden_nodes)
         is_complete = found is not None and found.n_folds > 1
-        if found is not None and (is_complete or (at_least is not None and n_judged >= at_least)):
+        if found is not None and (is_complete or (at_least is not None and n_hidden >= at_least)):
             return found
         if not hasattr(self, "_fitted_to"):
             raise InputError(
-                "a saved model must have judged its labels, got one that has not. "
-                "Fit with calibrate='folds' before saving."
+                "a loaded model must have been saved with predictions of hidden labels, got one "
+                "without. Fit with calibrate='folds' before saving."
             )
         self._check_unchanged()
-        judged = self._hold_out(is_quick=False)
-        if judged is None:
+        complete = self._hold_out(is_quick=False)
+        if complete is None:
             raise InputError(
-                "labels to judge need a class with at least two of them, got one a class. "
-                "Label more rows."
+                "some class must have at least two labels, so that one can be hidden; got one "
+                "label per class. Label more rows."
             )
-        self.held_out_ = judged
-        return judged
+        self.held_out_ = complete
+        return complete
 
     def _held_out_arrays(self) -> dict[str, np.ndarray]:
-        """Return what a saved model keeps of the predictions of hidden labels."""
+        """Return the predictions of hidden labels as arrays for saving."""
         held_out = self.held_out_
         return (
             {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
         )
 
-    def _restore_trust(
+    def _restore_calibration(
         self, calibration: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]
     ) -> None:
-        """Take what a saved model kept."""
+        """Restore the calibration of a saved model."""
         none = Calibration.identity(len(self.classes_))
-        self._take(
+        self._store_calibration(
             HeldOut(**arrays) if arrays else None,
             none if calibration is None else Calibration.from_dict(calibration),
         )
 
 
-def _nodes(validation: Any, n_nodes: int) -> np.ndarray:
+def _validation_nodes(validation: Any, n_nodes: int) -> np.ndarray:
     if validation is None:
         return np.empty(0, dtype=np.int64)
     return check_indices("validation", validation, n_nodes)
 
 
-# --- reasons: What a fitted classifier says about its reasons; a part of ``GLNNClassifier``
+# Explanations, label suggestions, column importance
 
 
-class ReasonsMixin:
-    """Why a node got its class, which columns count, and what to label next.
+class ExplanationMixin:
+    """Explanations of predictions, importance of columns, suggestions of labels.
 
-    A class that mixes it in sets ``classes_`` and ``label_distributions_`` in ``fit``, and keeps
-    its model as ``_model`` and what it was told as ``_record``; where rows have names, they are
-    ``row_names_``.
+    The class that uses this mixin sets ``classes_``, ``label_distributions_``, ``_model`` and
+    ``_record`` in ``fit``, and ``row_names_`` if rows have names.
     """
 
     classes_: np.ndarray
@@ -582,7 +611,7 @@ class ReasonsMixin:
     _model: Model
     _record: FitRecord
     _sample_weight: Any
-    _left_out: np.ndarray | None = None  # effects of all labels on all rows, once they are known
+    _leave_one_out_cache: np.ndarray | None = None  # effects of all labels on all rows
     seed_: int
 
     def explain(
@@ -594,67 +623,72 @@ class ReasonsMixin:
         refits: int | None = None,
         column_names: Sequence[str] | None = None,
     ) -> Explanation:
-        """Say why a training row got its class.
+        """Explain why a training row got its class.
 
         Parameters
         ----------
         node : int or str
-            Number of the row, or its name as text: that of ``ids`` or of the index of ``X``.
+            Number of the row, or its name (from ``ids`` or the index of ``X``) as text.
         n_links, n_labels : int >= 0, default 10
-            How many links and labelled rows to name.
+            How many links and how many labelled rows to return.
         refits : int >= 0 or None, default None
-            How the effects of labels are found. 0: they are estimates, at once. Otherwise the
-            labels with the largest estimates are really left out, one at a time, and this many fits
-            with and without each are compared: ``refits * (n_labels + 1)`` of them, each with its
-            calibration. That needs the data, so the fit must have been made in this session.
-            ``None``: where 80 fits of at most 1,000 rows and 100,000 numbers will do, every label
-            is left out once, with the seed of this fit, at the first call; elsewhere, and after
-            loading, effects are estimates.
+            How the effects of labels are computed. ``0``: a fast estimate without fits. A positive
+            number: the labels with the largest estimated effects are left out one at a time, and
+            this many fits with and without each label are compared, which costs
+            ``refits * (n_labels + 1)`` fits including calibration. This needs the training data,
+            so it does not work on a loaded model. ``None``: for small data (at most 1,000 rows and
+            100,000 feature values) where 80 fits are enough, the first call leaves out every label
+            once with the seed of this fit; otherwise, and for a loaded model, effects are
+            estimated.
         column_names
-            Names of the feature columns; ``None``: those of the training table, else numbers.
+            Names of the feature columns; ``None``: those of the training table, or numbers if it
+            has no names.
 
         Returns
         -------
         Explanation
-            The heaviest links with what each term of the graph problem gives to their weight, the
-            labelled rows that speak for and against, and the columns that made the links.
+            The heaviest links with the contribution of each term of the graph problem to their
+            weights, the labelled rows with the largest effects on this row, and the columns that
+            contribute most to the links.
         """
         if refits is not None:
             check_integer("refits", refits, low=0)
         nodes = self.fitted_nodes(column_names)
-        node = row_number(node, self._row_names())
+        node = find_row(node, self._row_names())
         found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
         if refits == 0 or n_labels == 0:
             return found
         if refits is None:
-            labelled, effects = nodes.trained, self._effects_of_all(nodes)
+            labelled, effects = nodes.trained, self._all_label_effects(nodes)
         else:
-            labelled = np.array([voice.node for voice in found.voices], dtype=np.int64)
-            effects = self._measured_effects(labelled, refits)
+            labelled = np.array([label.node for label in found.voices], dtype=np.int64)
+            effects = self._measure_label_effects(labelled, refits)
         if effects is None:
             return found
         others = labelled != node
-        voices = voices_of(nodes, labelled[others], effects[others, node])[:n_labels]
-        return dataclasses.replace(found, voices=voices, is_measured=True)
+        ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
+        return dataclasses.replace(found, voices=ranked, is_measured=True)
 
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
-        """Say which rows to label next: those whose labels would tell most about uncertain rows.
+        """Suggest which rows to label next (active learning).
+
+        Suggested are the rows whose labels would reduce the uncertainty of the predictions most.
 
         Parameters
         ----------
         k : int >= 1, default 10
-            How many.
+            Number of suggestions.
         among
-            Numbers or mask of the rows that may be suggested; ``None``: all. Rows whose labels
-            are known never are.
+            Numbers or mask of the rows that may be suggested; ``None``: all. Labelled rows are
+            never suggested.
 
         Returns
         -------
         DataFrame
-            One line for each suggestion, the best first: the row's number (``node``), its ``name``
-            where rows have names, what is ``predicted`` now with which ``probability``, and the
-            ``gain``: by how much the label would lower the variance of all rows, weighted by how
-            uncertain they are.
+            One row for each suggestion, the best first: the row's number (``node``), its ``name``
+            if rows have names, the ``predicted`` label and its ``probability``, and the ``gain``:
+            by how much the label would reduce the variance of all rows, weighted by their
+            uncertainty.
         """
         from pandas import DataFrame
 
@@ -664,12 +698,14 @@ class ReasonsMixin:
         may = every if among is None else check_indices("among", among, nodes.n_nodes)
         pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
         known = np.flatnonzero(nodes.labels != UNLABELLED)
-        weights = attention(nodes.probabilities)
-        chosen, gains = most_telling(unit_rows(nodes.rows()), weights, known, pool, k)
+        weights = uncertainty_weight(nodes.probabilities)
+        chosen, gains = select_queries(
+            center_and_normalize(nodes.embedding()), weights, known, pool, k
+        )
         best = nodes.probabilities[chosen].argmax(1)
         columns = {
             "node": chosen,
-            **name_column(self._row_names(), chosen),
+            **make_name_column(self._row_names(), chosen),
             "predicted": self.classes_[best],
             "probability": nodes.probabilities[chosen, best],
             "gain": gains,
@@ -686,38 +722,43 @@ class ReasonsMixin:
         n_repeats: int = 5,
         random_state: int = 0,
     ) -> ColumnImportance:
-        """Say which feature columns count, on rows whose labels the fit has not seen.
+        """Measure the permutation importance of feature columns on rows that were not fitted.
 
-        Each row is classified as a new node, with its columns as they are and with one of them
+        Each row is classified as a new node, once with its own values and once with one column
         shuffled among the rows.
 
         Parameters
         ----------
         X, y
-            Rows and their labels; unlabelled rows are left out.
+            Rows and their labels; unlabelled rows are ignored.
         links
-            Known edges of the rows to the training rows, as in ``predict_proba``.
+            Known edges from the rows to the training rows, as in ``predict_proba``.
         n_columns : int >= 1, default 20
-            Columns to shuffle: those that count most in the learned similarity.
+            Number of columns to shuffle: those with the largest weight in the learned similarity.
         n_repeats : int >= 1, default 5
-            How often each is shuffled.
+            How often each column is shuffled.
         random_state : int >= 0, default 0
             Seed of the shuffling.
+
+        Returns
+        -------
+        ColumnImportance
+            The loss of accuracy for each shuffled column, the largest first.
         """
-        features = self._checked(X, reset=False)  # type: ignore[attr-defined]
-        numbers = self._class_numbers(y, features.shape[0])
-        judged = np.flatnonzero(numbers != UNLABELLED)
-        joined = None if links is None else links[judged]
+        features = self._check_features(X, reset=False)  # type: ignore[attr-defined]
+        numbers = self._encode_labels(y, features.shape[0])
+        labelled = np.flatnonzero(numbers != UNLABELLED)
+        labelled_links = None if links is None else links[labelled]
         nodes = self.fitted_nodes()
         if nodes.compared is not None:
             raise InputError(
-                "column_importance must come after a fit that compares features, got one that "
-                "compares the graph's structure."
+                "column_importance needs a fit whose graph was learned from features, got one that "
+                "compares nodes by the structure of the given graph."
             )
         return column_importance(
-            lambda rows: self._model.predict_new(rows, joined),
-            features[judged],
-            numbers[judged],
+            lambda rows: self._model.predict_new(rows, labelled_links),
+            features[labelled],
+            numbers[labelled],
             weights=metric_weights(nodes.shares, self.n_features_in_),
             names=nodes.column_names,
             n_columns=n_columns,
@@ -725,32 +766,32 @@ class ReasonsMixin:
             seed=check_integer("random_state", random_state, low=0),
         )
 
-    def _effects_of_all(self, nodes: FittedNodes) -> np.ndarray | None:
-        """Return the effects of all labels on all rows; ``None`` where they cannot be had soon."""
-        n_fits = (len(nodes.trained) + 1) * self._fits_of_one()  # type: ignore[attr-defined]
-        is_quick = is_quickly_refitted(n_fits, nodes.features.shape)
+    def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
+        """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
+        n_fits = (len(nodes.trained) + 1) * self._n_fits_per_call()  # type: ignore[attr-defined]
+        is_quick = can_refit_quickly(n_fits, nodes.features.shape)
         if not is_quick or not hasattr(self, "_fitted_to"):
             return None
-        if self._left_out is None:
-            self._left_out = self._measured_effects(nodes.trained, 1)
-        return self._left_out
+        if self._leave_one_out_cache is None:
+            self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
+        return self._leave_one_out_cache
 
-    def _measured_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
-        """Leave labels out one at a time, with the seed of this fit and others."""
+    def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
+        """Leave labels out one at a time, with the seed of this fit and further seeds."""
         if not hasattr(self, "_fitted_to"):
-            raise InputError("refits must be 0 for a model that was loaded, which has no data.")
+            raise InputError("refits must be 0 for a loaded model, which has no training data.")
         self._check_unchanged()  # type: ignore[attr-defined]
-        seeds = [self.seed_ ^ k for k in range(n_seeds)]  # its own first, and no larger ones
+        seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
         refit = partial(self._refit, calibrate=self.calibrate)  # type: ignore[attr-defined]
-        with told_of_stage(self._callbacks(), "labels left out"):  # type: ignore[attr-defined]
-            return left_out_effects(refit, labelled, seeds)
+        with notify_stage(self._callbacks(), "labels left out"):  # type: ignore[attr-defined]
+            return leave_one_out_effects(refit, labelled, seeds)
 
     def _row_names(self) -> np.ndarray | None:
         """Return the names of the training rows, if they have any."""
         return getattr(self, "row_names_", None)
 
-    def _class_numbers(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return the classes of labels by the numbers they have in the fit."""
+    def _encode_labels(self, y: Any, n_rows: int) -> np.ndarray:
+        """Return the class numbers of labels, as they are in the fit."""
         labels = as_labels(y)
         if labels.shape != (n_rows,):
             raise InputError(f"y must have one label a row, {n_rows}, got shape {labels.shape}.")
@@ -763,12 +804,9 @@ class ReasonsMixin:
         return numbers
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
-        """Return the training rows as explanations see them.
+        """Return the training rows with all that explanations need.
 
-        Parameters
-        ----------
-        column_names
-            Names of the feature columns; ``None``: those of the training table, else numbers.
+        ``column_names`` defaults to the names in the training table, or numbers.
         """
         self._check_fitted()  # type: ignore[attr-defined]
         model = self._model
@@ -781,7 +819,7 @@ class ReasonsMixin:
         return FittedNodes(
             model.adjacency,
             model.features,
-            _spread_of(model),
+            _make_propagate(model),
             self._record.labels,
             np.flatnonzero(self._record.trains),
             self.label_distributions_,
@@ -792,10 +830,10 @@ class ReasonsMixin:
         )
 
 
-def _spread_of(model: Model) -> Spread:
-    """Return how the first network spreads signals over the graph that it sees, once it is asked.
+def _make_propagate(model: Model) -> Propagate:
+    """Return a function that propagates signals over the graph as the first network does.
 
-    Where a head keeps the hops apart, the mean over them.
+    For a head that keeps the hops apart it returns their mean.
     """
     network: Any = model.networks[0]
     is_on_rows = isinstance(network, RowNet)
@@ -803,170 +841,188 @@ def _spread_of(model: Model) -> Spread:
     @cache
     def graph() -> GraphOperator:
         if not is_on_rows:
-            return SparseAdjacency.from_scipy(normalized(model.adjacency))
-        seen = with_loops if network.needs_loops else without_loops
+            return SparseAdjacency.from_scipy(normalize_adjacency(model.adjacency))
+        seen = add_loops if network.needs_loops else drop_loops
         return RandomWalk.of(seen(model.row_graph), dtype=torch.float64)
 
-    def spread(signals: np.ndarray) -> np.ndarray:
+    def propagate(signals: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
         with torch.no_grad():
-            found = network.spread(graph(), columns)
-        heard: np.ndarray = (found.mean(1) if is_on_rows else found).numpy()
-        return heard
+            found = network.propagate(graph(), columns)
+        result: np.ndarray = (found.mean(1) if is_on_rows else found).numpy()
+        return result
 
-    return spread
+    return propagate
 
 
-# --- estimator: ``GLNNClassifier``: scikit-learn's contract over the rounds of graph and classifie
+# The classifier
 
 
 class GLNNClassifier(
-    TrustedMixin,
-    ReasonsMixin,
-    OutputsMixin,
-    SavedMixin,
+    CalibrationMixin,
+    ExplanationMixin,
+    ReportMixin,
+    SaveMixin,
     ClassifierMixin,  # type: ignore[misc]
     FitParameters,
 ):
     """Learn a graph from features and a few labels, and classify its nodes.
 
+    ``fit`` alternates between two steps. The graph step learns a sparse weighted graph by solving
+    a convex problem; the classifier step trains a graph neural network on that graph. Rows without
+    a label take part in both. It follows scikit-learn's conventions for semi-supervised
+    classifiers: ``-1`` in ``y`` marks an unlabelled row.
+
     Parameters
     ----------
     preset : {"default", "paper", "literal"}, default "default"
-        ``default``: the best recipe we measured. ``paper``: the paper's terms, weights and
-        network, solved exactly. ``literal``: the paper's optimiser as printed, for the record.
-        Parameters below are the preset's where they are ``None``, which is their default.
+        Named set of defaults. ``default``: the settings that gave the best accuracy in our
+        benchmarks. ``paper``: the terms, weights and network of the paper, solved exactly.
+        ``literal``: the optimiser as printed in the paper, for comparison. Every parameter after
+        ``verbose``, and ``head``, defaults to ``None``, which means the value of the preset.
     head : {"propagation", "gcn", "linear", "hops"}
-        The network. ``linear``: one layer on features that were spread over the given graph, small
-        steps; ``hops``: a perceptron on a node and each ring of its neighbourhood side by side.
-        A head that is named competes with no other.
+        The network. ``propagation``: a perceptron on features that are propagated over the graph,
+        trained on random views with some nodes dropped. ``gcn``: a two-layer graph convolutional
+        network. ``linear``: one layer on features that were propagated over the given graph.
+        ``hops``: a perceptron on the concatenated features of a node and of each ring of its
+        neighbourhood. If a head is given, no other head is tried (see ``competes``).
     random_state : int >= 0, generator or None, default None
-        Seed; the same seed gives the same bits on the CPU. ``None``: a new one each time.
-    device : default "cpu"
-        ``cpu``, or a CUDA device of PyTorch.
-    callbacks : default None
-        Objects of :class:`glnn.engine.callbacks.Callback` that watch the fit.
+        Seed. The same seed gives bit-identical results on the CPU. ``None``: a new seed for each
+        fit, stored in ``seed_``.
+    device : str, default "cpu"
+        ``cpu`` or a CUDA device of PyTorch such as ``cuda:0``.
+    callbacks : list of Callback, default None
+        :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
     calibrate : {"auto", "folds"} or None, default "auto"
-        Where calibrated probabilities come from. ``auto``: the validation nodes, at no cost;
-        without them a third of the labels, hidden once, which makes ``fit`` take about twice as
-        long. ``folds``: each label hidden once in five fits, six times as long in all, and the
-        most exact. ``None``: probabilities stay as the network gives them; nothing is spent. Over
-        several processes validation nodes alone calibrate.
-    class_weight : "balanced", dictionary or None, default None
-        How much labels of each class count, in the losses on labels and on predictions, in the
-        choice of the epoch and in calibration. ``balanced``: each class as much as any other.
+        How probabilities are calibrated. ``auto``: with the validation nodes, at no extra cost;
+        without validation nodes, one more fit that hides a third of the labels, so ``fit`` takes
+        about twice as long. ``folds``: five more fits that hide each label once, the most accurate
+        choice. ``None``: no calibration. A fit over several processes can calibrate only with
+        validation nodes.
+    class_weight : "balanced", dict or None, default None
+        Weight of the labels of each class in the losses, in the choice of the epoch and in
+        calibration. ``balanced``: inversely proportional to class frequencies, as in scikit-learn.
     verbose : bool, default False
-        Whether each step of the fit is written to the standard output, with the time it took.
+        Print each stage of the fit and the time it took.
     weights : Weights
-        Of the terms of the graph problem; see :func:`glnn.learn_graph`.
+        Weights of the terms of the graph problem; see :func:`glnn.learn_graph`.
     reading : {"trace", "channel", "frobenius"}
-        Of the graph Laplacian regulariser.
+        Interpretation of the graph Laplacian regulariser of the paper.
     signal : {"l2", "idf", "standardized", "raw", "structure"}
-        How features become signals of the graph problem. ``structure``: the smooth part of the
-        given graph joins the features and nodes are compared by it, as the default does by itself
-        where features say nothing (none, the identity, constants).
+        How features are transformed before nodes are compared. ``structure``: a spectral
+        embedding of the given graph is added to the features; the default preset chooses this if
+        the features carry no information (none, the identity, constants).
     prior : {"binary", "symmetric", "renormalized", "pagerank"}
-        How the prior graph is made from the given one.
+        How the given graph is normalised to the prior graph.
     support : {"candidates", "all"}
-        Which pairs may become edges: given ones and similar ones, or any.
+        Which pairs of nodes may become edges: the given edges and the most similar pairs, or all
+        pairs.
     n_candidates : int >= 1
-        Similar rows of each node that are candidates.
+        Number of most similar rows of each node that are candidates for edges.
     n_neighbors : number > 0
-        Wanted mean number of neighbours; sets the weight of sparsity.
+        Target for the mean number of neighbours; sets the weight of the sparsity term.
     prediction_weight, task_weight : number >= 0
-        How much predictions count among the signals, and the classification loss's gradient in
-        the graph step, from the second round on.
+        From the second round on: weight of the predictions among the signals of the graph step,
+        and weight of the gradient of the classification loss in the graph step.
     metric : {"learned", "fixed"}
-        ``learned``: from the second round on, columns count by what they say about the classes.
+        ``learned``: from the second round on, columns are weighted by how well they separate the
+        classes. ``fixed``: all columns keep the same weight.
     n_rounds : int >= 1
-        Rounds of graph step and classifier step.
+        Number of rounds, each a graph step and a classifier step.
     first_graph : {"prior", "features"}
-        What the first classifier sees of a given graph: the prior graph as it is, or the graph
+        Graph of the first classifier step if a graph is given: the prior graph, or the graph
         learned from features.
     scaling : {"auto", "rows", "columns", "trimmed", "unit", "none"}
         How features are scaled; see :class:`glnn.engine.inputs.Scaling`.
     doubts_graph : bool
-        Whether probes decide how far a given graph is trusted: left out where features alone
-        serve the labels clearly better, followed more closely where it does. With validation
-        nodes lower degrees of closeness are tried where the graph is not by far the better source.
+        Test how useful the given graph is, by ridge regression on features propagated over it and
+        over a graph learned from features alone. The given graph is ignored if features alone
+        predict the labels clearly better; the learned graph stays closer to it if it is clearly
+        better. With validation nodes, smaller weights of closeness to it are tried too, unless it
+        is better by far.
     competes : bool
-        Whether the heads ``linear`` and ``hops`` (and a perceptron on the features alone) are
-        trained too in the first round, where something can judge them. The best is taken, and
-        those that cannot be told apart from it answer together with it.
+        Train the heads ``linear`` and ``hops`` and a perceptron on the features alone in the first
+        round as well, if they can be compared (see ``selection``). The best head is kept, and
+        heads that are not clearly worse are averaged with it.
     selection : {"auto", "schedule", "folds"}
-        Who judges competitors where there are no validation nodes. ``folds``: labels that are
-        hidden in turn, which takes three further trainings of each head. ``schedule``: nobody,
-        and the number of labels says how cautious the head is. ``auto``, the presets': ``folds``
-        where a graph is given with 15 labels a class or more.
+        How heads are compared without validation nodes. ``folds``: three-fold cross-validation on
+        the labels, which takes three more trainings per head. ``schedule``: no comparison; with
+        few labels a more cautious head is used. ``auto`` (all presets):
+        ``folds`` if a graph is given and there are at least 15 labels per class, else
+        ``schedule``.
     n_hidden : int >= 1
-        Hidden units of the network.
+        Number of hidden units of the network.
     dropout, drop_node, teleport : number in [0, 0.99]
-        Share of entries and of nodes that are dropped in training, and PageRank's teleport (0:
-        mean of powers). The last two are of the head ``propagation``.
+        Fraction of entries and fraction of nodes that are dropped during training, and the
+        teleport probability of personalised PageRank (0: mean of the powers). ``drop_node`` and
+        ``teleport`` apply to the head ``propagation``.
     n_steps, n_views : int
-        Of the head ``propagation``: steps over the graph (>= 0), random views an epoch (>= 1).
+        For the head ``propagation``: number of propagation steps (>= 0) and number of random views
+        per epoch (>= 1).
     consistency_weight, smoothness_weight : number >= 0
-        Weights of the losses on predictions: agreement of views, and the graph Laplacian
-        regulariser on the predictions.
+        Weights of two losses on the predictions: consistency between random views, and the graph
+        Laplacian regulariser.
     gate : number in [0, 0.99]
-        How far above chance a prediction must be to take part in them. The preset's follows the
-        number of classes and, for few labels, a choice.
+        How far above chance the confidence of a node must be for it to take part in these losses.
+        The preset's value depends on the number of classes and, with few labels, is chosen by the
+        fit.
     learning_rate : number > 0
-        Adam's step size.
+        Learning rate of Adam.
     weight_decay : number >= 0
-        Of the first layer.
+        Weight decay of the first layer.
     n_epochs : int >= 1
-        Epochs of a round.
+        Number of epochs per round.
 
     Attributes
     ----------
     classes_
         The sorted labels.
     transduction_, label_distributions_
-        Label and calibrated class probabilities of every training row.
+        Predicted label and calibrated class probabilities of every training row.
     raw_distributions_
-        The same before calibration.
+        Class probabilities before calibration.
     calibration_
         The map from raw to calibrated probabilities, a :class:`glnn.quality.Calibration`.
     held_out_
-        Predictions of labels that were hidden, a :class:`glnn.quality.HeldOut`, or ``None``.
+        Predictions of hidden labels, a :class:`glnn.quality.HeldOut`, or ``None``.
     row_names_
-        Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without any.
+        Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without names.
     graph_, prior_graph_
-        The learned graph and the prior graph, scipy CSR; the latter is ``None`` without a given
-        graph, or if the fit chose not to trust it.
+        The learned graph and the prior graph as scipy CSR matrices. ``prior_graph_`` is ``None``
+        if no graph was given or the fit ignored it.
     edge_trust_
-        For each given edge the share of its weight that the learned graph kept, from 0 (dropped) to
-        1, scipy CSR; ``None`` where ``prior_graph_`` is.
+        For each given edge the fraction of its weight that the learned graph kept, from 0
+        (removed) to 1, as a scipy CSR matrix; ``None`` if ``prior_graph_`` is ``None``.
     n_edges_
-        Number of learned edges, loops aside, which ``graph_`` stores, too.
+        Number of learned edges, without the self-loops that ``graph_`` also stores.
     certificate_
-        What is proven about the learned graph; ``None`` for the preset ``literal``.
+        How close the learned graph is to the optimum, a :class:`glnn.Certificate`; ``None`` for
+        the preset ``literal``.
     choices_
-        What the fit chose by itself: source (``given`` graph, ``features`` in spite of one, or
-        ``none`` given), signal, closeness, gate, head (or heads that answer together), steps and
-        number of rounds.
+        Choices that the fit made: source (``given``: the given graph is used, ``features``: it is
+        ignored, ``none``: no graph was given), signal, closeness, gate, head (or averaged heads),
+        steps and number of rounds.
     history_
-        Every epoch's named numbers.
+        Losses and metrics of every epoch.
     n_iter_
         Number of epochs over all rounds.
     seed_
         The seed that was used.
     n_features_in_
-        Number of columns of the features.
+        Number of feature columns.
 
     Notes
     -----
-    Of several processes each calls ``fit`` with its rows. Attributes with a row a node then are
-    those of all nodes in process 0, and those of its rows in every other one.
+    Without ``validation`` every labelled row is used for training, the number of epochs is fixed
+    and the last epoch is kept. With ``validation`` the epoch with the lowest loss on those rows is
+    kept; they are never used for training.
 
-    Without ``validation`` the schedule takes no label away: every labelled row trains, the number
-    of epochs is fixed, and the last epoch counts. With it, the epoch with the lowest loss on those
-    rows counts; they never train.
+    For a row that equals a training row, ``predict`` returns the prediction of that training row
+    (the mean over all equal ones). Any other row is a new node: its edges to the training rows are
+    found by solving the graph problem for this one row.
 
-    Prediction on rows that were in the training data returns their transductive answer (for a row
-    that equals several, the mean of theirs); any other row is a new node, whose links are the
-    answer of the one-row graph problem.
+    In a fit over several processes each process calls ``fit`` with its own rows. Attributes with
+    one row per node then hold all nodes in process 0 and the process's own rows elsewhere.
 
     Examples
     --------
@@ -985,113 +1041,127 @@ class GLNNClassifier(
         *,
         ids: Any = None,
         sample_weight: Any = None,
-        peers: Peers = ALONE,
+        peers: Peers = SINGLE_PROCESS,
         checkpoint: str | Path | None = None,
     ) -> "GLNNClassifier":
-        """Learn graph and classifier together.
+        """Learn the graph and train the classifier.
 
         Parameters
         ----------
         X
-            Features, nodes x columns, dense or sparse: arrays, tensors or a frame of numbers, whose
-            index names the rows. Or a whole ``NodeData`` or PyG ``Data``, which also brings labels
-            (those of its training and validation nodes), graph and validation nodes. ``None``:
-            there is nothing but a graph; the index of a series ``y`` then names the rows.
+            Features, nodes x columns, dense or sparse: array, tensor or numeric DataFrame (its
+            index gives the names of the rows). A ``NodeData`` or PyG ``Data`` also provides the
+            labels (of its training and validation nodes), the graph and the validation nodes.
+            ``None``: there are no features, only a graph; the index of a Series ``y`` then gives
+            the names of the rows.
         y
-            One label a row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty text)
-            marks an unlabelled row.
+            One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
+            text) marks an unlabelled row.
         graph
             ``None``, a scipy sparse or dense adjacency matrix, a ``2 x E`` array of node numbers,
-            or PyG ``Data``; or a networkx graph or a frame of edges (source, target, perhaps
-            weight), whose names are matched with those of the rows.
+            or PyG ``Data``; or a networkx graph or a DataFrame of edges (source, target, optional
+            weight) that refers to rows by name.
         validation
-            Numbers or mask of labelled rows used for choosing the epoch only.
+            Numbers or mask of labelled rows that are used only to choose the epoch and to
+            calibrate.
         ids
-            Names of the rows; by default the index of a frame ``X``, else they are numbered from 0.
+            Names of the rows; default: the index of a DataFrame ``X``, else numbers from 0.
         sample_weight
-            How much the label of each row counts, at least 0; rows without one take no part.
+            Weight of the label of each row, at least 0; ignored for unlabelled rows.
         peers
-            The processes of this fit (:func:`glnn.distributed.joined_peers`). With several, ``X``
-            and ``graph`` (scipy sparse, rows x N) are the rows that
-            ``glnn.distributed.Partition(len(y), peers)`` gives to this one, as arrays; ``y`` and
-            ``validation`` are the same everywhere.
+            The processes of a distributed fit (:func:`glnn.distributed.join_processes`). With
+            several processes, ``X`` and ``graph`` (scipy sparse, rows x N) hold only the rows that
+            ``glnn.distributed.Partition(len(y), peers)`` assigns to this process, as arrays; ``y``
+            and ``validation`` are the same in every process.
         checkpoint
-            Folder for the state after each round, to go on from after an interruption.
+            Folder for the state after each round, so that an interrupted fit can be resumed.
+
+        Returns
+        -------
+        GLNNClassifier
+            The fitted estimator itself.
         """
         self._check_calibrate()
         self.row_names_ = None
         if peers.size == 1:
-            self.row_names_ = names_of_rows(X, y, ids)
+            self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         checked: list[tuple[dict[str, Any], FitProblem]] = []
-        agreed(
+        run_everywhere(
             peers,
             lambda: checked.append(
-                (self._plan(), self._problem(X, y, validation, peers, sample_weight))
+                (self._resolve_fit(), self._make_problem(X, y, validation, peers, sample_weight))
             ),
         )
         plan, problem = checked[0]
         if graph is not None:
-            problem = dataclasses.replace(problem, graph=_adjacency(graph, problem.partition))
+            problem = dataclasses.replace(problem, graph=_convert_graph(graph, problem.partition))
         if not isinstance(self.random_state, numbers.Integral):
-            plan["seed"] = int(peers.broadcast(float(plan["seed"])))  # it was drawn
+            plan["seed"] = int(
+                peers.broadcast(float(plan["seed"]))
+            )  # use the one drawn in process 0
         folder = None if checkpoint is None else Path(checkpoint)
         result = fit_problem(problem, **plan, checkpoint=folder)
-        self._keep(Model.of(problem.features, result), result.history)
+        self._store_fit(Model.of(problem.features, result), result.history)
         self._record = FitRecord.of(problem, result.learned or result.shares)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.seed_ = plan["seed"]
         if peers.size == 1:
             self._calibrate(X, y, graph, validation, sample_weight)
         else:
-            self.trust(self._judged_by_validation(problem))
+            self.set_calibration(self._hold_out_validation(problem))
         return self
 
-    def _judged_by_validation(self, problem: FitProblem) -> HeldOut | None:
-        """Return what a fit over several processes says of the validation nodes, in the first."""
+    def _hold_out_validation(self, problem: FitProblem) -> HeldOut | None:
+        """Return the predictions of the validation nodes in process 0, ``None`` elsewhere."""
         nodes = problem.validation
         if problem.peers.rank or nodes is None or self.calibrate is None:
             return None
         encoded = np.full(problem.labels.n_nodes, UNLABELLED, dtype=np.int64)
         encoded[nodes.nodes.numpy()] = nodes.labels.numpy()
-        return of_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
+        return hold_out_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:
-        """For each given edge the share of its weight that was kept."""
+        """For each given edge the fraction of its weight that the learned graph kept."""
         graph, prior = self.graph_, self.prior_graph_
         has_all = prior is not None and graph.shape[0] == graph.shape[1]
-        return edge_trust(graph, prior) if has_all else None
+        return retained_edge_shares(graph, prior) if has_all else None
 
     @property
     def n_edges_(self) -> int:
-        """Number of learned edges, loops aside."""
+        """Number of learned edges without self-loops."""
         return int(sp.triu(self.graph_, k=1).nnz)
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return class probabilities of rows, from training or new.
+        """Return calibrated class probabilities of training rows or new rows.
 
         Parameters
         ----------
         X
-            Features, as in ``fit``; ``None`` after a fit without any: then all training rows are
-            meant, or the new ones that ``links`` have.
+            Features, as in ``fit``. ``None`` after a fit without features: all training rows, or
+            the new rows of ``links``.
         links
-            Known edges of new rows to the training rows (rows x training rows), if the model was
-            fitted with a graph. Given links make every row a new node.
+            Known edges from new rows to the training rows (rows x training rows), if the model was
+            fitted with a graph. With ``links`` every row is treated as a new node.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, rows x classes, in the order of ``classes_``.
         """
         raw = self._raw_proba(X, links)
         return self.calibration_.apply(raw)
 
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
-        """Return class probabilities as the network gives them."""
+        """Return class probabilities before calibration."""
         self._check_fitted()
         if X is None:
-            X = self._no_features(links)
-        return self._model.predict_proba(self._checked(X, reset=False), links)
+            X = self._featureless_rows(links)
+        return self._model.predict_proba(self._check_features(X, reset=False), links)
 
-    def _no_features(self, links: Any) -> sp.csr_matrix:
-        """Return rows of a fit without features: those of training, or of new nodes with links."""
+    def _featureless_rows(self, links: Any) -> sp.csr_matrix:
+        """Return placeholder features for a fit without features, of training or new rows."""
         n_nodes = len(self._model.distributions)
         if self._model.structure is None or self.n_features_in_ != n_nodes:
             raise InputError("X must hold features as in fit, got None.")
@@ -1109,17 +1179,17 @@ class GLNNClassifier(
         tags.input_tags.sparse = True
         return tags
 
-    def _keep(self, model: Model, history: History) -> None:
+    def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
-        self.raw_distributions_ = model.whole("distributions")
-        self.graph_, self.prior_graph_ = model.whole("adjacency"), model.whole("prior")
+        self.raw_distributions_ = model.gather("distributions")
+        self.graph_, self.prior_graph_ = model.gather("adjacency"), model.gather("prior")
         self.n_iter_ = len(history)
 
-    def _problem(
+    def _make_problem(
         self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any = None
     ) -> FitProblem:
-        """Check the arguments of ``fit`` but for the graph, and number the classes."""
-        X = self._checked(X, reset=True)
+        """Check the arguments of ``fit`` except the graph, and encode the labels."""
+        X = self._check_features(X, reset=True)
         if y is None:
             raise InputError("GLNNClassifier requires y to be passed, but the target y is None.")
         n_nodes = X.shape[0] if peers.size == 1 else len(y)
@@ -1131,7 +1201,7 @@ class GLNNClassifier(
                 f"X must have {partition.n_rows} rows in process {peers.rank}, those that "
                 f"glnn.distributed.Partition(len(y), peers).rows names, got {X.shape[0]}."
             )
-        self.classes_, encoded = encode_labels(y, n_nodes)
+        self.classes_, encoded = encode_targets(y, n_nodes)
         train, held = split_labels(encoded, validation, len(self.classes_))
         labels = Labels(train, encoded[train], n_nodes, len(self.classes_))
         chosen = None
@@ -1139,16 +1209,16 @@ class GLNNClassifier(
             chosen = Validation(torch.from_numpy(held), torch.from_numpy(encoded[held]))
         weights = label_weights(self.class_weight, sample_weight, self.classes_, encoded)
         if weights is not None:
-            labels = labels.weighted(weights[train])
-            chosen = None if chosen is None else chosen.weighted(weights[held])
+            labels = labels.with_weights(weights[train])
+            chosen = None if chosen is None else chosen.with_weights(weights[held])
         return FitProblem(X, labels, None, chosen, peers)
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        """Check features with our own messages, and their number with scikit-learn's."""
+    def _check_features(self, X: Any, *, reset: bool) -> Any:
+        """Check features, and their number of columns with scikit-learn's ``validate_data``."""
         try:
             X = validate_data(
                 self,
-                plain_features(X),
+                convert_features(X),
                 accept_sparse="csr",
                 dtype=None,
                 ensure_all_finite=False,
@@ -1165,8 +1235,8 @@ class GLNNClassifier(
             raise NotFittedError("This GLNNClassifier is not fitted yet; call fit first.")
 
 
-def _adjacency(graph: Any, partition: Partition) -> sp.csr_matrix:
-    """Return a checked graph, or this process's rows of it."""
+def _convert_graph(graph: Any, partition: Partition) -> sp.csr_matrix:
+    """Return the graph as a checked CSR matrix, or the rows of this process."""
     if partition.peers.size == 1:
         return as_adjacency(graph, partition.n_nodes)
     return as_adjacency_rows(graph, partition)

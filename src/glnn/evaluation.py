@@ -1,4 +1,4 @@
-"""``evaluate``: how good a fit is on labels that it has not seen."""
+"""Cross-validated evaluation of a classifier: the function :func:`glnn.evaluate`."""
 
 import dataclasses
 import json
@@ -10,12 +10,12 @@ import numpy as np
 
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
-from glnn.engine.archive import digest_of, pack_matrix
-from glnn.engine.inputs import UNLABELLED, encode_labels
+from glnn.engine.archive import compute_digest, pack_matrix
+from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import COMPARED, Evaluation, estimate
-from glnn.quality.folds import Refit, stored, unfitted, without
+from glnn.quality.folds import Refit, cached_refit, clone_with, mask_labels
 from glnn.quality.rivals import NodeProblem
 
 
@@ -34,39 +34,47 @@ def evaluate(
     watch: Callable[[str], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Evaluation:
-    """Estimate how good a fit is, by hiding labels and fitting without them.
+    """Estimate the accuracy of a classifier by stratified cross-validation over the labels.
 
-    The labelled rows are dealt into folds, each class evenly. For each fold the whole fit (graph,
-    choices, network) runs without its labels, and its nodes are judged; probabilities are
-    calibrated by what the other folds teach. Plain methods are judged on the same folds. It costs
-    ``folds`` fits and a little for the plain methods.
+    For each fold the whole fit (graph, choices, network) is repeated without the labels of the
+    fold, and the predictions of its nodes are scored. The probabilities of a fold are calibrated
+    with the predictions of the other folds. Simple baselines are scored on the same folds. The
+    cost is ``folds`` fits and a small overhead for the baselines.
 
     Parameters
     ----------
     X, y, graph
-        As in :meth:`glnn.GLNNClassifier.fit`; a whole ``NodeData`` or PyG ``Data`` brings labels
-        (those of its training and validation nodes), graph and validation nodes.
+        As in :meth:`glnn.GLNNClassifier.fit`; a ``NodeData`` or PyG ``Data`` also provides the
+        labels (of its training and validation nodes), the graph and the validation nodes.
     estimator
-        What is judged; ``None``: ``GLNNClassifier(random_state=random_state)``. Any classifier
-        that takes unlabelled rows (scikit-learn's ``LabelSpreading``) will do without a graph.
+        The classifier to evaluate; ``None``: ``GLNNClassifier(random_state=random_state)``.
+        Without a graph it can be any classifier that accepts unlabelled rows, such as
+        scikit-learn's ``LabelSpreading``.
     folds
-        Number of fits, 2 or more; a class with fewer labels has one of them hidden in each. Beyond
-        five there are no more than labels in the largest class, which a note says.
+        Number of folds, at least 2. In a class with fewer labels than folds every fold hides one
+        of them. If ``folds`` is larger than 5, it is reduced to the number of labels of the
+        largest class (but not below 5), and ``notes`` of the result says so.
     validation
-        Numbers or mask of labelled rows that choose the epoch in every fold; not judged.
+        Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
     ids
         Names of the rows, as in ``fit``.
     compared
-        Names of plain methods: ``majority``, ``logistic_regression``, ``label_spreading``,
+        Names of the baselines: ``majority``, ``logistic_regression``, ``label_spreading``,
         ``knn_gcn``.
     random_state
-        Seed of the folds and of the methods.
+        Seed of the folds and of the baselines.
     n_jobs
-        Fits at a time, as in joblib.
+        Number of parallel fits, as in joblib.
     watch
-        Told what begins.
+        Function that is called with the name of each step when it starts.
     checkpoint
-        Folder for what each fold's fit has said, to go on from after an interruption.
+        Folder for the predictions of each fold, so that an interrupted evaluation can be resumed.
+
+    Returns
+    -------
+    Evaluation
+        Metrics with confidence intervals, calibrated predictions and the comparison with the
+        baselines.
 
     Examples
     --------
@@ -79,50 +87,52 @@ def evaluate(
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
-            "y must hold the labels of the rows of X, got None. Give y, or a whole NodeData or PyG "
-            "Data in place of X."
+            "y must hold the labels of the rows of X, got None. Give y, or a NodeData or PyG Data "
+            "instead of X."
         )
-    problem, classes = node_problem(X, y, graph, validation)
-    judged = GLNNClassifier(random_state=random_state) if estimator is None else estimator
+    problem, classes = make_node_problem(X, y, graph, validation)
+    model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
 
     def refit(hidden: np.ndarray) -> np.ndarray:
-        return raw_distributions(
-            judged, X, without(classes, problem.labels, hidden), graph, validation
+        return predict_raw(
+            model, X, mask_labels(classes, problem.labels, hidden), graph, validation
         )
 
-    asked: Refit = refit
+    fold_refit: Refit = refit
     if checkpoint is not None:
-        asked = stored(refit, Path(checkpoint), question_digest(problem, classes, judged))
+        fold_refit = cached_refit(
+            refit, Path(checkpoint), evaluation_digest(problem, classes, model)
+        )
     found = estimate(
         problem,
-        asked,
+        fold_refit,
         classes,
-        class_weight=judged.get_params(deep=False).get("class_weight"),
+        class_weight=model.get_params(deep=False).get("class_weight"),
         n_folds=folds,
         compared=compared,
         seed=random_state,
         n_jobs=n_jobs,
-        watch=watch,
+        progress=watch,
     )
-    return dataclasses.replace(found, notes=(*found.notes, *_note_on_folds(found, folds)))
+    return dataclasses.replace(found, notes=(*found.notes, *_note_fewer_folds(found, folds)))
 
 
-def _note_on_folds(found: Evaluation, n_asked: int) -> Iterator[str]:
-    """Say it if there were fewer folds than asked for."""
-    if len(found.folds) < n_asked:
+def _note_fewer_folds(found: Evaluation, n_requested: int) -> Iterator[str]:
+    """Yield a note if there were fewer folds than requested."""
+    if len(found.folds) < n_requested:
         yield (
-            f"{len(found.folds)} folds in place of {n_asked}: no class has more labels, and each "
-            "fold hides one of every class"
+            f"{len(found.folds)} folds in place of {n_requested}: no class has more labels, and "
+            "each fold hides one of every class"
         )
 
 
-def node_problem(
+def make_node_problem(
     X: Any, y: Any, graph: Any = None, validation: Any = None
 ) -> tuple[NodeProblem, np.ndarray]:
-    """Return plain arguments of a fit, checked and numbered, and the labels by class number."""
+    """Check the arguments of a fit and encode the labels; return the problem and the classes."""
     features = check_features("X", X)
     n_nodes = features.shape[0]
-    classes, encoded = encode_labels(y, n_nodes)
+    classes, encoded = encode_targets(y, n_nodes)
     chosen = np.empty(0, np.int64)
     if validation is not None:
         chosen = check_indices("validation", validation, n_nodes)
@@ -130,8 +140,8 @@ def node_problem(
     return NodeProblem(features, graph, encoded, train, chosen, len(classes)), classes
 
 
-def question_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
-    """Return a digest of what the answers of all folds depend on."""
+def evaluation_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
+    """Return a digest of all inputs that the predictions of the folds depend on."""
     arrays: dict[str, Any] = {}
     pack_matrix("features", problem.features, arrays)
     if problem.graph is not None:
@@ -139,15 +149,15 @@ def question_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -
     for name in ("labels", "train", "validation"):
         arrays[name] = getattr(problem, name)
     settings = dict(estimator.get_params(deep=False))
-    settings.pop("callbacks", None)  # watching changes nothing
+    settings.pop("callbacks", None)  # they do not change the result
     facts = [type(estimator).__name__, repr(settings), [str(label) for label in classes]]
-    return digest_of(json.dumps(facts), arrays)
+    return compute_digest(json.dumps(facts), arrays)
 
 
-def raw_distributions(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:
-    """Fit a copy without calibration, and return its class probabilities of every row."""
-    model = unfitted(estimator, calibrate=None)
+def predict_raw(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:
+    """Fit a copy without calibration; return its class probabilities of all rows."""
+    model = clone_with(estimator, calibrate=None)
     more = {"graph": graph, "validation": validation}
     model.fit(X, y, **{name: value for name, value in more.items() if value is not None})
-    found = getattr(model, "label_distributions_", None)  # raw ones: nothing is calibrated
+    found = getattr(model, "label_distributions_", None)  # raw, because calibrate=None
     return np.asarray(model.predict_proba(X) if found is None else found)

@@ -1,34 +1,34 @@
-"""The errors of glnn: each is also the built-in or scikit-learn error a caller would expect."""
+"""Errors and warnings of glnn; each error also derives from the usual built-in error."""
 
 from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
 
 
 class GlnnError(Exception):
-    """Base of every error that glnn raises on purpose; its text is one clear line."""
+    """Base of every error that glnn raises on purpose; its message is one line."""
 
 
 class InputError(GlnnError, ValueError):
-    """Something given by the user does not hold what it must."""
+    """An argument or a file of the user is invalid."""
 
 
 class InputTypeError(InputError, TypeError):
-    """Something given by the user is of a kind that cannot be used at all."""
+    """An argument has a type that cannot be used."""
 
 
 class DataFormatError(InputError):
-    """A file is not what its format demands, or asks for more than is sensible."""
+    """A file does not follow its format, or declares unreasonable sizes."""
 
 
 class OutputError(InputError, OSError):
-    """A file or folder could not be written; what was there before is as it was."""
+    """A file or folder could not be written; what was there before is unchanged."""
 
 
 class DownloadError(GlnnError, OSError):
-    """A data set could not be fetched, or what came is not what was published."""
+    """A data set could not be downloaded, or differs from the published one."""
 
 
 class ProblemError(InputError):
-    """The graph problem has no minimum, or cannot be solved as it is posed."""
+    """The graph problem has no unique minimum, or cannot be solved with these settings."""
 
 
 class CheckpointError(GlnnError, ValueError):
@@ -36,33 +36,33 @@ class CheckpointError(GlnnError, ValueError):
 
 
 class StoppedError(GlnnError):
-    """The work was asked to end and did so after a step; the text says how to go on.
+    """The fit was interrupted and stopped after a step; the message says how to resume it.
 
-    ``code`` is the exit code that shells expect: 128 and the number of the signal.
+    ``code`` is the exit code that shells expect: 128 plus the number of the signal.
     """
 
     code: int = 130
 
 
 class MissingDependencyError(GlnnError, ImportError):
-    """An optional package is needed; the message names the extra that brings it."""
+    """An optional package is missing; the message names the extra that installs it."""
 
 
 class NotFittedError(GlnnError, _SklearnNotFittedError):  # type: ignore[misc]
-    """The estimator is used before ``fit``."""
+    """The estimator was used before ``fit``."""
 
 
 class GraphWarning(UserWarning):
-    """A given graph was used after a stated repair: loops, repeated or one-way edges."""
+    """The given graph was repaired: loops, repeated edges or edges in one direction only."""
 
 
 class PeerError(GlnnError):
-    """Another process of the same fit is gone."""
+    """Another process of the same fit has ended or does not respond."""
 
 
-class SaidByPeerError(PeerError):
-    """Another process has refused the input and says why; this one ends in silence."""
+class PeerInputError(PeerError):
+    """Another process has rejected the input and reports why; this one prints nothing."""
 
 
 class SlowPathWarning(UserWarning):
-    """A faster way of computing could not be used; the result is the same kind of result."""
+    """A slower method is used; the result is equally valid."""

@@ -1,4 +1,4 @@
-"""PyTorch Geometric: the learned graph as a transform, so that any of its models can use it."""
+"""A PyTorch Geometric transform that replaces the graph of a ``Data`` by the learned graph."""
 
 from typing import Any
 
@@ -6,33 +6,33 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from glnn._utils import need
+from glnn._utils import import_optional
 from glnn.data.interop import from_pyg, to_pyg
-from glnn.data.node_data import upper_pairs
+from glnn.data.node_data import upper_triangle
 from glnn.estimator import GLNNClassifier
 
 __all__ = ["GLNNTransform", "from_pyg", "to_pyg"]
 
-_BaseTransform: Any = need("torch_geometric.transforms").BaseTransform
+_BaseTransform: Any = import_optional("torch_geometric.transforms").BaseTransform
 
 
 class GLNNTransform(_BaseTransform):  # type: ignore[misc]
-    """Put the learned graph into a ``torch_geometric.data.Data``.
+    """Replace the edges of a ``torch_geometric.data.Data`` by the learned graph.
 
     The graph is learned from ``x``, the given ``edge_index`` if there is one, and the labels ``y``
-    of ``train_mask`` and ``val_mask`` (of all nodes without such masks; -1 marks an unlabelled
-    one); labels of all other nodes are never looked at. What comes back is a copy of the data with
-    another ``edge_index`` (both directions, no loops) and ``edge_weight``; edge attributes of the
-    old edges are removed.
+    of the nodes in ``train_mask`` and ``val_mask``. Without these masks the labels of all nodes are
+    used; -1 marks an unlabelled node. Labels of other nodes are not used. The result is a copy of
+    the data with a new ``edge_index`` (both directions, no self-loops) and ``edge_weight``;
+    ``edge_attr`` is removed.
 
     Parameters
     ----------
     estimator
-        How to learn the graph: an unfitted :class:`glnn.GLNNClassifier`, which is cloned for each
-        graph. ``None``: the default with ``random_state=0``.
-    scale : default True
-        Whether weights are divided by their mean. Layers of PyTorch Geometric such as ``GCNConv``
-        add loops of weight one, which then count as much as an edge of mean weight.
+        The :class:`glnn.GLNNClassifier` that learns the graph; it is cloned for each graph.
+        ``None``: the default classifier with ``random_state=0``.
+    scale : bool, default True
+        Divide the weights by their mean. Layers such as ``GCNConv`` add self-loops of weight one,
+        which then have the same weight as an average edge.
 
     Examples
     --------
@@ -49,9 +49,9 @@ class GLNNTransform(_BaseTransform):  # type: ignore[misc]
         self.scale = scale
 
     def forward(self, data: Any) -> Any:
-        """Return a copy of the data on the learned graph."""
+        """Return a copy of the data with the learned graph."""
         learned = clone(self.estimator).fit(data).graph_
-        first, second, weights = upper_pairs(learned)
+        first, second, weights = upper_triangle(learned)
         if self.scale and weights.size:
             weights = weights / weights.mean()
         pairs = torch.from_numpy(np.stack([first, second]).astype(np.int64))

@@ -1,4 +1,4 @@
-"""Parameters chosen by folds over the labels, and an estimate that pays for the choice."""
+"""Hyperparameter search with Optuna and cross-validation over the labels."""
 
 import contextlib
 import json
@@ -10,25 +10,34 @@ from typing import Any, Literal, get_args
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from glnn._utils import check_choice, check_integer, need
+from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
 from glnn.data.files import WriterLock, open_journal
-from glnn.engine.archive import digest_of
+from glnn.engine.archive import compute_digest
 from glnn.estimator import GLNNClassifier
-from glnn.evaluation import evaluate, node_problem, question_digest
+from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
 from glnn.exceptions import OutputError
-from glnn.quality.folds import unfitted
+from glnn.quality.folds import clone_with
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
-Watch = Callable[[int, float, dict[str, Any]], None]
+TrialCallback = Callable[[int, float, dict[str, Any]], None]
 
-_MANY = 1_000_000
-"""More trials than one search has: seeds of further workers begin there."""
+_WORKER_SEED_OFFSET = 1_000_000  # larger than the number of trials of one search
 
 
 @dataclass(frozen=True)
 class Range:
-    """The values of one parameter: whole numbers or not, evenly spread or on a log scale."""
+    """Search range of one parameter.
+
+    Parameters
+    ----------
+    low, high
+        The smallest and the largest value.
+    log : bool, default False
+        Sample on a log scale.
+    whole : bool, default False
+        Sample integers only.
+    """
 
     low: float | int
     high: float | int
@@ -36,6 +45,7 @@ class Range:
     whole: bool = False
 
 
+# The default search space; all other parameters keep the estimator's values.
 SPACE = {
     "n_neighbors": Range(3, 40, log=True, whole=True),
     "n_steps": Range(1, 10, whole=True),
@@ -45,23 +55,22 @@ SPACE = {
     "weight_decay": Range(1e-5, 5e-2, log=True),
     "consistency_weight": Range(0.0, 2.0),
 }
-"""What is searched by default; everything else stays the estimator's."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What a search has found.
+    """Result of a search.
 
     Parameters
     ----------
     params
-        The parameters of the best trial; none if the estimator as it is was best.
+        The parameters of the best trial; empty if the unchanged estimator was best.
     value
-        Its goal, on labels that its fits had not seen. It is the best of many, so it flatters:
-        :class:`TunedClassifier` can be judged by :func:`glnn.evaluate`.
+        The cross-validated goal of the best trial. It is optimistic, because it is the best of
+        many trials; use :func:`glnn.evaluate` on a :class:`TunedClassifier` for an unbiased value.
     table
-        Every trial that has ended, in order of beginning: its place among them, its parameters
-        and its value. While another process still searches, places may change.
+        One dictionary per completed trial, in the order of their start: number, parameters and
+        value. Numbers may change while another process is still searching.
     """
 
     params: dict[str, Any]
@@ -70,37 +79,37 @@ class Trials:
 
 
 class TunedClassifier(BaseEstimator):  # type: ignore[misc]
-    """A classifier that chooses its parameters by folds over its labels before each fit.
+    """A classifier that tunes its parameters by cross-validation before each fit.
 
-    ``evaluate(X, y, graph, TunedClassifier())`` is the nested estimate: in each of its folds the
-    whole search runs without the hidden labels, so that a lucky choice does not flatter it.
+    ``evaluate(X, y, graph, TunedClassifier())`` is a nested cross-validation: in each of its folds
+    the whole search runs without the hidden labels, so the result is not biased by the choice.
 
     Parameters
     ----------
     estimator
-        What is tuned; ``None``: ``GLNNClassifier(random_state=random_state)``.
+        The classifier to tune; ``None``: ``GLNNClassifier(random_state=random_state)``.
     n_trials : int >= 1, default 20
-        Trials of a search; the first is the estimator as it is.
+        Number of trials; the first one is the unchanged estimator.
     goal : {"accuracy", "balanced_accuracy", "macro_f1", "log_loss"}, default "accuracy"
-        What is best.
+        The metric to optimise.
     folds : int >= 2, default 3
-        Fits of each trial.
-    storage : default None
-        File of Optuna's journal: a search goes on from the trials in it, and several processes
-        that name the same file share them. ``None``: nothing is kept.
-    space : default None
-        :class:`Range` by parameter; ``None``: :data:`SPACE`.
+        Number of folds, which is the number of fits per trial.
+    storage : path or None, default None
+        Journal file of Optuna. A search continues from the trials in it, and several processes
+        with the same file share their trials. ``None``: trials are not stored.
+    space : dict or None, default None
+        A :class:`Range` for each parameter; ``None``: :data:`SPACE`.
     random_state : int >= 0, default 0
         Seed of the folds and of the search.
-    watch : default None
-        Told number, value and parameters of each finished trial.
+    watch : function or None, default None
+        Called with number, value and parameters of each completed trial.
 
     Attributes
     ----------
     trials_
-        What was found, a :class:`Trials`.
+        The result of the search, a :class:`Trials`.
     best_estimator_
-        Fitted to all labels with the parameters of the best trial.
+        The estimator with the best parameters, fitted to all labels.
     """
 
     def __init__(
@@ -113,7 +122,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         storage: str | Path | None = None,
         space: dict[str, Range] | None = None,
         random_state: int = 0,
-        watch: Watch | None = None,
+        watch: TrialCallback | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_trials = n_trials
@@ -125,10 +134,10 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         self.watch = watch
 
     def fit(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> "TunedClassifier":
-        """Search, then fit with what was found; arguments as those of the estimator."""
+        """Search, then fit with the best parameters; the arguments are those of the estimator."""
         given = as_fit_arguments(X, y, graph, validation, None)
         self.trials_ = self.search(*given)
-        self.best_estimator_ = unfitted(self._base(), **self.trials_.params).fit(*given)
+        self.best_estimator_ = clone_with(self._base_estimator(), **self.trials_.params).fit(*given)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -142,46 +151,46 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.best_estimator_.predict(X, links))
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return class probabilities of rows, from training or new."""
+        """Return class probabilities of training rows or new rows."""
         return np.asarray(self.best_estimator_.predict_proba(X, links))
 
     def search(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> Trials:
-        """Run the trials that are missing and fit nothing; trials that failed do not count."""
+        """Run the missing trials without a final fit; failed trials do not count."""
         check_choice("goal", self.goal, get_args(Goal))
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
         X, y, graph, validation = as_fit_arguments(X, y, graph, validation, None)
-        base = self._base()
-        study = self._study(base, (X, y, graph, validation))
+        base = self._base_estimator()
+        study = self._open_study(base, (X, y, graph, validation))
 
         def value(params: dict[str, Any]) -> float:
-            judged = unfitted(base, **params)
-            seed: Any = {"folds": self.folds, "random_state": self.random_state, "compared": ()}
-            found = evaluate(X, y, graph, judged, validation=validation, **seed)
+            model = clone_with(base, **params)
+            options: Any = {"folds": self.folds, "random_state": self.random_state, "compared": ()}
+            found = evaluate(X, y, graph, model, validation=validation, **options)
             return float(found.metrics[self.goal].value)
 
         def objective(trial: Any) -> float:
             space = SPACE if self.space is None else self.space
-            return value({name: _suggested(trial, name, part) for name, part in space.items()})
+            return value({name: _suggest(trial, name, part) for name, part in space.items()})
 
-        with self._turns() as is_first:
-            if not finished(study):
-                study.add_trial(need("optuna").trial.create_trial(value=value({})))
-                self._tell(0, finished(study)[0])
-            while (n_finished := len(finished(study))) < self.n_trials:
-                self._try(study, objective, n_finished, is_first=is_first)
-        best, done = study.best_trial, finished(study)
+        with self._lock_storage() as is_first:
+            if not completed_trials(study):
+                study.add_trial(import_optional("optuna").trial.create_trial(value=value({})))
+                self._report_trial(0, completed_trials(study)[0])
+            while (n_finished := len(completed_trials(study))) < self.n_trials:
+                self._run_trial(study, objective, n_finished, is_first=is_first)
+        best, done = study.best_trial, completed_trials(study)
         table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(done)]
         return Trials(dict(best.params), float(best.value), table)
 
     @contextlib.contextmanager
-    def _turns(self) -> Iterator[bool]:
-        """Say whether this is the one process that searches, or the first of several."""
+    def _lock_storage(self) -> Iterator[bool]:
+        """Lock the storage; yield whether this is the first process that uses it."""
         if self.storage is None:
             yield True
             return
         try:
-            lock = WriterLock.taken(Path(self.storage))
+            lock = WriterLock.acquire(Path(self.storage))
         except OutputError:
             yield False
             return
@@ -190,22 +199,23 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         finally:
             lock.release()
 
-    def _base(self) -> GLNNClassifier:
+    def _base_estimator(self) -> GLNNClassifier:
         if self.estimator is not None:
             return self.estimator
         return GLNNClassifier(random_state=self.random_state)
 
-    def _try(
+    def _run_trial(
         self, study: Any, objective: Callable[[Any], float], n_finished: int, *, is_first: bool
     ) -> None:
         """Run one trial.
 
-        Its draws follow from the trials that are done, so that a search that was killed goes on to
-        the same end; those of further workers follow from its number, so that no two are alike.
+        The seed of the first process depends only on the number of completed trials, so a search
+        that was killed continues to the same result. Further workers add the trial number, so that
+        no two of them draw the same parameters.
         """
-        optuna = need("optuna")
+        optuna = import_optional("optuna")
         trial = study.ask()
-        seed = n_finished if is_first else _MANY + trial.number
+        seed = n_finished if is_first else _WORKER_SEED_OFFSET + trial.number
         study.sampler = optuna.samplers.TPESampler(
             seed=self.random_state + seed, n_startup_trials=5
         )
@@ -214,38 +224,38 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         except BaseException:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             raise
-        self._tell(n_finished, study.get_trials(deepcopy=False)[trial.number])
+        self._report_trial(n_finished, study.get_trials(deepcopy=False)[trial.number])
 
-    def _tell(self, number: int, trial: Any) -> None:
+    def _report_trial(self, number: int, trial: Any) -> None:
         if self.watch is not None:
             self.watch(number, float(trial.value), dict(trial.params))
 
-    def _study(self, base: GLNNClassifier, given: tuple[Any, ...]) -> Any:
-        """Return the study of this question, with the trials that the storage has of it."""
-        optuna = need("optuna")
+    def _open_study(self, base: GLNNClassifier, given: tuple[Any, ...]) -> Any:
+        """Return the study, with the trials that the storage already has."""
+        optuna = import_optional("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         return optuna.create_study(
-            study_name=self._name(base, given),
+            study_name=self._study_name(base, given),
             storage=None if self.storage is None else open_journal(Path(self.storage)),
             direction="minimize" if self.goal == "log_loss" else "maximize",
             load_if_exists=True,
         )
 
-    def _name(self, base: GLNNClassifier, given: tuple[Any, ...]) -> str:
-        """Return a name that differs where values of trials would."""
-        digest = question_digest(*node_problem(*given), base)
+    def _study_name(self, base: GLNNClassifier, given: tuple[Any, ...]) -> str:
+        """Return a name that depends on everything that the values of trials depend on."""
+        digest = evaluation_digest(*make_node_problem(*given), base)
         space = SPACE if self.space is None else self.space
         how = [self.goal, self.folds, self.random_state, repr(space), digest.hex()]
-        return digest_of(json.dumps(how), {}).hex()[:16]
+        return compute_digest(json.dumps(how), {}).hex()[:16]
 
 
-def finished(study: Any) -> list[Any]:
-    """Return the trials of a study that have a value."""
-    states = (need("optuna").trial.TrialState.COMPLETE,)
+def completed_trials(study: Any) -> list[Any]:
+    """Return the completed trials of a study."""
+    states = (import_optional("optuna").trial.TrialState.COMPLETE,)
     return list(study.get_trials(deepcopy=False, states=states))
 
 
-def _suggested(trial: Any, name: str, part: Range) -> Any:
+def _suggest(trial: Any, name: str, part: Range) -> Any:
     if part.whole:
         return trial.suggest_int(name, int(part.low), int(part.high), log=part.log)
     return trial.suggest_float(name, part.low, part.high, log=part.log)

@@ -7,7 +7,7 @@ import pytest
 
 from glnn.cli.main import BAD_INPUT, main
 
-# --- doctor
+# glnn doctor
 
 
 def test_the_doctor_fits_one_screen_and_proves_a_small_graph(glnn):
@@ -27,14 +27,14 @@ def test_machines_get_the_same_rows_as_json(glnn):
 
 @pytest.mark.parametrize("state", ["note", "bad"])
 def test_hints_keep_their_brackets_and_a_fault_is_an_exit_code(glnn, monkeypatch, state):
-    hint = "not installed; pip install 'glnn[report]' brings it"
+    hint = "not installed; install it with: pip install 'glnn[report]'"
     monkeypatch.setattr("glnn.report.health.health_rows", lambda: [(state, "matplotlib", hint)])
     outcome = glnn("doctor")
     assert hint in outcome.out
     assert outcome.code == (1 if state == "bad" else 0)
 
 
-# --- report
+# glnn report
 
 
 def test_the_page_of_a_run_is_made_again(finished, tmp_path, capsys):
@@ -50,7 +50,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     assert "folder of a run" in capsys.readouterr().err
 
 
-# --- export
+# glnn export
 
 
 def test_a_run_is_exported_with_its_ids_and_classes(finished, tmp_path, capsys):
@@ -70,7 +70,7 @@ def test_a_format_must_be_named_and_known(finished, args, capsys):
     assert "--to" in capsys.readouterr().err
 
 
-# --- compare
+# glnn compare
 
 
 def test_runs_stand_side_by_side(finished, capsys):
@@ -92,7 +92,7 @@ def test_one_run_is_one_line(finished, capsys):
     assert "two runs" in capsys.readouterr().err
 
 
-# --- explain
+# glnn explain
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_links_and_labels_of_a_node_are_printed_by_their_ids(glnn, run):
     assert outcome.code == 0
     assert outcome.out.startswith("p0: predicted ")
     for words in (
-        "Heaviest links, and what made them",
-        "Labels that speak here, estimated",
+        "Heaviest links, and the contribution of each term",
+        "Labels with the largest effect, estimated",
         "similarity",
     ):
         assert words in outcome.out
@@ -116,9 +116,9 @@ def test_a_labelled_node_has_the_confidence_of_the_predictions_first(glnn, run):
     line = (run / "predictions.csv").read_text().splitlines()[1].split(",")
     assert line[:2] == ["p0", "cook"]
     head = " ".join(glnn("explain", run, "p0").out.split("Heaviest")[0].split())
-    said = f"p0: predicted {line[2]} ({100 * float(line[3]):.1f} %) by fits without its label"
+    said = f"p0: predicted {line[2]} ({100 * float(line[3]):.1f} %) without its label"
     assert head.startswith(said)
-    assert "the fit that knew it" in head
+    assert "with its label, as explained here" in head
     page = json.loads(glnn("explain", run, "p0", "--json").out)
     assert page["without_its_label"]["probability"] == pytest.approx(float(line[3]), rel=1e-5)
     assert page["calibrated"] is True
@@ -147,7 +147,7 @@ def test_a_folder_without_a_run_is_one_line(glnn, tmp_path):
     assert "must be a run folder" in outcome.err
 
 
-# --- predict
+# glnn predict
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_links_of_new_rows_count(glnn, run, home):
 def test_known_labels_of_new_rows_give_an_accuracy(glnn, run, home):
     table = home / "labelled.csv"
     table.write_text("id,height,age,job\nn0,0.1,0.2,cook\nn1,4.1,-3.9,cook\n")
-    said = "accuracy on 2 rows with a label that the fit has not seen: 50.0 % [5.5, 94.5]"
+    said = "accuracy on 2 rows with a label not used in training: 50.0 % [5.5, 94.5]"
     assert said in glnn("predict", run, table).err
 
 
@@ -196,11 +196,11 @@ def test_labels_that_trained_give_no_accuracy(glnn, run, home):
     table.write_text("\n".join(["id,height,age,job", *lines, ""]))
     outcome = glnn("predict", run, table)
     assert outcome.code == 0
-    assert "no accuracy" in outcome.err and "10 rows whose label the fit has seen" in outcome.err
+    assert "no accuracy" in outcome.err and "10 rows used in training" in outcome.err
     assert "%" not in outcome.err
     table.write_text("\n".join(["id,height,age,job", *lines, "n0,0.1,0.2,cook", ""]))
     mixed = glnn("predict", run, table).err
-    assert "accuracy on 1 row with a label that the fit has not seen: 100.0 % [" in mixed
+    assert "accuracy on 1 row with a label not used in training: 100.0 % [" in mixed
     assert "left out 10 rows" in mixed
 
 
@@ -254,7 +254,7 @@ def test_ids_that_training_had_cannot_be_linked(glnn, run, home):
     assert glnn(*args).is_bad_input("must differ", "'p0'")
 
 
-# --- tune
+# glnn tune
 
 pytest.importorskip("optuna")
 
@@ -275,7 +275,7 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     settings = json.loads((people / "run" / "metrics.json").read_text())["settings"]
     assert settings["head"]["n_steps"] == 2 and settings["head"]["n_epochs"] == 3
     shown = (people / "run" / "report.html").read_text()
-    assert "How parameters were chosen" in shown and "2 trials by" in shown
+    assert "Hyperparameter search" in shown and "2 trials of" in shown
 
 
 def test_one_outer_fold_is_no_estimate(glnn):

@@ -8,10 +8,8 @@ from typer.testing import CliRunner
 
 from glnn.cli.data_command import app
 from glnn.data import NodeData, datasets, read_data, write_data
-from glnn.data.synthetic import attributed_graph, named_size
+from glnn.data.synthetic import attributed_graph, resolve_size
 from glnn.exceptions import GlnnError, InputError
-
-# --- data
 
 runner = CliRunner()
 
@@ -96,7 +94,7 @@ def test_generate_writes_a_graph_that_can_be_read_back(tmp_path):
     words = ("--nodes", 400, "--edges", 1200, "--classes", 4, "--features", 8, "--out", out)
     result = run("generate", "mine", *words)
     assert result.exit_code == 0, result.exception
-    size = named_size("mine", n_nodes=400, n_edges=1200, n_classes=4, n_features=8)
+    size = resolve_size("mine", n_nodes=400, n_edges=1200, n_classes=4, n_features=8)
     assert read_data(out).equals(attributed_graph(size))
     assert "--overwrite" in str(run("generate", "mine", *words).exception)
 

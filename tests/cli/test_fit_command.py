@@ -19,16 +19,16 @@ from rich.console import Console
 from glnn import GLNNClassifier
 from glnn.cli.fit_command import Interruption, StageProgress
 from glnn.data import Split, load_dataset
-from glnn.data.files import only_writer
+from glnn.data.files import lock_folder
 from glnn.data.npz import write_node_npz
 from glnn.engine.callbacks import Progress
 from glnn.exceptions import GlnnError, StoppedError
-from glnn.quality.folds import StoredRefit
+from glnn.quality.folds import CachedRefit
 from glnn.report.run import run_fit
-from glnn.report.run_folder import OWN_FILES, state_folder
-from glnn.report.text import RAW
+from glnn.report.run_folder import RUN_FILES, state_folder
+from glnn.report.text import UNCALIBRATED
 
-# --- fit
+# The command
 
 QUICK = ("--epochs", "5")
 
@@ -38,11 +38,11 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path)
     outcome = glnn("fit", "wine", "--labels-per-class", 4, "--compare", "--out", run, *QUICK)
     assert outcome.code == 0
     assert outcome.err == ""
-    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
+    assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
     words = ("balanced", "macro-F1", "ahead in accuracy", "±")
     for word in ("GLNN", "logistic regression", "kNN-GCN", "mean degree", "by chance", *words):
         assert word in outcome.out
-    for word in ("edges that join equal labels", "graph problem", str(run / "report.html")):
+    for word in ("edges that join equal labels", "certificate", str(run / "report.html")):
         assert word in outcome.out.replace("\n", "")
 
 
@@ -119,7 +119,7 @@ def test_a_name_inside_a_file_never_chooses_a_path(glnn, tmp_path, monkeypatch):
 
 
 def test_a_second_writer_is_told_and_harms_nothing(glnn, tmp_path):
-    with only_writer(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         outcome = glnn("fit", "blobs", "--out", tmp_path / "run", *QUICK)
     assert outcome.code == 1
     assert "one writer at a time" in outcome.err and outcome.err.count("\n") == 1
@@ -137,17 +137,17 @@ def test_a_request_to_end_saves_and_says_how_to_go_on(glnn, tmp_path, monkeypatc
             os.kill(os.getpid(), signal.SIGTERM)
         return asked(self, hidden)
 
-    asked = StoredRefit.__call__
-    monkeypatch.setattr(StoredRefit, "__call__", interrupted)
+    asked = CachedRefit.__call__
+    monkeypatch.setattr(CachedRefit, "__call__", interrupted)
     outcome = glnn(*fit, "--out", tmp_path / "run")
     assert outcome.code == 128 + signal.SIGTERM
-    assert "Go on with: " in outcome.err and "--resume" in outcome.err
+    assert "Resume it with: " in outcome.err and "--resume" in outcome.err
     assert list(state_folder(tmp_path / "run").glob("folds/fold-*"))
     assert glnn(*fit, "--out", tmp_path / "run", "--resume") == (0, "", "")
     for name in ("model.safetensors", "predictions.csv", "graph.npz", "history.jsonl"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "straight"]
-    assert "finished before" in glnn(*fit[:-1], "--out", tmp_path / "run", "--resume").out
+    assert "already finished" in glnn(*fit[:-1], "--out", tmp_path / "run", "--resume").out
 
 
 def test_a_state_of_another_fit_is_refused_and_starting_anew_removes_it(glnn, tmp_path):
@@ -186,7 +186,7 @@ def test_a_folder_removed_while_running_is_made_again(glnn, tmp_path, monkeypatc
     monkeypatch.setattr("glnn.report.run.run_fit", fit_then_remove)
     run = tmp_path / "runs" / "a"
     assert glnn("fit", "blobs", "--out", run, *QUICK, "--quiet").code == 0
-    assert sorted(path.name for path in run.iterdir()) == sorted(OWN_FILES)
+    assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
 
 
 def test_an_own_table_with_labels_and_graph(glnn, people):
@@ -194,7 +194,7 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     args = ("--labels", people / "jobs.csv", "--graph", people / "friends.csv", "--label", "job")
     outcome = glnn("fit", people / "people.csv", *args, "--id", "id", "--out", run, *QUICK)
     assert outcome.code == 0
-    assert "none left to test" in outcome.out
+    assert "none for the test" in outcome.out
     lines = (run / "predictions.csv").read_text().splitlines()
     assert lines[0].startswith("id,given_label,predicted,probability,")
     assert lines[1].startswith("p0,")
@@ -340,7 +340,7 @@ def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_
     assert page["verdict"] == page["estimate"]["verdict"]
     assert page["calibrated"] is True
     assert page["calibration"] == {"method": "folds", "n_labels": 10}
-    assert RAW not in outcome.out
+    assert UNCALIBRATED not in outcome.out
 
 
 def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(glnn, people):
@@ -352,11 +352,11 @@ def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(gln
     assert sentence in outcome.out
     page = (run / "report.html").read_text()
     assert "Too few labels to tell: 2." in page and "has not been measured" not in page
-    assert "nothing to compare on" in outcome.out
+    assert "no comparison" in outcome.out
     for text in (outcome.out, page.partition("<script")[0]):
         assert "label more nodes" in text
         assert "--no-estimate" not in text
-    assert RAW in outcome.out
+    assert UNCALIBRATED in outcome.out
 
 
 def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
@@ -368,16 +368,16 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     assert page["estimate"] is None
     assert page["calibrated"] is False
     assert page["calibration"] == {"method": None, "n_labels": 0}
-    assert RAW in outcome.out
-    assert RAW[1:] in html.unescape((run / "report.html").read_text())
-    assert RAW in glnn("predict", run, people / "new.csv").err
-    assert RAW[1:] in " ".join(glnn("explain", run, "p0").out.split())
+    assert UNCALIBRATED in outcome.out
+    assert UNCALIBRATED[1:] in html.unescape((run / "report.html").read_text())
+    assert UNCALIBRATED in glnn("predict", run, people / "new.csv").err
+    assert UNCALIBRATED[1:] in " ".join(glnn("explain", run, "p0").out.split())
     more = ("--compare", "--overwrite", "--out", run)
     compared = glnn("fit", *own_table(people), "--no-estimate", *more, *QUICK)
-    assert "nothing to compare on: every label trained" in compared.out
+    assert "no comparison: all labels were used for training" in compared.out
     both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
     assert both.code == 2
-    assert "must not come together" in both.err
+    assert "exclude each other" in both.err
 
 
 def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
@@ -388,7 +388,7 @@ def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
     assert again.out == outcome.out
 
 
-# --- interruption
+# Interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -398,7 +398,7 @@ def test_the_first_request_ends_the_work_after_its_step(number, capsys):
         pytest.raises(StoppedError, match="Go on") as caught,
         Interruption("Go on so.") as stop,
     ):
-        watch = stop.watching(seen.append)
+        watch = stop.wrap(seen.append)
         watch(1)
         os.kill(os.getpid(), number)
         seen.append("the step goes on")
@@ -430,7 +430,7 @@ def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
             stop.check()
             seen.append(signal.getsignal(signal.SIGINT))
 
-    with Interruption("", alone=False):
+    with Interruption("", single_process=False):
         seen.append(signal.getsignal(signal.SIGINT))
     thread = threading.Thread(target=work)
     thread.start()
@@ -438,7 +438,7 @@ def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
     assert seen == [before, before]
 
 
-# --- progress
+# Progress
 
 
 def events():

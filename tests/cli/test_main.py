@@ -10,7 +10,7 @@ from glnn.cli import main
 from glnn.cli import main as module
 from glnn.exceptions import DownloadError, GraphWarning, InputError
 
-# --- main
+# The application
 
 
 def fresh(*args, code="from glnn.cli.main import main; sys.exit(main())"):
@@ -126,7 +126,7 @@ def test_the_shell_completes_commands(glnn, monkeypatch, capsys):
     assert capsys.readouterr().out.split() == ["explain", "export"]
 
 
-# --- laboratory
+# Commands of other packages
 
 
 def registered(monkeypatch, *points, has_lab=False):

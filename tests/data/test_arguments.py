@@ -6,18 +6,18 @@ import scipy.sparse as sp
 
 from glnn.data import NodeData
 from glnn.data.arguments import (
+    align_graph,
     as_fit_arguments,
-    name_column,
-    named_graph,
-    names_of_rows,
-    plain_labels,
-    row_number,
-    row_places,
+    convert_labels,
+    find_row,
+    make_name_column,
+    match_node_names,
+    resolve_row_names,
 )
 from glnn.data.interop import to_pyg
 from glnn.exceptions import GraphWarning, InputError
 
-# --- arguments
+# Features, labels and graph
 
 NAMES = ["ann", "bob", "cy", "dan"]
 PEOPLE = pd.DataFrame({"age": [30.0, 40, 50, 60]}, index=NAMES)
@@ -46,7 +46,7 @@ def test_the_rows_may_stand_in_another_order_than_the_graph():
 def test_rows_that_the_network_does_not_name_have_no_edge():
     network = named_network(NAMES)
     network.remove_node("dan")
-    graph = named_graph(network, NAMES, 4)
+    graph = align_graph(network, NAMES, 4)
     assert graph[3].nnz == 0
     assert np.array_equal(graph.toarray()[:3, :3], PATH[:3, :3])
 
@@ -58,8 +58,8 @@ def test_names_can_be_given_beside_an_array():
 
 def test_numbers_are_names_too():
     network = nx.Graph([(101, 100)])
-    assert named_graph(network, [100, 101], 2).toarray().tolist() == [[0, 1], [1, 0]]
-    assert named_graph(nx.path_graph(3), None, 3).nnz == 4
+    assert align_graph(network, [100, 101], 2).toarray().tolist() == [[0, 1], [1, 0]]
+    assert align_graph(nx.path_graph(3), None, 3).nnz == 4
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_numbers_are_names_too():
         (named_network(NAMES), None, r"4 unknown ids \('ann', 'bob', 'cy', ...\).*index of a Data"),
         (nx.path_graph(3), NAMES, r"3 unknown ids .*names such as 'ann'"),
         (nx.Graph([("ann", "zoe")]), NAMES, r"1 unknown id \('zoe'\)"),
-        (named_network(NAMES), ["ann", "ann", "bob", "cy"], "a name of its own"),
+        (named_network(NAMES), ["ann", "ann", "bob", "cy"], "a distinct name"),
         (nx.Graph([("ann", "bob", {"weight": -1})]), NAMES, "at least 0"),
         (nx.Graph([("ann", "bob", {"weight": "x"})]), NAMES, "weights of edges must be numbers"),
     ],
 )
 def test_names_that_cannot_be_matched_are_refused(network, ids, message):
     with pytest.raises(InputError, match=message) as caught:
-        named_graph(network, ids, 4)
+        align_graph(network, ids, 4)
     assert "\n" not in str(caught.value)
 
 
@@ -84,17 +84,17 @@ def test_names_that_cannot_be_matched_are_refused(network, ids, message):
 )
 def test_a_frame_of_edges_is_matched_by_name(columns):
     edges = pd.DataFrame([("cy", "dan", 3), ("bob", "ann", 1), ("bob", "cy", 2)], columns=columns)
-    assert np.array_equal(named_graph(edges, NAMES, 4).toarray(), PATH)
-    unit = named_graph(edges[list(columns[:2])], NAMES, 4)
+    assert np.array_equal(align_graph(edges, NAMES, 4).toarray(), PATH)
+    unit = align_graph(edges[list(columns[:2])], NAMES, 4)
     assert np.array_equal(unit.toarray(), PATH > 0)
 
 
 def test_a_square_frame_is_put_in_the_order_of_the_rows():
     square = pd.DataFrame(PATH, index=NAMES, columns=NAMES)
     turned = square.sample(frac=1, random_state=0).sample(frac=1, random_state=1, axis=1)
-    assert np.array_equal(named_graph(turned, NAMES, 4), PATH)
+    assert np.array_equal(align_graph(turned, NAMES, 4), PATH)
     odd = ["source", *NAMES[1:]]  # one such name makes no list of edges
-    assert np.array_equal(named_graph(square.set_axis(odd).set_axis(odd, axis=1), odd, 4), PATH)
+    assert np.array_equal(align_graph(square.set_axis(odd).set_axis(odd, axis=1), odd, 4), PATH)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_a_square_frame_is_put_in_the_order_of_the_rows():
 )
 def test_frames_that_are_no_graph_of_the_rows_are_refused(frame, message):
     with pytest.raises(InputError, match=message):
-        named_graph(frame, NAMES, 4)
+        align_graph(frame, NAMES, 4)
 
 
 def test_self_loops_are_dropped_with_a_warning():
     with pytest.warns(GraphWarning, match="1 self loops"):
-        graph = named_graph(nx.Graph([("ann", "ann"), ("ann", "bob")]), NAMES, 4)
+        graph = align_graph(nx.Graph([("ann", "ann"), ("ann", "bob")]), NAMES, 4)
     assert graph.nnz == 2
 
 
@@ -131,7 +131,7 @@ def test_self_loops_are_dropped_with_a_warning():
     ],
 )
 def test_what_pandas_calls_missing_is_unlabelled(labels, plain):
-    assert list(plain_labels(labels)) == plain
+    assert list(convert_labels(labels)) == plain
 
 
 def test_labels_with_the_names_of_the_rows_in_another_order_are_refused():
@@ -184,10 +184,10 @@ def test_several_splits_in_one_pyg_data_are_refused(small):
 
 
 def test_each_row_is_found_by_its_name():
-    assert row_places(["b", "a"], np.array(["a", "b"]), 2).tolist() == [1, 0]
+    assert match_node_names(["b", "a"], np.array(["a", "b"]), 2).tolist() == [1, 0]
 
 
-# --- row_names
+# Names of the rows
 
 TWICE_NAMED = np.array(["w0", "w1", "w2", "w1"])
 
@@ -204,59 +204,59 @@ def test_names_are_those_by_which_fit_would_join_a_graph():
         {"x": sp.eye(2), "ids": np.array(["a", "b"], dtype=object)},
         {"x": None, "y": pd.Series([0, 1], index=["a", "b"])},
     ):
-        assert names_of_rows(**arguments).tolist() == ["a", "b"]
+        assert resolve_row_names(**arguments).tolist() == ["a", "b"]
 
 
 def test_rows_that_are_only_counted_have_no_names():
     counted = pd.DataFrame({"x": [1.0, 2.0]})
     record = NodeData.from_arrays(np.eye(2), [0, 1])
     for x in (counted, np.eye(2), sp.eye(2), [[1.0], [2.0]], record):
-        assert names_of_rows(x, y=pd.Series([0, 1], index=["a", "b"])) is None
+        assert resolve_row_names(x, y=pd.Series([0, 1], index=["a", "b"])) is None
 
 
 def test_columns_named_like_ids_are_columns():
     frame = pd.DataFrame({"ids": [1.0, 2.0], "node_ids": [3.0, 4.0]})
-    assert names_of_rows(frame) is None
+    assert resolve_row_names(frame) is None
 
 
 @pytest.mark.parametrize("x", [np.eye(2), sp.eye(2), [[1.0], [2.0]], pd.DataFrame({"x": [1, 2]})])
 def test_there_are_as_many_names_as_rows(x):
     with pytest.raises(InputError, match="ids must name each of the 2 rows, got 3 names"):
-        names_of_rows(x, ids=["a", "b", "c"])
+        resolve_row_names(x, ids=["a", "b", "c"])
 
 
 def test_an_index_of_whole_numbers_that_does_not_count_names_the_rows_by_numbers():
     frame = pd.DataFrame({"x": [1.0, 2.0]}, index=[7, 3])
-    assert names_of_rows(frame).tolist() == [7, 3]
-    assert row_number("3", names_of_rows(frame)) == 1
-    assert row_number(3, names_of_rows(frame)) == 3  # a number is a row's number
+    assert resolve_row_names(frame).tolist() == [7, 3]
+    assert find_row("3", resolve_row_names(frame)) == 1
+    assert find_row(3, resolve_row_names(frame)) == 3  # a number is a row's number
 
 
 @pytest.mark.parametrize(
     ("node", "names", "said"),
     [
         ("w1", None, r"number of a row, as the rows have no names, got 'w1'\. Name them"),
-        ("w", TWICE_NAMED, r"got 'w', which names none\."),
-        ("w22", TWICE_NAMED, r"which names none\. Did you mean 'w2'\?"),
+        ("w", TWICE_NAMED, r"got 'w', an unknown name\."),
+        ("w22", TWICE_NAMED, r"an unknown name\. Did you mean 'w2'\?"),
         (
             "w1",
             TWICE_NAMED,
-            r"must name one row, got 'w1', the name of 2\. Give its number: 1, 3\.",
+            r"must name one row, got 'w1', the name of 2 rows\. Give its number: 1, 3\.",
         ),
     ],
 )
 def test_a_name_that_is_not_that_of_one_row_is_refused_in_one_line(node, names, said):
     with pytest.raises(InputError, match=said) as caught:
-        row_number(node, names)
+        find_row(node, names)
     assert "\n" not in str(caught.value)
 
 
 def test_a_table_of_rows_without_names_gets_no_column():
-    assert name_column(None, np.array([0, 1])) == {}
-    assert name_column(TWICE_NAMED, np.array([2, 0]))["name"].tolist() == ["w2", "w0"]
+    assert make_name_column(None, np.array([0, 1])) == {}
+    assert make_name_column(TWICE_NAMED, np.array([2, 0]))["name"].tolist() == ["w2", "w0"]
 
 
 @pytest.mark.parametrize("ids", [5, "ann", 2.5])
 def test_what_is_no_list_of_names_is_refused(ids):
     with pytest.raises(InputError, match="ids must hold one name for each row"):
-        names_of_rows(np.eye(3), ids=ids)
+        resolve_row_names(np.eye(3), ids=ids)

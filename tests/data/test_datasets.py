@@ -14,12 +14,12 @@ import sklearn.datasets
 
 from glnn.data import datasets, fetch_dataset, load_dataset
 from glnn.data.datasets import (
+    BUILT_IN,
     DATASETS,
-    EMBEDDED,
     RAW_FILES,
     Origin,
     RawFiles,
-    _Watch,
+    _ProgressBar,
     download,
     file_sha256,
 )
@@ -27,7 +27,7 @@ from glnn.data.npz import write_node_npz
 from glnn.data.planetoid import CLASS_NAMES, PARTS
 from glnn.exceptions import DataFormatError, DownloadError, InputError
 
-# --- registry
+# Data sets by name
 
 FIVE = ["cora", "citeseer", "pubmed", "terrorattack", "terroristsrel"]
 
@@ -136,12 +136,12 @@ def test_a_set_is_fetched_into_the_cache_or_into_the_folder_that_is_named(tmp_pa
     assert seen == [(tmp_path / "cache", 30.0), (tmp_path / "own", 30.0)]
 
 
-# --- embedded
+# Built-in data sets
 
 
 @pytest.mark.parametrize("name", ["digits", "wine", "breast_cancer"])
 def test_tables_of_scikit_learn_come_as_they_are(name):
-    data = EMBEDDED[name]()
+    data = BUILT_IN[name]()
     bunch = getattr(sklearn.datasets, f"load_{name}")()
     assert np.array_equal(data.features.toarray(), bunch.data.astype(np.float32))
     assert data.labels.tolist() == bunch.target.tolist()
@@ -149,15 +149,15 @@ def test_tables_of_scikit_learn_come_as_they_are(name):
     assert len(data.feature_names) == data.n_features
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_the_listed_counts_are_true(name):
-    data, info = EMBEDDED[name](), DATASETS[name]
+    data, info = BUILT_IN[name](), DATASETS[name]
     found = (data.n_nodes, data.n_edges, data.n_features, data.n_classes)
     assert found == (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
     assert data.name == name
 
 
-# --- origins
+# Origins and digests
 
 
 def test_every_file_has_a_digest_and_an_origin():
@@ -188,7 +188,7 @@ def test_a_published_file_has_at_most_64_mib():
     assert datasets.MAX_DOWNLOAD == 64 * 2**20
 
 
-# --- fetch
+# Fetching
 
 FILES = {"a.txt": b"first\nsecond\n", "b.txt": b"more"}
 
@@ -285,7 +285,7 @@ def test_an_archive_with_one_other_file_is_refused_by_its_name(toy, tmp_path):
         datasets.fetch_raw("toy", tmp_path, origins=(Origin(f"{toy.url}/", "toy.tgz"),))
 
 
-# --- download
+# Downloading
 
 CONTENT = bytes(range(256)) * 2000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -417,7 +417,7 @@ def test_without_a_server_the_reason_is_told(tmp_path):
 
 def test_a_file_of_unknown_length_is_counted_as_it_comes():
     seen = []
-    watch = _Watch("u", 100, lambda done, total: seen.append((done, total)))
+    watch = _ProgressBar("u", 100, lambda done, total: seen.append((done, total)))
     for _ in range(2):
         watch.update(40)
     assert seen == [(40, None), (80, None)]

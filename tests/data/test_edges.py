@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import read_data
-from glnn.data.edges import UnknownIds, edge_places, read_edge_list, read_edges
+from glnn.data.edges import UnknownIds, find_edge_columns, read_edge_list, read_edges
 from glnn.data.table_files import write_edge_table
 from glnn.exceptions import DataFormatError, InputError
 
@@ -113,4 +113,4 @@ def test_mutated_lists_give_a_record_or_one_clear_line(tmp_path, survives_mutati
     ],
 )
 def test_ends_are_found_by_name_or_come_first(names, places):
-    assert edge_places(names) == places
+    assert find_edge_columns(names) == places

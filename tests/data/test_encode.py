@@ -9,16 +9,16 @@ from glnn.data.encode import (
     MAX_CATEGORIES,
     ColumnCode,
     TableEncoder,
-    _listed,
+    _list_names,
     encode_frame,
-    encoded_frame,
     fit_column,
-    numeric_frame,
+    to_numeric_frame,
+    transform_frame,
 )
 from glnn.data.table_text import TableOptions
 from glnn.exceptions import DataFormatError, InputError
 
-# --- column_code
+# One column
 
 
 def column(*values):
@@ -76,7 +76,7 @@ def test_each_value_of_a_text_column_gets_a_column():
     assert code.feature_names == ("a=Bern", "a=Rome")
     assert values == [[0, 1], [1, 0], [0, 0], [0, 1]]
     assert code.encode(column("Oslo"), "new.csv", 0).tolist() == [[0, 0]]
-    assert code.new_values(column("Oslo", "Rome", "")) == ["Oslo"]
+    assert code.unseen_values(column("Oslo", "Rome", "")) == ["Oslo"]
 
 
 def test_a_column_with_one_word_among_numbers_is_text():
@@ -169,7 +169,7 @@ def date_code(**options):
             date_code(),
             ["02.03.2020", "2020-03-05"],
             "must hold dates like those of training, DD.MM.YYYY, got '2020-03-05' in row 12. "
-            "Write it so.",
+            "Write it that way.",
         ),
         (
             date_code(),
@@ -210,8 +210,8 @@ def test_dates_with_gaps_follow_the_rule_for_gaps():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["61,333", "12,000"], r"'61,333'.*--decimal \.\) the comma parts thousands"),
-        (["01/02/2020", "03/04/2020"], "day and month could change places"),
+        (["61,333", "12,000"], r"'61,333'.*--decimal \.\) the comma separates thousands"),
+        (["01/02/2020", "03/04/2020"], "day and month could be exchanged"),
         (["2020-01-01", "2021-01-01"], "It holds dates.*--dates"),
     ],
 )
@@ -234,7 +234,7 @@ def test_a_code_is_the_same_after_a_trip_through_plain_values():
         assert ColumnCode.from_dict(plain) == code
 
 
-# --- encoder
+# TableEncoder
 
 PEOPLE = pd.DataFrame(
     {
@@ -313,7 +313,7 @@ def test_batches_of_rows_together_are_the_table(monkeypatch):
 
 
 def test_a_table_whose_columns_all_say_nothing_is_refused():
-    with pytest.raises(InputError, match="says something"):
+    with pytest.raises(InputError, match="informative"):
         fitted(PEOPLE[["one"]])
 
 
@@ -334,10 +334,10 @@ def test_all_columns_that_need_a_word_are_named_at_once():
     ],
 )
 def test_three_names_are_listed_and_the_others_counted(names, said):
-    assert list(_listed("Not:", names)) == said
+    assert list(_list_names("Not:", names)) == said
 
 
-# --- frames
+# Frames
 
 FRAMES_PEOPLE = pd.DataFrame(
     {"age": [30, None, 50], "city": ["Rome", "Bern", "Rome"]}, index=["ann", "bob", "cy"]
@@ -349,19 +349,19 @@ def test_an_encoded_frame_keeps_its_index_and_new_rows_get_the_same_columns():
     assert list(numbers.index) == ["ann", "bob", "cy"]
     assert numbers.to_numpy().tolist() == [[30, 0, 1], [40, 1, 0], [50, 0, 1]]
     new = pd.DataFrame({"city": ["Oslo"], "age": [None]}, index=["dan"])
-    assert encoded_frame(new, encoder).to_dict("index") == {
+    assert transform_frame(new, encoder).to_dict("index") == {
         "dan": {"age": 40, "city=Bern": 0, "city=Rome": 0}
     }
 
 
 def test_a_frame_of_plain_numbers_is_returned_as_it_is():
     frame = pd.DataFrame({"a": [1.5, 2], "b": [True, False], 3: [1, 2]})
-    assert numeric_frame(frame) is frame
+    assert to_numeric_frame(frame) is frame
 
 
 def test_numbers_of_other_kinds_become_floats_under_their_names():
     frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), 3: ["0.5", "1"]})
-    found = numeric_frame(frame)
+    found = to_numeric_frame(frame)
     assert list(found.columns) == ["a", 3]
     assert found.to_numpy().tolist() == [[1, 0.5], [2, 1]]
     assert frame[3].tolist() == ["0.5", "1"]
@@ -381,7 +381,7 @@ def test_numbers_of_other_kinds_become_floats_under_their_names():
 )
 def test_what_is_no_number_is_refused_with_the_way_out(column, message):
     with pytest.raises(InputError, match=message) as caught:
-        numeric_frame(pd.DataFrame({"x": column}))
+        to_numeric_frame(pd.DataFrame({"x": column}))
     assert "\n" not in str(caught.value)
 
 
@@ -392,4 +392,4 @@ def test_what_is_no_number_is_refused_with_the_way_out(column, message):
 def test_three_columns_with_gaps_are_named_and_the_others_counted(names, said):
     frame = pd.DataFrame({name: [1.0, np.nan] for name in names})
     with pytest.raises(InputError, match=said):
-        numeric_frame(frame)
+        to_numeric_frame(frame)

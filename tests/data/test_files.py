@@ -13,17 +13,17 @@ from glnn.data.files import (
     FileLock,
     WriterLock,
     atomic_write,
-    beside,
     check_replaceable,
     is_replaceable,
-    only_writer,
+    lock_folder,
     open_journal,
     remove_leftovers,
-    swapped,
+    replace_folder,
+    sibling_path,
 )
 from glnn.exceptions import DataFormatError, InputError, OutputError
 
-# --- files
+# Files
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -64,13 +64,13 @@ def test_a_target_that_cannot_be_written_is_one_clear_line(tmp_path):
     "error", [ValueError("a\nb"), KeyError("k"), MemoryError(), OSError(5, "x")]
 )
 def test_what_a_parser_raises_becomes_one_line(tmp_path, error):
-    with pytest.raises(DataFormatError) as caught, files.parsing(tmp_path / "f", "test"):
+    with pytest.raises(DataFormatError) as caught, files.wrap_parse_errors(tmp_path / "f", "test"):
         raise error
     assert "\n" not in str(caught.value)
 
 
 def test_errors_of_glnn_pass_unchanged(tmp_path):
-    with pytest.raises(InputError, match=r"^mine$"), files.parsing(tmp_path, "test"):
+    with pytest.raises(InputError, match=r"^mine$"), files.wrap_parse_errors(tmp_path, "test"):
         raise InputError("mine")
 
 
@@ -100,18 +100,18 @@ def test_a_folder_is_no_file(tmp_path):
 
 
 def test_values_in_messages_are_short_and_printable():
-    assert files.shown("a\nb") == r"'a\nb'"
-    assert len(files.shown("x" * 1000)) < 50
+    assert files.quote("a\nb") == r"'a\nb'"
+    assert len(files.quote("x" * 1000)) < 50
     assert files.one_line("\x1b[31mred\n") == "?[31mred"
 
 
-# --- lock
+# Lock of a folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from glnn.data.files import WriterLock
-lock = WriterLock.taken(Path(sys.argv[1]))
+lock = WriterLock.acquire(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
 """
@@ -129,32 +129,32 @@ def holder(tmp_path):
 
 def test_a_second_writer_is_told_in_one_line(tmp_path, holder):
     with pytest.raises(OutputError, match="one writer at a time") as caught:
-        WriterLock.taken(tmp_path / "run")
+        WriterLock.acquire(tmp_path / "run")
     assert "\n" not in str(caught.value)
 
 
 def test_a_killed_writer_leaves_no_lock(tmp_path, holder):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    with only_writer(tmp_path / "run"):
-        assert beside(tmp_path / "run", "lock").exists()
+    with lock_folder(tmp_path / "run"):
+        assert sibling_path(tmp_path / "run", "lock").exists()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_is_free_after_its_release_and_other_folders_always_are(tmp_path):
-    lock = WriterLock.taken(tmp_path / "a")
-    with only_writer(tmp_path / "b"), pytest.raises(OutputError), only_writer(tmp_path / "a"):
+    lock = WriterLock.acquire(tmp_path / "a")
+    with lock_folder(tmp_path / "b"), pytest.raises(OutputError), lock_folder(tmp_path / "a"):
         pass
     lock.release()
     lock.release()
-    with only_writer(tmp_path / "a"):
+    with lock_folder(tmp_path / "a"):
         pass
 
 
 def test_a_lock_file_that_its_holder_has_just_removed_is_not_taken_for_the_lock(
     tmp_path, monkeypatch
 ):
-    path, opened = beside(tmp_path / "run", "lock"), []
+    path, opened = sibling_path(tmp_path / "run", "lock"), []
 
     def open_then_remove(*args):
         opened.append(os_open(*args))
@@ -164,7 +164,7 @@ def test_a_lock_file_that_its_holder_has_just_removed_is_not_taken_for_the_lock(
 
     os_open = os.open
     monkeypatch.setattr(os, "open", open_then_remove)
-    with only_writer(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         monkeypatch.undo()
         assert len(opened) == 2
         assert os.path.samestat(os.fstat(opened[1]), path.stat())
@@ -173,16 +173,16 @@ def test_a_lock_file_that_its_holder_has_just_removed_is_not_taken_for_the_lock(
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="must be writable"):
-        WriterLock.taken(tmp_path / "file" / "run")
+        WriterLock.acquire(tmp_path / "file" / "run")
 
 
 def test_a_second_release_leaves_the_lock_of_the_next_holder(tmp_path):
-    first = WriterLock.taken(tmp_path / "run")
+    first = WriterLock.acquire(tmp_path / "run")
     first.release()
-    second = WriterLock.taken(tmp_path / "run")
+    second = WriterLock.acquire(tmp_path / "run")
     first.release()
     with pytest.raises(OutputError, match="one writer at a time"):
-        WriterLock.taken(tmp_path / "run")
+        WriterLock.acquire(tmp_path / "run")
     second.release()
     assert list(tmp_path.iterdir()) == []
 
@@ -192,14 +192,14 @@ def test_where_a_system_or_a_folder_has_no_locks_writing_goes_on(tmp_path, monke
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", no_locks)
-    with only_writer(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         pass
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with only_writer(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         pass
 
 
-# --- swap
+# Replacing a folder
 
 OWN = ("a", "b", "c")
 
@@ -220,7 +220,7 @@ def write_old(folder):
 
 
 def replace(folder):
-    with swapped(folder, OWN) as new:
+    with replace_folder(folder, OWN) as new:
         for name in ("a", "c"):
             with atomic_write(new / name) as file:
                 file.write(f"new {name}")
@@ -236,7 +236,7 @@ OLD, NEW = {"a": "old a", "b": "old b"}, {"a": "new a", "c": "new c"}
 @pytest.fixture(params=[True, False], ids=["exchange", "two moves"])
 def moves(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(files, "exchanged", lambda one, other: False)
+        monkeypatch.setattr(files, "exchange_folders", lambda one, other: False)
     return request.param
 
 
@@ -276,7 +276,7 @@ def test_a_link_to_a_folder_stays_a_link(folder, tmp_path):
 
 
 def test_a_failure_in_the_block_leaves_the_old_run(folder):
-    with pytest.raises(ZeroDivisionError), swapped(folder, OWN) as new:
+    with pytest.raises(ZeroDivisionError), replace_folder(folder, OWN) as new:
         (new / "a").write_text("half")
         raise ZeroDivisionError
     assert run_of(folder) == OLD
@@ -285,14 +285,14 @@ def test_a_failure_in_the_block_leaves_the_old_run(folder):
 
 @pytest.mark.parametrize("left", ["new", "old"])
 def test_leftovers_of_a_killed_writer_are_removed_by_the_next(folder, left):
-    write_old(beside(folder, left))
+    write_old(sibling_path(folder, left))
     replace(folder)
     assert run_of(folder) == NEW
     assert list(folder.parent.iterdir()) == [folder]
 
 
 def test_a_run_whose_writer_was_killed_between_two_moves_comes_back(folder):
-    folder.rename(beside(folder, "old"))
+    folder.rename(sibling_path(folder, "old"))
     remove_leftovers(folder)
     assert run_of(folder) == OLD
 
@@ -302,7 +302,7 @@ def test_whenever_the_power_fails_the_old_or_the_new_run_is_there(
 ):
     cuts = power_cuts(folder.parent)
     with monkeypatch.context() as patch:
-        cuts.watch(patch, (files, "exchanged"))
+        cuts.watch(patch, (files, "exchange_folders"))
         replace(folder)
     found = []
     for state in cuts.states():
@@ -333,13 +333,13 @@ FILL = """
 import sys
 from pathlib import Path
 from glnn.data.files import atomic_write
-from glnn.data.files import swapped
+from glnn.data.files import replace_folder
 from glnn.exceptions import OutputError
 run = Path(sys.argv[1]) / "run"
 run.mkdir()
 (run / "a").write_text("old")
 try:
-    with swapped(run, ("a", "b")) as new:
+    with replace_folder(run, ("a", "b")) as new:
         for name in ("a", "b"):
             with atomic_write(new / name, "wb") as file:
                 file.write(b"x" * 700_000)
@@ -359,11 +359,11 @@ def test_a_full_disk_leaves_the_old_run_and_one_line(tmp_path):
     if done.returncode in (1, 77) and not done.stdout:
         pytest.skip("no disk can be mounted here")
     line, files = done.stdout.splitlines()
-    assert "No space left" in line and "as it was" in line
+    assert "No space left" in line and "unchanged" in line
     assert files == "a run old"
 
 
-# --- journal
+# Journal of a search
 
 optuna = pytest.importorskip("optuna")
 

@@ -1,4 +1,4 @@
-"""Tables as people have them: each is read right, or answered with one right line."""
+"""Tables as people have them: each is read correctly or refused with a clear error line."""
 
 import numpy as np
 import pandas as pd

@@ -10,15 +10,15 @@ from glnn.data.formats import (
     GRAPH_SUFFIXES,
     READ_SUFFIXES,
     WRITE_SUFFIXES,
-    is_graph_alone,
-    open_named,
-    summary_rows,
+    is_graph_only,
+    iter_summary,
+    open_data,
 )
 from glnn.data.interop import from_scipy
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.exceptions import InputError
 
-# --- formats
+# Records
 
 
 @pytest.mark.parametrize("suffix", WRITE_SUFFIXES)
@@ -90,7 +90,7 @@ def test_a_graph_alone_stays_one_in_every_format_and_grows_with_its_edges(tmp_pa
         again = read_data(path)
         order = np.argsort([int(name.split()[1]) for name in again.node_ids])
         assert (again.graph[order][:, order] != data.graph).nnz == 0
-        assert is_graph_alone(again) and not path.with_suffix(f".edges{suffix}").exists()
+        assert is_graph_only(again) and not path.with_suffix(f".edges{suffix}").exists()
         sizes.append(path.stat().st_size)
     assert sizes[1] < 12 * sizes[0]  # eight times the edges, 64 times the pairs
 
@@ -102,41 +102,41 @@ def test_nodes_without_an_edge_are_not_lost_in_a_table(tmp_path):
 
 
 def test_labels_or_features_make_more_than_a_graph(small):
-    assert not is_graph_alone(small)
+    assert not is_graph_only(small)
     bare = from_scipy(small.graph)
-    assert is_graph_alone(bare)
-    assert not is_graph_alone(from_scipy(small.graph, labels=small.labels))
-    assert not is_graph_alone(from_scipy(small.graph, features=2 * bare.features))
+    assert is_graph_only(bare)
+    assert not is_graph_only(from_scipy(small.graph, labels=small.labels))
+    assert not is_graph_only(from_scipy(small.graph, features=2 * bare.features))
 
 
-# --- summary
+# Records by name, and their summary
 
 
 def test_a_name_or_a_path_opens_data(small, tmp_path):
-    assert open_named("wine").n_nodes == 178
+    assert open_data("wine").n_nodes == 178
     write_data(small, tmp_path / "s.npz")
-    assert open_named(str(tmp_path / "s.npz")).equals(small)
+    assert open_data(str(tmp_path / "s.npz")).equals(small)
     with pytest.raises(InputError, match="Did you mean 'cora'"):
-        open_named("coraa")
+        open_data("coraa")
 
 
 def test_a_summary_is_fit_for_a_terminal(small):
     odd = small.replace(class_names=("\x1b[31mred", "[bold]b", "c\nd"))
-    text = dict(summary_rows(odd))["classes"]
+    text = dict(iter_summary(odd))["classes"]
     assert text.isprintable()
     assert "[bold]b" in text
 
 
 def test_a_summary_tells_sizes_classes_and_origin(small):
-    rows = dict(summary_rows(small))
+    rows = dict(iter_summary(small))
     assert rows["nodes"] == "6"
     assert rows["classes"] == "a (2), b (2), c (1)"
     assert rows["public split"] == "train 2, val 1, test 2"
     assert rows["unlabelled"] == "1"
-    assert dict(summary_rows(open_named("wine")))["licence"] == "BSD-3-Clause"
+    assert dict(iter_summary(open_data("wine")))["licence"] == "BSD-3-Clause"
 
 
-# --- export
+# Graphs and predictions
 
 IDS = ["=SUM(A1)", '"quoted"', "a,b;c", "line\nbreak", " blank ", "漢字"]
 

@@ -106,7 +106,7 @@ def test_what_is_no_flat_graph_is_refused(tmp_path, body):
 
 
 def test_an_absurd_number_of_declared_values_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(network_files, "SMALL_TABLE", 100)
+    monkeypatch.setattr(network_files, "MIN_CELL_LIMIT", 100)
     keys = "".join(
         f"<key id='k{k}' for='node' attr.name='k{k}' attr.type='int'><default>1</default></key>"
         for k in range(900)

@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import NodeData, induced, node_data
+from glnn.data import NodeData, node_data, take_nodes
 from glnn.exceptions import DataFormatError, GraphWarning, InputError
 from glnn.graph import as_adjacency
 
-# --- node_data
+# The record
 
 SETTINGS = settings(settings.get_profile("records"))
 
@@ -170,7 +170,7 @@ def test_equals_sees_every_difference(small):
         assert not small.equals(small.replace(**change))
 
 
-# --- arrays
+# Arrays in canonical form
 
 
 @SETTINGS
@@ -199,7 +199,7 @@ def test_without_weights_every_edge_weighs_one(pairs):
 
 def test_upper_pairs_list_each_edge_once():
     graph = node_data.symmetric_from_pairs(np.array([3, 0]), np.array([1, 2]), 4)
-    rows, columns, weights = node_data.upper_pairs(graph)
+    rows, columns, weights = node_data.upper_triangle(graph)
     assert list(zip(rows, columns, weights)) == [(0, 2, 1.0), (1, 3, 1.0)]
 
 
@@ -231,13 +231,13 @@ def test_a_graph_that_is_no_undirected_graph_is_refused(graph, message):
 )
 def test_csr_arrays_that_do_not_fit_are_refused(data, indices, indptr, shape):
     with pytest.raises(DataFormatError):
-        node_data.checked_csr(np.array(data), np.array(indices), np.array(indptr), shape)
+        node_data.csr_from_arrays(np.array(data), np.array(indices), np.array(indptr), shape)
 
 
 @SETTINGS
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1))
 def test_ids_that_are_whole_numbers_are_kept_as_such(numbers):
-    ids = node_data.canonical_ids([str(n) for n in numbers], len(numbers))
+    ids = node_data.canonicalize_ids([str(n) for n in numbers], len(numbers))
     assert ids.dtype == np.int64
     assert ids.tolist() == numbers
 
@@ -246,7 +246,7 @@ def test_ids_that_are_whole_numbers_are_kept_as_such(numbers):
     "texts", [["01", "2"], ["1", "a"], ["-0", "3"], [str(2**63), "1"], ["²", "1"]]
 )
 def test_ids_that_only_look_like_numbers_stay_text(texts):
-    assert node_data.canonical_ids(texts, 2).tolist() == texts
+    assert node_data.canonicalize_ids(texts, 2).tolist() == texts
 
 
 @pytest.mark.parametrize(
@@ -255,12 +255,12 @@ def test_ids_that_only_look_like_numbers_stay_text(texts):
 )
 def test_bad_ids_are_refused(ids, message):
     with pytest.raises(InputError, match=message):
-        node_data.canonical_ids(ids, 2)
+        node_data.canonicalize_ids(ids, 2)
 
 
 def test_class_names_sort_as_numbers_where_they_are_numbers():
-    assert node_data.sorted_class_names(["10", "9", "9"]) == ["9", "10"]
-    assert node_data.sorted_class_names(["10", "9", "x"]) == ["10", "9", "x"]
+    assert node_data.sort_class_names(["10", "9", "9"]) == ["9", "10"]
+    assert node_data.sort_class_names(["10", "9", "x"]) == ["10", "9", "x"]
 
 
 @pytest.mark.parametrize("names", [["a", "a"], [" ", "b"], ["\ud800", "b"], ["a"]])
@@ -272,21 +272,21 @@ def test_bad_names_are_refused(names):
 def test_too_many_columns_are_refused_before_memory_is_taken():
     huge = sp.csr_matrix((1, node_data.MAX_COLUMNS + 1), dtype=np.float32)
     with pytest.raises(InputError, match="columns"):
-        node_data.canonical_csr("features", huge)
+        node_data.canonicalize_csr("features", huge)
 
 
 def test_codes_that_come_again_are_there_once_and_in_order():
     codes = np.random.default_rng(0).integers(0, 50, 400)
-    np.testing.assert_array_equal(node_data.distinct_codes(codes), np.unique(codes))
-    assert node_data.distinct_codes(codes[:0]).size == 0
+    np.testing.assert_array_equal(node_data.unique_codes(codes), np.unique(codes))
+    assert node_data.unique_codes(codes[:0]).size == 0
 
 
-# --- induced
+# Some of the nodes
 
 
 def test_induced_keeps_the_edges_between_the_chosen_nodes(small):
     nodes = np.array([4, 0, 3])
-    part = induced(small, nodes)
+    part = take_nodes(small, nodes)
     assert np.array_equal(part.graph.toarray(), small.graph.toarray()[np.ix_(nodes, nodes)])
     assert part.ids.tolist() == small.ids[nodes].tolist()
     assert part.labels.tolist() == [0, 0, 1]

@@ -15,7 +15,7 @@ from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.npz import (
     MAX_HEADER,
     NpzFile,
-    opened_zip,
+    open_zip,
     read_graph_npz,
     read_node_npz,
     write_graph_npz,
@@ -24,7 +24,7 @@ from glnn.data.npz import (
 )
 from glnn.exceptions import DataFormatError, InputError
 
-# --- npz
+# Arrays
 
 
 class Runs:
@@ -139,7 +139,7 @@ def test_what_an_archive_may_unpack_to():
     assert (npz.MAX_BYTES, npz.MAX_EXPANSION) == (2**35, 250)
 
 
-# --- node_npz
+# Records
 
 SETTINGS = settings(settings.get_profile("records"))
 
@@ -235,7 +235,7 @@ def test_mutated_arrays_in_a_sound_archive_do_too(small, tmp_path, survives_muta
     survives_mutation(lambda: read_node_npz(path), [path], count=1500, mutate=mutate_one_array)
 
 
-# --- graph_npz
+# Graphs without features
 
 
 def test_scipy_and_glnn_read_the_same_graph(small, tmp_path):
@@ -268,7 +268,7 @@ def test_mutated_archives_give_a_graph_or_one_clear_line(small, tmp_path, surviv
     survives_mutation(lambda: read_data(path), [path])
 
 
-# --- zip_list
+# Zip archives
 
 
 def zip_of_members(path, n_members, comment=b""):
@@ -285,19 +285,19 @@ def test_the_measured_list_is_the_list(tmp_path, n_members, comment, monkeypatch
     path = zip_of_members(tmp_path / "a.zip", n_members, comment)
     with zipfile.ZipFile(path) as wanted:
         n_bytes = sum(46 + len(member.filename) for member in wanted.infolist())
-    monkeypatch.setattr(npz, "MAX_LIST", n_bytes)
-    with opened_zip(path) as found:
+    monkeypatch.setattr(npz, "MAX_DIRECTORY_BYTES", n_bytes)
+    with open_zip(path) as found:
         assert len(found.namelist()) == n_members
-    monkeypatch.setattr(npz, "MAX_LIST", n_bytes - 1)
+    monkeypatch.setattr(npz, "MAX_DIRECTORY_BYTES", n_bytes - 1)
     with pytest.raises(DataFormatError, match=f"got {n_bytes:,}. Nothing was unpacked"):
-        opened_zip(path)
+        open_zip(path)
 
 
 def test_many_members_are_refused_before_they_are_read(tmp_path, monkeypatch):
     path = zip_of_members(tmp_path / "a.zip", 30_000)
     monkeypatch.setattr(zipfile, "ZipFile", None)
     with pytest.raises(DataFormatError, match="list its members in at most 1,048,576 bytes"):
-        opened_zip(path)
+        open_zip(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06", b"x" * 200])
@@ -305,7 +305,7 @@ def test_what_is_no_archive_is_left_to_zipfile(tmp_path, content):
     path = tmp_path / "a.zip"
     path.write_bytes(content)
     with pytest.raises(zipfile.BadZipFile):
-        opened_zip(path)
+        open_zip(path)
 
 
 def test_a_list_that_claims_to_be_huge_is_refused(tmp_path):
@@ -314,4 +314,4 @@ def test_a_list_that_claims_to_be_huge_is_refused(tmp_path):
     struct.pack_into("<L", content, len(content) - 10, 2**32 - 1)
     path.write_bytes(content)
     with pytest.raises(DataFormatError, match="got 4,294,967,295"):
-        opened_zip(path)
+        open_zip(path)

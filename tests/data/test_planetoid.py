@@ -21,7 +21,7 @@ from glnn.data.planetoid import (
 )
 from glnn.exceptions import DataFormatError, InputError
 
-# --- planetoid
+# Data sets
 
 FILES = tuple(f"ind.toy.{part}" for part in (*PARTS, "test.index"))
 SETTINGS = settings(settings.get_profile("records"))
@@ -167,7 +167,7 @@ def test_mutated_files_give_a_record_or_one_clear_line(tmp_path, survives_mutati
     survives_mutation(lambda: read_planetoid(tmp_path, "toy"), files)
 
 
-# --- pickles
+# Pickles
 
 
 class Calls:
@@ -266,7 +266,7 @@ def test_the_modern_numpy_buffer_protocol_is_refused_in_one_line():
         read_pickle(pickle.dumps(np.arange(3), protocol=5))
 
 
-# --- pickle_parts
+# Arrays of a pickle
 
 FLOAT = Part("dtype", ("f8", 0, 1))
 

@@ -7,21 +7,21 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import NodeData, TableOptions, npz, read_table_data, write_data
-from glnn.data.node_data import no_values, symmetric_from_pairs
+from glnn.data.node_data import empty_features, symmetric_from_pairs
 from glnn.data.npz import write_node_npz
 from glnn.data.row_source import (
     NpzSource,
     ParquetSource,
     RecordSource,
     RowSource,
-    bounds,
-    can_be_read_by_rows,
+    graph_rows_from_pairs,
+    has_uncompressed_features,
     open_source,
-    rows_of_pairs,
+    slice_bounds,
 )
 from glnn.exceptions import DataFormatError
 
-# --- source
+# Records in memory
 
 
 def test_a_record_read_by_rows_is_the_record(small):
@@ -54,28 +54,28 @@ def test_rows_of_a_list_of_pairs_are_those_of_the_whole_graph(weighted):
     weights = rng.random(60) if weighted else None
     whole = symmetric_from_pairs(*pairs, 20, weights)
     for rows in (slice(0, 7), slice(7, 20), slice(5, 5)):
-        assert (rows_of_pairs(pairs, weights, rows, 20) != whole[rows]).nnz == 0
+        assert (graph_rows_from_pairs(pairs, weights, rows, 20) != whole[rows]).nnz == 0
 
 
 def test_slices_end_where_the_rows_do():
-    assert bounds(slice(None), 4) == (0, 4)
-    assert bounds(slice(3, 2), 4) == (3, 3)
+    assert slice_bounds(slice(None), 4) == (0, 4)
+    assert slice_bounds(slice(3, 2), 4) == (3, 3)
 
 
-# --- npz_source
+# npz files
 
 
 @pytest.fixture
 def stored(monkeypatch):
     """Every array is large enough to be written without compression."""
-    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    monkeypatch.setattr(npz, "MIN_STORED_BYTES", 1)
 
 
 def test_rows_of_the_file_are_rows_of_the_record(small, tmp_path, stored):
     weighted = small.replace(graph=small.graph * 3)
     write_node_npz(weighted, tmp_path / "s.npz")
     source = NpzSource(tmp_path / "s.npz")
-    without = small.replace(features=no_values(6, 2), graph=None)
+    without = small.replace(features=empty_features(6, 2), graph=None)
     assert source.record.equals(without)
     assert source.record.name == "small"
     for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
@@ -92,7 +92,7 @@ def test_a_file_without_graph_and_ids_has_none(tmp_path, stored):
 
 def test_small_features_are_compressed_and_read_whole(small, tmp_path):
     write_node_npz(small, tmp_path / "s.npz")
-    assert not can_be_read_by_rows(tmp_path / "s.npz")
+    assert not has_uncompressed_features(tmp_path / "s.npz")
     with pytest.raises(DataFormatError, match="without compression"):
         NpzSource(tmp_path / "s.npz")
 
@@ -152,7 +152,7 @@ def test_mutated_files_give_rows_or_one_clear_line(small, tmp_path, stored, surv
     survives_mutation(read, [path])
 
 
-# --- parquet_source
+# Parquet tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -161,7 +161,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 def test_rows_of_the_file_are_rows_of_the_table(small, tmp_path):
     write_data(small, tmp_path / "s.parquet")
     source = ParquetSource(tmp_path / "s.parquet", graph_path=tmp_path / "s.edges.parquet")
-    without = small.replace(features=no_values(6, 2), graph=None)
+    without = small.replace(features=empty_features(6, 2), graph=None)
     assert source.record.equals(without)
     assert source.record.name == "s"
     for rows in (slice(0, 2), slice(2, 6), slice(3, 3)):
@@ -210,8 +210,8 @@ def test_only_groups_with_wanted_rows_are_read(tmp_path, monkeypatch):
     frame = pd.DataFrame({"x": np.arange(40.0)})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=10)
     source = ParquetSource(tmp_path / "t.parquet")
-    read, batches = [], source._batches
-    monkeypatch.setattr(source, "_batches", lambda group: read.append(group) or batches(group))
+    read, batches = [], source._iter_batches
+    monkeypatch.setattr(source, "_iter_batches", lambda group: read.append(group) or batches(group))
     assert source.features(slice(12, 25)).toarray().ravel().tolist() == list(range(12, 25))
     assert read == [1, 2]
 
@@ -224,7 +224,7 @@ def test_the_digest_is_that_of_the_bytes(tmp_path):
     assert a == b != c
 
 
-# --- open_source
+# Sources of files
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_the_digest_is_that_of_the_bytes(tmp_path):
     [("s.csv", RecordSource), ("s.parquet", ParquetSource), ("s.npz", NpzSource)],
 )
 def test_a_file_is_read_by_rows_where_its_format_allows(small, tmp_path, monkeypatch, name, kind):
-    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    monkeypatch.setattr(npz, "MIN_STORED_BYTES", 1)
     write_data(small, tmp_path / name)
     source = open_source(tmp_path / name)
     assert type(source) is kind

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.splits import (
-    _rest_sizes,
-    balanced_counts,
+    _resolve_rest_sizes,
+    allocate_balanced,
+    allocate_stratified,
     class_sizes,
     draw_by_class,
-    stratified_counts,
 )
 from glnn.exceptions import DataFormatError, InputError
 
-# --- splits
+# Splits
 
 SETTINGS = settings(settings.get_profile("records"))
 
@@ -227,15 +227,15 @@ def test_validation_nodes_of_a_count_are_taken_from_those_that_test():
     [((None, None), (10, 20)), ((5, 0), (5, 0)), ((0, None), (0, 30)), ((None, 12), (18, 12))],
 )
 def test_a_size_that_is_left_open_takes_its_share_or_what_is_left(asked, sizes):
-    assert _rest_sizes(30, *asked) == sizes
+    assert _resolve_rest_sizes(30, *asked) == sizes
 
 
-# --- allocate
+# Counts per class
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=6).map(np.array)
 
 
-@pytest.mark.parametrize("allocate", [stratified_counts, balanced_counts])
+@pytest.mark.parametrize("allocate", [allocate_stratified, allocate_balanced])
 @SETTINGS
 @given(sizes=SIZES, data=st.data())
 def test_counts_sum_to_the_total_and_cover_every_class_that_can_be(allocate, sizes, data):
@@ -249,17 +249,17 @@ def test_counts_sum_to_the_total_and_cover_every_class_that_can_be(allocate, siz
 
 
 def test_balanced_counts_differ_by_at_most_one_between_large_classes():
-    counts = balanced_counts(np.array([100, 90, 80]), 50)
+    counts = allocate_balanced(np.array([100, 90, 80]), 50)
     assert counts.max() - counts.min() <= 1
 
 
 def test_stratified_counts_are_proportional_where_that_is_whole():
-    assert stratified_counts(np.array([50, 30, 20]), 10).tolist() == [5, 3, 2]
+    assert allocate_stratified(np.array([50, 30, 20]), 10).tolist() == [5, 3, 2]
 
 
 def test_more_than_there_is_cannot_be_drawn():
     with pytest.raises(InputError, match="at most the 3 labelled nodes, got 4"):
-        stratified_counts(np.array([1, 2]), 4)
+        allocate_stratified(np.array([1, 2]), 4)
 
 
 def test_drawn_nodes_have_the_counted_classes():

@@ -10,13 +10,13 @@ from glnn.data.synthetic import (
     attributed_graph,
     blobs,
     block_model,
-    named_size,
     path_graph,
-    sized,
+    resolve_size,
+    size_from_degree,
 )
 from glnn.exceptions import InputError
 
-# --- synthetic
+# Small data sets
 
 
 def test_classes_are_equally_large():
@@ -72,9 +72,9 @@ def test_one_class_is_allowed_and_none_is_not():
         block_model(power=1)
 
 
-# --- scale
+# Graphs of any size
 
-SIZE = sized(6000, 12, n_classes=8, n_features=32)
+SIZE = size_from_degree(6000, 12, n_classes=8, n_features=32)
 
 
 @pytest.fixture(scope="module")
@@ -178,13 +178,13 @@ def test_more_edges_than_the_classes_can_hold_are_refused():
 
 
 def test_a_name_stands_for_a_size_and_any_other_name_needs_nodes():
-    assert named_size("arxiv-size", n_nodes=None) == SIZES["arxiv-size"]
-    assert named_size("mine", n_nodes=1000).n_edges == 5000
+    assert resolve_size("arxiv-size", n_nodes=None) == SIZES["arxiv-size"]
+    assert resolve_size("mine", n_nodes=1000).n_edges == 5000
     with pytest.raises(InputError, match="Did you mean 'arxiv-size'"):
-        named_size("arxiv-sise")
+        resolve_size("arxiv-sise")
 
 
 def test_two_nodes_a_class_are_the_fewest():
-    assert sized(14, 2, n_classes=7).n_nodes == 14
+    assert size_from_degree(14, 2, n_classes=7).n_nodes == 14
     with pytest.raises(InputError, match="n_nodes must be"):
-        sized(13, 2, n_classes=7)
+        size_from_degree(13, 2, n_classes=7)

@@ -11,19 +11,19 @@ import pytest
 from glnn.data import read_data, table_files
 from glnn.data.table_files import (
     MAX_DEPTH,
-    edges_beside,
-    first_row,
-    names_of,
+    check_xml,
+    edge_table_path,
+    escape_formula,
+    frame_column_names,
     open_parquet,
+    read_first_row,
     read_frame,
-    refuse_declarations,
-    safe_cell,
     write_frames,
     write_node_table,
 )
 from glnn.exceptions import DataFormatError, InputError
 
-# --- table_file
+# Tables by suffix
 
 
 def put(tmp_path, content, name="t.csv"):
@@ -40,17 +40,17 @@ def test_the_same_table_in_every_format(tmp_path, suffix):
     write = {".parquet": frame.to_parquet, ".xlsx": frame.to_excel}.get(suffix, frame.to_csv)
     write(path, index=False, **({"sep": "\t"} if suffix == ".tsv" else {}))
     assert read_frame(path).to_dict("list") == frame.to_dict("list")
-    assert first_row(path) == ("id", "x")
+    assert read_first_row(path) == ("id", "x")
 
 
 def test_names_are_text():
-    assert names_of(pd.DataFrame({0: [1], "a": [2]})) == ["0", "a"]
+    assert frame_column_names(pd.DataFrame({0: [1], "a": [2]})) == ["0", "a"]
 
 
 def test_without_a_header_columns_are_numbered_and_the_first_line_counts(tmp_path):
     path = put(tmp_path, "a,1\nb,2\n")
     assert read_frame(path, header=False).to_dict("list") == {"0": ["a", "b"], "1": [1, 2]}
-    assert first_row(path) == ("a", "1")
+    assert read_first_row(path) == ("a", "1")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_file_that_is_no_table_is_told_by_its_suffix(tmp_path):
         read_frame(put(tmp_path, b"\x93NUMPY", "t.npz"))
 
 
-# --- workbook
+# Excel workbooks
 
 pytest.importorskip("openpyxl")
 
@@ -78,7 +78,7 @@ def test_a_sheet_of_excel_is_a_table(tmp_path):
     frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, None], "n": [1, 2]})
     frame.assign(day=pd.Timestamp("2020-01-02")).to_excel(path, index=False)
     read = read_frame(path)
-    assert first_row(path) == ("id", "x", "n", "day")
+    assert read_first_row(path) == ("id", "x", "n", "day")
     assert read["n"].tolist() == [1, 2]
     assert np.array_equal(read["x"], [1.5, np.nan], equal_nan=True)
     assert read["day"].dtype.kind == "M"
@@ -117,7 +117,7 @@ def test_a_large_workbook_may_unpack_to_so_many_times_its_size(tmp_path, monkeyp
         read_frame(path)
 
 
-# --- parquet
+# Parquet files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -135,7 +135,7 @@ def test_every_plain_type_of_parquet_keeps_its_meaning(tmp_path):
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     frame = read_frame(tmp_path / "t.parquet")
-    assert first_row(tmp_path / "t.parquet") == tuple(columns)
+    assert read_first_row(tmp_path / "t.parquet") == tuple(columns)
     assert frame["whole"].tolist() == [1, 2**60]
     assert frame["holes"].tolist() == [1, pd.NA]
     assert frame["truth"].tolist() == [True, False]
@@ -158,7 +158,9 @@ def test_text_that_is_no_utf8_is_one_line(no_text):
         read_frame(no_text)
     file = open_parquet(no_text)
     with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
-        table_files.guarded(no_text, lambda: table_files.parquet_frame(next(file.iter_batches())))
+        table_files.wrap_parquet_errors(
+            no_text, lambda: table_files.arrow_to_frame(next(file.iter_batches()))
+        )
 
 
 def test_lists_in_cells_are_refused(tmp_path):
@@ -187,7 +189,7 @@ def test_what_a_table_may_declare():
     assert (table_files.SMALL_TABLE, table_files.MAX_CELLS_PER_BYTE) == (10_000_000, 2_000)
 
 
-# --- table_out
+# Writing tables
 
 
 def test_any_csv_reader_sees_the_ids_as_they_are(small, tmp_path):
@@ -201,7 +203,7 @@ def test_any_csv_reader_sees_the_ids_as_they_are(small, tmp_path):
 
 def test_edges_stand_beside_with_both_ids(small, tmp_path):
     write_node_table(small, tmp_path / "t.csv")
-    with edges_beside(tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+    with edge_table_path(tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == small.n_edges
     assert lines[1] == {"source": "n1", "target": "=n2", "weight": "1.0"}
@@ -209,7 +211,7 @@ def test_edges_stand_beside_with_both_ids(small, tmp_path):
 
 def test_edges_of_an_older_table_are_not_taken_for_this_one(small, tmp_path):
     write_node_table(small, tmp_path / "t.csv")
-    with pytest.raises(InputError, match=r"t\.edges\.csv must not be there"):
+    with pytest.raises(InputError, match=r"t\.edges\.csv must not exist"):
         write_node_table(small.replace(graph=None), tmp_path / "t.csv")
     assert read_data(tmp_path / "t.csv").equals(small)
 
@@ -234,20 +236,20 @@ def test_batches_of_rows_make_one_file(small, tmp_path, monkeypatch, suffix):
     assert read_data(tmp_path / f"parts{suffix}").equals(read_data(tmp_path / f"whole{suffix}"))
 
 
-# --- spreadsheet
+# Formulas in cells
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(start):
-    assert safe_cell(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+    assert escape_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
 
 
 @pytest.mark.parametrize("cell", ["-3", "+1e5", "-inf", "oak", "", "a=b", -0.5, 3, None])
 def test_numbers_and_other_text_stay_as_they_are(cell):
-    assert safe_cell(cell) is cell
+    assert escape_formula(cell) is cell
 
 
-# --- xml_guard
+# XML checks
 
 BOMB = b"""<?xml version="1.0"?>
 <!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
@@ -259,27 +261,27 @@ EXTERNAL = b"""<?xml version="1.0"?><!DOCTYPE g SYSTEM "file:///etc/hostname"><g
 @pytest.mark.parametrize("start", [None, lambda *_: None])
 def test_document_types_and_entities_are_refused(content, start):
     with pytest.raises(DataFormatError, match=r"a GraphML file must have no .*DOCTYPE"):
-        refuse_declarations(io.BytesIO(content), "a GraphML file", start)
+        check_xml(io.BytesIO(content), "a GraphML file", start)
 
 
 def test_a_file_that_nests_without_end_is_refused():
     with pytest.raises(DataFormatError, match="nest at most"):
-        refuse_declarations(io.BytesIO(b"<x>" * (MAX_DEPTH + 1)), "a file", lambda *_: None)
+        check_xml(io.BytesIO(b"<x>" * (MAX_DEPTH + 1)), "a file", lambda *_: None)
 
 
 def test_every_element_is_told_with_its_depth():
     seen = []
     content = io.BytesIO(b'<a><p:b id="1"/><b><c/></b></a>')
-    refuse_declarations(content, "a file", lambda *told: seen.append(told))
+    check_xml(content, "a file", lambda *told: seen.append(told))
     assert seen == [("a", {}, 1), ("b", {"id": "1"}, 2), ("b", {}, 2), ("c", {}, 3)]
 
 
 def test_without_a_listener_only_the_beginning_is_read():
     content = io.BytesIO(b"<a>" + b"<b/>" * 100_000 + b"not even closed")
-    refuse_declarations(content, "a file")
+    check_xml(content, "a file")
     assert content.tell() < 100_000
 
 
 def test_a_file_that_ends_too_early_is_no_xml():
     with pytest.raises(expat.ExpatError):
-        refuse_declarations(io.BytesIO(b"<a><b/>"), "a file", lambda *_: None)
+        check_xml(io.BytesIO(b"<a><b/>"), "a file", lambda *_: None)

@@ -7,10 +7,10 @@ import pytest
 
 from glnn.data import TableOptions, table_text
 from glnn.data.table_files import read_frame
-from glnn.data.table_text import TableFormat, _likely_delimiter
+from glnn.data.table_text import TableFormat, _detect_delimiter
 from glnn.exceptions import DataFormatError, InputError
 
-# --- table_text
+# Text files
 
 
 def put(tmp_path, content, name="t.csv"):
@@ -50,7 +50,7 @@ def test_quoted_cells_may_hold_anything(tmp_path):
 
 
 def test_ids_stay_the_text_they_are(tmp_path):
-    frame = read_frame(put(tmp_path, "id,x\n07,1\nNA,\n"), as_text=lambda names: {"id"})
+    frame = read_frame(put(tmp_path, "id,x\n07,1\nNA,\n"), select_text=lambda names: {"id"})
     assert frame["id"].tolist() == ["07", "NA"]
     assert np.array_equal(frame["x"], [1, np.nan], equal_nan=True)
 
@@ -125,10 +125,10 @@ def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
     ],
 )
 def test_the_mark_that_stands_equally_often_in_all_lines_parts_columns(sample, mark):
-    assert _likely_delimiter(sample) == mark
+    assert _detect_delimiter(sample) == mark
 
 
-# --- cells
+# Cells
 
 
 def text(*values):
@@ -137,12 +137,12 @@ def text(*values):
 
 @pytest.mark.parametrize("cell", ["1_000", "１", "two", "1,5", "0x1f", "2020-01-01", "1 2"])
 def test_cells_that_are_no_numbers_are_not_taken_for_such(cell):
-    assert table_text.as_numbers(text("1", cell)) is None
+    assert table_text.to_numbers(text("1", cell)) is None
 
 
-@pytest.mark.parametrize("gap", [*table_text.GAPS, " ", None, np.nan, pd.NA])
+@pytest.mark.parametrize("gap", [*table_text.MISSING_MARKERS, " ", None, np.nan, pd.NA])
 def test_gaps_among_numbers_are_gaps(gap):
-    assert np.array_equal(table_text.as_numbers(text("1.5", gap)), [1.5, np.nan], equal_nan=True)
+    assert np.array_equal(table_text.to_numbers(text("1.5", gap)), [1.5, np.nan], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_gaps_among_numbers_are_gaps(gap):
     ],
 )
 def test_numbers_of_every_kind_are_numbers(column):
-    assert table_text.as_numbers(pd.Series(column)).tolist() == [1, 0]
+    assert table_text.to_numbers(pd.Series(column)).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,15 @@ def test_numbers_of_every_kind_are_numbers(column):
     ],
 )
 def test_what_is_no_number_is_not_made_one(column):
-    assert table_text.as_numbers(column) is None
+    assert table_text.to_numbers(column) is None
 
 
 def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them():
-    assert table_text.as_text(pd.Series([3.0, -0.5, np.nan, 1e300])) == ["3", "-0.5", "", "1e+300"]
-    assert table_text.as_text(pd.Series([2**60, None], dtype="Int64")) == [str(2**60), ""]
+    assert table_text.to_text(pd.Series([3.0, -0.5, np.nan, 1e300])) == ["3", "-0.5", "", "1e+300"]
+    assert table_text.to_text(pd.Series([2**60, None], dtype="Int64")) == [str(2**60), ""]
     days = pd.to_datetime(pd.Series(["2020-01-02", None]))
-    assert table_text.as_text(days) == ["2020-01-02", ""]
-    assert table_text.as_text(days + pd.Timedelta(hours=1)) == ["2020-01-02T01:00:00", ""]
+    assert table_text.to_text(days) == ["2020-01-02", ""]
+    assert table_text.to_text(days + pd.Timedelta(hours=1)) == ["2020-01-02T01:00:00", ""]
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,13 @@ def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them()
     ],
 )
 def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
-    assert table_text.clear_decimal(pd.DataFrame({"a": text(*column)})) == mark
+    assert table_text.detect_decimal(pd.DataFrame({"a": text(*column)})) == mark
 
 
 def test_numbers_with_points_beside_tell_that_commas_part_thousands():
     frame = pd.DataFrame({"a": text("61,333"), "b": [0.5]})
-    assert table_text.clear_decimal(frame) == "."
-    assert table_text.clear_decimal(frame.assign(b=[2.0])) is None
+    assert table_text.detect_decimal(frame) == "."
+    assert table_text.detect_decimal(frame.assign(b=[2.0])) is None
 
 
 @pytest.mark.parametrize(
@@ -218,15 +218,15 @@ def test_numbers_with_points_beside_tell_that_commas_part_thousands():
 )
 def test_groups_of_three_digits_become_numbers(decimal, column, numbers):
     frame = pd.DataFrame({"a": pd.Series(column, dtype="str"), "id": ["1,000"] * 3})
-    out = table_text.with_grouped_numbers(frame, decimal, {"id"})
+    out = table_text.parse_grouped_numbers(frame, decimal, {"id"})
     assert np.array_equal(out["a"], numbers, equal_nan=True)
     assert out["id"].tolist() == ["1,000"] * 3
 
 
 def test_only_a_whole_column_of_groups_is_ambiguous():
-    assert table_text.is_ambiguous(text("12", "61,333")) == "61,333"
-    assert table_text.is_ambiguous(text("12", "61,33")) is None
-    assert table_text.is_ambiguous(pd.Series([1.0])) is None
+    assert table_text.find_ambiguous_number(text("12", "61,333")) == "61,333"
+    assert table_text.find_ambiguous_number(text("12", "61,33")) is None
+    assert table_text.find_ambiguous_number(pd.Series([1.0])) is None
 
 
 @pytest.mark.parametrize(
@@ -244,13 +244,13 @@ def test_only_a_whole_column_of_groups_is_ambiguous():
     ],
 )
 def test_the_way_dates_are_written_is_found(column, form):
-    assert table_text.date_format(text(*column)) == form
+    assert table_text.detect_date_format(text(*column)) == form
 
 
 def test_days_that_could_be_months_are_told():
-    assert table_text.ambiguous_dates(text("01/02/2020", "03/04/2021")) == "'01/02/2020'"
-    assert table_text.ambiguous_dates(text("01/02/2020", "13/04/2021")) is None
-    assert table_text.ambiguous_dates(text("2020-01-02")) is None
+    assert table_text.find_ambiguous_date(text("01/02/2020", "03/04/2021")) == "'01/02/2020'"
+    assert table_text.find_ambiguous_date(text("01/02/2020", "13/04/2021")) is None
+    assert table_text.find_ambiguous_date(text("2020-01-02")) is None
 
 
 def test_dates_are_days_however_they_are_written():
@@ -264,7 +264,7 @@ def test_dates_are_days_however_they_are_written():
     assert table_text.days_since_1970(text("31.01.2020"), "ISO8601") is None
 
 
-# --- options
+# TableOptions
 
 
 @pytest.mark.parametrize(
@@ -275,13 +275,13 @@ def test_dates_are_days_however_they_are_written():
         ({"on_unknown": "keep"}, "error, drop"),
         ({"decimal": ";"}, "decimal must be one of"),
         ({"delimiter": "ab"}, "one character"),
-        ({"encoding": "martian"}, "Python knows"),
+        ({"encoding": "martian"}, "codec of Python"),
         ({"lable_column": "x"}, "Did you mean 'label_column'"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_right_ones(change, message):
     with pytest.raises(InputError, match=message):
-        TableOptions().changed(**change)
+        TableOptions().replace(**change)
 
 
 def test_options_survive_json():

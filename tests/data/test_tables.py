@@ -7,10 +7,16 @@ from hypothesis import strategies as st
 
 from glnn.data import read_data, read_table_data, read_tables, write_data
 from glnn.data.table_text import TableOptions
-from glnn.data.tables import find_column, likely_label, plan_columns, read_table, text_columns
+from glnn.data.tables import (
+    find_column,
+    guess_label_column,
+    plan_columns,
+    read_table,
+    select_text_columns,
+)
 from glnn.exceptions import DataFormatError, InputError
 
-# --- tables
+# Tables
 
 SETTINGS = settings(settings.get_profile("records"))
 
@@ -178,7 +184,7 @@ def test_mutated_text_columns_do_too(tmp_path, survives_mutation):
     )
 
 
-# --- columns
+# Columns
 
 
 def plan(table, own_labels=True, **options):
@@ -225,8 +231,8 @@ def test_patterns_choose_and_leave_out_columns():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": ("agee",)}, "'agee', which fits none.*Did you mean 'age'"),
-        ({"drop": ("z*",)}, r"'z\*', which fits none"),
+        ({"features": ("agee",)}, "'agee', which matches none.*Did you mean 'age'"),
+        ({"drop": ("z*",)}, r"'z\*', which matches none"),
         ({"drop": ("*",)}, "feature column"),
         ({"id_column": "idd"}, r"got 'idd'\. Its columns are 'id', 'age', 'label'"),
         ({"label_column": "id"}, "two columns"),
@@ -256,7 +262,7 @@ def test_a_usual_column_that_is_absent_is_no_error():
 def test_ids_and_labels_are_read_as_text():
     names = ["name", "x", "order_id", "job", "label"]
     options = TableOptions(id_column="name", label_column="job")
-    assert text_columns(names, options) == {"name", "order_id", "job", "label"}
+    assert select_text_columns(names, options) == {"name", "order_id", "job", "label"}
 
 
 @pytest.mark.parametrize(
@@ -271,4 +277,4 @@ def test_ids_and_labels_are_read_as_text():
 )
 def test_the_column_most_like_a_label_is_offered(table, likely):
     frame = pd.DataFrame(table)
-    assert likely_label(list(frame), frame.__getitem__) == likely
+    assert guess_label_column(list(frame), frame.__getitem__) == likely

@@ -12,28 +12,28 @@ from glnn.data import files
 from glnn.distributed import Partition
 from glnn.engine import archive
 from glnn.engine.archive import (
-    Spread,
-    digest_of,
+    ShardedArray,
+    compute_digest,
     fill_networks,
-    graph_settings_of,
     pack_matrix,
     pack_networks,
     pack_new_rows,
+    parse_graph_settings,
+    parse_settings,
     read_archive,
-    read_sealed,
-    settings_of,
+    read_checked_json,
     unpack_matrix,
     unpack_new_rows,
     write_archive,
     write_arrays,
-    write_sealed,
+    write_checked_json,
 )
 from glnn.engine.settings import PRESETS
 from glnn.engine.tasks import build_head
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver import learn_graph
 
-# --- archive
+# Folder of a saved model
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_model_that_is_replaced_is_the_old_or_the_new_one_whenever_the_power_f
     (saved / "mine.txt").write_text("mine")
     cuts = power_cuts(saved.parent)
     with monkeypatch.context() as patch:
-        cuts.watch(patch, (files, "exchanged"))
+        cuts.watch(patch, (files, "exchange_folders"))
         write_archive(saved, {"a": np.arange(9.0)}, {"note": "y"})
     assert list(saved.parent.iterdir()) == [saved]
     for state in cuts.states():
@@ -126,7 +126,7 @@ def test_columns_beyond_32_bits_keep_their_numbers(n_columns, width):
     assert unpack_matrix("x", arrays).indices.tolist() == [n_columns - 1]
 
 
-# --- array_file
+# Arrays in a safetensors file
 
 WHOLE = {
     "a": np.arange(7, dtype=np.uint8),
@@ -156,14 +156,14 @@ def test_any_reader_of_safetensors_finds_what_was_written():
 def test_spread_arrays_follow_each_other_in_the_file_of_the_first(
     together, monkeypatch, size, piece
 ):
-    monkeypatch.setattr(archive, "PIECE", piece)
+    monkeypatch.setattr(archive, "CHUNK_BYTES", piece)
     rng = np.random.default_rng(0)
     spread = {"x": rng.random((11, 2)), "y": np.arange(11, dtype=np.uint8)}
 
     def work(peers):
         rows = Partition(11, peers).rows
         file = io.BytesIO() if peers.rank == 0 else None
-        parts = {name: Spread(array[rows]) for name, array in spread.items()}
+        parts = {name: ShardedArray(array[rows]) for name, array in spread.items()}
         own = WHOLE if peers.rank == 0 else {}
         digest = write_arrays(file and file.write, {**own, **parts}, peers)
         return digest, file.getvalue() if file else b""
@@ -189,14 +189,14 @@ def test_arrays_begin_at_a_multiple_of_eight(name):
     np.testing.assert_array_equal(load(whole)[name], np.arange(3.0))
 
 
-# --- packing
+# Parts of a fit
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_settings_survive_as_plain_values(preset):
     settings = PRESETS[preset]
-    assert settings_of(dataclasses.asdict(settings)) == settings
-    assert graph_settings_of(dataclasses.asdict(settings.graph)) == settings.graph
+    assert parse_settings(dataclasses.asdict(settings)) == settings
+    assert parse_graph_settings(dataclasses.asdict(settings.graph)) == settings.graph
 
 
 def test_networks_get_the_parameters_that_were_packed():
@@ -225,19 +225,19 @@ def test_the_one_row_problem_gives_the_same_links_again(blocks, with_graph):
     np.testing.assert_array_equal(found.loops, expected.loops)
 
 
-# --- sealed
+# JSON files with a checksum
 
 PAGE = {"numbers": [0.1, 2e-300, -5], "text": "é", "none": None, "nested": {"b": 1, "a": 2}}
 
 
 @pytest.fixture
 def path(tmp_path):
-    write_sealed(tmp_path / "page.json", "test", 4, PAGE)
+    write_checked_json(tmp_path / "page.json", "test", 4, PAGE)
     return tmp_path / "page.json"
 
 
 def test_a_page_that_is_written_is_read_again(path):
-    assert read_sealed(path, "test", 4) == {"format": "test", "version": 4, **PAGE}
+    assert read_checked_json(path, "test", 4) == {"format": "test", "version": 4, **PAGE}
 
 
 def test_any_flipped_bit_is_noticed(path):
@@ -248,7 +248,11 @@ def test_any_flipped_bit_is_noticed(path):
             changed[place] ^= 1 << bit
             path.write_bytes(changed)
             try:
-                assert read_sealed(path, "test", 4) == {"format": "test", "version": 4, **PAGE}
+                assert read_checked_json(path, "test", 4) == {
+                    "format": "test",
+                    "version": 4,
+                    **PAGE,
+                }
             except CheckpointError as error:
                 assert "\n" not in str(error)
 
@@ -258,38 +262,38 @@ def test_any_cut_is_noticed(path):
     for length in range(len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError):
-            read_sealed(path, "test", 4)
+            read_checked_json(path, "test", 4)
 
 
 @pytest.mark.parametrize(("kind", "version"), [("test", 5), ("other", 4)])
 def test_another_kind_or_version_is_named(path, kind, version):
     with pytest.raises(CheckpointError, match=r"must be a .* of format"):
-        read_sealed(path, kind, version)
+        read_checked_json(path, kind, version)
 
 
 def test_a_page_of_many_brackets_is_one_line(path):
     path.write_text("[" * 100_000)
     with pytest.raises(CheckpointError, match="cannot be read"):
-        read_sealed(path, "test", 4)
+        read_checked_json(path, "test", 4)
 
 
 def test_a_page_beyond_the_limit_is_refused_unread(path):
     with path.open("wb") as file:
         file.truncate(2**30 + 1)
     with pytest.raises(CheckpointError, match="at most"):
-        read_sealed(path, "test", 4)
+        read_checked_json(path, "test", 4)
 
 
 def test_the_digest_knows_names_types_shapes_and_values():
     array = np.arange(6.0)
-    same = digest_of("x", {"a": array, "b": array})
-    assert same == digest_of("x", {"b": array, "a": array.copy()})
+    same = compute_digest("x", {"a": array, "b": array})
+    assert same == compute_digest("x", {"b": array, "a": array.copy()})
     others = [
-        digest_of("y", {"a": array, "b": array}),
-        digest_of("x", {"a": array, "c": array}),
-        digest_of("x", {"a": array, "b": array.reshape(2, 3)}),
-        digest_of("x", {"a": array, "b": array.view(np.int64)}),
-        digest_of("x", {"a": array, "b": array + 1e-9}),
+        compute_digest("y", {"a": array, "b": array}),
+        compute_digest("x", {"a": array, "c": array}),
+        compute_digest("x", {"a": array, "b": array.reshape(2, 3)}),
+        compute_digest("x", {"a": array, "b": array.view(np.int64)}),
+        compute_digest("x", {"a": array, "b": array + 1e-9}),
     ]
     assert len({same, *others}) == 6
 

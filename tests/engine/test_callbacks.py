@@ -11,18 +11,18 @@ from glnn import GLNNClassifier
 from glnn.engine.callbacks import (
     Callback,
     EarlyStopping,
-    GiveUp,
     History,
     Progress,
     ProgressLog,
-    StageLines,
+    StageLog,
+    StopIfWorse,
     TensorBoardLog,
-    stop_requested,
-    told_of_stage,
+    notify_epoch_end,
+    notify_stage,
 )
 from glnn.exceptions import DataFormatError, MissingDependencyError
 
-# --- callbacks
+# Callbacks
 
 
 def asked(callback, losses):
@@ -99,13 +99,13 @@ def test_one_request_to_stop_is_enough_and_every_callback_is_told_all_the_same(a
             return self.answer
 
     callbacks = [Answering(answer) for answer in answers]
-    assert stop_requested(callbacks, "classifier", {"epoch": 4}) == any(answers)
+    assert notify_epoch_end(callbacks, "classifier", {"epoch": 4}) == any(answers)
     assert told == [("classifier", 4)] * len(answers)
 
 
 def test_a_line_is_written_for_each_stage():
     stream = io.StringIO()
-    lines = StageLines(stream)
+    lines = StageLog(stream)
     lines.on_stage_begin("graph 1", 0)
     lines.on_stage_end("graph 1")
     assert stream.getvalue().startswith("[glnn] graph 1 ")
@@ -121,13 +121,13 @@ def test_a_line_is_written_for_each_stage():
     ],
 )
 def test_who_has_not_come_near_a_rival_after_the_grace_gives_up(accuracies, asked):
-    give_up = GiveUp(0.6, grace=2)
+    give_up = StopIfWorse(0.6, grace=2)
     records = [{"epoch": k, "validation_accuracy": a} for k, a in enumerate(accuracies)]
     assert [give_up.on_epoch_end("linear", record) for record in records] == asked
 
 
 def test_who_is_not_judged_does_not_give_up():
-    assert not GiveUp(0.6, grace=0).on_epoch_end("linear", {"epoch": 5})
+    assert not StopIfWorse(0.6, grace=0).on_epoch_end("linear", {"epoch": 5})
 
 
 def test_who_says_nothing_is_told_of_each_epoch_at_once():
@@ -144,16 +144,16 @@ def test_the_end_of_a_stage_is_told_unless_it_raises():
         def on_stage_end(self, stage):
             heard.append(stage)
 
-    with told_of_stage([Listener(), Listener()], "graph 1"):
+    with notify_stage([Listener(), Listener()], "graph 1"):
         heard.append("work")
     assert heard == [("graph 1", 0), ("graph 1", 0), "work", "graph 1", "graph 1"]
     heard.clear()
-    with pytest.raises(ValueError), told_of_stage([Listener()], "classifier 1", 5):
+    with pytest.raises(ValueError), notify_stage([Listener()], "classifier 1", 5):
         raise ValueError
     assert heard == [("classifier 1", 5)]
 
 
-# --- history
+# History
 
 RECORDS = [
     {"stage": "classifier", "epoch": 0, "loss": 1.5},
@@ -239,7 +239,7 @@ def test_a_line_that_is_not_an_object_is_named_in_one_line(tmp_path):
         History.read(written(tmp_path, "[1, 2]\n"))
 
 
-# --- tensorboard
+# TensorBoard
 
 pytest.importorskip("tensorboard")
 

@@ -6,22 +6,29 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import ALONE, Partition
-from glnn.engine.archive import read_sealed, write_sealed
+from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.callbacks import Callback
-from glnn.engine.checkpoint import FORMAT, PAGE, VERSION, Checkpoint, pack_memories, recall_memories
+from glnn.engine.checkpoint import (
+    FORMAT,
+    PAGE,
+    VERSION,
+    Checkpoint,
+    pack_callback_state,
+    restore_callback_state,
+)
 from glnn.engine.inputs import Scaling
 from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
 
-# --- checkpoint
+# Checkpoint
 
 SETTINGS = resolve_settings("paper", changes={"n_epochs": 8, "n_rounds": 2})
 
 
-def fresh(problem, peers=ALONE, seed=0, settings=SETTINGS):
+def fresh(problem, peers=SINGLE_PROCESS, seed=0, settings=SETTINGS):
     rows = Partition(60, peers).rows
     own = None if problem.graph is None else problem.graph[rows]
     problem = dataclasses.replace(problem, features=problem.features[rows], graph=own, peers=peers)
@@ -34,7 +41,7 @@ def run(steps, folder=None):
     if folder is None:
         return Rounds(steps).run(steps.start())
     checkpoint = Checkpoint(folder, steps)
-    return Rounds(steps).run(checkpoint.restored() or steps.start(), checkpoint.save)
+    return Rounds(steps).run(checkpoint.load() or steps.start(), checkpoint.save)
 
 
 class StoppedError(Exception):
@@ -91,7 +98,7 @@ def test_a_graph_that_is_not_trusted_stays_so(problem, tmp_path, monkeypatch):
     monkeypatch.setattr(Steps, "probe", lambda self, state: next(losses))
     settings = resolve_settings("default", changes={"n_epochs": 3, "n_rounds": 1})
     run(fresh(problem, settings=settings), tmp_path)
-    state = Checkpoint(tmp_path, fresh(problem, settings=settings)).restored()
+    state = Checkpoint(tmp_path, fresh(problem, settings=settings)).load()
     assert state.given is None
     assert state.graph == settings.no_graph
 
@@ -100,7 +107,7 @@ def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch)
     steps = fresh(problem)
     stopped_after_one_round(tmp_path, steps)
     checkpoint = Checkpoint(tmp_path, steps)
-    state = Rounds(steps).later_round(checkpoint.restored())
+    state = Rounds(steps).later_round(checkpoint.load())
 
     def full(page):
         raise OSError("full")
@@ -108,24 +115,24 @@ def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch)
     monkeypatch.setattr(checkpoint, "_write_page", full)
     with pytest.raises(OSError, match="full"):
         checkpoint.save(state)
-    assert Checkpoint(tmp_path, fresh(problem)).restored().round == 1
+    assert Checkpoint(tmp_path, fresh(problem)).load().round == 1
 
 
 @pytest.mark.parametrize("missing", ["history", "graph", "memories", "validation"])
 def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, missing):
     stopped_after_one_round(tmp_path, fresh(problem))
-    page = read_sealed(tmp_path / PAGE, FORMAT, VERSION)
+    page = read_checked_json(tmp_path / PAGE, FORMAT, VERSION)
     del page[missing]
-    write_sealed(tmp_path / PAGE, FORMAT, VERSION, page)
+    write_checked_json(tmp_path / PAGE, FORMAT, VERSION, page)
     with pytest.raises(CheckpointError, match="damaged"):
-        Checkpoint(tmp_path, fresh(problem)).restored()
+        Checkpoint(tmp_path, fresh(problem)).load()
 
 
 def test_which_term_made_which_link_survives(problem, tmp_path):
     settings = resolve_settings("paper", changes={"n_epochs": 3, "n_rounds": 1})
     straight = run(fresh(problem, settings=settings), tmp_path).learned
-    again = Checkpoint(tmp_path, fresh(problem, settings=settings)).restored().learned
-    assert straight.kept_shares is None and again.learned is None
+    again = Checkpoint(tmp_path, fresh(problem, settings=settings)).load().learned
+    assert straight.saved_shares is None and again.learned is None
     assert again.shares().names == straight.shares().names
     np.testing.assert_array_equal(again.shares().values, straight.shares().values)
 
@@ -141,7 +148,7 @@ def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
         problem.labels.weights = torch.ones(len(problem.labels))
     other = fresh(problem, seed=int(change == "seed"))
     with pytest.raises(CheckpointError, match="of this very fit"):
-        Checkpoint(tmp_path, other).restored()
+        Checkpoint(tmp_path, other).load()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +183,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(problem, tmp_path, damage, 
         content[-1] ^= 1
         file.write_bytes(content)
     with pytest.raises(CheckpointError, match=words) as caught:
-        Checkpoint(tmp_path, fresh(problem)).restored()
+        Checkpoint(tmp_path, fresh(problem)).load()
     assert "\n" not in str(caught.value)
 
 
@@ -187,18 +194,18 @@ def test_the_page_is_json_and_the_rest_safetensors(problem, tmp_path):
     assert np.isfinite(page["validation"]).all()
 
 
-# --- memories
+# State of the callbacks
 
 
 class Remembering(Callback):
     def __init__(self, kept):
         self.kept = kept
 
-    def memory(self):
+    def state_dict(self):
         return self.kept
 
-    def recall(self, memory):
-        self.kept = memory
+    def load_state_dict(self, state):
+        self.kept = state
 
 
 def test_every_callback_gets_back_its_own_memory():
@@ -206,9 +213,9 @@ def test_every_callback_gets_back_its_own_memory():
     first = Remembering({"a": (graphs[0], {"x": 0.5}), "b": (graphs[1], {})})
     last = Remembering({"a": (graphs[2], {"y": 2.0})})
     arrays = {}
-    packed = pack_memories([first, Callback(), last], arrays)
+    packed = pack_callback_state([first, Callback(), last], arrays)
     again = [Remembering(None), Callback(), Remembering(None), Remembering("new")]
-    recall_memories(again, packed, arrays)
+    restore_callback_state(again, packed, arrays)
     for old, new in ((first, again[0]), (last, again[2])):
         assert list(new.kept) == list(old.kept)
         for name, (graph, numbers) in old.kept.items():

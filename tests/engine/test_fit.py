@@ -11,14 +11,14 @@ from glnn.distributed import Partition
 from glnn.engine import fit
 from glnn.engine.fit import (
     FIXED,
-    capped_memory,
+    cap_memory,
     check_memory,
-    expected_bytes,
+    estimate_bytes,
     fit_problem,
+    format_bytes,
     free_bytes,
     is_out_of_memory,
     parse_bytes,
-    shown_bytes,
 )
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.rounds import Rounds
@@ -26,7 +26,7 @@ from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
 from glnn.exceptions import GlnnError, InputError
 
-# --- fit
+# The fit
 
 FAST = {"n_epochs": 60}
 
@@ -155,7 +155,7 @@ def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem):
     assert result.adjacency.min() >= 0
 
 
-# --- memory
+# Memory
 
 LITERAL, DEFAULT = resolve_settings("literal"), resolve_settings("default")
 
@@ -166,12 +166,12 @@ def test_a_dense_matrix_grows_with_the_square_and_a_sparse_one_with_its_entries(
         features=sp.vstack([problem.features, problem.features]).tocsr(),
         graph=sp.block_diag([problem.graph, problem.graph]).tocsr(),
     )
-    assert expected_bytes(doubled, LITERAL) == 4 * expected_bytes(problem, LITERAL)
-    assert expected_bytes(doubled, DEFAULT) - FIXED == 2 * (
-        expected_bytes(problem, DEFAULT) - FIXED
+    assert estimate_bytes(doubled, LITERAL) == 4 * estimate_bytes(problem, LITERAL)
+    assert estimate_bytes(doubled, DEFAULT) - FIXED == 2 * (
+        estimate_bytes(problem, DEFAULT) - FIXED
     )
     denser = dataclasses.replace(problem, graph=(problem.graph @ problem.graph).tocsr())
-    assert expected_bytes(denser, DEFAULT) > expected_bytes(problem, DEFAULT)
+    assert estimate_bytes(denser, DEFAULT) > estimate_bytes(problem, DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_dense_matrix_grows_with_the_square_and_a_sparse_one_with_its_entries(
 def test_too_large_a_fit_is_refused_with_the_number_and_a_way_out(
     problem, monkeypatch, settings, words
 ):
-    needed = expected_bytes(problem, settings)
+    needed = estimate_bytes(problem, settings)
     monkeypatch.setattr(fit, "free_bytes", lambda: needed)
     check_memory(problem, settings)
     monkeypatch.setattr(fit, "free_bytes", lambda: None)
@@ -188,7 +188,7 @@ def test_too_large_a_fit_is_refused_with_the_number_and_a_way_out(
     monkeypatch.setattr(fit, "free_bytes", lambda: needed - 1)
     with pytest.raises(InputError, match=words) as caught:
         fit_problem(problem, settings, seed=0)
-    assert shown_bytes(needed) in str(caught.value)
+    assert format_bytes(needed) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -202,8 +202,8 @@ class Large:
 def test_more_stored_entries_than_32_bits_count_are_estimated_not_overflown(problem):
     large = dataclasses.replace(problem, graph=None)
     object.__setattr__(large, "features", Large())
-    assert expected_bytes(large, DEFAULT) > 2**31 * 8
-    assert expected_bytes(large, LITERAL) == 56 * Large.shape[0] ** 2
+    assert estimate_bytes(large, DEFAULT) > 2**31 * 8
+    assert estimate_bytes(large, LITERAL) == 56 * Large.shape[0] ** 2
 
 
 @pytest.mark.parametrize(
@@ -234,19 +234,19 @@ def test_a_size_that_is_none_is_refused(text):
 
 @pytest.mark.parametrize("count", [1, 1500, 2**20, 7 * 2**30, 3 * 2**40])
 def test_sizes_in_words_are_read_again(count):
-    assert parse_bytes(shown_bytes(count).replace(" bytes", "")) == pytest.approx(count, rel=0.05)
+    assert parse_bytes(format_bytes(count).replace(" bytes", "")) == pytest.approx(count, rel=0.05)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems count otherwise")
 def test_a_cap_holds_inside_its_block_only():
     free = free_bytes()
-    with capped_memory(2**36):
+    with cap_memory(2**36):
         assert free_bytes() <= 2**36
         assert fit._data_limit() == 2**36
     assert free_bytes() > 0.5 * free
-    with pytest.raises(InputError, match="at least"), capped_memory(2**20):
+    with pytest.raises(InputError, match="at least"), cap_memory(2**20):
         pass
-    with capped_memory(None):
+    with cap_memory(None):
         assert fit._data_limit() is None
 
 
@@ -254,8 +254,8 @@ def test_a_cap_holds_inside_its_block_only():
 def test_memory_beyond_the_cap_is_refused_by_the_system():
     code = (
         "import numpy as np\n"
-        "from glnn.engine.fit import capped_memory\n"
-        "with capped_memory(2**31):\n"
+        "from glnn.engine.fit import cap_memory\n"
+        "with cap_memory(2**31):\n"
         "    try: np.ones(2**29)\n"
         "    except MemoryError: print('refused')\n"
         "np.ones(2**20)"
@@ -273,6 +273,6 @@ def test_what_is_free_is_what_the_machine_and_the_process_own_limit_leave(
     limit, used, wanted, monkeypatch
 ):
     told = {"/proc/meminfo": 8, "/proc/self/status": used}
-    monkeypatch.setattr(fit, "_number", lambda path, after="": told.get(path))
+    monkeypatch.setattr(fit, "_read_number", lambda path, after="": told.get(path))
     monkeypatch.setattr(fit, "_data_limit", lambda: limit)
     assert fit.free_bytes() == wanted

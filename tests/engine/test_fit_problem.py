@@ -14,7 +14,7 @@ from glnn.solver import learn_graph
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.signals import FeatureSignal
 
-# --- problem
+# FitProblem
 
 
 def test_graph_and_validation_are_optional_and_nothing_can_be_changed(problem):
@@ -24,7 +24,7 @@ def test_graph_and_validation_are_optional_and_nothing_can_be_changed(problem):
         bare.graph = problem.graph
 
 
-# --- record
+# FitRecord
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_labels_that_train_and_labels_that_choose_are_told_apart(problem):
 
 def test_a_record_comes_back_from_its_arrays(problem, shares):
     record = FitRecord(np.array([0, -1]), np.array([True, False]), shares)
-    again = FitRecord.unpacked(*record.packed())
+    again = FitRecord.unpack(*record.pack())
     assert_array_equal(again.labels, record.labels)
     assert_array_equal(again.trains, record.trains)
     assert again.shares.names == shares.names
@@ -73,4 +73,4 @@ def test_what_made_the_links_is_found_when_it_is_asked_for(problem, monkeypatch)
 
 def test_a_record_without_shares_comes_back_without(problem):
     record = FitRecord.of(problem, None)
-    assert FitRecord.unpacked(*record.packed()).shares is None
+    assert FitRecord.unpack(*record.pack()).shares is None

@@ -14,12 +14,12 @@ from glnn.engine.inputs import (
     check_device,
     decode_classes,
     encode_classes,
-    encode_labels,
-    generator_for,
+    encode_targets,
+    make_generator,
 )
 from glnn.exceptions import InputError
 
-# --- labels
+# Labels
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ from glnn.exceptions import InputError
     ],
 )
 def test_classes_are_sorted_and_unlabelled_rows_are_minus_one(y, classes, numbers):
-    found, encoded = encode_labels(y, 4)
+    found, encoded = encode_targets(y, 4)
     assert found.tolist() == classes
     assert encoded.tolist() == numbers
 
 
 def test_a_column_of_labels_is_taken_with_a_warning():
     with pytest.warns(DataConversionWarning, match="column-vector"):
-        _, encoded = encode_labels(np.array([[0], [1], [-1], [1]]), 4)
+        _, encoded = encode_targets(np.array([[0], [1], [-1], [1]]), 4)
     assert encoded.tolist() == [0, 1, -1, 1]
 
 
@@ -63,7 +63,7 @@ def test_a_column_of_labels_is_taken_with_a_warning():
 )
 def test_bad_labels_are_refused_in_one_line(y, words):
     with pytest.raises(InputError, match=words) as caught:
-        encode_labels(y, 3)
+        encode_targets(y, 3)
     assert "\n" not in str(caught.value)
 
 
@@ -77,13 +77,13 @@ def test_classes_survive_json(classes):
 
 
 def test_numbers_beside_gaps_can_be_saved():
-    classes, _ = encode_labels([3, None, np.int64(7), 3], 4)
+    classes, _ = encode_targets([3, None, np.int64(7), 3], 4)
     assert encode_classes(classes) == {"kind": "integer", "values": [3, 7]}
 
 
 def test_a_single_class_is_named_as_its_user_wrote_it():
     with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
-        encode_labels(np.array([1, -1, 1]), 3)
+        encode_targets(np.array([1, -1, 1]), 3)
 
 
 def test_classes_that_json_cannot_hold_are_refused():
@@ -91,7 +91,7 @@ def test_classes_that_json_cannot_hold_are_refused():
         encode_classes(np.array([(1, 2), None], dtype=object))
 
 
-# --- scaling
+# Scaling
 
 
 def words():
@@ -196,7 +196,7 @@ def test_sparse_words_without_zeros_that_are_stored_are_words():
     assert Scaling.fit(words).kind != "rows"
 
 
-# --- seeding
+# Generators and devices
 
 
 def draws(generator):
@@ -204,12 +204,12 @@ def draws(generator):
 
 
 def test_the_same_seed_and_stream_give_the_same_numbers():
-    assert torch.equal(draws(generator_for(3, 1, 4)), draws(generator_for(3, 1, 4)))
+    assert torch.equal(draws(make_generator(3, 1, 4)), draws(make_generator(3, 1, 4)))
 
 
 def test_every_seed_and_every_stream_is_its_own():
     keys = [(0,), (1,), (0, 1), (0, 2), (1, 2), (2, 1), (0, 1, 2), (0, 12)]
-    rows = torch.stack([draws(generator_for(*key)) for key in keys])
+    rows = torch.stack([draws(make_generator(*key)) for key in keys])
     correlation = torch.corrcoef(rows) - torch.eye(len(keys), dtype=torch.float64)
     assert correlation.abs().max() < 0.2
 
@@ -217,18 +217,18 @@ def test_every_seed_and_every_stream_is_its_own():
 def test_the_global_generator_is_neither_read_nor_moved():
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    first = draws(generator_for(0))
+    first = draws(make_generator(0))
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(99)
-    assert torch.equal(draws(generator_for(0)), first)
+    assert torch.equal(draws(make_generator(0)), first)
 
 
 def test_the_largest_seed_of_scikit_learn_is_a_seed():
-    assert len(draws(generator_for(2**32 - 1))) == 1000
+    assert len(draws(make_generator(2**32 - 1))) == 1000
 
 
 def test_recorded_results_were_made_with_these_numbers():
-    drawn = torch.randint(1000, (4,), generator=generator_for(200, 1, 2))
+    drawn = torch.randint(1000, (4,), generator=make_generator(200, 1, 2))
     assert drawn.tolist() == [114, 29, 801, 114]
 
 

@@ -10,17 +10,17 @@ from torch.testing import assert_close
 
 from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
-from glnn.engine.model import ExtendedGraph, Model, NewNodes, known_distributions, row_digests
+from glnn.engine.model import ExtendedGraph, Model, NewNodes, digest_rows, lookup_training_rows
 from glnn.engine.settings import HeadSettings, resolve_settings
 from glnn.engine.tasks import build_head
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.graph import SparseAdjacency
-from glnn.graph.operators import RandomWalk, with_loops, without_loops
-from glnn.graph.prior import normalized
+from glnn.graph.operators import RandomWalk, add_loops, drop_loops
+from glnn.graph.prior import normalize_adjacency
 from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.row_heads import RowNet
 
-# --- model
+# The model
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_what_several_processes_save_is_read_as_one_model(problem, together, tmp
         model.save(tmp_path / "m", {})
         with pytest.raises(InputError, match="must be saved and loaded"):
             model.predict_proba(problem.features)
-        return model, model.whole("distributions")
+        return model, model.gather("distributions")
 
     models, distributions = zip(*together(2, work))
     loaded, _ = Model.load(tmp_path / "m")
@@ -104,7 +104,7 @@ def test_heads_on_rows_hear_the_links_of_new_nodes(problem, head):
     links = sp.csr_matrix(problem.graph[:6])
     found = model.predict_proba(problem.features[:6], links)
     nodes = NewNodes(problem.graph, model.features, model.features[:6], links, np.zeros(6))
-    np.testing.assert_allclose(found, nodes.on_rows(model.networks[0]))
+    np.testing.assert_allclose(found, nodes.predict_on_walk(model.networks[0]))
 
 
 def test_networks_that_answer_together_answer_by_their_mean(problem, model):
@@ -133,7 +133,7 @@ def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_p
     assert "\n" not in str(caught.value)
 
 
-# --- new_nodes
+# New nodes
 
 
 def network(kind, n_features=20):
@@ -155,7 +155,11 @@ def network(kind, n_features=20):
 
 
 def answer(nodes, module):
-    return nodes.on_rows(module) if isinstance(module, RowNet) else nodes.on_graph(module)
+    return (
+        nodes.predict_on_walk(module)
+        if isinstance(module, RowNet)
+        else nodes.predict_on_graph(module)
+    )
 
 
 def test_the_extended_graph_is_the_block_matrix():
@@ -183,12 +187,12 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
     graph = sp.csr_matrix(graph)
     module = network(kind)
     twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
-    walk = with_loops(graph) if kind == "linear" else without_loops(graph)
+    walk = add_loops(graph) if kind == "linear" else drop_loops(graph)
     known = module(RandomWalk.of(walk), Features.of(features)).softmax(1).detach().numpy()
     if kind == "linear":  # the copy's loop is its own, its neighbours' links lead to the original
-        assert np.abs(twin.on_rows(module) - known[:4]).max() < 0.02
+        assert np.abs(twin.predict_on_walk(module) - known[:4]).max() < 0.02
     else:
-        np.testing.assert_allclose(twin.on_rows(module), known[:4], atol=1e-5)
+        np.testing.assert_allclose(twin.predict_on_walk(module), known[:4], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "propagation"])
@@ -197,9 +201,9 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_the_graph(blocks, kind)
     graph = sp.csr_matrix(graph.multiply(1 + np.arange(60)[:, None] + np.arange(60)))  # uneven
     module = network(kind)
     twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
-    adj_hat = SparseAdjacency.from_scipy(normalized(graph), dtype=torch.float32)
+    adj_hat = SparseAdjacency.from_scipy(normalize_adjacency(graph), dtype=torch.float32)
     known = module(adj_hat, Features.of(features)).softmax(1).detach().numpy()
-    np.testing.assert_allclose(twin.on_graph(module), known[:4], atol=1e-5)
+    np.testing.assert_allclose(twin.predict_on_graph(module), known[:4], atol=1e-5)
     assert np.abs(np.diff(known[:4], axis=0)).max() > 1e-3
 
 
@@ -207,7 +211,7 @@ def test_a_node_without_links_is_classified_by_its_own_features(blocks):
     features, graph, _ = blocks
     module = network("gcn")
     node = NewNodes(graph, features, features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
-    found = node.on_graph(module)
+    found = node.predict_on_graph(module)
     alone = ExtendedGraph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
     assert alone.n_nodes == 1
     x = torch.from_numpy(features[:1].toarray()).double()
@@ -220,7 +224,7 @@ def test_a_node_without_links_is_classified_by_its_own_features(blocks):
 def test_old_nodes_keep_their_scores(blocks):
     features, graph, _ = blocks
     module = network("propagation").double()
-    graph_hat = normalized(graph)
+    graph_hat = normalize_adjacency(graph)
     extended = ExtendedGraph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
     stacked = sp.vstack([features, features[:2]], format="csr")
     both = module(extended, Features.of(stacked, dtype=torch.float64))
@@ -229,16 +233,16 @@ def test_old_nodes_keep_their_scores(blocks):
     assert_close(both[:60], old)
 
 
-# --- row_index
+# Digests of rows
 
 ROWS = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
 DISTRIBUTIONS = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
 
 
 def test_equal_rows_have_equal_digests_whatever_their_storage_and_precision():
-    dense = row_digests(ROWS)
-    np.testing.assert_array_equal(dense, row_digests(sp.csr_matrix(ROWS)))
-    np.testing.assert_array_equal(dense, row_digests(ROWS.astype(np.float32)))
+    dense = digest_rows(ROWS)
+    np.testing.assert_array_equal(dense, digest_rows(sp.csr_matrix(ROWS)))
+    np.testing.assert_array_equal(dense, digest_rows(ROWS.astype(np.float32)))
     np.testing.assert_array_equal(dense[0], dense[2])
     assert (dense[0] != dense[1]).any()
 
@@ -246,37 +250,37 @@ def test_equal_rows_have_equal_digests_whatever_their_storage_and_precision():
 def test_a_digest_is_that_of_columns_and_values():
     content = np.array([1]).tobytes() + np.array([1.0]).tobytes()
     expected = [hashlib.blake2b(content, digest_size=16), hashlib.blake2b(digest_size=16)]
-    found = row_digests(ROWS)[[0, 3]]
+    found = digest_rows(ROWS)[[0, 3]]
     assert [bytes(row) for row in found] == [one.digest() for one in expected]
-    assert row_digests(np.zeros((2, 3))).shape == (2, 16)
+    assert digest_rows(np.zeros((2, 3))).shape == (2, 16)
 
 
 def test_rows_with_and_without_zeros_have_the_digests_of_their_sparse_form():
     rows = np.random.default_rng(0).normal(size=(9000, 3))  # more than a block
     rows[::7, 1] = 0.0
     rows[5] = -0.0
-    np.testing.assert_array_equal(row_digests(rows), row_digests(sp.csr_matrix(rows)))
+    np.testing.assert_array_equal(digest_rows(rows), digest_rows(sp.csr_matrix(rows)))
     full = sp.csr_matrix(np.abs(rows) + 1)
-    np.testing.assert_array_equal(row_digests(full), row_digests(full.toarray()))
-    np.testing.assert_array_equal(row_digests(rows[:, ::-1]), row_digests(rows[:, ::-1].copy()))
-    assert row_digests(rows[:0]).shape == (0, 16)
+    np.testing.assert_array_equal(digest_rows(full), digest_rows(full.toarray()))
+    np.testing.assert_array_equal(digest_rows(rows[:, ::-1]), digest_rows(rows[:, ::-1].copy()))
+    assert digest_rows(rows[:0]).shape == (0, 16)
 
 
 def test_an_explicit_zero_and_an_unsorted_row_change_nothing():
     csr = sp.csr_matrix(([0.0, 5.0, 1.0], [2, 1, 0], [0, 3]), shape=(1, 3))
-    np.testing.assert_array_equal(row_digests(csr), row_digests(np.array([[1.0, 5.0, 0.0]])))
+    np.testing.assert_array_equal(digest_rows(csr), digest_rows(np.array([[1.0, 5.0, 0.0]])))
     assert csr.nnz == 3  # the caller's matrix is as it was
 
 
 def test_all_training_rows_in_order_get_exactly_their_own():
-    digests = row_digests(ROWS)
-    seen, found = known_distributions(digests, digests, DISTRIBUTIONS)
+    digests = digest_rows(ROWS)
+    seen, found = lookup_training_rows(digests, digests, DISTRIBUTIONS)
     assert seen.all()
     np.testing.assert_array_equal(found, DISTRIBUTIONS)
 
 
 def test_a_row_that_equals_several_gets_their_mean_and_an_unknown_row_is_new():
     new = np.array([[0.0, 1.0], [5.0, 5.0], [2.0, 0.0]])
-    seen, found = known_distributions(row_digests(new), row_digests(ROWS), DISTRIBUTIONS)
+    seen, found = lookup_training_rows(digest_rows(new), digest_rows(ROWS), DISTRIBUTIONS)
     assert seen.tolist() == [True, False, True]
     np.testing.assert_allclose(found, [[0.7, 0.3], [0.2, 0.8]])

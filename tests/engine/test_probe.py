@@ -6,12 +6,18 @@ from sklearn.linear_model import Ridge
 
 from glnn.distributed import Partition
 from glnn.engine import probe
-from glnn.engine.probe import channel_weights, loss_of_rows, probe_loss, ridge_loss, spread_features
+from glnn.engine.probe import (
+    channel_weights,
+    loss_of_rows,
+    probe_loss,
+    propagate_features,
+    ridge_loss,
+)
 from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
-from glnn.graph.prior import normalized
+from glnn.graph.prior import normalize_adjacency
 
-# --- probe
+# Probe
 
 SEVEN_TENTHS = torch.tensor(0.7, dtype=torch.float64)
 EVEN = torch.ones(60, dtype=torch.float64)
@@ -21,14 +27,14 @@ EVEN = torch.ones(60, dtype=torch.float64)
 @pytest.mark.parametrize("is_sparse", [True, False])
 def test_spread_features_are_rows_of_the_mean_of_powers(blocks, together, is_sparse, size):
     features, graph, _ = blocks
-    adj_hat, dense = normalized(graph).toarray(), features.toarray()
+    adj_hat, dense = normalize_adjacency(graph).toarray(), features.toarray()
     whole = (np.eye(60) + adj_hat + adj_hat @ adj_hat) / 3 @ dense
     nodes = np.array([5, 0, 41, 59])
     given = features if is_sparse else dense
 
     def work(peers):
         part = Partition(60, peers)
-        return spread_features(graph[part.rows], given[part.rows], nodes, part).numpy()
+        return propagate_features(graph[part.rows], given[part.rows], nodes, part).numpy()
 
     for found in together(size, work):
         np.testing.assert_allclose(found, whole[nodes], atol=1e-12)
@@ -81,10 +87,10 @@ def test_a_row_of_weight_two_counts_as_two_rows(n_known):
 def test_weights_of_labels_reach_the_probe(blocks):
     features, graph, classes = blocks
     labels = Labels(np.arange(24), classes[:24], 60, 2)
-    weighted = labels.weighted(1.0 + 3.0 * (classes[:24] == 0))
+    weighted = labels.with_weights(1.0 + 3.0 * (classes[:24] == 0))
     even, equal, uneven = (
         probe_loss(graph, features, known, None, 0)
-        for known in (labels, labels.weighted(np.full(24, 3.0)), weighted)
+        for known in (labels, labels.with_weights(np.full(24, 3.0)), weighted)
     )
     assert even == equal != uneven
 
@@ -137,7 +143,7 @@ def test_the_best_of_six_ridges_counts(monkeypatch):
     assert tried == [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
 
 
-# --- metric
+# Column weights
 
 
 def test_a_word_of_one_class_weighs_more_than_a_word_of_all():

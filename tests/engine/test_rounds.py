@@ -34,7 +34,7 @@ def after_a_bold_round(problem):
     state = first_round(rounds)
     bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
     trained = dataclasses.replace(state.trained, validation_loss=0.5, validation_accuracy=0.8)
-    return rounds, state.changed(head=bold, trained=trained)
+    return rounds, state.replace(head=bold, trained=trained)
 
 
 def stages(result):
@@ -72,7 +72,7 @@ def test_with_validation_and_few_labels_every_head_is_tried_and_the_best_is_kept
     rounds = rounds_of(problem, settings)
     state = first_round(rounds)
     losses = [
-        rounds.steps.classifier_step(state.changed(head=head)).trained.validation_loss
+        rounds.steps.classifier_step(state.replace(head=head)).trained.validation_loss
         for head in (settings.head, *settings.cautious)
     ]
     best, least = settings.head, losses[0]
@@ -91,7 +91,7 @@ def told(losses):
         state = step(self, state)
         loss, accuracy = losses(state)
         numbers = {"validation_loss": loss, "validation_accuracy": accuracy}
-        return state.changed(trained=dataclasses.replace(state.trained, **numbers))
+        return state.replace(trained=dataclasses.replace(state.trained, **numbers))
 
     return classifier_step
 
@@ -203,7 +203,7 @@ def test_lower_closeness_is_taken_while_each_is_clearly_better(
     weights = before.graph.weights.replace(closeness=10.0)
     graph = dataclasses.replace(before.graph, weights=weights)
     trained = dataclasses.replace(before.trained, validation_loss=0.7, validation_accuracy=0.9)
-    before = before.changed(graph=graph, doubt=doubt, trained=trained)
+    before = before.replace(graph=graph, doubt=doubt, trained=trained)
     monkeypatch.setattr(
         Steps,
         "classifier_step",
@@ -217,9 +217,9 @@ def test_another_closeness_needs_no_second_search_for_candidates(problem, monkey
     first = rounds.steps.graph_step(before.next_round())
     graph = before.graph
     other = dataclasses.replace(graph, weights=graph.weights.replace(closeness=0.1))
-    searched = rounds.steps.graph_step(before.changed(graph=other).next_round())
+    searched = rounds.steps.graph_step(before.replace(graph=other).next_round())
     monkeypatch.setattr("glnn.solver.learn.nearest_pairs", None)
-    taken = rounds.steps.graph_step(before.changed(graph=other).next_round(), like=first)
+    taken = rounds.steps.graph_step(before.replace(graph=other).next_round(), like=first)
     assert (taken.adjacency != searched.adjacency).nnz == 0
     assert (taken.adjacency != first.adjacency).nnz > 0
 
@@ -250,6 +250,6 @@ def test_without_validation_nodes_or_after_the_second_round_closeness_stays(prob
     bare = dataclasses.replace(problem, validation=None)
     for case, number in ((bare, 2), (problem, 3)):
         rounds = rounds_of(case, resolve_settings("default", changes=FAST))
-        state = rounds.steps.start().changed(round=number, doubt=1.0)
-        monkeypatch.setattr(rounds, "_round_after", None)  # nothing is tried
+        state = rounds.steps.start().replace(round=number, doubt=1.0)
+        monkeypatch.setattr(rounds, "_run_round", None)  # nothing is tried
         assert rounds._with_best_closeness(state, state) is state

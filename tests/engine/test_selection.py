@@ -12,20 +12,20 @@ from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling
 from glnn.engine.selection import (
-    Contest,
-    competed,
-    hidden_answers,
+    ClassifierComparison,
+    compete,
     label_folds,
     mean_and_error,
-    settled,
+    predict_hidden,
+    settle,
 )
 from glnn.engine.settings import PRESETS, resolve_settings
-from glnn.engine.steps import FitState, Steps, Trained, mean_answer, tempered
+from glnn.engine.steps import FitState, Steps, TrainedClassifier, mean_answer, temper
 from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Validation
 from glnn.graph.operators import RandomWalk
 
-# --- committee
+# Comparison of classifiers
 
 CLASSES = np.arange(40) % 2
 VALIDATION = Validation(torch.arange(5, 35), torch.from_numpy(CLASSES[5:35]))
@@ -40,12 +40,14 @@ def member(n_wrong, sure=0.9, first=5):
         right,
         1 - right,
     )
-    return Trained(ClassifierTask.__new__(ClassifierTask), probabilities, None, None)
+    return TrainedClassifier(ClassifierTask.__new__(ClassifierTask), probabilities, None, None)
 
 
 def chosen(candidates, validation, n_errors=1.0):
     """Those that are kept, at their temperatures, the best first."""
-    kept = Contest.of([c.probabilities for c in candidates], validation).kept(n_errors)
+    kept = ClassifierComparison.of([c.probabilities for c in candidates], validation).select(
+        n_errors
+    )
     return [dataclasses.replace(candidates[k], temperature=t) for k, t in kept.items()]
 
 
@@ -53,7 +55,7 @@ def test_how_sure_a_classifier_is_does_not_count():
     calm, sure = member(3, sure=0.6), member(3, sure=0.999)
     members = chosen([calm, sure], VALIDATION)
     assert len(members) == 2
-    answers = [tempered(m.probabilities, m.temperature) for m in members]
+    answers = [temper(m.probabilities, m.temperature) for m in members]
     np.testing.assert_allclose(answers[0], answers[1], atol=0.05)
     np.testing.assert_allclose(mean_answer(members), np.mean(answers, axis=0))
 
@@ -67,9 +69,9 @@ def test_equals_answer_together_and_the_clearly_worse_do_not():
 def test_nodes_without_weight_tell_nothing_apart():
     good, bad = member(0), member(15)
     counted = np.ones(30)
-    assert len(chosen([good, bad], VALIDATION.weighted(counted))) == 1
+    assert len(chosen([good, bad], VALIDATION.with_weights(counted))) == 1
     counted[:15] = 0.0  # those on which they differ
-    assert len(chosen([good, bad], VALIDATION.weighted(counted))) == 2
+    assert len(chosen([good, bad], VALIDATION.with_weights(counted))) == 2
 
 
 def test_a_candidate_alone_is_chosen():
@@ -84,7 +86,7 @@ def test_processes_agree_with_one(together):
     def work(peers):
         part = Partition(40, peers)
         local = VALIDATION.local(part)
-        mine = differences[part.has(VALIDATION.nodes.numpy())]
+        mine = differences[part.is_local(VALIDATION.nodes.numpy())]
         return mean_and_error(mine, local)
 
     mean, error = mean_and_error(differences, VALIDATION)
@@ -102,7 +104,7 @@ def test_who_is_as_often_right_is_kept_though_sure_of_its_mistakes():
     other[np.arange(40), CLASSES], other[np.arange(40), 1 - CLASSES] = doubtful, 1 - doubtful
     calm_mistakes = calm.probabilities[5:35].argmax(1) != CLASSES[5:35]
     assert calm_mistakes.sum() == (other[5:35].argmax(1) != CLASSES[5:35]).sum() == 6
-    both = chosen([calm, Trained(calm.task, other, None, None)], VALIDATION)
+    both = chosen([calm, TrainedClassifier(calm.task, other, None, None)], VALIDATION)
     assert len(both) == 2
     assert len(chosen([calm, sure], VALIDATION)) == 1  # worse in both
 
@@ -115,7 +117,7 @@ def test_one_standard_error_tells_two_apart_unless_more_are_asked_for():
     assert chosen(candidates, VALIDATION)[0].task is good.task
 
 
-# --- competition
+# Competition of heads
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def first_round(steps):
 def test_where_neighbours_differ_the_head_that_keeps_them_apart_takes_over(opposites):
     steps = steps_of(opposites)
     before = first_round(steps)
-    after = competed(steps, before)
+    after = compete(steps, before)
     assert after.head.head == "hops"
     assert after.head.n_steps > 0
     assert after.n_rounds == after.round == 1
@@ -155,20 +157,22 @@ def test_where_neighbours_differ_the_head_that_keeps_them_apart_takes_over(oppos
 def test_a_classifier_that_may_stay_goes_on_with_its_partners(problem):
     steps = steps_of(problem)
     before = first_round(steps)
-    after = competed(steps, before)
+    after = compete(steps, before)
     trained = [before.trained, *after.partners]
     assert after.trained is before.trained
     assert after.n_rounds == before.n_rounds
-    kept = Contest.of([member.probabilities for member in trained], steps.validation).kept()
+    kept = ClassifierComparison.of(
+        [member.probabilities for member in trained], steps.validation
+    ).select()
     assert set(range(1, len(trained))) <= set(kept)
     np.testing.assert_allclose(after.answer, mean_answer((after.trained, *after.partners)))
 
 
 def test_those_who_answer_at_the_end_are_the_best_and_its_equals(opposites):
     steps = steps_of(opposites)
-    after = competed(steps, first_round(steps))
+    after = compete(steps, first_round(steps))
     weak = first_round(steps).trained
-    last = settled(steps, after.changed(trained=weak, partners=(after.trained, *after.partners)))
+    last = settle(steps, after.replace(trained=weak, partners=(after.trained, *after.partners)))
     assert last.trained.task is after.trained.task
     assert all(partner.task is not weak.task for partner in last.partners)
 
@@ -176,8 +180,8 @@ def test_those_who_answer_at_the_end_are_the_best_and_its_equals(opposites):
 def test_hopeless_competitors_are_given_up(problem):
     steps = steps_of(problem)
     sure = first_round(steps)
-    sure = sure.changed(trained=dataclasses.replace(sure.trained, validation_accuracy=2.0))
-    competed(steps, sure)
+    sure = sure.replace(trained=dataclasses.replace(sure.trained, validation_accuracy=2.0))
+    compete(steps, sure)
     stages = [str(record["stage"]) for record in steps.history]
     limits = Counter()
     for head in PRESETS["default"].competitors:
@@ -190,22 +194,24 @@ def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
     of = RandomWalk.of
     monkeypatch.setattr(RandomWalk, "of", lambda *args, **more: made.append(1) or of(*args, **more))
     steps = steps_of(problem)
-    competed(steps, first_round(steps))
+    compete(steps, first_round(steps))
     assert len(made) == 2  # with loops and without
 
 
 def test_a_competitor_may_be_given_up_after_half_of_its_ramp(opposites, monkeypatch):
     seen = []
 
-    class Watched(selection.GiveUp):
+    class Watched(selection.StopIfWorse):
         def __init__(self, accuracy, grace):
             seen.append(grace)
             super().__init__(accuracy, grace)
 
-    monkeypatch.setattr(selection, "GiveUp", Watched)
+    monkeypatch.setattr(selection, "StopIfWorse", Watched)
     steps = steps_of(opposites)
-    competed(steps, first_round(steps))
-    assert seen == [head.ramp_epochs // 2 for head in steps.settings.rivals(has_validation=True)]
+    compete(steps, first_round(steps))
+    assert seen == [
+        head.ramp_epochs // 2 for head in steps.settings.competing_heads(has_validation=True)
+    ]
     assert min(seen) > 0
 
 
@@ -216,19 +222,21 @@ def test_without_validation_nodes_those_heads_compete_that_need_none(opposites, 
         seen.extend(heads)
         raise InterruptedError
 
-    monkeypatch.setattr(selection, "hidden_answers", no_answers)
+    monkeypatch.setattr(selection, "predict_hidden", no_answers)
     problem = dataclasses.replace(opposites, validation=None)
     scaling = Scaling.fit(problem.features)
     steps = Steps(problem, resolve_settings("default"), scaling, seed=0, device="cpu")
     before = first_round(steps)
     with pytest.raises(InterruptedError):
-        competed(steps, before)
-    watched, unwatched = (steps.settings.rivals(has_validation=has) for has in (True, False))
+        compete(steps, before)
+    watched, unwatched = (
+        steps.settings.competing_heads(has_validation=has) for has in (True, False)
+    )
     assert seen == [before.head, *unwatched]
     assert unwatched != watched
 
 
-# --- selection
+# Hidden labels
 
 FOLDS = resolve_settings("default", changes={"selection": "folds", "n_epochs": 10})
 HEADS = (FOLDS.unwatched[0], *FOLDS.unwatched_competitors)
@@ -253,7 +261,7 @@ def steps(unwatched):
 
 def first_of_folds(steps):
     state = steps.classifier_step(steps.graph_step(steps.start().next_round()))
-    return state.changed(row_graph=steps.row_graph(state))
+    return state.replace(row_graph=steps.row_graph(state))
 
 
 def answering(monkeypatch, truth, good):
@@ -268,8 +276,8 @@ def answering(monkeypatch, truth, good):
         sure = np.eye(2)[truth] * 0.8 + 0.1
         is_right = (np.arange(len(truth)) % 4 == 0) | (state.head.head in good)
         found = np.where(is_right[:, None], sure, 1 - sure)[self.partition.rows]
-        task = self.task_of(state)
-        return state.changed(trained=Trained(task, found, None, None, state.temperature))
+        task = self.build_task(state)
+        return state.replace(trained=TrainedClassifier(task, found, None, None, state.temperature))
 
     monkeypatch.setattr(Steps, "classifier_step", classifier_step)
     return asked
@@ -278,7 +286,7 @@ def answering(monkeypatch, truth, good):
 def test_each_label_is_hidden_once_and_predicted_without_it(steps, monkeypatch, blocks):
     state = first_of_folds(steps)
     asked = answering(monkeypatch, blocks[2], ["propagation", "linear", "hops"])
-    answers, judged = hidden_answers(steps, state, HEADS)
+    answers, judged = predict_hidden(steps, state, HEADS)
     nodes = steps.problem.labels.nodes.numpy()
     hidden = [tuple(np.setdiff1d(nodes, seen)) for seen, _, _ in asked]
     assert sorted(node for fold in set(hidden) for node in fold) == sorted(nodes)
@@ -292,18 +300,18 @@ def test_each_label_is_hidden_once_and_predicted_without_it(steps, monkeypatch, 
 def test_nothing_of_the_folds_enters_the_history(steps):
     state = first_of_folds(steps)
     before = len(steps.history)
-    hidden_answers(steps, state, HEADS[:1])
+    predict_hidden(steps, state, HEADS[:1])
     assert len(steps.history) == before
 
 
 def test_the_answers_are_those_of_trainings_with_the_labels_that_are_left(steps):
     state = first_of_folds(steps)
-    answers, _ = hidden_answers(steps, state, HEADS[:1])
+    answers, _ = predict_hidden(steps, state, HEADS[:1])
     hidden = label_folds(steps.problem.labels, 0)[0]
     kept = np.setdiff1d(np.arange(len(steps.problem.labels)), hidden)
-    known = steps.problem.labels.picked(kept)
+    known = steps.problem.labels.select(kept)
     again = fold_steps(dataclasses.replace(steps.problem, labels=known))
-    found = again.classifier_step(state.changed(head=HEADS[0])).trained.probabilities
+    found = again.classifier_step(state.replace(head=HEADS[0])).trained.probabilities
     nodes = steps.problem.labels.nodes.numpy()[hidden]
     np.testing.assert_array_equal(answers[0][nodes], found[nodes])
 
@@ -312,7 +320,7 @@ def test_a_hopeless_head_is_not_trained_again(steps, monkeypatch, blocks):
     state = first_of_folds(steps)
     wide = steps.with_labels(type(steps.problem.labels)(np.arange(48), blocks[2][:48], 60, 2))
     asked = answering(monkeypatch, blocks[2], ["hops"])
-    answers, _ = hidden_answers(wide, state, HEADS)
+    answers, _ = predict_hidden(wide, state, HEADS)
     assert {HEADS[place].head for place in answers} == {"hops"}
     assert sum("propagation" in stage for _, _, stage in asked) == 1
 
@@ -332,7 +340,7 @@ def test_folds_have_every_class_alike(unwatched):
 def test_heads_that_are_clearly_better_take_over(steps, monkeypatch, blocks, good, taken, n_rounds):
     state = first_of_folds(steps)
     answering(monkeypatch, blocks[2], good)
-    after = competed(steps, state)
+    after = compete(steps, state)
     assert {m.task.settings.head for m in (after.trained, *after.partners)} == taken
     assert after.n_rounds == n_rounds
 
@@ -340,12 +348,12 @@ def test_heads_that_are_clearly_better_take_over(steps, monkeypatch, blocks, goo
 def test_a_head_that_is_not_told_apart_stays_first_with_its_temperature(steps, monkeypatch, blocks):
     state = first_of_folds(steps)
     answering(monkeypatch, blocks[2], ["propagation", "linear", "hops"])
-    after = competed(steps, state)
+    after = compete(steps, state)
     assert isinstance(after, FitState)
     assert after.trained.task is state.trained.task
     assert after.trained.temperature == after.temperature < 1
     assert len(after.partners) == len(HEADS) - 1
-    answers = [tempered(m.probabilities, m.temperature) for m in (after.trained, *after.partners)]
+    answers = [temper(m.probabilities, m.temperature) for m in (after.trained, *after.partners)]
     np.testing.assert_allclose(after.answer, np.mean(answers, axis=0))
     later = steps.classifier_step(after.next_round())
     assert later.trained.temperature == after.temperature
@@ -359,15 +367,15 @@ def test_processes_choose_alike(unwatched, blocks, together, monkeypatch):
         features, graph = unwatched.features[mine], unwatched.graph[mine]
         part = dataclasses.replace(unwatched, features=features, graph=graph, peers=peers)
         steps = fold_steps(part)
-        state = steps.start().next_round().changed(adjacency=graph)
-        return competed(steps, steps.classifier_step(state)).trained.task.settings.head
+        state = steps.start().next_round().replace(adjacency=graph)
+        return compete(steps, steps.classifier_step(state)).trained.task.settings.head
 
     assert together(3, work) == ["hops"] * 3
 
 
 def test_by_itself_it_needs_a_graph_and_labels_that_are_not_few(unwatched, monkeypatch):
     asked = []
-    monkeypatch.setattr("glnn.engine.rounds.competed", lambda s, state: asked.append(1) or state)
+    monkeypatch.setattr("glnn.engine.rounds.compete", lambda s, state: asked.append(1) or state)
     auto = resolve_settings("default", changes={"n_epochs": 2, "n_rounds": 1})
     many = type(unwatched.labels)(np.arange(40), np.arange(40) % 2, 60, 2)
     fit_problem(unwatched, auto, seed=0)
@@ -375,9 +383,9 @@ def test_by_itself_it_needs_a_graph_and_labels_that_are_not_few(unwatched, monke
     assert not asked
     fit_problem(dataclasses.replace(unwatched, labels=many), auto, seed=0)
     assert len(asked) == 1
-    fit_problem(unwatched, auto.changed("selection", "folds"), seed=0)
+    fit_problem(unwatched, auto.replace_setting("selection", "folds"), seed=0)
     assert len(asked) == 2
-    schedule = auto.changed("selection", "schedule")
+    schedule = auto.replace_setting("selection", "schedule")
     fit_problem(dataclasses.replace(unwatched, labels=many), schedule, seed=0)
     assert len(asked) == 2
 

@@ -18,7 +18,7 @@ from glnn.engine.settings import (
 from glnn.exceptions import InputError
 from glnn.objective import Weights
 
-# --- settings
+# Settings
 
 
 def test_no_name_of_a_setting_means_two_things():
@@ -89,7 +89,7 @@ def test_the_type_of_a_choice_lists_what_is_accepted(name):
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_choice_that_is_changed_to_something_else_is_refused_in_one_line(name):
     with pytest.raises(InputError, match=rf"^{name} must be one of") as caught:
-        PRESETS["paper"].changed(name, "something else")
+        PRESETS["paper"].replace_setting(name, "something else")
     assert "\n" not in str(caught.value)
 
 
@@ -100,7 +100,7 @@ def test_settings_cannot_be_changed_in_place(settings):
         setattr(settings, name, None)
 
 
-# --- presets
+# Presets
 
 
 def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions():
@@ -128,10 +128,18 @@ def test_another_head_is_one_argument_away():
 
 
 def test_changes_reach_the_part_they_belong_to_on_both_sides():
-    changed = resolve_settings("default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3})
-    assert {head.n_epochs for head in (changed.head, *changed.cautious, *changed.unwatched)} == {7}
-    assert {head.gate for head in (changed.head, *changed.cautious, *changed.unwatched)} == {0.3}
-    assert changed.graph.n_candidates == changed.no_graph.n_candidates == 3
+    replace_setting = resolve_settings(
+        "default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3}
+    )
+    assert {
+        head.n_epochs
+        for head in (replace_setting.head, *replace_setting.cautious, *replace_setting.unwatched)
+    } == {7}
+    assert {
+        head.gate
+        for head in (replace_setting.head, *replace_setting.cautious, *replace_setting.unwatched)
+    } == {0.3}
+    assert replace_setting.graph.n_candidates == replace_setting.no_graph.n_candidates == 3
 
 
 def test_given_weights_leave_no_wanted_degree_unless_it_is_given_too():

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.model import Model
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import (
@@ -16,19 +16,19 @@ from glnn.engine.steps import (
     FitState,
     Solution,
     Steps,
-    Trained,
+    TrainedClassifier,
+    compute_structure,
     has_collapsed,
     is_better,
     is_worse,
-    structure_of,
     with_columns,
     with_structure,
 )
-from glnn.engine.tasks import ClassifierTask, task_factors
+from glnn.engine.tasks import ClassifierTask, factor_task_gradient
 from glnn.exceptions import InputError
 from glnn.solver import learn_graph
 
-# --- steps
+# Steps
 
 FAST = {"n_epochs": 30}
 
@@ -77,8 +77,8 @@ def test_the_given_graph_is_prepared_once(problem, monkeypatch):
 def test_a_round_has_its_own_first_parameters_and_the_same_each_time(problem, number):
     steps = steps_of(problem, resolve_settings("paper"))
     state = steps.graph_step(steps.start().next_round())
-    states = (state.changed(round=n) for n in (number, number, number + 1))
-    weights = [steps.task_of(of_round).module.first.weight for of_round in states]
+    states = (state.replace(round=n) for n in (number, number, number + 1))
+    weights = [steps.build_task(of_round).module.first.weight for of_round in states]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
 
@@ -105,7 +105,7 @@ def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes
         return learn_graph(x, given, **named)
 
     monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
-    steps.graph_step(steps.start().changed(round=2))
+    steps.graph_step(steps.start().replace(round=2))
     assert {name: seen[name] for name in changes} == changes
     assert seen["weights"] == steps.settings.graph.weights
 
@@ -114,7 +114,10 @@ def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes
 def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
     steps = steps_of(problem, resolve_settings("paper", changes=FAST | {"task_weight": weight}))
     trained = steps.classifier_step(steps.graph_step(steps.start().next_round()))
-    task, (left, right) = steps.task_signals(trained)["task"], task_factors(trained.trained.task)
+    task, (left, right) = (
+        steps.task_signals(trained)["task"],
+        factor_task_gradient(trained.trained.task),
+    )
     np.testing.assert_allclose(task.left @ task.right.T, weight * (left @ right.T), atol=1e-12)
 
 
@@ -130,7 +133,7 @@ def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience,
 def test_a_round_has_its_own_noise_and_the_same_each_time(problem):
     steps = steps_of(problem, resolve_settings("paper"))
     state = steps.graph_step(steps.start().next_round())
-    tasks = [steps.task_of(state.changed(round=number)) for number in (1, 1, 2)]
+    tasks = [steps.build_task(state.replace(round=number)) for number in (1, 1, 2)]
     for task in tasks[1:]:  # the same parameters, so that noise alone can differ
         task.module.load_state_dict(tasks[0].module.state_dict())
     first, again, other = (task.losses(0)["cross_entropy"].item() for task in tasks)
@@ -147,11 +150,11 @@ def test_words_are_compared_as_they_are_and_other_columns_scaled(problem, kind):
 def test_heads_on_rows_have_the_same_noise_in_every_process(problem):
     steps = steps_of(problem, resolve_settings("default", "linear"))
     state = steps.graph_step(steps.start().next_round())
-    task = steps.task_of(state.changed(row_graph=steps.row_graph(state)))
-    assert task._noise.initial_seed() == generator_for(0, 1, _NOISE, 0).initial_seed()
+    task = steps.build_task(state.replace(row_graph=steps.row_graph(state)))
+    assert task._noise.initial_seed() == make_generator(0, 1, _NOISE, 0).initial_seed()
 
 
-# --- state
+# State
 
 SETTINGS = resolve_settings("default")
 START = FitState(SETTINGS.graph, SETTINGS.head, None, 3)
@@ -165,8 +168,8 @@ def test_a_state_is_a_value():
 
 
 def test_another_graph_problem_has_nothing_solved_and_the_same_round():
-    state = START.next_round().changed(adjacency=sp.eye(3, format="csr"), n_rounds=4)
-    again = state.restarted(SETTINGS.no_graph, None)
+    state = START.next_round().replace(adjacency=sp.eye(3, format="csr"), n_rounds=4)
+    again = state.restart(SETTINGS.no_graph, None)
     assert again.graph == SETTINGS.no_graph
     assert (again.round, again.head, again.n_rounds) == (1, state.head, state.n_rounds)
     solved = (again.adjacency, again.learned, again.new_rows, again.trained)
@@ -188,7 +191,7 @@ def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
     assert together(2, work) == [True, True]
 
 
-# --- structured
+# The signal structure
 
 DEFAULT = resolve_settings("default", changes={"n_epochs": 15})
 
@@ -215,7 +218,7 @@ def test_without_a_graph_it_is_refused(problem):
 
 
 def test_its_rows_are_as_long_as_those_of_the_features(problem):
-    _, rows = structure_of(problem, problem.features, 0)
+    _, rows = compute_structure(problem, problem.features, 0)
     lengths = np.sqrt(np.asarray(problem.features.multiply(problem.features).sum(1)))
     assert_allclose(np.linalg.norm(rows, axis=1), lengths.mean(), rtol=1e-5)
     joined = with_columns(problem.features, rows)
@@ -254,18 +257,18 @@ def test_processes_agree_with_one(alone, together):
 
 def test_features_without_length_leave_the_structure_its_own(alone):
     empty = np.zeros((alone.labels.n_nodes, 2), dtype=np.float32)
-    _, signal = structure_of(alone, empty, 0)
+    _, signal = compute_structure(alone, empty, 0)
     lengths = np.linalg.norm(signal, axis=1)
     assert_allclose(lengths[lengths > 0], 1.0)
     assert (lengths > 0).any()
 
 
-# --- trained
+# Trained classifiers
 
 
 def found(loss, accuracy):
     task = object.__new__(ClassifierTask)  # which network it was plays no part
-    return Trained(task, np.zeros((1, 2)), loss, accuracy)
+    return TrainedClassifier(task, np.zeros((1, 2)), loss, accuracy)
 
 
 BEFORE = found(0.5, 0.8)

@@ -8,9 +8,16 @@ from torch import nn
 from torch.testing import assert_close
 
 from glnn.distributed import Partition
-from glnn.engine.inputs import generator_for
+from glnn.engine.inputs import make_generator
 from glnn.engine.settings import GraphSettings, HeadSettings
-from glnn.engine.tasks import ClassifierTask, Labels, LiteralTask, Task, build_head, task_factors
+from glnn.engine.tasks import (
+    ClassifierTask,
+    Labels,
+    LiteralTask,
+    TrainingTask,
+    build_head,
+    factor_task_gradient,
+)
 from glnn.engine.trainer import Trainer
 from glnn.graph import DenseAdjacency
 from glnn.graph.adjacency import SparseAdjacency
@@ -18,10 +25,10 @@ from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
 from glnn.objective import Weights
 
-# --- task
+# Interface
 
 
-class Line(Task):
+class Line(TrainingTask):
     def __init__(self):
         self.module = nn.Linear(2, 1)
 
@@ -34,7 +41,7 @@ class Line(Task):
 
 def test_a_task_must_say_what_it_minimises_and_what_it_predicts():
     with pytest.raises(TypeError, match=r"abstract methods '?losses'?, '?scores'?"):
-        Task()
+        TrainingTask()
 
 
 def test_by_default_every_parameter_is_trained_alike():
@@ -44,7 +51,7 @@ def test_by_default_every_parameter_is_trained_alike():
     assert [id(p) for p in group["params"]] == [id(p) for p in task.module.parameters()]
 
 
-# --- classifier
+# Classifier
 
 BLOCK, N_CLASSES = 8, 3
 N_NODES = BLOCK * N_CLASSES + 1  # the last node is isolated
@@ -95,8 +102,8 @@ def make(adjacency, features, labels):
             features,
             labels,
             settings,
-            init=generator_for(seed, 0),
-            noise=generator_for(seed, 1),
+            init=make_generator(seed, 0),
+            noise=make_generator(seed, 1),
         )
 
     return make
@@ -218,8 +225,8 @@ def test_a_graph_without_edges_still_trains_to_finite_scores(features, labels, s
         features,
         labels,
         settings,
-        init=generator_for(0, 0),
-        noise=generator_for(0, 1),
+        init=make_generator(0, 0),
+        noise=make_generator(0, 1),
     )
     Trainer(n_epochs=3, learning_rate=0.02).fit(task)
     assert torch.isfinite(task.scores()).all()
@@ -242,8 +249,8 @@ def test_the_shares_of_several_processes_sum_up_to_the_losses_and_gradients_of_o
             Features.of(features.values.numpy()[part.rows]),
             labels,
             plain,
-            init=generator_for(0, 0),
-            noise=generator_for(0, 1, peers.rank),
+            init=make_generator(0, 0),
+            noise=make_generator(0, 1, peers.rank),
             partition=part,
         )
         shares = own.losses(20)
@@ -279,27 +286,27 @@ def test_the_terms_of_a_share_are_those_of_an_epoch_with_it(make):
 
 def test_weights_of_labels_have_mean_one_and_their_class_its_mean():
     plain = Labels(np.arange(4), np.array([0, 0, 1, 1]), 5, 3)
-    labels = plain.weighted(np.array([2.0, 4.0, 6.0, 12.0]))
+    labels = plain.with_weights(np.array([2.0, 4.0, 6.0, 12.0]))
     assert labels.weights.mean() == 1
     assert_close(labels.class_weights, torch.tensor([0.5, 1.5, 0.0]))
     assert labels.to("cpu").class_weights is not None
     assert plain.weights is None
 
 
-# --- literal
+# The paper's method as printed
 
 
 def literal_task(blocks):
     features, graph, classes = blocks
     settings = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
-    objective = LiteralTask.objective(features, graph, settings, "cpu")
+    objective = LiteralTask.build_objective(features, graph, settings, "cpu")
     task = LiteralTask(
         Features.of(features),
         Labels(np.arange(6), classes[:6], 60, 2),
         HeadSettings(),
         objective,
-        init=generator_for(0),
-        noise=generator_for(1),
+        init=make_generator(0),
+        noise=make_generator(1),
     )
     return task, objective
 
@@ -327,7 +334,7 @@ def test_the_loss_reaches_every_entry_of_the_graph_and_every_weight(blocks):
     assert (task.module["graph"].matrix.grad != 0).all()
 
 
-# --- task_gradient
+# Gradient of the task
 
 TASK_GRADIENT_HEADS = [HeadSettings(), HeadSettings(head="propagation", n_steps=3)]
 
@@ -341,10 +348,10 @@ def test_the_factors_are_the_gradient_at_every_pair_through_the_normalisation(bl
         Features.of(features),
         labels,
         head,
-        init=generator_for(0),
-        noise=generator_for(1),
+        init=make_generator(0),
+        noise=make_generator(1),
     )
-    left, right = task_factors(task)
+    left, right = factor_task_gradient(task)
     found = (left @ right.T + right @ left.T) / 2
 
     dense = torch.tensor(graph.toarray(), dtype=torch.float32, requires_grad=True)
@@ -364,10 +371,10 @@ def test_the_networks_own_gradients_are_left_clean(blocks):
         Features.of(features),
         Labels(np.arange(6), classes[:6], 60, 2),
         HeadSettings(),
-        init=generator_for(0),
-        noise=generator_for(1),
+        init=make_generator(0),
+        noise=make_generator(1),
     )
-    task_factors(task)
+    factor_task_gradient(task)
     assert all(parameter.grad is None for parameter in task.module.parameters())
 
 
@@ -380,9 +387,9 @@ def test_a_node_without_links_has_no_part_in_the_gradient(blocks):
         Features.of(features),
         Labels(np.arange(6), classes[:6], 60, 2),
         HeadSettings(),
-        init=generator_for(0),
-        noise=generator_for(1),
+        init=make_generator(0),
+        noise=make_generator(1),
     )
-    left, right = task_factors(task)
+    left, right = factor_task_gradient(task)
     assert (left[0] == 0).all()
     assert (right[0, :-1] == 0).all()

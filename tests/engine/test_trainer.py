@@ -1,4 +1,4 @@
-"""The loop on tasks so small that every epoch is known beforehand."""
+"""Training loop, captured epochs and Adam, on small tasks with known results."""
 
 import math
 import subprocess
@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from glnn.distributed import ALONE, Peers
-from glnn.engine.callbacks import Callback, EarlyStopping, GiveUp, ProgressLog
-from glnn.engine.inputs import generator_for
+from glnn.distributed import SINGLE_PROCESS, Peers
+from glnn.engine.callbacks import Callback, EarlyStopping, ProgressLog, StopIfWorse
+from glnn.engine.inputs import make_generator
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import ClassifierTask, RampedTask, Task
+from glnn.engine.tasks import ClassifierTask, RampedTask, TrainingTask
 from glnn.engine.trainer import (
     Adam,
     CapturedEpochs,
@@ -27,12 +27,12 @@ from glnn.engine.trainer import (
 from glnn.exceptions import GlnnError, InputError, SlowPathWarning
 from glnn.nn import Features
 
-# --- trainer
+# Trainer
 
 SUMMIT = 0.32
 
 
-class Climb(Task):
+class Climb(TrainingTask):
     """One parameter that Adam raises by the learning rate each epoch: its gradient is constant.
 
     The score of class 0 is highest where the parameter is nearest to ``SUMMIT``.
@@ -114,7 +114,7 @@ def test_the_history_names_every_term_and_their_sum():
 def test_training_is_adam_on_the_sum_of_the_terms(rng):
     start, target = torch.randn(2, 4, generator=rng)
 
-    class Quadratic(Task):
+    class Quadratic(TrainingTask):
         def __init__(self):
             self.module = nn.Module()
             self.module.w = nn.Parameter(start.clone())
@@ -202,7 +202,7 @@ def test_a_schedule_that_cannot_train_is_refused_in_one_line(settings, match):
         Trainer(**settings)
 
 
-# --- epochs
+# Epochs
 
 
 class Pull(RampedTask):
@@ -262,7 +262,7 @@ def test_an_epoch_is_kept_if_it_is_the_best_before_the_deadline_of_the_best(dead
     for place in places:
         epochs._epoch.add_(1)
         task.module.place.data.fill_(place)
-        epochs.judge()
+        epochs.validate_previous()
     assert_close(epochs.measured, torch.tensor([[9.0, 3.0], [4.0, 2.0], [1.0, 1.0]]))
     epochs.finish()
     assert task.module.place.tolist() == [places[best]] * 2
@@ -299,7 +299,7 @@ def test_a_parameter_that_no_term_uses_stays_as_it_is():
     assert (task.module.place != 0).any()
 
 
-# --- captured
+# Captured epochs
 
 HEADS = {
     "gcn": HeadSettings(head="gcn", dropout=0.0),
@@ -353,10 +353,10 @@ def class_0(device="cpu"):
     )
 
 
-def replayed(task, validation, trainer, read_every=4, records=False):
-    """What the trainer does with recorded epochs, here without the recording."""
-    epochs = trainer._epochs(task, validation)
-    return trainer._replay(CapturedEpochs(epochs, read_every, records=records), "classifier")
+def replayed(task, validation, trainer, read_every=4, capture=False):
+    """Train with captured epochs, here run eagerly."""
+    epochs = trainer._build_epochs(task, validation)
+    return trainer._run_captured(CapturedEpochs(epochs, read_every, capture=capture), "classifier")
 
 
 @pytest.fixture
@@ -367,8 +367,8 @@ def make(problem):
             Features.of(problem.features, device=device),
             problem.labels,
             head,
-            init=generator_for(0, 1),
-            noise=generator_for(0, 2, device=device),
+            init=make_generator(0, 1),
+            noise=make_generator(0, 2, device=device),
         )
 
     return build
@@ -389,8 +389,10 @@ def test_the_chosen_epoch_is_that_of_the_plain_loop_however_seldom_it_is_read(pa
 
 def test_no_epoch_is_taken_that_no_longer_counts():
     trainer = Trainer(n_epochs=50, learning_rate=0.1, patience=2)
-    lazy = CapturedEpochs(trainer._epochs(CapturedClimb(), class_0()), read_every=4, records=False)
-    history = trainer._replay(lazy, "classifier")
+    lazy = CapturedEpochs(
+        trainer._build_epochs(CapturedClimb(), class_0()), read_every=4, capture=False
+    )
+    history = trainer._run_captured(lazy, "classifier")
     assert len(history) == 5  # the third is the best, two more are waited for
     assert int(lazy._epochs._epoch) == 6  # one more has judged the last
 
@@ -398,7 +400,7 @@ def test_no_epoch_is_taken_that_no_longer_counts():
 def test_who_lags_behind_a_rival_is_given_up_at_the_epoch_of_the_plain_loop():
     wanted = []
     for fit in (Trainer.fit, lambda t, task, judges: replayed(task, judges, t, read_every=3)):
-        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[GiveUp(1.1, grace=7)])
+        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[StopIfWorse(1.1, grace=7)])
         wanted.append(len(fit(trainer, CapturedClimb(), class_0())))
     assert wanted == [8, 8]
 
@@ -453,10 +455,10 @@ def test_recorded_epochs_leave_the_parameters_of_the_plain_loop(make, problem, h
     validation = problem.validation.to(torch.device("cuda"))
     trainer = Trainer(n_epochs=60, learning_rate=0.02, patience=patience)
     plain, fast = make(head, "cuda"), make(head, "cuda")
-    wanted = trainer._step_by_step(plain, validation, "classifier")
-    recorded = trainer._recorded(fast, validation)
+    wanted = trainer._run_eagerly(plain, validation, "classifier")
+    recorded = trainer._try_capture(fast, validation)
     assert recorded is not None
-    found = trainer._replay(recorded, "classifier")
+    found = trainer._run_captured(recorded, "classifier")
     assert len(found) == len(wanted)
     for name in ("loss", "validation_loss", "validation_accuracy"):
         columns = (torch.tensor(h.column(name)) for h in (found, wanted))
@@ -504,11 +506,11 @@ def test_a_callback_that_must_not_lag_keeps_the_plain_loop_and_a_bar_does_not(ma
     seen = []
     for callback, is_recorded in ((EarlyStopping(3), False), (ProgressLog(seen.append), True)):
         trainer = Trainer(n_epochs=30, learning_rate=0.01, callbacks=[callback])
-        assert (trainer._recorded(task, validation) is not None) == is_recorded
+        assert (trainer._try_capture(task, validation) is not None) == is_recorded
     task.peers = Peers()
     task.peers.size = 2  # they wait for each other inside an epoch
-    assert trainer._recorded(task, validation) is None
-    task.peers = ALONE
+    assert trainer._try_capture(task, validation) is None
+    task.peers = SINGLE_PROCESS
     trainer.fit(task, validation)
     assert [event.epoch for event in seen] == list(range(31))
 
@@ -517,9 +519,9 @@ def test_a_callback_that_must_not_lag_keeps_the_plain_loop_and_a_bar_does_not(ma
 @needs_gpu
 def test_a_fit_on_the_gpu_is_as_accurate_as_on_the_host():
     from glnn import GLNNClassifier
-    from glnn.data.synthetic import attributed_graph, sized
+    from glnn.data.synthetic import attributed_graph, size_from_degree
 
-    size = sized(1500, 8, n_classes=4, n_features=32, misfits=0.05, homophily=0.6)
+    size = size_from_degree(1500, 8, n_classes=4, n_features=32, misfits=0.05, homophily=0.6)
     data = attributed_graph(size, seed=3)
     train, val, test = (data.splits[name] for name in ("train", "val", "test"))
     y = np.full(data.n_nodes, -1)
@@ -535,7 +537,7 @@ def test_a_fit_on_the_gpu_is_as_accurate_as_on_the_host():
         assert accuracy["cuda"] > 0.6
 
 
-# --- adam
+# Adam
 
 
 def grouped(parameters, decay):

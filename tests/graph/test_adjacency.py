@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from glnn.exceptions import InputError
 from glnn.graph import Adjacency, DenseAdjacency, GraphOperator, SparseAdjacency
 
-# --- base
+# Interface
 
 
 @pytest.mark.parametrize("contract", [Adjacency, GraphOperator])
@@ -28,7 +28,7 @@ def test_row_sums_and_trace_follow_from_product_and_entries(rng):
     torch.testing.assert_close(Adjacency.trace(adj), matrix.trace())
 
 
-# --- dense
+# Dense storage
 
 
 def test_entries_are_listed_row_by_row():
@@ -53,7 +53,7 @@ def test_the_gradient_of_asymmetry_agrees_with_finite_differences(rng):
     assert gradcheck(lambda m: DenseAdjacency(m).asymmetry(), (matrix,))
 
 
-# --- sparse
+# Sparse storage
 
 
 def random_symmetric(n_nodes, seed=0):

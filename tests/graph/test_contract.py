@@ -1,4 +1,4 @@
-"""The one suite that every storage of a graph passes: the answers are those of the full matrix."""
+"""Tests that every storage of a graph must pass: results equal those of the full matrix."""
 
 import pkgutil
 from importlib import import_module

@@ -12,17 +12,17 @@ from glnn.graph import SparseAdjacency
 from glnn.graph.operators import (
     GraphRows,
     RandomWalk,
-    Structure,
-    edge_trust,
-    normalized_rows,
-    says_nothing,
-    walk_matrix,
-    with_loops,
-    without_loops,
+    SpectralFeatures,
+    add_loops,
+    drop_loops,
+    is_uninformative,
+    normalize_graph_rows,
+    random_walk_matrix,
+    retained_edge_shares,
 )
-from glnn.graph.prior import normalized, prior_graph
+from glnn.graph.prior import normalize_adjacency, prior_graph
 
-# --- graph_rows
+# Rows of a graph
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def symmetric():
 def test_products_and_gradients_are_those_of_the_whole_graph(
     symmetric, together, monkeypatch, size, at_once
 ):
-    monkeypatch.setattr(distributed, "AT_ONCE", at_once)
+    monkeypatch.setattr(distributed, "MAX_FETCH_BYTES", at_once)
     n_nodes = symmetric.shape[0]
     x = torch.randn(n_nodes, 20, generator=torch.Generator().manual_seed(0), requires_grad=True)
     whole = SparseAdjacency.from_scipy(symmetric, dtype=torch.float32)
@@ -78,13 +78,13 @@ def test_no_power_at_all_is_the_signal_itself(symmetric):
 def test_normalised_rows_are_those_of_the_whole_and_symmetric_to_the_bit(symmetric, together, size):
     def work(peers):
         part = Partition(83, peers)
-        graph, adj_hat = normalized_rows(symmetric[part.rows], part, dtype=torch.float64)
+        graph, adj_hat = normalize_graph_rows(symmetric[part.rows], part, dtype=torch.float64)
         every = torch.eye(83, dtype=torch.float64)[part.rows]
         return graph @ every, adj_hat @ every
 
     graph, adj_hat = (torch.cat(parts).numpy() for parts in zip(*together(size, work)))
     np.testing.assert_array_equal(graph, symmetric.toarray())
-    np.testing.assert_allclose(adj_hat, normalized(symmetric).toarray(), rtol=1e-14)
+    np.testing.assert_allclose(adj_hat, normalize_adjacency(symmetric).toarray(), rtol=1e-14)
     np.testing.assert_array_equal(adj_hat, adj_hat.T)
 
 
@@ -95,7 +95,7 @@ def test_other_entries_keep_their_places(symmetric):
     assert torch.equal(doubled @ x, 2 * (rows @ x))
 
 
-# --- random_walk
+# Random walk
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_walk_leaves_a_constant_as_it_is_wherever_there_is_a_link(graph):
 
 def test_walk_and_matrix_agree(graph):
     x = torch.randn(11, 3, generator=torch.Generator().manual_seed(0))
-    expected = torch.from_numpy(walk_matrix(graph) @ x.double().numpy())
+    expected = torch.from_numpy(random_walk_matrix(graph) @ x.double().numpy())
     assert_close(RandomWalk.of(graph) @ x, expected.float())
 
 
@@ -124,7 +124,7 @@ def test_gradients_go_back_over_the_transposed_walk(graph):
     x = torch.randn(11, 2, requires_grad=True)
     weight = torch.randn(11, 2)
     ((RandomWalk.of(graph) @ x) * weight).sum().backward()
-    expected = torch.from_numpy(walk_matrix(graph).T @ weight.double().numpy())
+    expected = torch.from_numpy(random_walk_matrix(graph).T @ weight.double().numpy())
     assert_close(x.grad, expected.float())
 
 
@@ -133,20 +133,20 @@ def test_processes_have_the_rows_of_the_whole_walk(graph, together):
 
     def work(peers):
         part = Partition(11, peers)
-        block = with_loops(graph[part.rows], part.start)
+        block = add_loops(graph[part.rows], part.start)
         return RandomWalk.of(block, part) @ x[part.rows]
 
-    assert_close(torch.cat(together(3, work)), RandomWalk.of(with_loops(graph)) @ x)
+    assert_close(torch.cat(together(3, work)), RandomWalk.of(add_loops(graph)) @ x)
 
 
 def test_loops_are_set_and_taken_away(graph):
-    assert (without_loops(graph).diagonal() == 0).all()
-    assert (with_loops(graph).diagonal() == 1).all()
-    apart = without_loops(graph) + sp.diags(graph.diagonal())
+    assert (drop_loops(graph).diagonal() == 0).all()
+    assert (add_loops(graph).diagonal() == 1).all()
+    apart = drop_loops(graph) + sp.diags(graph.diagonal())
     assert abs(apart - graph).max() == 0
 
 
-# --- trust
+# Retained edges
 
 
 @pytest.fixture
@@ -156,23 +156,23 @@ def prior():
 
 
 def test_a_graph_trusts_itself(prior):
-    trust = edge_trust(prior, prior)
+    trust = retained_edge_shares(prior, prior)
     assert (trust.data == 1).all()
     assert trust.nnz == np.count_nonzero(prior.toarray()) - np.count_nonzero(prior.diagonal())
 
 
 def test_trust_is_the_share_that_was_kept_whatever_else_was_added(prior):
     more = sp.csr_matrix(0.25 * prior + sp.csr_matrix(np.full((9, 9), 1e-12)))
-    np.testing.assert_allclose(edge_trust(more, prior).data, 0.25, rtol=1e-9)
+    np.testing.assert_allclose(retained_edge_shares(more, prior).data, 0.25, rtol=1e-9)
 
 
 def test_dropped_edges_are_stored_with_no_trust(prior):
-    trust = edge_trust(sp.csr_matrix((9, 9)), prior)
+    trust = retained_edge_shares(sp.csr_matrix((9, 9)), prior)
     assert trust.nnz > 0
     assert (trust.data == 0).all()
 
 
-# --- structure
+# Spectral features
 
 
 @pytest.fixture
@@ -189,37 +189,37 @@ def test_rows_are_those_of_the_leading_eigenvectors(communities):
     degree = np.asarray(communities.sum(1)).ravel()
     root = np.diag((degree + degree.mean()) ** -0.5)
     values, vectors = np.linalg.eigh(root @ communities.toarray() @ root)
-    structure, rows = Structure.of(communities)
-    width = structure.voices.shape[1]
+    structure, rows = SpectralFeatures.of(communities)
+    width = structure.embedding.shape[1]
     order = np.argsort(-np.abs(values))
     leading = order[:2]  # of a clear gap: the iteration has found them whatever comes after
-    found = np.linalg.lstsq(structure.voices, root @ vectors[:, leading], rcond=None)[0]
+    found = np.linalg.lstsq(structure.embedding, root @ vectors[:, leading], rcond=None)[0]
     assert width == 121 // 20
-    assert_allclose(structure.voices @ found, root @ vectors[:, leading], atol=1e-6)
-    assert_allclose(rows, normalize(communities @ structure.voices), atol=1e-12)
+    assert_allclose(structure.embedding @ found, root @ vectors[:, leading], atol=1e-6)
+    assert_allclose(rows, normalize(communities @ structure.embedding), atol=1e-12)
 
 
 def test_members_of_a_community_are_more_alike(communities):
-    _, rows = Structure.of(communities)
+    _, rows = SpectralFeatures.of(communities)
     alike = (rows @ rows.T)[:120, :120]
     same = (np.arange(120) % 2)[:, None] == (np.arange(120) % 2)[None]
     assert alike[same].mean() > alike[~same].mean() + 0.3
 
 
 def test_a_new_node_with_the_links_of_another_has_its_features(communities):
-    structure, rows = Structure.of(communities, size=2.5)
-    assert_allclose(structure.rows(communities[:7], 7), rows[:7], atol=1e-12)
+    structure, rows = SpectralFeatures.of(communities, size=2.5)
+    assert_allclose(structure.transform(communities[:7], 7), rows[:7], atol=1e-12)
     assert_allclose(np.linalg.norm(rows[:120], axis=1), 2.5)
     assert_allclose(rows[120], 0)  # nobody speaks for it
-    assert_allclose(structure.rows(None, 3), np.zeros((3, structure.voices.shape[1])))
+    assert_allclose(structure.transform(None, 3), np.zeros((3, structure.embedding.shape[1])))
 
 
 def test_processes_find_the_same_similarities(communities, together):
-    _, whole = Structure.of(communities)
+    _, whole = SpectralFeatures.of(communities)
 
     def work(peers):
         part = Partition(121, peers)
-        return Structure.of(communities[part.rows], part)[1]
+        return SpectralFeatures.of(communities[part.rows], part)[1]
 
     rows = np.vstack(together(3, work))
     assert_allclose(rows @ rows.T, whole @ whole.T, atol=1e-8)
@@ -238,7 +238,7 @@ def test_processes_find_the_same_similarities(communities, together):
     ],
 )
 def test_features_say_nothing_if_no_two_rows_share_a_column_or_all_are_equal(features, nothing):
-    assert says_nothing(features) is nothing
+    assert is_uninformative(features) is nothing
 
 
 def test_processes_agree_whether_features_say_nothing(together):
@@ -246,6 +246,6 @@ def test_processes_agree_whether_features_say_nothing(together):
 
     def work(peers):
         part = Partition(9, peers)
-        return says_nothing(eye[part.rows], peers), says_nothing(rows[part.rows], peers)
+        return is_uninformative(eye[part.rows], peers), is_uninformative(rows[part.rows], peers)
 
     assert together(3, work) == [(True, False)] * 3

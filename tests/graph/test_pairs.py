@@ -4,32 +4,32 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph.pairs import (
-    Factor,
-    Implicit,
+    ImplicitMatrix,
+    LowRankPart,
     Pairs,
     PairValues,
-    SpreadRows,
+    ShardedRows,
     Tile,
-    meets,
-    owners,
+    as_sharded_rows,
+    exchange,
+    exchange_rows,
+    owns_block_pair,
     pair_keys,
     pair_owners,
-    sent,
-    sent_rows,
-    sorted_distinct,
-    spread,
+    row_owners,
+    sort_unique,
     sweep_owners,
     tile_size,
 )
-from glnn.graph.rows import DenseRows, row_matrix
+from glnn.graph.rows import DenseRows, as_row_matrix
 
-# --- pairs
+# Pairs of nodes
 
 
 def alone(n):
-    return Partition(n, ALONE)
+    return Partition(n, SINGLE_PROCESS)
 
 
 def ends(*lists):
@@ -58,7 +58,7 @@ def test_contains_finds_exactly_the_stored_keys():
 
 def test_distinct_keys_are_those_of_torch():
     keys = torch.randint(0, 50, (70,), generator=torch.Generator().manual_seed(0))
-    assert torch.equal(sorted_distinct(keys), torch.unique(keys))
+    assert torch.equal(sort_unique(keys), torch.unique(keys))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -67,9 +67,9 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
 
     def work(peers):
         part = Partition(30, peers)
-        own = PairValues.of_rows(part, matrix[part.rows])
+        own = PairValues.from_rows(part, matrix[part.rows])
         assert (pair_owners(part, own.pairs.i, own.pairs.j) == peers.rank).all()
-        return own.pairs.to_csr(own.values)
+        return own.pairs.to_scipy(own.values)
 
     blocks = together(size, work)
     assert all(block.has_sorted_indices for block in blocks)
@@ -78,7 +78,7 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
 
 def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
     loose = sp.csr_matrix(([2.0, 1.0, 1.0, 2.0, 2.0], [1, 0, 0, 0, 2], [0, 3, 4, 5]), shape=(3, 3))
-    found = PairValues.of_rows(alone(3), loose)
+    found = PairValues.from_rows(alone(3), loose)
     assert (found.pairs.i.tolist(), found.pairs.j.tolist()) == ([0, 0, 2], [0, 1, 2])
     assert found.values.tolist() == [2.0, 2.0, 2.0]
     assert loose.nnz == 5  # the caller's matrix is as it was
@@ -86,7 +86,7 @@ def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
 
 def test_zeros_are_not_stored_in_the_matrix():
     pairs = Pairs.union(alone(3), [ends([0, 1], [1, 2])])
-    assert pairs.to_csr(torch.tensor([0.0, 2.0], dtype=torch.float64)).nnz == 2
+    assert pairs.to_scipy(torch.tensor([0.0, 2.0], dtype=torch.float64)).nnz == 2
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -95,9 +95,9 @@ def test_an_end_of_each_pair_is_here_and_the_other_where_it_is_said_to_be(size, 
 
     def work(peers):
         part = Partition(30, peers)
-        pairs = PairValues.of_rows(part, matrix[part.rows]).pairs
+        pairs = PairValues.from_rows(part, matrix[part.rows]).pairs
         seen = torch.zeros(len(pairs))
-        for rank, (mine, far, near) in enumerate(pairs.meetings):
+        for rank, (mine, far, near) in enumerate(pairs.remote_ends):
             place = torch.arange(len(pairs)) if mine is None else mine
             both = torch.stack([near + part.start, far + int(part.bounds[rank])])
             expected = torch.stack([pairs.i[place], pairs.j[place]])
@@ -111,16 +111,16 @@ def test_an_end_of_each_pair_is_here_and_the_other_where_it_is_said_to_be(size, 
 def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
-    one, other = (PairValues.of_rows(alone(12), m) for m in (first, second))
-    total = one + other.times(2)
-    assert np.allclose(total.pairs.to_csr(total.values).toarray(), (first + 2 * second).toarray())
+    one, other = (PairValues.from_rows(alone(12), m) for m in (first, second))
+    total = one + other.scale(2)
+    assert np.allclose(total.pairs.to_scipy(total.values).toarray(), (first + 2 * second).toarray())
 
 
 def test_selected_pairs_and_their_graph():
     pairs = Pairs.union(alone(3), [ends([0, 1, 2], [1, 2, 2])])
     apart = pairs.select(pairs.i != pairs.j)
     assert len(apart) == 2
-    assert apart.adjacency(torch.ones(2)).row_sums().tolist() == [1.0, 2.0, 1.0]
+    assert apart.to_adjacency(torch.ones(2)).row_sums().tolist() == [1.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -130,13 +130,13 @@ def test_a_sweep_shows_each_pair_to_one_process(size, together):
     def work(peers):
         part = Partition(9, peers)
         own = pair_owners(part, i, j) == peers.rank
-        return Pairs(part, i[own], j[own]).where_swept().keys.tolist()
+        return Pairs(part, i[own], j[own]).swept_pairs().keys.tolist()
 
     found = together(size, work)
     assert sorted(key for keys in found for key in keys) == (9 * i + j).tolist()
 
 
-# --- implicit
+# Implicit matrices
 
 N = 23
 SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -158,10 +158,10 @@ def parts(kind):
 def matrix_of(kind, peers):
     (s, left, right, nodes, graph), _ = parts(kind)
     part = Partition(N, peers)
-    rows = [SpreadRows(row_matrix(m[part.rows]), part) for m in (s, left, right)]
-    factors = (Factor(rows[0], rows[0], 2.0), Factor(rows[1], rows[2]))
-    sparse = PairValues.of_rows(part, sp.csr_matrix(graph[part.rows]))
-    return Implicit(0.3, 0.7, torch.from_numpy(nodes), sparse, factors), part
+    rows = [ShardedRows(as_row_matrix(m[part.rows]), part) for m in (s, left, right)]
+    factors = (LowRankPart(rows[0], rows[0], 2.0), LowRankPart(rows[1], rows[2]))
+    sparse = PairValues.from_rows(part, sp.csr_matrix(graph[part.rows]))
+    return ImplicitMatrix(0.3, 0.7, torch.from_numpy(nodes), sparse, factors), part
 
 
 def own_pairs(part):
@@ -199,7 +199,9 @@ def test_tiles_show_every_pair_once_without_the_sparse_part(size, kind, block_by
             rows = slice(tile.first_row, tile.first_row + tile.values.shape[0])
             columns = slice(tile.first_column, tile.first_column + tile.values.shape[1])
             assert np.allclose(tile.values.numpy(), formed[rows, columns], atol=1e-12)
-            seen[rows, columns] += 1 if not tile.on_diagonal else np.triu(np.ones_like(tile.values))
+            seen[rows, columns] += (
+                1 if not tile.is_on_diagonal else np.triu(np.ones_like(tile.values))
+            )
         return seen
 
     seen = sum(together(size, work))
@@ -207,14 +209,18 @@ def test_tiles_show_every_pair_once_without_the_sparse_part(size, kind, block_by
 
 
 def test_nothing_is_a_matrix_of_zeros():
-    part = Partition(3, ALONE)
-    (tile,) = Implicit().tiles(part, "cpu")
+    part = Partition(3, SINGLE_PROCESS)
+    (tile,) = ImplicitMatrix().tiles(part, "cpu")
     assert not tile.values.any()
-    assert not (Implicit() + Implicit()).on_pairs(Pairs(part, *torch.triu_indices(3, 3))).any()
+    assert (
+        not (ImplicitMatrix() + ImplicitMatrix())
+        .on_pairs(Pairs(part, *torch.triu_indices(3, 3)))
+        .any()
+    )
 
 
 def test_pairs_are_filled_in_a_tile_in_both_directions():
-    pairs = Pairs(Partition(9, ALONE), torch.tensor([1, 3, 3]), torch.tensor([4, 3, 8]))
+    pairs = Pairs(Partition(9, SINGLE_PROCESS), torch.tensor([1, 3, 3]), torch.tensor([4, 3, 8]))
     tile = Tile(3, 1, torch.zeros(3, 4))
     tile.fill(pairs, 7.0)
     assert torch.nonzero(tile.values).tolist() == [[0, 2], [1, 0]]
@@ -225,13 +231,13 @@ def test_a_tile_is_as_small_as_it_must_be():
     assert tile_size(1, 32 * 100) == 10
 
 
-# --- spread
+# Sharded rows
 MATRIX = np.random.default_rng(0).standard_normal((N, 5)) * (np.arange(5) < 3)
 
 
 def own_rows(peers, store):
     part = Partition(N, peers)
-    return SpreadRows(row_matrix(store(MATRIX[part.rows])), part)
+    return ShardedRows(as_row_matrix(store(MATRIX[part.rows])), part)
 
 
 @SIZES
@@ -239,7 +245,7 @@ def own_rows(peers, store):
 def test_every_process_sees_every_block_once_its_own_first(size, store, together):
     def work(peers):
         rows = own_rows(peers, store)
-        return [(rank, block.dense()) for rank, block in rows.blocks()]
+        return [(rank, block.to_dense()) for rank, block in rows.blocks()]
 
     for rank, seen in enumerate(together(size, work)):
         assert seen[0][0] == rank
@@ -254,7 +260,7 @@ def test_owners_are_those_of_the_partition(size, together):
     def work(peers):
         part = Partition(N, peers)
         i = torch.randint(0, N, (200,), generator=torch.Generator().manual_seed(0))
-        assert owners(part, i).tolist() == part.owner(i.numpy()).tolist()
+        assert row_owners(part, i).tolist() == part.owner(i.numpy()).tolist()
 
     together(size, work)
 
@@ -266,7 +272,7 @@ def test_a_pair_is_with_a_process_that_has_one_of_its_rows(size, together):
         i, j = torch.triu_indices(N, N)
         assert torch.equal(pair_owners(part, i, j), pair_owners(part, j, i))
         mine = pair_owners(part, i, j) == peers.rank
-        here = [part.has(ends[mine].numpy()) for ends in (i, j)]
+        here = [part.is_local(ends[mine].numpy()) for ends in (i, j)]
         assert (here[0] | here[1]).all()
         return int(mine.sum())
 
@@ -284,16 +290,16 @@ def test_pairs_are_spread_evenly(together):
 @SIZES
 def test_two_blocks_are_compared_by_one_of_their_owners(size, together):
     for first in range(size):
-        assert meets(first, first, size)
+        assert owns_block_pair(first, first, size)
         for second in range(first):
-            assert meets(first, second, size) != meets(second, first, size)
+            assert owns_block_pair(first, second, size) != owns_block_pair(second, first, size)
 
     def work(peers):
         part = Partition(N, peers)
         i, j = torch.triu_indices(N, N)
         by = sweep_owners(part, i, j)
-        there = torch.where(by == owners(part, i), owners(part, j), owners(part, i))
-        assert all(meets(a, b, size) for a, b in zip(by.tolist(), there.tolist()))
+        there = torch.where(by == row_owners(part, i), row_owners(part, j), row_owners(part, i))
+        assert all(owns_block_pair(a, b, size) for a, b in zip(by.tolist(), there.tolist()))
 
     together(size, work)
 
@@ -306,8 +312,8 @@ def test_what_is_sent_arrives_at_its_owner(size, store, together):
         part = rows.partition
         numbers = torch.arange(part.start, part.stop)
         owner = numbers % size
-        (came,) = sent(part, owner, numbers)
-        return came, sent_rows(part, owner, rows.own).dense()
+        (came,) = exchange(part, owner, numbers)
+        return came, exchange_rows(part, owner, rows.local).to_dense()
 
     for rank, (numbers, rows) in enumerate(together(size, work)):
         assert sorted(numbers.tolist()) == list(range(rank, N, size))
@@ -315,10 +321,10 @@ def test_what_is_sent_arrives_at_its_owner(size, store, together):
 
 
 def test_a_tensor_is_spread_over_one_process():
-    whole = spread(torch.eye(3))
+    whole = as_sharded_rows(torch.eye(3))
     assert whole.partition.n_rows == 3
-    assert spread(whole) is whole
-    assert whole.summed(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert as_sharded_rows(whole) is whole
+    assert whole.all_reduce(torch.ones(2)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -328,10 +334,10 @@ def test_all_processes_decide_alike_whether_rows_are_dense(size, together):
 
     def work(peers):
         part = Partition(32, peers)
-        rows = SpreadRows(row_matrix(sp.csr_matrix(matrix[part.rows])), part)
-        assert rows.dense_from(0.6) is rows
-        dense = rows.dense_from(0.5)
-        assert isinstance(dense.own, DenseRows)
-        return dense.own.dense()
+        rows = ShardedRows(as_row_matrix(sp.csr_matrix(matrix[part.rows])), part)
+        assert rows.densify(0.6) is rows
+        dense = rows.densify(0.5)
+        assert isinstance(dense.local, DenseRows)
+        return dense.local.to_dense()
 
     assert_close(torch.cat(together(size, work)), torch.from_numpy(matrix))

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import PRIORS, prior_graph
-from glnn.graph.prior import normalized, pagerank
+from glnn.graph.prior import normalize_adjacency, pagerank
 
 PATH_AND_HERMIT = np.array(
     [
@@ -56,7 +56,7 @@ def test_renormalized_and_pagerank_keep_the_loop_of_an_isolated_node(adjacency):
 
 def test_the_square_roots_of_the_degrees_are_an_eigenvector_of_the_normalised_graph(adjacency):
     degree = PATH_AND_HERMIT.sum(1)
-    np.testing.assert_allclose(normalized(adjacency) @ np.sqrt(degree), np.sqrt(degree))
+    np.testing.assert_allclose(normalize_adjacency(adjacency) @ np.sqrt(degree), np.sqrt(degree))
 
 
 def ring_with_chords(n_nodes=9):

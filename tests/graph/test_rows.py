@@ -10,15 +10,15 @@ from glnn.graph.rows import (
     DEVICE_BYTES,
     CsrMatrix,
     CsrPattern,
-    added,
-    block_bytes_of,
-    dense_rows,
-    entries_at_once,
-    product,
-    row_matrix,
+    as_row_matrix,
+    block_bytes_on,
+    block_entries_on,
+    csr_addmm,
+    csr_matmul,
+    to_dense_array,
 )
 
-# --- csr
+# CSR matrices
 
 ROWS = torch.tensor([2, 0, 2, 0])  # row 1 is empty; nothing is in order
 COLUMNS = torch.tensor([1, 4, 0, 2])
@@ -27,7 +27,7 @@ SOURCE = torch.tensor([0, 1, 2, 0])  # the first value is shown twice
 
 @pytest.fixture
 def pattern():
-    return CsrPattern.build(3, 5, ROWS, COLUMNS, SOURCE)
+    return CsrPattern.from_entries(3, 5, ROWS, COLUMNS, SOURCE)
 
 
 def full(values):
@@ -49,11 +49,11 @@ def test_the_product_is_that_of_the_full_matrix(pattern, rng):
 
 def test_the_transposed_pattern_multiplies_by_the_transposed_matrix(pattern, rng):
     values, x = torch.rand(3, generator=rng), torch.rand(3, 2, generator=rng)
-    assert_close(pattern.transposed().matmul(values, x), full(values).T @ x)
+    assert_close(pattern.transpose().matmul(values, x), full(values).T @ x)
 
 
 def test_transposing_twice_gives_the_pattern_back(pattern):
-    twice = pattern.transposed().transposed()
+    twice = pattern.transpose().transpose()
     assert twice.shape == pattern.shape
     assert torch.equal(twice.offsets, pattern.offsets)
     assert torch.equal(twice.columns, pattern.columns)
@@ -62,7 +62,7 @@ def test_transposing_twice_gives_the_pattern_back(pattern):
 
 def test_a_pattern_without_entries_multiplies_to_zero():
     nothing = torch.empty(0, dtype=torch.int64)
-    pattern = CsrPattern.build(2, 3, nothing, nothing, nothing)
+    pattern = CsrPattern.from_entries(2, 3, nothing, nothing, nothing)
     assert torch.equal(pattern.matmul(torch.empty(0), torch.ones(3, 2)), torch.zeros(2, 2))
 
 
@@ -81,11 +81,11 @@ def test_products_in_single_precision_are_those_of_the_full_matrix(width, rng):
     matrix, dense = single()
     x = torch.randn(40, width, generator=rng)
     wanted = torch.from_numpy(dense.astype(np.float64)) @ x.double()
-    assert_close(product(matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
+    assert_close(csr_matmul(matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
     total = torch.randn(50, width, generator=rng)
     wanted = wanted + total.double()
-    assert_close(added(total.clone(), matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
-    found = added(total, matrix, x, out=torch.empty_like(total))
+    assert_close(csr_addmm(total.clone(), matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
+    found = csr_addmm(total, matrix, x, out=torch.empty_like(total))
     assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
 
 
@@ -93,7 +93,7 @@ def test_what_is_added_to_is_left_alone_where_there_is_another_place(rng):
     matrix, _ = single()
     total, x = torch.randn(50, 8, generator=rng), torch.randn(40, 8, generator=rng)
     before = total.clone()
-    added(total, matrix, x, out=torch.empty_like(total))
+    csr_addmm(total, matrix, x, out=torch.empty_like(total))
     assert torch.equal(total, before)
 
 
@@ -101,7 +101,7 @@ def test_what_is_added_to_is_left_alone_where_there_is_another_place(rng):
 def test_a_column_does_not_depend_on_those_beside_it_to_the_bit(width, rng):
     matrix, _ = single()
     x = torch.randn(40, 100, generator=rng)
-    assert torch.equal(product(matrix, x)[:, :width], product(matrix, x[:, :width]))
+    assert torch.equal(csr_matmul(matrix, x)[:, :width], csr_matmul(matrix, x[:, :width]))
 
 
 def test_a_row_does_not_depend_on_the_number_of_threads_to_the_bit(rng):
@@ -110,7 +110,7 @@ def test_a_row_does_not_depend_on_the_number_of_threads_to_the_bit(rng):
     found = []
     for n in (1, 2, 3):
         torch.set_num_threads(n)
-        found.append(product(matrix, x))
+        found.append(csr_matmul(matrix, x))
     torch.set_num_threads(n_threads)
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
@@ -119,27 +119,27 @@ def test_a_row_does_not_depend_on_the_number_of_threads_to_the_bit(rng):
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_a_matrix_without_rows_or_columns_has_a_product(shape):
     nothing = torch.empty(0, dtype=torch.int64)
-    matrix = CsrPattern.build(*shape, nothing, nothing, nothing).filled(torch.empty(0))
-    assert torch.equal(product(matrix, torch.ones(shape[1], 2)), torch.zeros(shape[0], 2))
+    matrix = CsrPattern.from_entries(*shape, nothing, nothing, nothing).with_entries(torch.empty(0))
+    assert torch.equal(csr_matmul(matrix, torch.ones(shape[1], 2)), torch.zeros(shape[0], 2))
 
 
-# --- row_base
+# Memory of blocks
 
 
 def test_a_device_that_is_not_the_host_takes_larger_blocks():
     host, device = torch.device("cpu"), torch.device("cuda")
-    assert (block_bytes_of(host), block_bytes_of(device)) == (BLOCK_BYTES, DEVICE_BYTES)
-    assert block_bytes_of(host, 5) == 5
-    assert entries_at_once(device) > entries_at_once(host)
+    assert (block_bytes_on(host), block_bytes_on(device)) == (BLOCK_BYTES, DEVICE_BYTES)
+    assert block_bytes_on(host, 5) == 5
+    assert block_entries_on(device) > block_entries_on(host)
 
 
 def test_an_array_that_may_not_be_written_is_copied():
     frozen = np.ones((2, 2))
     frozen.flags.writeable = False
-    assert row_matrix(frozen).dense().sum() == 4
+    assert as_row_matrix(frozen).to_dense().sum() == 4
 
 
-# --- row_matrix
+# Row matrices
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 STORAGES = {"dense": np.asarray, "sparse": sp.csr_matrix}
@@ -157,7 +157,7 @@ def matrix(request):
 @every_storage
 @pytest.mark.parametrize("device", DEVICES)
 def test_both_storages_have_the_same_numbers(store, device, matrix):
-    rows, index = row_matrix(store(matrix), device=device), np.array([3, 3, 16, 4])
+    rows, index = as_row_matrix(store(matrix), device=device), np.array([3, 3, 16, 4])
     right, scale = np.random.default_rng(0).standard_normal((2, 40, 40))
     weights = np.arange(17.0)
 
@@ -166,17 +166,17 @@ def test_both_storages_have_the_same_numbers(store, device, matrix):
 
     on = lambda array: torch.from_numpy(array).to(device)  # noqa: E731
     assert (len(rows), rows.n_columns, rows.dtype) == (17, 40, torch.float64)
-    same(rows.dense(), matrix)
-    same(rows.block(slice(2, 9)).dense(), matrix[2:9])
-    same(rows.take(on(index)).dense(), matrix[index])
-    same(rows.joined([rows.block(slice(0, 3))]).dense(), np.vstack([matrix, matrix[:3]]))
-    same(rows.times(on(right)), matrix @ right)
-    same(rows.met_by(on(right[:2])), right[:2] @ matrix.T)
-    same(rows.scaled(on(scale[0])).dense(), matrix * scale[0])
-    same(rows.squared().dense(), matrix**2)
+    same(rows.to_dense(), matrix)
+    same(rows.block(slice(2, 9)).to_dense(), matrix[2:9])
+    same(rows.take(on(index)).to_dense(), matrix[index])
+    same(rows.concatenate([rows.block(slice(0, 3))]).to_dense(), np.vstack([matrix, matrix[:3]]))
+    same(rows.matmul(on(right)), matrix @ right)
+    same(rows.left_matmul(on(right[:2])), right[:2] @ matrix.T)
+    same(rows.scale_columns(on(scale[0])).to_dense(), matrix * scale[0])
+    same(rows.square().to_dense(), matrix**2)
     same(rows.column_sums(on(weights)), weights @ matrix)
-    same(rows.lengths(), (matrix**2).sum(1))
-    same(rows.like(rows.tensors()).dense(), matrix)
+    same(rows.squared_norms(), (matrix**2).sum(1))
+    same(rows.with_tensors(rows.tensors()).to_dense(), matrix)
     assert rows.to(torch.float32).dtype == torch.float32
 
 
@@ -187,55 +187,58 @@ def test_both_storages_have_the_same_numbers(store, device, matrix):
 def test_products_of_pairs_are_the_same_for_every_storage_and_chunk(
     left, right, at_once, device, matrix, monkeypatch
 ):
-    monkeypatch.setattr(rows, "_ENTRIES", at_once)
+    monkeypatch.setattr(rows, "_BLOCK_ENTRIES", at_once)
     rng = np.random.default_rng(1)
     other = rng.standard_normal((9, 40)) * (rng.random((9, 40)) < 0.3)
     i, j = rng.integers(0, 17, 50), rng.integers(0, 9, 50)
-    first, second = row_matrix(left(matrix), device=device), row_matrix(right(other), device=device)
+    first, second = (
+        as_row_matrix(left(matrix), device=device),
+        as_row_matrix(right(other), device=device),
+    )
     ends = (torch.from_numpy(i).to(device), torch.from_numpy(j).to(device))
     expected = torch.from_numpy(matrix[i] * other[j])
-    assert_close(first.dots(second, *ends).cpu(), expected.sum(1))
+    assert_close(first.pair_dots(second, *ends).cpu(), expected.sum(1))
     if left is right:
-        assert_close(first.products(second, *ends).dense().cpu(), expected)
+        assert_close(first.pair_products(second, *ends).to_dense().cpu(), expected)
 
 
 def test_no_pairs_have_no_products(matrix):
     none = torch.empty(0, dtype=torch.int64)
     for store in STORAGES.values():
-        rows = row_matrix(store(matrix))
-        assert rows.dots(rows, none, none).shape == (0,)
-        assert rows.products(rows, none, none).dense().shape == (0, 40)
+        rows = as_row_matrix(store(matrix))
+        assert rows.pair_dots(rows, none, none).shape == (0,)
+        assert rows.pair_products(rows, none, none).to_dense().shape == (0, 40)
 
 
-# --- sparse_rows
+# Sparse rows
 
 MATRIX = np.random.default_rng(3).standard_normal((17, 40))
 MATRIX[MATRIX < 1] = 0
 
 
 def test_few_different_rows_are_made_dense_at_a_time(monkeypatch):
-    rows = row_matrix(sp.csr_matrix(MATRIX))
-    monkeypatch.setattr("glnn.graph.rows.block_bytes_of", lambda device, on_host=0: 8 * 40 * 2)
+    rows = as_row_matrix(sp.csr_matrix(MATRIX))
+    monkeypatch.setattr("glnn.graph.rows.block_bytes_on", lambda device, cpu_bytes=0: 8 * 40 * 2)
     i, j = (torch.from_numpy(ends) for ends in np.random.default_rng(2).integers(0, 17, (2, 60)))
-    assert_close(rows.dots(rows, i, j), torch.from_numpy((MATRIX[i] * MATRIX[j]).sum(1)))
+    assert_close(rows.pair_dots(rows, i, j), torch.from_numpy((MATRIX[i] * MATRIX[j]).sum(1)))
 
 
 def test_one_column_is_multiplied_by_the_stored_entries():
-    rows = row_matrix(sp.csr_matrix(MATRIX))
-    assert not rows.is_thin
+    rows = as_row_matrix(sp.csr_matrix(MATRIX))
+    assert not rows.is_very_sparse
     y = torch.arange(40.0, dtype=torch.float64)
-    assert_close(rows.times(y[:, None])[:, 0], torch.from_numpy(MATRIX) @ y)
+    assert_close(rows.matmul(y[:, None])[:, 0], torch.from_numpy(MATRIX) @ y)
 
 
 def test_entries_of_rows_are_found_in_order():
-    rows = row_matrix(sp.csr_matrix(MATRIX))
-    place, lengths = rows.entries_of(torch.tensor([5, 2, 2]))
+    rows = as_row_matrix(sp.csr_matrix(MATRIX))
+    place, lengths = rows.locate_entries(torch.tensor([5, 2, 2]))
     expected = [np.flatnonzero(MATRIX[k]) for k in (5, 2, 2)]
     assert lengths.tolist() == [len(part) for part in expected]
     assert rows.columns[place].tolist() == np.concatenate(expected).tolist()
 
 
-# --- dense_rows
+# Conversion to arrays
 
 DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
 
@@ -243,16 +246,16 @@ DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_array])
 @pytest.mark.parametrize("rows", [DENSE_ROWS_ROWS, DENSE_ROWS_ROWS + 1, DENSE_ROWS_ROWS[:0]])
 def test_an_array_has_the_entries_of_the_matrix(form, rows):
-    np.testing.assert_array_equal(dense_rows(form(rows)), rows)
+    np.testing.assert_array_equal(to_dense_array(form(rows)), rows)
 
 
 def test_entries_that_are_all_stored_are_not_copied():
     full = sp.csr_matrix(DENSE_ROWS_ROWS + 1)
-    assert np.shares_memory(dense_rows(full), full.data)
+    assert np.shares_memory(to_dense_array(full), full.data)
 
 
 def test_entries_out_of_order_or_twice_are_put_in_their_places():
     swapped = sp.csr_matrix(([2.0, 1.0], [1, 0], [0, 2]), shape=(1, 2))
     doubled = sp.csr_matrix(([2.0, 1.0], [1, 1], [0, 2]), shape=(1, 2))
-    assert dense_rows(swapped).tolist() == [[1.0, 2.0]]
-    assert dense_rows(doubled).tolist() == [[0.0, 3.0]]
+    assert to_dense_array(swapped).tolist() == [[1.0, 2.0]]
+    assert to_dense_array(doubled).tolist() == [[0.0, 3.0]]

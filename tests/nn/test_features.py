@@ -6,9 +6,9 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from glnn.nn import Features
-from glnn.nn.features import dropped, keep_mask, mask_of, random_bytes, rescaling
+from glnn.nn.features import apply_dropout, keep_mask, mask_from_bytes, random_bytes, rescaling
 
-# --- features
+# Features
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_gradient_to_the_weights_agrees_with_finite_differences(matrix, dens
 
 @pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
 def test_the_gradient_after_dropout_is_that_of_the_values_that_were_kept(matrix, dense, rng):
-    x = in_double(matrix.toarray() if dense else matrix).dropped(0.5, rng)
+    x = in_double(matrix.toarray() if dense else matrix).apply_dropout(0.5, rng)
     weight = torch.randn(7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda w: x @ w, (weight,))
 
@@ -74,7 +74,7 @@ def test_values_become_single_precision(dtype):
 
 def test_dropout_touches_stored_values_only(matrix, rng):
     x = Features.of(matrix)
-    out = x.dropped(0.5, rng)
+    out = x.apply_dropout(0.5, rng)
     assert len(out.values) == matrix.nnz
     empty = torch.from_numpy(matrix.toarray()) == 0
     assert not (out @ torch.eye(7))[empty].any()
@@ -84,7 +84,7 @@ def test_dropout_touches_stored_values_only(matrix, rng):
 
 def test_dropout_keeps_the_expected_product(matrix, rng):
     x, weight = Features.of(matrix), torch.ones(7, 1)
-    draws = torch.stack([x.dropped(0.5, rng) @ weight for _ in range(2000)])
+    draws = torch.stack([x.apply_dropout(0.5, rng) @ weight for _ in range(2000)])
     deviation = (torch.from_numpy(matrix.toarray()).square().sum(1, keepdim=True) / 2000).sqrt()
     assert ((draws.mean(0) - x @ weight).abs() <= 4.5 * deviation + 1e-6).all()
 
@@ -92,7 +92,7 @@ def test_dropout_keeps_the_expected_product(matrix, rng):
 def test_dropout_leaves_the_features_themselves_as_they_were(matrix, rng):
     x = Features.of(matrix)
     before = x.values.clone()
-    x.dropped(0.9, rng)
+    x.apply_dropout(0.9, rng)
     assert torch.equal(x.values, before)
 
 
@@ -140,7 +140,7 @@ def test_blocks_of_columns_side_by_side_are_the_matrix(storage):
     np.testing.assert_array_equal(torch.cat(blocks, 1), dense)
 
 
-# --- dropout
+# Dropout
 
 RATES = [0.1, 0.5, 0.9]
 
@@ -156,7 +156,7 @@ def test_the_mask_is_zero_or_one_rescaling(rate, rng):
 @pytest.mark.parametrize("rate", [0.001, *RATES, 0.99])
 def test_a_byte_is_kept_if_it_reaches_the_rate(rate):
     drawn = torch.arange(256, dtype=torch.uint8)
-    kept = mask_of(drawn, torch.ones(256), rate)
+    kept = mask_from_bytes(drawn, torch.ones(256), rate)
     wanted = [rescaling(rate) if byte >= round(256 * rate) else 0.0 for byte in range(256)]
     assert kept.tolist() == torch.tensor(wanted).tolist()
 
@@ -191,20 +191,20 @@ def test_the_mask_has_the_shape_and_precision_of_what_it_masks(shape, dtype, rng
 
 def test_a_rate_of_zero_changes_nothing_and_draws_nothing(rng):
     x, before = torch.ones(4), rng.get_state()
-    assert dropped(x, 0.0, rng) is x
+    assert apply_dropout(x, 0.0, rng) is x
     assert torch.equal(rng.get_state(), before)
     assert torch.equal(keep_mask(x, 0.0, rng), x)
 
 
 def test_the_same_generator_state_drops_the_same_entries():
     x = torch.ones(100)
-    first, second = (dropped(x, 0.5, torch.Generator().manual_seed(3)) for _ in range(2))
+    first, second = (apply_dropout(x, 0.5, torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
 
 
 def test_the_gradient_is_the_mask(rng):
     x = torch.full((50,), 2.0, requires_grad=True)
-    out = dropped(x, 0.5, rng)
+    out = apply_dropout(x, 0.5, rng)
     out.sum().backward()
     assert_close(x.grad, out.detach() / 2)
 
@@ -221,4 +221,4 @@ def test_a_mask_on_the_gpu_has_the_rate_and_the_rescaling_of_the_host(rate, rng)
 
 def test_on_the_host_a_byte_is_drawn_for_each_entry():
     x, made, wanted = torch.ones(5, 3), torch.Generator(), torch.Generator()
-    assert_close(keep_mask(x, 0.3, made), mask_of(random_bytes(15, wanted), x, 0.3))
+    assert_close(keep_mask(x, 0.3, made), mask_from_bytes(random_bytes(15, wanted), x, 0.3))

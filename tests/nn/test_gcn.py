@@ -7,9 +7,9 @@ from torch.testing import assert_close
 
 from glnn.graph import SparseAdjacency, prior_graph
 from glnn.nn import GCN, Features, GraphConvolution, GraphLearningLayer
-from glnn.nn.features import dropped
+from glnn.nn.features import apply_dropout
 
-# --- gcn
+# GCN
 
 N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
 
@@ -76,8 +76,8 @@ def test_only_a_generator_switches_dropout_on(net, adj_hat, x, rng):
 
 def test_dropout_acts_on_the_features_and_on_the_hidden_signals(net, adj_hat, x):
     features, noise = Features.of(x), torch.Generator().manual_seed(5)
-    hidden = torch.relu(net.first(adj_hat, features.dropped(0.5, noise)))
-    expected = net.second(adj_hat, dropped(hidden, 0.5, noise))
+    hidden = torch.relu(net.first(adj_hat, features.apply_dropout(0.5, noise)))
+    expected = net.second(adj_hat, apply_dropout(hidden, 0.5, noise))
     assert torch.equal(net(adj_hat, features, torch.Generator().manual_seed(5)), expected)
 
 
@@ -107,7 +107,7 @@ def test_an_isolated_node_gets_the_biases_answer(net, x):
     assert_close(net(nothing, Features.of(x)), net.second.bias.expand(N_NODES, -1))
 
 
-# --- literal
+# Graph learning layer
 
 
 def test_the_output_is_the_symmetric_part_of_the_free_matrix(rng):

@@ -1,4 +1,4 @@
-"""The losses against numpy, their gates, and their gradients with the targets held fixed."""
+"""The losses against NumPy, their gates, and their gradients with constant targets."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.nn.losses import (
-    confident,
+    average_views,
+    confidence_mask,
     consistency,
     cross_entropy,
-    mean_view,
-    natural_gate,
-    probabilities,
-    sharpened,
+    default_graph_gate,
+    gate_weights,
     smoothness_of_predictions,
-    weighted_gate,
+    softmax_by_class,
+    temper,
 )
 
 N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
@@ -97,47 +97,47 @@ def test_cross_entropy_sends_nothing_to_nodes_without_a_label(logits):
 
 @pytest.mark.parametrize("temperature", [0.3, 0.5, 1.0, 4.0])
 def test_sharpening_is_the_power_made_to_sum_to_one(views, temperature):
-    found = sharpened(views[0], temperature)
+    found = temper(views[0], temperature)
     assert_close(found, torch.from_numpy(numpy_sharpened(views[0].numpy(), temperature)))
 
 
 def test_sharpening_at_temperature_one_changes_nothing(views):
-    assert_close(sharpened(views[0], 1.0), views[0])
+    assert_close(temper(views[0], 1.0), views[0])
 
 
 def test_sharpening_at_low_temperature_ends_in_the_most_likely_class(views):
     one_hot = torch.nn.functional.one_hot(views[0].argmax(-1), N_CLASSES).double()
-    assert_close(sharpened(views[0], 1e-3), one_hot)
+    assert_close(temper(views[0], 1e-3), one_hot)
 
 
 def test_sharpening_at_high_temperature_ends_in_chance(views):
     chance = torch.full_like(views[0], 1 / N_CLASSES)
-    assert_close(sharpened(views[0], 1e6), chance, atol=1e-4, rtol=0)
+    assert_close(temper(views[0], 1e6), chance, atol=1e-4, rtol=0)
 
 
 def test_sharpening_keeps_ties(rng):
-    assert_close(sharpened(torch.tensor([[0.4, 0.4, 0.2]]), 1e-3), torch.tensor([[0.5, 0.5, 0.0]]))
+    assert_close(temper(torch.tensor([[0.4, 0.4, 0.2]]), 1e-3), torch.tensor([[0.5, 0.5, 0.0]]))
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.1, 0.25, 0.3, 0.5])
 @pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.34, 0.33, 0.33]])
 def test_sharpening_is_finite_and_sums_to_one_in_single_precision(temperature, row):
-    found = sharpened(torch.tensor([row]), temperature)
+    found = temper(torch.tensor([row]), temperature)
     assert_close(found.sum(), torch.tensor(1.0))
 
 
 def test_a_node_is_confident_the_gates_share_of_the_way_from_chance_to_certainty():
     p = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.51, 0.49, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    assert confident(p, 1 / 3).tolist() == [False, True, False]  # above 1/4 + 1/3 * 3/4
-    assert confident(p, 0.0).tolist() == [True, True, False]
+    assert confidence_mask(p, 1 / 3).tolist() == [False, True, False]  # above 1/4 + 1/3 * 3/4
+    assert confidence_mask(p, 0.0).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_the_gate_can_be_passed_whatever_the_number_of_classes(n_classes):
     sure = torch.zeros(1, n_classes)
     sure[0, 0] = 1.0
-    assert confident(sure, 0.99).item()
-    assert not confident(torch.full((1, n_classes), 1 / n_classes), 0.0).item()
+    assert confidence_mask(sure, 0.99).item()
+    assert not confidence_mask(torch.full((1, n_classes), 1 / n_classes), 0.0).item()
 
 
 def test_consistency_is_the_gated_distance_to_the_sharpened_mean(views):
@@ -266,7 +266,7 @@ def test_the_cross_entropy_on_the_gpu_and_its_gradient_are_those_of_the_host(rng
 @pytest.mark.parametrize("n_views", [1, 2, 3])
 def test_the_mean_view_is_the_mean_to_the_bit_and_held_fixed(n_views, rng):
     views = torch.randn(n_views, 50, 4, generator=rng, requires_grad=True)
-    found = mean_view(views)
+    found = average_views(views)
     assert torch.equal(found, views.detach().mean(0))
     assert not found.requires_grad
 
@@ -281,7 +281,7 @@ def test_a_label_that_weighs_twice_is_two_labels(rng):
 
 def test_equal_weights_change_nothing(rng):
     logits = torch.randn(2, 6, 3, generator=rng)
-    views = probabilities(logits)
+    views = softmax_by_class(logits)
     nodes, labels, ones = torch.tensor([0, 2]), torch.tensor([1, 0]), torch.ones(3)
     plain = cross_entropy(logits, nodes, labels)
     assert_close(cross_entropy(logits, nodes, labels, weights=ones[:2]), plain)
@@ -291,11 +291,11 @@ def test_equal_weights_change_nothing(rng):
 def test_the_gate_weighs_nodes_by_the_class_they_are_drawn_to():
     target = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
     is_open = torch.tensor([True, True, False])
-    found = weighted_gate(target, is_open, torch.tensor([0.5, 3.0]))
+    found = gate_weights(target, is_open, torch.tensor([0.5, 3.0]))
     assert found.tolist() == [0.5, 3.0, 0.0]
-    assert weighted_gate(target, is_open, None) is is_open
+    assert gate_weights(target, is_open, None) is is_open
 
 
 @pytest.mark.parametrize(("n_classes", "gate"), [(2, 0.7), (3, 2 / 3), (7, 2 / 7)])
 def test_the_gate_is_twice_chance_and_lower_than_certainty(n_classes, gate):
-    assert natural_gate(n_classes) == pytest.approx(gate)
+    assert default_graph_gate(n_classes) == pytest.approx(gate)

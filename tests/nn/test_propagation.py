@@ -1,4 +1,4 @@
-"""Views in one step against the same network by autograd, over the same noise."""
+"""Propagation and its network; views in one step against autograd over the same noise."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import Features, PropagationNet
-from glnn.nn.features import dropped, keep_mask
+from glnn.nn.features import apply_dropout, keep_mask
 from glnn.nn.propagation import mean_of_powers, personalized_pagerank
 
-# --- propagation
+# Propagation
 
 N_NODES, N_FEATURES, N_CLASSES = 6, 9, 3
 
@@ -132,10 +132,10 @@ def test_drop_node_drops_whole_rows_and_rescales_the_others(x, rng):
 def test_dropout_acts_on_features_nodes_and_hidden_signals_in_turn(sparse, x, rng):
     net, adj_hat = build(rng, dropout=0.5, drop_node=0.25), single(sparse)
     features, noise = Features.of(x), torch.Generator().manual_seed(5)
-    mapped = features.dropped(0.5, noise) @ net.first
+    mapped = features.apply_dropout(0.5, noise) @ net.first
     masked = mapped * keep_mask(torch.ones(N_NODES, 1), 0.25, noise)
     spread = mean_of_powers(adj_hat, masked, net.n_steps)
-    hidden = dropped(torch.relu(spread + net.first_bias)[None], 0.5, noise)[0]
+    hidden = apply_dropout(torch.relu(spread + net.first_bias)[None], 0.5, noise)[0]
     (view,) = net.views(adj_hat, features, 1, torch.Generator().manual_seed(5))
     assert_close(view, hidden @ net.second + net.second_bias)
 
@@ -148,7 +148,7 @@ def test_the_same_generator_state_gives_the_same_views(sparse, x, rng):
     assert torch.equal(first, second)
 
 
-# --- random_views
+# Random views
 
 MANY_NODES, MANY_FEATURES, MANY_CLASSES = 40, 30, 3
 

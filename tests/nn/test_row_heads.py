@@ -1,4 +1,4 @@
-"""What every head on rows must do, whichever it is."""
+"""Heads on rows: what all have in common, the column norm, and each head."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.graph.operators import RandomWalk, with_loops
+from glnn.graph.operators import RandomWalk, add_loops
 from glnn.nn.features import Features
 from glnn.nn.row_heads import ColumnNorm, HopsNet, LinearNet, RowNet
 
-# --- rows
+# All row heads
 
 N_NODES, N_FEATURES, N_CLASSES = 12, 5, 3
 
@@ -48,16 +48,16 @@ def trained(net: RowNet, walk, x):
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.normal_(generator=generator)
-    rows = net.spread(walk, x).flatten(1)
-    net.norm.measure(rows.mean(0), rows.std(0, correction=0))
-    return net, net.norm.standardized(rows)
+    rows = net.propagate(walk, x).flatten(1)
+    net.norm.set_statistics(rows.mean(0), rows.std(0, correction=0))
+    return net, net.norm.standardize(rows)
 
 
 @every_head
 @pytest.mark.parametrize("n_steps", [0, 1, 3])
 def test_all_nodes_at_once_get_the_answers_of_their_rows(make, n_steps, walk, x):
     net, rows = trained(make(n_steps), walk, x)
-    assert_close(net(walk, Features.of(x.numpy())), net.of_rows(rows), atol=1e-4, rtol=1e-4)
+    assert_close(net(walk, Features.of(x.numpy())), net.row_logits(rows), atol=1e-4, rtol=1e-4)
 
 
 @every_head
@@ -92,7 +92,7 @@ def test_a_perceptron_on_features_is_deaf_to_the_graph(make, walk, x):
     assert_close(net(walk, Features.of(x.numpy())), net(alone, Features.of(x.numpy())))
 
 
-# --- column_norm
+# ColumnNorm
 
 
 @pytest.fixture
@@ -101,16 +101,16 @@ def norm():
     with torch.no_grad():
         made.scale.copy_(torch.tensor([1.0, -2.0, 0.5]))
         made.shift.copy_(torch.tensor([0.0, 1.0, 3.0]))
-    made.measure(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 0.5, 0.0]))
+    made.set_statistics(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.0, 0.5, 0.0]))
     return made
 
 
 def test_a_batch_of_all_rows_is_what_counts_after_training(norm):
     rows = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
     deviation, mean = torch.std_mean(rows, 0, correction=0)
-    norm.measure(mean, deviation)
-    standardized = norm.standardized(rows)
-    assert_close(norm(standardized), norm.settled(standardized), atol=1e-4, rtol=1e-4)
+    norm.set_statistics(mean, deviation)
+    standardized = norm.standardize(rows)
+    assert_close(norm(standardized), norm.apply_affine(standardized), atol=1e-4, rtol=1e-4)
 
 
 def test_a_batch_is_normalised_whatever_its_place_and_size(norm):
@@ -120,15 +120,15 @@ def test_a_batch_is_normalised_whatever_its_place_and_size(norm):
 
 def test_folded_scale_and_shift_are_the_settled_columns_of_raw_rows(norm):
     rows = torch.randn(5, 3)
-    scale, shift = norm.folded()
-    assert_close(scale * rows + shift, norm.settled(norm.standardized(rows)))
+    scale, shift = norm.fold_affine()
+    assert_close(scale * rows + shift, norm.apply_affine(norm.standardize(rows)))
 
 
 def test_a_constant_column_says_nothing(norm):
     rows = torch.randn(5, 3)
     other = rows.clone()
     other[:, 2] += 10
-    assert_close(norm.standardized(rows), norm.standardized(other))
+    assert_close(norm.standardize(rows), norm.standardize(other))
 
 
 @pytest.mark.gpu
@@ -146,7 +146,7 @@ def test_one_kernel_on_a_gpu_normalises_as_the_host_does(norm):
     assert_close(found["cuda"], found["cpu"], atol=1e-4, rtol=1e-4)
 
 
-# --- linear
+# LinearNet
 
 
 def make(n_features, n_steps, **more):
@@ -155,23 +155,23 @@ def make(n_features, n_steps, **more):
 
 
 def test_on_two_joined_nodes_one_step_takes_three_quarters_and_one():
-    walk = RandomWalk.of(with_loops(sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))))
+    walk = RandomWalk.of(add_loops(sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))))
     x = torch.tensor([[4.0], [0.0]])
-    assert_close(make(1, 1).spread(walk, x).flatten(), torch.tensor([3.0, 1.0]))
+    assert_close(make(1, 1).propagate(walk, x).flatten(), torch.tensor([3.0, 1.0]))
 
 
 def test_the_last_power_alone_is_the_walk_taken_so_often():
-    graph = with_loops(sp.csr_matrix(np.diag([1.0, 2.0, 3.0], 1) + np.diag([1.0, 2.0, 3.0], -1)))
+    graph = add_loops(sp.csr_matrix(np.diag([1.0, 2.0, 3.0], 1) + np.diag([1.0, 2.0, 3.0], -1)))
     walk, net = RandomWalk.of(graph), make(2, 3, powers="last")
     x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
-    assert_close(net.spread(walk, x)[:, 0], walk @ (walk @ (walk @ x)))
-    net.norm.measure(torch.tensor([0.5, -1.0]), torch.tensor([2.0, 3.0]))
-    rows = net.norm.standardized(net.spread(walk, x).flatten(1))
-    assert_close(net(walk, Features.of(x.numpy())), net.of_rows(rows))
+    assert_close(net.propagate(walk, x)[:, 0], walk @ (walk @ (walk @ x)))
+    net.norm.set_statistics(torch.tensor([0.5, -1.0]), torch.tensor([2.0, 3.0]))
+    rows = net.norm.standardize(net.propagate(walk, x).flatten(1))
+    assert_close(net(walk, Features.of(x.numpy())), net.row_logits(rows))
 
 
 def test_logits_are_linear_in_the_features():
-    walk = RandomWalk.of(with_loops(sp.csr_matrix(1.0 - np.eye(4))))
+    walk = RandomWalk.of(add_loops(sp.csr_matrix(1.0 - np.eye(4))))
     net = make(3, 2)
     x, y = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).numpy()
     zero = net(walk, Features.of(np.zeros_like(x)))
@@ -182,7 +182,7 @@ def test_logits_are_linear_in_the_features():
     assert_close(of(2 * x + y), 2 * of(x) + of(y), atol=1e-5, rtol=1e-4)
 
 
-# --- hops
+# HopsNet
 
 
 def test_hops_stay_apart():
@@ -190,7 +190,7 @@ def test_hops_stay_apart():
     net = HopsNet(
         1, 2, n_hidden=4, dropout=0.0, n_steps=2, generator=torch.Generator().manual_seed(0)
     )
-    seen = net.spread(RandomWalk.of(path), torch.tensor([[4.0], [0.0], [0.0]])).flatten(1)
+    seen = net.propagate(RandomWalk.of(path), torch.tensor([[4.0], [0.0], [0.0]])).flatten(1)
     assert_close(seen, torch.tensor([[4.0, 0.0, 2.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]))
 
 

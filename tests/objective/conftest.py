@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, SpreadRows, pair_owners
-from glnn.graph.rows import row_matrix
+from glnn.graph.pairs import Pairs, ShardedRows, pair_owners
+from glnn.graph.rows import as_row_matrix
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
 from glnn.objective.terms import Loops, RowSums
 
@@ -18,8 +18,8 @@ SIGNAL = np.random.default_rng(5).standard_normal((N, 4)) * (np.arange(4) < 3)
 
 def make_penalty(kind, peers):
     part = Partition(N, peers)
-    rows = SpreadRows(row_matrix(SIGNAL[part.rows]), part)
-    thin = SpreadRows(row_matrix(sp.csr_matrix(SIGNAL[part.rows])), part)
+    rows = ShardedRows(as_row_matrix(SIGNAL[part.rows]), part)
+    thin = ShardedRows(as_row_matrix(sp.csr_matrix(SIGNAL[part.rows])), part)
     like = torch.ones(N, dtype=torch.float64)
     return {
         "row_sums": lambda: RowSums(0.5, like),
@@ -43,10 +43,10 @@ def some_pairs(peers, n_pairs=60):
 
 def check_adjoint(kind):
     """Hold <T(A), y> against <A, T*(y)>, the second over the full matrix."""
-    term, pairs = make_penalty(kind, ALONE), some_pairs(ALONE)
+    term, pairs = make_penalty(kind, SINGLE_PROCESS), some_pairs(SINGLE_PROCESS)
     rng = torch.Generator().manual_seed(3)
     values, others = torch.rand(2, len(pairs), generator=rng, dtype=torch.float64)
-    image, y = (term.image(pairs.adjacency(some)) for some in (values, others))
+    image, y = (term.image(pairs.to_adjacency(some)) for some in (values, others))
     through = (pairs.counts * values).dot(term.adjoint(y).on_pairs(pairs))
     torch.testing.assert_close(image.dot(y), through)
 

@@ -1,4 +1,4 @@
-"""Each term: a case by hand, a second route to the number, and gradients, on every storage."""
+"""All terms against hand-computed and independently computed values; their maps and new rows."""
 
 import inspect
 import math
@@ -9,11 +9,11 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from glnn.distributed import ALONE
+from glnn.distributed import SINGLE_PROCESS
 from glnn.graph import DenseAdjacency, SparseAdjacency
-from glnn.graph.pairs import spread
+from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import READINGS, Term, base
-from glnn.objective.base import ColumnsMap, Coupling, ImageMap, PairMap, RowShare, number
+from glnn.objective.base import Coupling, DenseMap, ImplicitMap, PairMap, RowCoefficients, to_vector
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import (
     Closeness,
@@ -23,10 +23,10 @@ from glnn.objective.terms import (
     RowSums,
     Sparsity,
     Symmetry,
-    Task,
+    TaskCost,
 )
 
-# --- base
+# All terms
 
 STORAGES = {
     "dense": DenseAdjacency,
@@ -56,7 +56,7 @@ every_term = pytest.mark.parametrize("name", BY_HAND)
 
 
 def make_term(name, x, prior):
-    rows = spread(x)
+    rows = as_sharded_rows(x)
     like = torch.ones(len(x), dtype=x.dtype)
     return {
         "smoothness_trace": lambda: TraceSmoothness(1.0, rows),
@@ -69,7 +69,7 @@ def make_term(name, x, prior):
         "closeness": lambda: Closeness(1.0, prior),
         "proximal": lambda: Proximal(1.0, prior),
         "ridge": lambda: Ridge(1.0),
-        "task": lambda: Task(rows, spread(x.flip(1))),
+        "task": lambda: TaskCost(rows, as_sharded_rows(x.flip(1))),
     }[name]()
 
 
@@ -227,7 +227,7 @@ def test_a_term_without_weight_says_nothing_of_a_new_node_that_is_not_finite(nam
     assert share.edge_curvature >= 0 and share.loop_curvature >= 0
 
 
-# --- pair_map
+# Linear maps on pairs
 
 KINDS = [
     "row_sums",
@@ -257,14 +257,14 @@ def dual_vector(kind, term):
 @every_kind
 @SIZES
 def test_map_and_adjoint_agree_over_the_full_matrix(kind, size, together, penalty_of, pairs_of):
-    whole, every = penalty_of(kind, ALONE), pairs_of(ALONE)
+    whole, every = penalty_of(kind, SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
     values = random_vector(len(every)).abs()
-    image = whole.image(every.adjacency(values))
+    image = whole.image(every.to_adjacency(values))
 
     def work(peers):
         term, pairs = penalty_of(kind, peers), pairs_of(peers)
-        own = values[every.places(pairs.keys)[0]]
-        pair_map, y = term.on(pairs), dual_vector(kind, term)
+        own = values[every.locate(pairs.keys)[0]]
+        pair_map, y = term.pair_map(pairs), dual_vector(kind, term)
         found = peers.all_reduce(pair_map.apply(own))
         inner = peers.all_reduce((pairs.counts * own).dot(pair_map.adjoint(y)))
         assert_close(found.dot(y), inner)
@@ -282,8 +282,8 @@ def test_squares_are_the_diagonal_of_the_map_times_its_adjoint(
 ):
     def work(peers):
         term, pairs = penalty_of(kind, peers), pairs_of(peers)
-        pair_map, active = term.on(pairs), (pairs.keys % 3 > 0).double()
-        squares = peers.all_reduce(pair_map.squares(active))
+        pair_map, active = term.pair_map(pairs), (pairs.keys % 3 > 0).double()
+        squares = peers.all_reduce(pair_map.gram_diagonal(active))
         for k, unit in enumerate(torch.eye(len(term.target), dtype=torch.float64)):
             image = peers.all_reduce(pair_map.apply(active * pair_map.adjoint(unit)))
             assert_close(image[k], squares[k])
@@ -296,87 +296,91 @@ def test_squares_are_the_diagonal_of_the_map_times_its_adjoint(
 def test_columns_are_the_matrix_of_the_adjoint(kind, size, together, penalty_of, pairs_of):
     def work(peers):
         term, pairs = penalty_of(kind, peers), pairs_of(peers)
-        pair_map, y = term.on(pairs), dual_vector(kind, term)
-        assert_close(pair_map.columns(slice(1, 5)) @ y, pair_map.adjoint(y)[1:5])
+        pair_map, y = term.pair_map(pairs), dual_vector(kind, term)
+        assert_close(pair_map.matrix_rows(slice(1, 5)) @ y, pair_map.adjoint(y)[1:5])
 
     together(size, work)
 
 
 def test_the_bound_of_row_sums_is_at_least_their_matrix(penalty_of, pairs_of):
-    term, pairs = penalty_of("row_sums", ALONE), pairs_of(ALONE)
-    pair_map, active = term.on(pairs), torch.ones(len(pairs), dtype=torch.float64)
+    term, pairs = penalty_of("row_sums", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
+    pair_map, active = term.pair_map(pairs), torch.ones(len(pairs), dtype=torch.float64)
     units = torch.eye(len(term.target), dtype=torch.float64)
     matrix = torch.stack([pair_map.apply(pair_map.adjoint(unit)) for unit in units])
-    gap = torch.linalg.eigvalsh(torch.diag(pair_map.bound(active)) - matrix)
+    gap = torch.linalg.eigvalsh(torch.diag(pair_map.gram_bound(active)) - matrix)
     assert gap.min() > -1e-12
     other = random_vector(len(pairs))[:, None]
-    coupled = pair_map.coupled(active, other, slice(None))
+    coupled = pair_map.cross_gram(active, other, slice(None))
     assert_close(coupled[:, 0], pair_map.apply(other[:, 0]))
 
 
 def test_both_plain_routes_are_that_of_the_term(penalty_of, pairs_of):
-    term, pairs = penalty_of("channel", ALONE), pairs_of(ALONE)
-    plain = ImageMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
+    term, pairs = penalty_of("channel", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
+    plain = ImplicitMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
     units = torch.eye(len(term.target), dtype=torch.float64)
-    kept = ColumnsMap(pairs, torch.stack([plain.adjoint(unit) for unit in units], 1))
+    kept = DenseMap(pairs, torch.stack([plain.adjoint(unit) for unit in units], 1))
     values, y = random_vector(len(pairs)), dual_vector("channel", term)
     assert_close(plain.apply(values), kept.apply(values))
     assert_close(plain.adjoint(y), kept.adjoint(y))
     assert_close(
-        kept.squares(torch.ones(len(pairs), dtype=torch.float64)),
-        term.on(pairs).squares(torch.ones(len(pairs), dtype=torch.float64)),
+        kept.gram_diagonal(torch.ones(len(pairs), dtype=torch.float64)),
+        term.pair_map(pairs).gram_diagonal(torch.ones(len(pairs), dtype=torch.float64)),
     )
 
 
 def test_a_map_without_a_coupling_says_so():
-    with pytest.raises(NotImplementedError, match="coupling"):
-        PairMap.coupled(None, torch.ones(1), torch.ones(1, 1), slice(None))
+    with pytest.raises(NotImplementedError, match="cross_gram"):
+        PairMap.cross_gram(None, torch.ones(1), torch.ones(1, 1), slice(None))
 
 
 def test_squares_of_listed_columns_are_the_diagonal_of_the_map_times_its_adjoint(pairs_of):
-    pairs = pairs_of(ALONE)
+    pairs = pairs_of(SINGLE_PROCESS)
     columns = torch.rand(
         len(pairs), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )
-    listed, active = ColumnsMap(pairs, columns), (pairs.keys % 3 > 0).double()
+    listed, active = DenseMap(pairs, columns), (pairs.keys % 3 > 0).double()
     for k, unit in enumerate(torch.eye(3, dtype=torch.float64)):
-        assert_close(listed.squares(active)[k], listed.apply(active * listed.adjoint(unit))[k])
+        assert_close(
+            listed.gram_diagonal(active)[k], listed.apply(active * listed.adjoint(unit))[k]
+        )
 
 
 def test_squares_of_a_map_by_its_definition_are_estimated(penalty_of, pairs_of, monkeypatch):
-    term, pairs = penalty_of("channel", ALONE), pairs_of(ALONE)
-    plain = ImageMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
+    term, pairs = penalty_of("channel", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
+    plain = ImplicitMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
     active = (pairs.keys % 3 > 0).double()
-    monkeypatch.setattr(base, "_PROBES", 4000)
-    assert_close(plain.squares(active), term.on(pairs).squares(active), rtol=0.1, atol=1e-9)
-    assert not plain.squares(torch.zeros_like(active)).any()
+    monkeypatch.setattr(base, "_N_PROBES", 4000)
+    assert_close(
+        plain.gram_diagonal(active), term.pair_map(pairs).gram_diagonal(active), rtol=0.1, atol=1e-9
+    )
+    assert not plain.gram_diagonal(torch.zeros_like(active)).any()
 
 
-# --- new_row
+# Links of a new node
 
 
 def shares():
-    tied = Coupling(2.0, number(1), 1.0, 0.5)
-    first = RowShare(1.0, 2.0, number(3), 4.0, 5.0, (torch.eye(2),), (tied,))
-    second = RowShare(10.0, 20.0, torch.arange(3.0, dtype=torch.float64), 40.0)
+    tied = Coupling(2.0, to_vector(1), 1.0, 0.5)
+    first = RowCoefficients(1.0, 2.0, to_vector(3), 4.0, 5.0, (torch.eye(2),), (tied,))
+    second = RowCoefficients(10.0, 20.0, torch.arange(3.0, dtype=torch.float64), 40.0)
     return first, second
 
 
 def test_shares_add_up_field_by_field():
     first, second = shares()
-    total = first + second + RowShare()
+    total = first + second + RowCoefficients()
     assert (total.edge_curvature, total.loop_curvature) == (11.0, 22.0)
     assert (total.loop, total.prior) == (44.0, 5.0)
     assert total.edges.tolist() == [3.0, 4.0, 5.0]
     assert len(total.metrics) == len(total.couplings) == 1
-    assert (RowShare() + RowShare()).edges is None
+    assert (RowCoefficients() + RowCoefficients()).edges is None
 
 
 def test_a_share_comes_back_from_arrays_and_numbers():
     total = shares()[0] + shares()[1]
-    back = RowShare.unpacked(*total.cpu().packed())
+    back = RowCoefficients.from_arrays(*total.cpu().to_arrays())
     assert_close(back.edges, total.edges)
     assert_close(back.metrics[0], total.metrics[0])
     assert back.couplings[0].edges.tolist() == [1.0]
-    assert back.packed()[1] == total.packed()[1]
-    assert RowShare.unpacked(*RowShare().packed()).edges is None
+    assert back.to_arrays()[1] == total.to_arrays()[1]
+    assert RowCoefficients.from_arrays(*RowCoefficients().to_arrays()).edges is None

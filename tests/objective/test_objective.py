@@ -11,11 +11,11 @@ from torch.testing import assert_close
 from glnn.exceptions import InputError, InputTypeError
 from glnn.graph import SparseAdjacency
 from glnn.objective import READINGS, Objective, Term, Weights
-from glnn.objective.base import RowShare
-from glnn.objective.objective import checked_terms
+from glnn.objective.base import RowCoefficients
+from glnn.objective.objective import check_terms
 from glnn.objective.terms import Ridge, Sparsity
 
-# --- objective
+# Objective
 
 NAMES = [field.name for field in dataclasses.fields(Weights)]
 
@@ -76,7 +76,7 @@ def test_an_unknown_reading_is_refused_with_the_one_probably_meant():
 
 def test_one_weight_can_be_changed_afterwards():
     objective = Objective.of(Weights(), X, G)
-    changed = objective.for_degree(2.0)
+    changed = objective.with_degree_weight(2.0)
     assert_close(changed.terms(A)["sparsity"], 20 * objective.terms(A)["sparsity"])
     assert changed.parts[0] is objective.parts[0]
 
@@ -95,11 +95,11 @@ class ValueAlone(Term):
         return adj.values().sum()
 
     def new_row(self, dual):
-        return RowShare()
+        return RowCoefficients()
 
 
 def test_a_term_that_has_no_part_in_the_solver_is_refused():
-    with pytest.raises(InputError, match="the term value_alone must say how it enters the solver"):
+    with pytest.raises(InputError, match="the term value_alone must have a part in the solver"):
         Objective((ValueAlone(1.0),))
 
 
@@ -120,7 +120,7 @@ def test_a_term_that_forgets_new_nodes_cannot_be_made():
 def test_a_wanted_degree_sets_one_weight():
     twice = Objective((Sparsity(0.1), Sparsity(0.2, name="more_sparsity")))
     with pytest.raises(InputError, match="weight of one term, got sparsity, more_sparsity"):
-        twice.for_degree(0.3)
+        twice.with_degree_weight(0.3)
 
 
 @pytest.mark.parametrize("terms", [3, [3], "ab", [None], [Sparsity(1.0), object]])
@@ -128,10 +128,10 @@ def test_what_is_no_term_is_refused_in_one_line(terms):
     with pytest.raises(
         InputTypeError, match=r"^terms must be a list of glnn\.objective\.Term, got"
     ):
-        checked_terms(terms)
+        check_terms(terms)
 
 
-# --- weights
+# Weights
 
 
 def test_the_default_weights_are_the_papers():

@@ -5,17 +5,17 @@ import torch
 from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, spread
-from glnn.graph.rows import row_matrix
+from glnn.graph.pairs import Pairs, as_sharded_rows
+from glnn.graph.rows import as_row_matrix
 from glnn.objective import smoothness
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 
-# --- smoothness
+# Trace
 
 
 def test_the_linear_part_is_the_weighted_similarity():
     x = torch.arange(6.0, dtype=torch.float64).view(3, 2)
-    term = TraceSmoothness(2.0, spread(x))
+    term = TraceSmoothness(2.0, as_sharded_rows(x))
     pairs = Pairs(term.signal.partition, *torch.triu_indices(3, 3))
     assert_close(term.linear().on_pairs(pairs), 2 * (x @ x.T)[pairs.i, pairs.j])
     assert term.penalty() is None
@@ -25,22 +25,24 @@ def test_the_value_falls_by_the_similarity_of_an_edge():
     x = torch.arange(6.0, dtype=torch.float64).view(3, 2)
     edge = torch.zeros(3, 3, dtype=torch.float64)
     edge[0, 2] = edge[2, 0] = 1.0
-    values = [TraceSmoothness(1.0, spread(x)).value(DenseAdjacency(a)) for a in (0 * edge, edge)]
+    values = [
+        TraceSmoothness(1.0, as_sharded_rows(x)).value(DenseAdjacency(a)) for a in (0 * edge, edge)
+    ]
     assert_close(values[0] - values[1], 2 * x[0].dot(x[2]))
 
 
 def test_a_new_node_is_compared_by_the_weight():
-    share = TraceSmoothness(2.0, spread(torch.eye(2))).new_row(None)
+    share = TraceSmoothness(2.0, as_sharded_rows(torch.eye(2))).new_row(None)
     assert [float(metric) for metric in share.metrics] == [2.0]
 
 
-# --- channel
+# Channel by channel
 
 X = np.random.default_rng(0).standard_normal((6, 3))
 
 
 def test_the_metric_of_a_new_node_is_the_negative_dual_point():
-    term, dual = ChannelSmoothness(1.0, spread(X)), torch.tensor([1.0, -2.0, 0.5]).double()
+    term, dual = ChannelSmoothness(1.0, as_sharded_rows(X)), torch.tensor([1.0, -2.0, 0.5]).double()
     pairs = Pairs(term.signal.partition, *torch.triu_indices(6, 6))
     (metric,) = term.new_row(dual).metrics
     expected = (torch.from_numpy(X) * metric) @ torch.from_numpy(X).T
@@ -48,18 +50,18 @@ def test_the_metric_of_a_new_node_is_the_negative_dual_point():
 
 
 def test_energies_of_the_identity_are_the_target():
-    term = ChannelSmoothness(1.0, spread(X))
+    term = ChannelSmoothness(1.0, as_sharded_rows(X))
     loops = Pairs(term.signal.partition, torch.arange(6), torch.arange(6))
     ones = torch.ones(6, dtype=torch.float64)
-    assert_close(term.on(loops).apply(ones), term.target)
-    assert_close(term.image(loops.adjacency(ones)), term.target)
+    assert_close(term.pair_map(loops).apply(ones), term.target)
+    assert_close(term.image(loops.to_adjacency(ones)), term.target)
 
 
 def test_many_channels_have_no_dense_matrix(monkeypatch):
-    monkeypatch.setattr(smoothness, "WIDEST", 2)
-    rows = spread(row_matrix(sp.csr_matrix(X)))
+    monkeypatch.setattr(smoothness, "MAX_DENSE_COLUMNS", 2)
+    rows = as_sharded_rows(as_row_matrix(sp.csr_matrix(X)))
     pairs = Pairs(rows.partition, *torch.triu_indices(6, 6))
-    assert ChannelSmoothness(1.0, rows).on(pairs).columns(slice(0, 2)) is None
+    assert ChannelSmoothness(1.0, rows).pair_map(pairs).matrix_rows(slice(0, 2)) is None
 
 
 @pytest.mark.parametrize("kind", ["channel", "channel of entries"])
@@ -67,7 +69,7 @@ def test_map_and_adjoint_belong_together(holds_adjoint, kind):
     holds_adjoint(kind)
 
 
-# --- frobenius
+# Frobenius norm
 
 rng = np.random.default_rng(0)
 LOW_RANK = rng.standard_normal((9, 3)) @ rng.standard_normal((3, 5))  # five columns of rank three
@@ -78,16 +80,16 @@ def all_pairs(term):
 
 
 def test_axes_without_signal_are_left_out_and_the_norm_is_the_same():
-    term = FrobeniusSmoothness(1.0, spread(LOW_RANK))
+    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
     assert term.basis.shape == (5, 3)
     pairs = all_pairs(term)
     values = torch.rand(len(pairs), generator=torch.Generator().manual_seed(0)).double()
-    misfit = term.on(pairs).apply(values) - term.target
-    assert_close(misfit.square().sum(), term.value(pairs.adjacency(values)))
+    misfit = term.pair_map(pairs).apply(values) - term.target
+    assert_close(misfit.square().sum(), term.value(pairs.to_adjacency(values)))
 
 
 def test_the_metric_of_a_new_node_reproduces_the_adjoint():
-    term = FrobeniusSmoothness(1.0, spread(LOW_RANK))
+    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
     square = torch.rand(3, 3, generator=torch.Generator().manual_seed(1)).double()
     dual = (square + square.T).reshape(-1)
     (metric,) = term.new_row(dual).metrics
@@ -97,15 +99,15 @@ def test_the_metric_of_a_new_node_reproduces_the_adjoint():
 
 
 def test_many_axes_have_no_dense_matrix(monkeypatch):
-    monkeypatch.setattr(smoothness, "WIDEST", 4)
-    term = FrobeniusSmoothness(1.0, spread(LOW_RANK))
-    assert term.on(all_pairs(term)).columns(slice(0, 2)) is None
+    monkeypatch.setattr(smoothness, "MAX_DENSE_COLUMNS", 4)
+    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
+    assert term.pair_map(all_pairs(term)).matrix_rows(slice(0, 2)) is None
 
 
 def test_signals_of_zeros_have_nothing_to_say():
-    term = FrobeniusSmoothness(1.0, spread(np.zeros((9, 2))))
+    term = FrobeniusSmoothness(1.0, as_sharded_rows(np.zeros((9, 2))))
     pairs = all_pairs(term)
-    assert not term.on(pairs).apply(pairs.counts).any()
+    assert not term.pair_map(pairs).apply(pairs.counts).any()
 
 
 @pytest.mark.parametrize("kind", ["frobenius", "frobenius of entries"])
@@ -114,10 +116,10 @@ def test_map_and_adjoint_of_frobenius_belong_together(holds_adjoint, kind):
 
 
 def test_the_adjoint_sees_the_symmetric_part_alone():
-    term = FrobeniusSmoothness(1.0, spread(LOW_RANK))
+    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
     pairs = all_pairs(term)
     y = torch.from_numpy(rng.standard_normal((3, 3)))
     odd, whole = (y - y.T).reshape(-1), y.reshape(-1)
-    for adjoint in (term.on(pairs).adjoint, lambda v: term.adjoint(v).on_pairs(pairs)):
+    for adjoint in (term.pair_map(pairs).adjoint, lambda v: term.adjoint(v).on_pairs(pairs)):
         assert_close(adjoint(odd), torch.zeros(len(pairs)).double(), atol=1e-12, rtol=0)
         assert_close(adjoint(whole), adjoint(y.T.reshape(-1)))

@@ -3,9 +3,9 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph import DenseAdjacency, SparseAdjacency
-from glnn.graph.pairs import Pairs, PairValues, spread
+from glnn.graph.pairs import Pairs, PairValues, as_sharded_rows
 from glnn.objective.terms import (
     Closeness,
     Loops,
@@ -14,10 +14,10 @@ from glnn.objective.terms import (
     RowSums,
     Sparsity,
     Symmetry,
-    Task,
+    TaskCost,
 )
 
-# --- plain
+# Sparsity, symmetry, ridge
 
 
 @pytest.mark.parametrize("term", [Sparsity(0.7), Ridge(0.7), Symmetry(0.7)])
@@ -40,7 +40,7 @@ def test_sparsity_alone_sets_the_number_of_neighbours():
     assert [term(0.3).sets_degree for term in (Sparsity, Ridge, Symmetry)] == [True, False, False]
 
 
-# --- loops
+# Loops
 
 
 def test_the_share_of_a_new_node_is_what_loops_change_by(case, share_change, with_new_node):
@@ -53,8 +53,8 @@ def test_the_share_of_a_new_node_is_what_loops_change_by(case, share_change, wit
 
 
 def test_only_loops_count():
-    pairs = Pairs(Partition(3, ALONE), torch.tensor([0, 0, 2]), torch.tensor([0, 1, 2]))
-    pair_map = Loops(1.0, torch.ones(3, dtype=torch.float64)).on(pairs)
+    pairs = Pairs(Partition(3, SINGLE_PROCESS), torch.tensor([0, 0, 2]), torch.tensor([0, 1, 2]))
+    pair_map = Loops(1.0, torch.ones(3, dtype=torch.float64)).pair_map(pairs)
     assert pair_map.apply(torch.tensor([1.0, 5.0, 2.0])).tolist() == [3.0]
     assert pair_map.adjoint(torch.tensor([4.0])).tolist() == [4.0, 0.0, 4.0]
 
@@ -63,7 +63,7 @@ def test_map_and_adjoint_belong_together(holds_adjoint):
     holds_adjoint("loops")
 
 
-# --- row_sums
+# Row sums
 
 
 def test_the_share_of_a_new_node_is_what_row_sums_change_by(case, share_change, with_new_node):
@@ -84,7 +84,7 @@ def test_map_and_adjoint_of_row_sums_belong_together(holds_adjoint):
     holds_adjoint("row_sums")
 
 
-# --- closeness
+# Distances to graphs
 
 
 def test_the_share_of_a_new_node_is_what_closeness_change_by(case, share_change, with_new_node):
@@ -102,7 +102,7 @@ def test_the_share_of_a_new_node_is_what_closeness_change_by(case, share_change,
 
 def test_the_linear_part_is_twice_the_weighted_graph(case):
     matrix = case[0] * (case[0] > 0.3)
-    pairs = Pairs(Partition(5, ALONE), *torch.triu_indices(5, 5))
+    pairs = Pairs(Partition(5, SINGLE_PROCESS), *torch.triu_indices(5, 5))
     term = Proximal(0.7, DenseAdjacency(matrix))
     assert_close(term.linear().on_pairs(pairs), 1.4 * matrix[pairs.i, pairs.j])
     assert term.curvature == 0.7
@@ -123,16 +123,16 @@ def test_the_value_is_the_squared_distance_whatever_is_stored(case):
         assert_close(term.value(graph), (matrix - other).square().sum())
 
 
-# --- task
+# Cost of a task
 
 
 def test_value_and_linear_part_are_those_of_the_formed_costs(case):
     matrix, generator = case[0], torch.Generator().manual_seed(3)
     u, v = torch.randn(2, 5, 2, generator=generator, dtype=torch.float64)
-    sides = spread(torch.cat([u, v], 1)), spread(torch.cat([v, u], 1))
+    sides = as_sharded_rows(torch.cat([u, v], 1)), as_sharded_rows(torch.cat([v, u], 1))
     pairs = Pairs(sides[0].partition, *torch.triu_indices(5, 5))
     offset = PairValues(pairs, torch.arange(15.0, dtype=torch.float64))
-    term = Task(*sides, offset, weight=2.0)
+    term = TaskCost(*sides, offset, weight=2.0)
     extra = torch.zeros(5, 5, dtype=torch.float64)
     extra[pairs.i, pairs.j] = extra[pairs.j, pairs.i] = offset.values
     costs = (u @ v.T + v @ u.T) / 2 + extra

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from glnn.graph.prior import normalized
+from glnn.graph.prior import normalize_adjacency
 from glnn.objective import Weights
 from glnn.quality.explain import FittedNodes
-from glnn.quality.metrics import Judged
+from glnn.quality.metrics import ScoredPredictions
 from glnn.solver import learn_graph
 from glnn.solver.attribution import link_shares
 
@@ -25,7 +25,7 @@ def drawn(rng):
     def draw(n_nodes=400, n_classes=3):
         p = softmax(2 * rng.normal(size=(n_nodes, n_classes)), 1)
         classes = np.array([rng.choice(n_classes, p=row) for row in p])
-        return Judged(classes, p)
+        return ScoredPredictions(classes, p)
 
     return draw
 
@@ -40,7 +40,7 @@ def fitted_nodes():
     probabilities = softmax(np.stack([-features[:, 0], features[:, 0]], 1), 1)
     weights = Weights(smoothness=0.3, sparsity=0.05, row_sums=0.1, loops=0.01, closeness=1.0)
     learned = learn_graph(features, links + links.T, weights=weights, predictions=probabilities)
-    spread = normalized(learned.adjacency).toarray()
+    spread = normalize_adjacency(learned.adjacency).toarray()
     labels = np.where(np.arange(30) < 10, classes, -1)
     return FittedNodes(
         learned.adjacency,

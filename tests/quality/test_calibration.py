@@ -7,12 +7,12 @@ from scipy.special import softmax
 
 from glnn.quality.calibration import (
     Calibration,
+    _clip_logs,
     _Likelihood,
-    _logs,
-    class_shares,
     fit_calibration,
+    shrink_class_shares,
 )
-from glnn.quality.metrics import Judged, measured
+from glnn.quality.metrics import ScoredPredictions, compute_metrics
 
 
 def overconfident(judged, factor):
@@ -20,7 +20,7 @@ def overconfident(judged, factor):
 
 
 def loss(probabilities, classes):
-    return measured(Judged(classes, probabilities))["log_loss"][0]
+    return compute_metrics(ScoredPredictions(classes, probabilities))["log_loss"][0]
 
 
 def test_the_temperature_that_spoiled_true_probabilities_is_found(drawn):
@@ -76,7 +76,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(has_shifts
     prior = np.array([0.5, 0.3, 0.2])
     weights = rng.random(50)
     likelihood = _Likelihood(
-        _logs(judged.probabilities), judged.classes, weights, prior, has_shifts
+        _clip_logs(judged.probabilities), judged.classes, weights, prior, has_shifts
     )
     at = np.array([-0.3, -0.7, 0.2, -0.1, 0.05])
     error = check_grad(lambda p: likelihood(p)[0], lambda p: likelihood(p)[1], at)
@@ -122,7 +122,7 @@ def test_a_written_calibration_maps_the_same(drawn):
 
 
 def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():
-    shares, is_uneven = class_shares(np.array([800, 200, 0]))
+    shares, is_uneven = shrink_class_shares(np.array([800, 200, 0]))
     assert is_uneven
     np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=5e-3)
     assert shares.min() > 0

@@ -7,27 +7,32 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import f1_score
 
-from glnn.quality.calibration import class_shares
+from glnn.quality.calibration import shrink_class_shares
 from glnn.quality.estimate import (
-    HOW,
+    INTERVAL_NOTE,
     MethodScore,
-    balanced_gain,
     beats_chance,
+    class_weight_gain,
+    draw_evaluation,
     estimate,
-    evaluation_figure,
+    estimate_shifted_prior,
     majority_share,
-    note_on_shares,
-    plain_scores,
+    make_verdict,
+    note_prior_shift,
+    score_plain_methods,
     set_coverage,
-    shares_elsewhere,
-    verdict_of,
 )
-from glnn.quality.folds import HeldOut, stratified_folds
+from glnn.quality.folds import HeldOut, make_folds
 from glnn.quality.labelling import ConformalSets
-from glnn.quality.metrics import Judged, bootstrap_weights, metric_intervals, paired_difference
+from glnn.quality.metrics import (
+    ScoredPredictions,
+    bootstrap_weights,
+    metric_intervals,
+    paired_difference,
+)
 from glnn.quality.rivals import NodeProblem
 
-# --- evaluation
+# Evaluation
 
 
 @pytest.fixture
@@ -63,7 +68,7 @@ def test_the_frame_has_every_metric_of_every_method(found):
 def test_the_summary_opens_with_the_verdict_and_says_how_intervals_are_made(found):
     lines = found.summary().splitlines()
     assert lines[0] == found.verdict.sentence
-    assert HOW in found.summary()
+    assert INTERVAL_NOTE in found.summary()
 
 
 def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
@@ -93,7 +98,7 @@ def test_coverage_is_that_of_sets_that_may_miss_a_tenth(found):
     assert found.coverage.value > 0.5
 
 
-# --- estimate
+# Estimate
 
 CLASSES = np.concatenate([np.arange(80) % 2, [2]])
 PROBLEM = NodeProblem(np.eye(81), None, CLASSES, np.arange(81))
@@ -106,7 +111,7 @@ def oracle(hidden):
 def test_a_fit_that_knows_everything_is_judged_right_and_calibrated():
     told = []
     found = estimate(
-        PROBLEM, oracle, np.array(["a", "b", "c"]), compared=("majority",), watch=told.append
+        PROBLEM, oracle, np.array(["a", "b", "c"]), compared=("majority",), progress=told.append
     )
     assert found.metrics["accuracy"].value == 1
     assert found.verdict.kind == "good"
@@ -162,7 +167,7 @@ def test_classes_that_are_otherwise_frequent_without_a_label_are_spoken_of():
     assert not any("otherwise frequent" in note for note in weighted.notes)
 
 
-# --- comparison
+# Comparison with baselines
 
 
 @pytest.fixture
@@ -174,26 +179,28 @@ def table(rng):
 
 
 def test_plain_methods_are_judged_on_hidden_labels_alone(table, rng):
-    folds = stratified_folds(table.labels, 4, seed=0)
-    own = Judged(table.labels[:40], np.eye(3)[table.labels[:40]])
+    folds = make_folds(table.labels, 4, seed=0)
+    own = ScoredPredictions(table.labels[:40], np.eye(3)[table.labels[:40]])
     weights = bootstrap_weights(40, rng)
     told = []
     names = ("majority", "logistic_regression")
-    majority, logistic = plain_scores(table, folds, own, weights, names=names, watch=told.append)
+    majority, logistic = score_plain_methods(
+        table, folds, own, weights, names=names, progress=told.append
+    )
     assert told == ["majority class", "logistic regression"]
-    np.testing.assert_array_equal(majority.judged.classes, own.classes)
+    np.testing.assert_array_equal(majority.predictions.classes, own.classes)
     assert majority.metrics["accuracy"].value < 0.5 < logistic.metrics["accuracy"].value
     gap = 1 - logistic.metrics["accuracy"].value
     assert logistic.difference.value == pytest.approx(gap)
 
 
-# --- verdict
+# Verdict
 
 
 def score(name, classes, predicted, own=None):
-    judged = Judged(classes, np.eye(classes.max() + 1)[predicted])
+    judged = ScoredPredictions(classes, np.eye(classes.max() + 1)[predicted])
     weights = bootstrap_weights(len(classes), np.random.default_rng(0))
-    difference = None if own is None else paired_difference(own.judged, judged, weights)
+    difference = None if own is None else paired_difference(own.predictions, judged, weights)
     return MethodScore(name, name, judged, metric_intervals(judged, weights), 0.0, difference)
 
 
@@ -209,7 +216,7 @@ TRUTH = np.arange(200) % 4
 def test_a_good_fit_says_its_accuracy_and_the_best_plain_method():
     own = score("glnn", TRUTH, wrong_in(TRUTH, 20))
     plain = score("logistic", TRUTH, wrong_in(TRUTH, 60), own)
-    verdict = verdict_of(own, [plain])
+    verdict = make_verdict(own, [plain])
     assert verdict.kind == "good"
     assert str(verdict).startswith("about 90 % ± 6 on labels it had not seen; clearly above")
     assert str(verdict).endswith("logistic 70 %")
@@ -217,28 +224,28 @@ def test_a_good_fit_says_its_accuracy_and_the_best_plain_method():
 
 def test_who_is_no_better_than_a_plain_method_is_not_called_good():
     own = score("glnn", TRUTH, wrong_in(TRUTH, 20))
-    verdict = verdict_of(own, [score("logistic", TRUTH, wrong_in(TRUTH[::-1], 22)[::-1], own)])
+    verdict = make_verdict(own, [score("logistic", TRUTH, wrong_in(TRUTH[::-1], 22)[::-1], own)])
     assert verdict.kind == "level"
     assert "not clearly different from the best plain method, logistic 89 %" in str(verdict)
 
 
 def test_a_plain_method_that_is_clearly_better_is_recommended():
     own = score("glnn", TRUTH, wrong_in(TRUTH, 60))
-    verdict = verdict_of(own, [score("logistic", TRUTH, wrong_in(TRUTH, 10), own)])
+    verdict = make_verdict(own, [score("logistic", TRUTH, wrong_in(TRUTH, 10), own)])
     assert verdict.kind == "plain"
     assert str(verdict).endswith("logistic 95 %: use that here")
 
 
 def test_guesses_are_no_better_than_chance(rng):
     own = score("glnn", TRUTH, rng.integers(0, 4, 200))
-    verdict = verdict_of(own, [score("majority", TRUTH, np.zeros(200, int), own)])
+    verdict = make_verdict(own, [score("majority", TRUTH, np.zeros(200, int), own)])
     assert verdict.kind == "chance"
     assert str(verdict).startswith("no better than chance")
 
 
 def test_few_labels_are_said_and_nothing_else():
     own = score("glnn", TRUTH[:12], TRUTH[:12])
-    assert str(verdict_of(own, [])) == "too few labels to tell: 12"
+    assert str(make_verdict(own, [])) == "too few labels to tell: 12"
 
 
 def test_classes_that_are_told_apart_beat_chance_even_where_one_has_nearly_all_nodes(rng):
@@ -254,29 +261,29 @@ def test_where_a_fit_only_guesses_a_method_that_does_not_is_recommended(rng):
     own = score("glnn", TRUTH, rng.integers(0, 4, 200))
     better = score("logistic", TRUTH, wrong_in(TRUTH, 60), own)
     alike = score("logistic", TRUTH, rng.integers(0, 4, 200), own)
-    assert str(verdict_of(own, [better])).endswith("; logistic has 70 %: use that here")
-    assert "use that" not in str(verdict_of(own, [alike]))
+    assert str(make_verdict(own, [better])).endswith("; logistic has 70 %: use that here")
+    assert "use that" not in str(make_verdict(own, [alike]))
 
 
 def test_judged_labels_of_one_class_tell_nothing():
     classes = np.zeros(30, dtype=int)
-    judged = Judged(classes, np.tile([0.9, 0.1], (30, 1)))
+    judged = ScoredPredictions(classes, np.tile([0.9, 0.1], (30, 1)))
     weights = bootstrap_weights(30, np.random.default_rng(0))
     own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
-    verdict = verdict_of(own, [])
+    verdict = make_verdict(own, [])
     assert verdict.kind == "few"
     assert str(verdict) == "cannot tell: all 30 labels that could be hidden are of one class"
 
 
 def test_classes_without_a_judged_label_make_chance_no_smaller(rng):
     classes, guessed = np.arange(40) % 2, rng.integers(0, 2, 40)
-    judged = Judged(classes, np.eye(6)[guessed])
+    judged = ScoredPredictions(classes, np.eye(6)[guessed])
     weights = bootstrap_weights(40, np.random.default_rng(0))
     own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
-    assert verdict_of(own, []).kind == "chance"
+    assert make_verdict(own, []).kind == "chance"
 
 
-# --- shares
+# Prior shift
 
 NAMES = np.array(["a", "b", "c"])
 
@@ -292,22 +299,22 @@ def of_true_shares(shares, n_rows, rng):
 def test_shares_are_found_from_probabilities_that_assume_others(rng):
     truth = np.array([0.7, 0.2, 0.1])
     classes, q = of_true_shares(truth, 20_000, rng)
-    found = shares_elsewhere(q, np.full(3, 1 / 3))
+    found = estimate_shifted_prior(q, np.full(3, 1 / 3))
     assert_allclose(found, np.bincount(classes) / 20_000, atol=0.02)
     assert found.sum() == pytest.approx(1)
 
 
 def test_probabilities_that_know_nothing_change_no_share():
     shares = np.array([0.5, 0.3, 0.2])
-    assert_allclose(shares_elsewhere(np.tile(shares, (50, 1)), shares), shares)
+    assert_allclose(estimate_shifted_prior(np.tile(shares, (50, 1)), shares), shares)
 
 
 def test_the_line_weights_recall_by_the_shares_elsewhere(rng):
     classes, q = of_true_shares(np.full(3, 1 / 3), 3000, rng)
-    judged = Judged(classes, q)
+    judged = ScoredPredictions(classes, q)
     truth = np.array([0.8, 0.1, 0.1])
     others, elsewhere = of_true_shares(truth, 20_000, rng)
-    (line,) = note_on_shares(judged, elsewhere, NAMES)
+    (line,) = note_prior_shift(judged, elsewhere, NAMES)
     accuracy = (elsewhere.argmax(1) == others).mean()
     assert abs(float(line.split("(a about ")[1].split(" ")[0]) / 100 - 0.8) < 0.02
     assert abs(float(line.split()[-2]) / 100 - accuracy) < 0.02
@@ -315,56 +322,58 @@ def test_the_line_weights_recall_by_the_shares_elsewhere(rng):
 
 def test_nothing_is_said_where_shares_are_alike_or_no_row_is_left(rng):
     classes, q = of_true_shares(np.full(3, 1 / 3), 3000, rng)
-    judged = Judged(classes, q)
-    assert note_on_shares(judged, of_true_shares(np.full(3, 1 / 3), 3000, rng)[1], NAMES) == []
-    assert note_on_shares(judged, q[:0], NAMES) == []
+    judged = ScoredPredictions(classes, q)
+    assert note_prior_shift(judged, of_true_shares(np.full(3, 1 / 3), 3000, rng)[1], NAMES) == []
+    assert note_prior_shift(judged, q[:0], NAMES) == []
 
 
-# --- balance
+# Balanced class weights
 
 
 def test_a_rare_class_that_is_told_apart_but_never_chosen_gains(rng):
     classes = (rng.random(400) < 0.15).astype(int)
     rare = np.where(classes == 1, 0.4, 0.05)
-    judged = Judged(classes, np.stack([1 - rare, rare], 1))
-    gain = balanced_gain(judged, bootstrap_weights(400, rng))
+    judged = ScoredPredictions(classes, np.stack([1 - rare, rare], 1))
+    gain = class_weight_gain(judged, bootstrap_weights(400, rng))
     assert gain.value > 0.4 and gain.low > 0
 
 
 def test_even_classes_have_nothing_to_gain(rng):
-    judged = Judged(np.arange(40) % 2, rng.dirichlet([1, 1], 40))
-    assert balanced_gain(judged, bootstrap_weights(40, rng)) is None
+    judged = ScoredPredictions(np.arange(40) % 2, rng.dirichlet([1, 1], 40))
+    assert class_weight_gain(judged, bootstrap_weights(40, rng)) is None
 
 
 def test_the_gain_is_that_of_the_classes_most_probable_beside_their_shares(rng):
     classes = np.repeat([0, 1, 2], [240, 45, 15])
     p = rng.dirichlet([2, 1, 1], 300) + 0.5 * np.eye(3)[classes]
     p /= p.sum(1, keepdims=True)
-    shares = class_shares(np.bincount(classes))[0]
+    shares = shrink_class_shares(np.bincount(classes))[0]
     chosen = (p / shares).argmax(1)
     wanted = f1_score(classes, chosen, average="macro") - f1_score(
         classes, p.argmax(1), average="macro"
     )
-    gain = balanced_gain(Judged(classes, p), bootstrap_weights(300, rng))
+    gain = class_weight_gain(ScoredPredictions(classes, p), bootstrap_weights(300, rng))
     assert gain.value == pytest.approx(wanted)
 
 
-# --- picture
+# Plots
 
 pytest.importorskip("matplotlib")
 
 
 def test_the_picture_has_a_reliability_curve_and_all_counts(drawn):
     judged = drawn(50)
-    curve, table = evaluation_figure(judged, ["a", "b", "c"]).axes
+    curve, table = draw_evaluation(judged, ["a", "b", "c"]).axes
     assert curve.get_xlabel() == "predicted probability"
     assert sum(int(text.get_text()) for text in table.texts) == 50
 
 
 def test_the_table_has_the_share_of_each_true_class(drawn):
     judged = drawn(50)
-    kept = Judged(judged.classes[judged.classes != 2], judged.probabilities[judged.classes != 2])
-    figure = evaluation_figure(kept, ["a", "b", "c"])
+    kept = ScoredPredictions(
+        judged.classes[judged.classes != 2], judged.probabilities[judged.classes != 2]
+    )
+    figure = draw_evaluation(kept, ["a", "b", "c"])
     curve, table = figure.axes
     shares = np.asarray(table.images[0].get_array())
     np.testing.assert_allclose(shares.sum(1), [1, 1, 0])

@@ -8,16 +8,16 @@ from numpy.testing import assert_allclose
 
 from glnn.exceptions import InputError
 from glnn.quality.explain import (
-    _MORE,
-    embedding,
+    _N_OVERSAMPLES,
+    can_refit_quickly,
+    center_and_normalize,
+    embed_nodes,
     explain,
-    is_quickly_refitted,
-    left_out_effects,
-    unit_rows,
+    leave_one_out_effects,
 )
-from glnn.quality.influence import label_influence, network_kernel
+from glnn.quality.influence import estimate_influence, network_kernel
 
-# --- explain
+# Explanations
 
 
 def test_terms_of_every_link_sum_to_its_weight(fitted_nodes):
@@ -53,7 +53,7 @@ def test_labels_speak_as_much_as_their_influence_says(fitted_nodes):
     found = explain(fitted_nodes, 1, n_labels=1000)
     nodes = fitted_nodes
     classes = nodes.labels[nodes.trained]
-    effects = label_influence(nodes.rows(), nodes.trained, classes, 2).at(1)
+    effects = estimate_influence(nodes.embedding(), nodes.trained, classes, 2).at(1)
     for voice in found.voices:
         place = int(np.flatnonzero(nodes.trained == voice.node)[0])
         assert_allclose(list(voice.effects.values()), effects[place])
@@ -71,8 +71,8 @@ def test_what_is_shown_of_an_explanation_is_short_and_plain(fitted_nodes):
 
 
 def test_of_many_labels_those_most_alike_to_the_node_speak(fitted_nodes, monkeypatch):
-    monkeypatch.setattr("glnn.quality.explain._MOST_SCORES", 6)
-    rows = fitted_nodes.rows()
+    monkeypatch.setattr("glnn.quality.explain._MAX_SCORES", 6)
+    rows = fitted_nodes.embedding()
     alike = network_kernel(rows[[20]], rows[fitted_nodes.trained])[0]
     expected = fitted_nodes.trained[np.argsort(-alike)[:3]]
     voices = explain(fitted_nodes, 20).voices
@@ -120,7 +120,7 @@ def test_no_links_may_be_asked_for(fitted_nodes):
         explain(fitted_nodes, 3, n_links=-1)
 
 
-# --- fitted
+# Fitted nodes
 
 
 def test_labels_are_those_given_and_none_elsewhere(fitted_nodes):
@@ -131,7 +131,7 @@ def test_labels_are_those_given_and_none_elsewhere(fitted_nodes):
 
 
 def test_rows_are_features_spread_over_the_graph(fitted_nodes):
-    assert_allclose(fitted_nodes.rows(), fitted_nodes.spread(fitted_nodes.features))
+    assert_allclose(fitted_nodes.embedding(), fitted_nodes.propagate(fitted_nodes.features))
 
 
 def test_columns_count_the_same_for_sparse_features(fitted_nodes):
@@ -140,11 +140,11 @@ def test_columns_count_the_same_for_sparse_features(fitted_nodes):
     assert_allclose(sparse.column_shares(0, ends), fitted_nodes.column_shares(0, ends))
 
 
-# --- embedding
+# Embedding
 
 
 @pytest.fixture
-def spread():
+def propagate():
     rng = np.random.default_rng(0)
     matrix = rng.random((40, 40))
     symmetric = (matrix + matrix.T) / 80
@@ -155,39 +155,39 @@ def low_rank(rng, n_rows=40, n_columns=200, rank=5):
     return rng.standard_normal((n_rows, rank)) @ rng.standard_normal((rank, n_columns))
 
 
-def test_few_columns_are_kept_as_they_are(spread):
+def test_few_columns_are_kept_as_they_are(propagate):
     features = np.random.default_rng(1).standard_normal((40, 6))
-    assert_allclose(embedding(features, spread), spread(features))
+    assert_allclose(embed_nodes(features, propagate), propagate(features))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept(make, spread):
+def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept(make, propagate):
     features = low_rank(np.random.default_rng(2))
-    rows = embedding(make(features), spread, n_columns=8)
-    whole = spread(features)
+    rows = embed_nodes(make(features), propagate, n_columns=8)
+    whole = propagate(features)
     assert_allclose(rows @ rows.T, whole @ whole.T, rtol=1e-8, atol=1e-8)
 
 
-def test_the_seed_of_the_random_start_does_not_change_what_is_alike(spread):
+def test_the_seed_of_the_random_start_does_not_change_what_is_alike(propagate):
     features = low_rank(np.random.default_rng(3), rank=150)
-    first, second = (embedding(features, spread, n_columns=20, seed=s) for s in (0, 1))
+    first, second = (embed_nodes(features, propagate, n_columns=20, seed=s) for s in (0, 1))
     size = np.square(first).sum(1).max()
     assert np.abs(first @ first.T - second @ second.T).max() < 1e-2 * size
 
 
 def test_rows_have_length_one_and_equal_rows_none():
-    rows = unit_rows(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    rows = center_and_normalize(np.array([[1.0, 2.0], [3.0, 2.0]]))
     assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
-    assert_allclose(unit_rows(np.ones((3, 2))), 0.0)
+    assert_allclose(center_and_normalize(np.ones((3, 2))), 0.0)
 
 
 def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):
-    x = rng.normal(size=(40, 3 + _MORE))
-    rows = embedding(x, lambda v: v, n_columns=3)
+    x = rng.normal(size=(40, 3 + _N_OVERSAMPLES))
+    rows = embed_nodes(x, lambda v: v, n_columns=3)
     np.testing.assert_allclose(rows @ rows.T, x @ x.T)
 
 
-# --- left_out
+# Leave-one-out effects
 
 LABELLED, CLASSES = np.array([0, 2, 5, 9]), np.array([0, 1, 2, 1])
 
@@ -207,7 +207,7 @@ def linear(rows):
 
 def test_refits_of_a_linear_classifier_find_its_closed_form():
     rows = np.random.default_rng(0).standard_normal((12, 3))
-    found = left_out_effects(linear(rows), LABELLED, seeds=(0, 1, 2))
+    found = leave_one_out_effects(linear(rows), LABELLED, seeds=(0, 1, 2))
     wide = np.hstack([rows, np.ones((12, 1))])
     known, targets = wide[LABELLED], np.eye(3)[CLASSES] - 1 / 3
     reach = wide @ np.linalg.inv(known.T @ known + np.eye(4)) @ known.T
@@ -222,7 +222,7 @@ def test_every_seed_is_compared_with_itself_and_counts_alike():
         calls.append((len(hidden), seed))
         return np.full((2, 2), 10.0 * seed + (0 if len(hidden) else seed))
 
-    found = left_out_effects(refit, np.array([4]), seeds=(1, 3))
+    found = leave_one_out_effects(refit, np.array([4]), seeds=(1, 3))
     assert_allclose(found, np.full((1, 2, 2), 2.0))  # the mean of 1 and 3
     assert calls == [(0, 1), (1, 1), (0, 3), (1, 3)]
 
@@ -237,4 +237,4 @@ def test_every_seed_is_compared_with_itself_and_counts_alike():
     ],
 )
 def test_labels_are_left_out_while_fits_are_few_and_small(n_fits, shape, wanted):
-    assert is_quickly_refitted(n_fits, shape) == wanted
+    assert can_refit_quickly(n_fits, shape) == wanted

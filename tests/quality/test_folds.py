@@ -11,29 +11,29 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from glnn import GLNNClassifier
-from glnn.engine.archive import write_sealed
+from glnn.engine.archive import write_checked_json
 from glnn.engine.callbacks import Callback
-from glnn.engine.inputs import encode_labels
+from glnn.engine.inputs import encode_targets
 from glnn.exceptions import CheckpointError, InputError, OutputError
 from glnn.quality.folds import (
     FORMAT,
     PAGE,
+    cached_refit,
     class_weights,
+    clone_with,
+    decode_labels,
     hold_out,
+    hold_out_validation,
+    label_mask,
     label_weights,
-    labelled_rows,
     labelled_scorer,
-    named_labels,
-    of_validation,
-    one_group,
-    refitted,
-    stored,
-    stratified_folds,
-    unfitted,
-    without,
+    make_folds,
+    make_single_fold,
+    mask_labels,
+    refit_without_labels,
 )
 
-# --- folds
+# Folds
 
 
 def labelled(*counts):
@@ -41,7 +41,7 @@ def labelled(*counts):
 
 
 def test_every_label_is_hidden_exactly_once_where_classes_have_as_many_as_folds():
-    folds = stratified_folds(labelled(10, 7, 5), 5, seed=0)
+    folds = make_folds(labelled(10, 7, 5), 5, seed=0)
     hidden = np.concatenate(folds.hidden)
     assert sorted(hidden.tolist()) == list(range(22))
     assert not folds.is_repeated and not folds.single.size
@@ -49,13 +49,13 @@ def test_every_label_is_hidden_exactly_once_where_classes_have_as_many_as_folds(
 
 def test_every_fold_hides_a_fair_share_of_every_class():
     classes = labelled(20, 10, 5)
-    for nodes in stratified_folds(classes, 5, seed=1).hidden:
+    for nodes in make_folds(classes, 5, seed=1).hidden:
         assert np.bincount(classes[nodes]).tolist() == [4, 2, 1]
 
 
 def test_a_class_with_fewer_labels_than_folds_has_one_hidden_in_every_fold_each_in_turn():
     classes = labelled(10, 3)
-    folds = stratified_folds(classes, 5, seed=0)
+    folds = make_folds(classes, 5, seed=0)
     rare = [nodes[classes[nodes] == 1] for nodes in folds.hidden]
     assert [len(nodes) for nodes in rare] == [1] * 5
     assert np.unique(np.concatenate(rare)).tolist() == [10, 11, 12]
@@ -64,25 +64,25 @@ def test_a_class_with_fewer_labels_than_folds_has_one_hidden_in_every_fold_each_
 
 def test_the_seed_decides_whose_turn_it_is_in_a_small_class():
     classes = labelled(10, 3)
-    firsts = {int(stratified_folds(classes, 5, seed=s).hidden[0][-1]) for s in range(12)}
+    firsts = {int(make_folds(classes, 5, seed=s).hidden[0][-1]) for s in range(12)}
     assert firsts == {10, 11, 12}
 
 
 def test_every_class_keeps_a_label_in_every_fold():
     classes = labelled(2, 2, 1, 9)
-    for nodes in stratified_folds(classes, 5, seed=3).hidden:
+    for nodes in make_folds(classes, 5, seed=3).hidden:
         left = np.setdiff1d(np.flatnonzero(classes >= 0), nodes)
         assert np.unique(classes[left]).tolist() == [0, 1, 2, 3]
 
 
 def test_a_class_with_a_single_label_is_named_and_never_hidden():
-    folds = stratified_folds(labelled(4, 1), 2, seed=0)
+    folds = make_folds(labelled(4, 1), 2, seed=0)
     assert folds.single.tolist() == [1]
     assert 4 not in folds.nodes
 
 
 def test_the_seed_decides_the_deal():
-    first, same, other = (stratified_folds(labelled(9, 9), 3, seed=s) for s in (0, 0, 1))
+    first, same, other = (make_folds(labelled(9, 9), 3, seed=s) for s in (0, 0, 1))
     equal = [np.array_equal(a, b) for a, b in zip(first.hidden, same.hidden)]
     assert all(equal)
     assert not all(np.array_equal(a, b) for a, b in zip(first.hidden, other.hidden))
@@ -90,13 +90,13 @@ def test_the_seed_decides_the_deal():
 
 def test_labels_that_cannot_be_hidden_are_refused():
     with pytest.raises(InputError, match=r"too few labels to tell: 2\. .* one label in each of 2"):
-        stratified_folds(labelled(1, 1), 2, seed=0)
+        make_folds(labelled(1, 1), 2, seed=0)
 
 
 @pytest.mark.parametrize("n_folds", [9, 10, 500])
 def test_no_more_folds_than_labels_of_the_largest_class_each_hiding_one_of_every_class(n_folds):
     classes = labelled(9, 4, 3, 1)
-    folds = stratified_folds(classes, n_folds, seed=0)
+    folds = make_folds(classes, n_folds, seed=0)
     assert len(folds) == 9
     for nodes in folds.hidden:
         assert np.bincount(classes[nodes], minlength=4).tolist() == [1, 1, 1, 0]
@@ -105,18 +105,18 @@ def test_no_more_folds_than_labels_of_the_largest_class_each_hiding_one_of_every
 
 
 def test_with_even_classes_the_most_folds_hide_every_label_once():
-    folds = stratified_folds(labelled(30, 30), 500, seed=0)
+    folds = make_folds(labelled(30, 30), 500, seed=0)
     assert len(folds) == 30 and not folds.is_repeated
     assert np.sort(np.concatenate(folds.hidden)).tolist() == list(range(60))
 
 
 def test_one_group_hides_its_share_and_at_least_one_of_each_class():
     classes = labelled(9, 3, 2, 1)
-    (hidden,) = one_group(classes, 1 / 3, seed=0).hidden
+    (hidden,) = make_single_fold(classes, 1 / 3, seed=0).hidden
     assert np.bincount(classes[hidden], minlength=4).tolist() == [3, 1, 1, 0]
 
 
-# --- held_out
+# Held-out predictions
 
 CLASSES = np.array([0] * 6 + [1] * 6 + [-1] * 4)
 
@@ -134,10 +134,10 @@ def tagged_refit(seen):
 
 def test_every_judged_row_comes_from_a_fit_that_its_label_was_hidden_from():
     seen = []
-    folds = stratified_folds(CLASSES, 3, seed=0)
+    folds = make_folds(CLASSES, 3, seed=0)
     found = hold_out(tagged_refit(seen), CLASSES, folds)
     assert len(seen) == 3
-    np.testing.assert_array_equal(found.judged, np.arange(12))
+    np.testing.assert_array_equal(found.hidden_nodes, np.arange(12))
     np.testing.assert_array_equal(found.probabilities[:12, 0], 1)
     for number, hidden in enumerate(folds.hidden):
         assert set(found.fold[hidden]) == {number}
@@ -145,7 +145,7 @@ def test_every_judged_row_comes_from_a_fit_that_its_label_was_hidden_from():
 
 def test_a_node_without_a_label_is_scored_by_one_fit():
     answers = iter(np.eye(3))
-    folds = stratified_folds(CLASSES, 3, seed=0)
+    folds = make_folds(CLASSES, 3, seed=0)
     found = hold_out(lambda hidden: np.tile(next(answers), (16, 1)), CLASSES, folds)
     np.testing.assert_array_equal(found.probabilities[12:].argmax(1), found.fold[12:])
     np.testing.assert_array_equal(found.probabilities[12:].max(1), 1)
@@ -154,7 +154,7 @@ def test_a_node_without_a_label_is_scored_by_one_fit():
 def test_a_label_that_is_hidden_twice_has_the_mean_of_both_answers():
     classes = np.array([0] * 4 + [1] * 2)
     answers = iter([0.2, 0.4, 0.6, 0.8])
-    folds = stratified_folds(classes, 4, seed=0)
+    folds = make_folds(classes, 4, seed=0)
     given = {}
 
     def refit(hidden):
@@ -170,13 +170,13 @@ def test_a_label_that_is_hidden_twice_has_the_mean_of_both_answers():
 
 
 def test_folds_can_be_fitted_at_the_same_time():
-    folds = stratified_folds(CLASSES, 3, seed=0)
+    folds = make_folds(CLASSES, 3, seed=0)
     one, two = (hold_out(tagged_refit([]), CLASSES, folds, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one.probabilities, two.probabilities)
 
 
 def test_a_node_is_calibrated_by_what_other_folds_teach(rng):
-    folds = stratified_folds(CLASSES, 3, seed=0)
+    folds = make_folds(CLASSES, 3, seed=0)
     raw = rng.dirichlet([1, 1], size=(3, 16))
     answers = iter(raw)
     found = hold_out(lambda hidden: next(answers), CLASSES, folds)
@@ -186,12 +186,12 @@ def test_a_node_is_calibrated_by_what_other_folds_teach(rng):
 
 
 def test_validation_nodes_are_judged_and_nothing_else_is():
-    found = of_validation(np.full((16, 2), 0.5), CLASSES, np.array([1, 7]))
-    assert found.judged.tolist() == [1, 7]
+    found = hold_out_validation(np.full((16, 2), 0.5), CLASSES, np.array([1, 7]))
+    assert found.hidden_nodes.tolist() == [1, 7]
     assert found.classes[[1, 7]].tolist() == [0, 1]
 
 
-# --- fold_store
+# Cache of refits
 
 
 class Counted:
@@ -212,8 +212,8 @@ HIDDEN = [np.array(nodes) for nodes in ([0, 1], [2], [1, 0], [3, 4])]
 
 def test_an_answer_is_asked_for_once_and_read_to_the_same_bits(tmp_path):
     refit = Counted()
-    first = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
-    again = [stored(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
+    first = [cached_refit(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
+    again = [cached_refit(refit, tmp_path / "a" / "b", b"x")(hidden) for hidden in HIDDEN]
     assert refit.n_calls == len(HIDDEN)
     np.testing.assert_array_equal(first, again)
 
@@ -221,41 +221,41 @@ def test_an_answer_is_asked_for_once_and_read_to_the_same_bits(tmp_path):
 def test_an_estimate_that_was_cut_off_goes_on_with_the_rest(tmp_path):
     short, rest = Counted(most=2), Counted()
     with pytest.raises(KeyboardInterrupt):
-        [stored(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
-    found = [stored(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+        [cached_refit(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+    found = [cached_refit(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
     assert (short.n_calls, rest.n_calls) == (2, 2)
     np.testing.assert_array_equal(found, [Counted()(hidden) for hidden in HIDDEN])
 
 
 def test_folds_of_another_estimate_are_refused(tmp_path):
-    stored(Counted(), tmp_path, b"x")
+    cached_refit(Counted(), tmp_path, b"x")
     with pytest.raises(CheckpointError, match="of this very estimate"):
-        stored(Counted(), tmp_path, b"y")
+        cached_refit(Counted(), tmp_path, b"y")
 
 
 def test_folds_of_another_version_are_refused(tmp_path):
-    write_sealed(tmp_path / PAGE, FORMAT, 99, {})
+    write_checked_json(tmp_path / PAGE, FORMAT, 99, {})
     with pytest.raises(CheckpointError, match="got '99'"):
-        stored(Counted(), tmp_path, b"x")
+        cached_refit(Counted(), tmp_path, b"x")
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 4])])
 def test_a_damaged_answer_is_one_line(tmp_path, damage):
-    stored(Counted(), tmp_path, b"x")(HIDDEN[0])
+    cached_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
     (path,) = tmp_path.glob("*.safetensors")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match="damaged") as caught:
-        stored(Counted(), tmp_path, b"x")(HIDDEN[0])
+        cached_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
     assert "\n" not in str(caught.value)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="writable"):
-        stored(Counted(), tmp_path / "file" / "f", b"x")
+        cached_refit(Counted(), tmp_path / "file" / "f", b"x")
 
 
-# --- refit
+# Refits
 
 NOBODY = np.empty(0, dtype=np.int64)
 
@@ -273,13 +273,15 @@ def fitted(**options):
 @pytest.mark.parametrize("calibrate", [None, "auto"])
 def test_nothing_hidden_is_the_same_fit(calibrate):
     model, told = fitted(calibrate=calibrate)
-    again = refitted(model, told, model._record, NOBODY, model.seed_, calibrate=calibrate)
+    again = refit_without_labels(
+        model, told, model._record, NOBODY, model.seed_, calibrate=calibrate
+    )
     assert_array_equal(again, model.label_distributions_)
 
 
 def test_without_a_calibration_probabilities_are_raw():
     model, told = fitted(calibrate="auto")
-    again = refitted(model, told, model._record, NOBODY, model.seed_)
+    again = refit_without_labels(model, told, model._record, NOBODY, model.seed_)
     assert_array_equal(again, model.raw_distributions_)
 
 
@@ -288,7 +290,7 @@ def test_labels_that_are_hidden_are_not_seen():
     X, y, *_ = told
     fewer = np.where(np.isin(np.arange(30), [0, 7]), -1, y)
     other = GLNNClassifier("paper", n_epochs=5, random_state=9, calibrate=None).fit(X, fewer)
-    again = refitted(model, told, model._record, np.array([0, 7]), 9)
+    again = refit_without_labels(model, told, model._record, np.array([0, 7]), 9)
     assert_array_equal(again, other.label_distributions_)
     assert (model._record.labels[[0, 7]] == [0, 1]).all()  # the record is as it was
 
@@ -296,7 +298,7 @@ def test_labels_that_are_hidden_are_not_seen():
 @pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 2.0, 2: 3.0}])
 def test_a_class_without_labels_has_no_probability(class_weight):
     model, told = fitted(calibrate=None, class_weight=class_weight)
-    again = refitted(model, told, model._record, np.array([11]), model.seed_)
+    again = refit_without_labels(model, told, model._record, np.array([11]), model.seed_)
     assert_array_equal(again[:, 2], 0)
     np.testing.assert_allclose(again[:, :2].sum(1), 1, atol=1e-6)
 
@@ -309,7 +311,7 @@ def test_validation_nodes_of_a_class_without_labels_take_no_part():
     y[14] = 2
     model.fit(X, y, validation=rows)
     told = (X, y, None, rows)
-    again = refitted(model, told, model._record, np.array([14]), model.seed_)
+    again = refit_without_labels(model, told, model._record, np.array([14]), model.seed_)
     y[[11, 14]] = -1
     other = GLNNClassifier("paper", n_epochs=5, random_state=4, calibrate=None)
     other.fit(X, y, validation=rows[:2])
@@ -319,11 +321,11 @@ def test_validation_nodes_of_a_class_without_labels_take_no_part():
 def test_the_only_class_left_is_certain():
     model, told = fitted(calibrate=None)
     hidden = np.flatnonzero((told[1] == 0) | (told[1] == 2))
-    again = refitted(model, told, model._record, hidden, model.seed_)
+    again = refit_without_labels(model, told, model._record, hidden, model.seed_)
     assert_array_equal(again, np.tile([0.0, 1.0, 0.0], (30, 1)))
 
 
-# --- copies
+# Copies of estimators
 
 
 class Bar(Callback):
@@ -333,19 +335,19 @@ class Bar(Callback):
 
 def test_callbacks_are_not_copied():
     bar = Bar()
-    copy = unfitted(GLNNClassifier(callbacks=[bar], n_epochs=3), calibrate=None)
+    copy = clone_with(GLNNClassifier(callbacks=[bar], n_epochs=3), calibrate=None)
     assert copy.callbacks == [bar]
     assert copy.n_epochs == 3 and copy.calibrate is None
 
 
 def test_estimators_inside_are_copied_and_left_unfitted():
     inner = DecisionTreeClassifier().fit([[0], [1]], [0, 1])
-    copy = unfitted(BaggingClassifier(inner))
+    copy = clone_with(BaggingClassifier(inner))
     assert copy.estimator is not inner
     assert not hasattr(copy.estimator, "tree_")
 
 
-# --- labels
+# Labels
 
 KINDS = [
     [3, 8, -1, 8],
@@ -357,21 +359,21 @@ KINDS = [
 
 @pytest.mark.parametrize("y", KINDS)
 def test_encoding_named_labels_gives_the_class_numbers_back(y):
-    classes, encoded = encode_labels(y, 4)
-    again, numbers = encode_labels(named_labels(classes, encoded), 4)
+    classes, encoded = encode_targets(y, 4)
+    again, numbers = encode_targets(decode_labels(classes, encoded), 4)
     np.testing.assert_array_equal(numbers, encoded)
     assert again.tolist() == classes.tolist()
 
 
 @pytest.mark.parametrize("y", KINDS)
 def test_a_hidden_label_is_no_label(y):
-    classes, encoded = encode_labels(y, 4)
-    shown = without(classes, encoded, np.array([3]))
-    np.testing.assert_array_equal(labelled_rows(shown), [True, True, False, False])
+    classes, encoded = encode_targets(y, 4)
+    shown = mask_labels(classes, encoded, np.array([3]))
+    np.testing.assert_array_equal(label_mask(shown), [True, True, False, False])
     assert encoded[3] >= 0  # the given ones are left as they are
 
 
-# --- weights
+# Weights of labels
 
 WEIGHTS_CLASSES = np.array(["a", "b", "c"])
 ENCODED = np.array([0, 0, 0, 1, 1, 2, -1])
@@ -408,7 +410,7 @@ def test_no_weights_are_nothing():
         ({"z": 2.0}, None, "must name labels of y, got 'z'"),
         ({"a": -1.0}, None, "at least 0"),
         (None, [1.0, 2.0], "one weight for each"),
-        (None, np.zeros(7), "a label that counts"),
+        (None, np.zeros(7), "positive for some labelled row"),
     ],
 )
 def test_wrong_weights_are_refused(how, own, message):
@@ -429,7 +431,7 @@ def test_weights_that_are_no_numbers_are_refused():
         label_weights(None, ["much", "little"], np.array([0, 1]), np.array([0, 1]))
 
 
-# --- scorer
+# Scorers
 
 
 @pytest.fixture
@@ -499,7 +501,7 @@ def test_scikit_learn_deals_rows_as_the_page_says(sorted_table):
 
 def test_no_label_at_all_is_refused(scored_fit):
     model, X, _ = scored_fit
-    with pytest.raises(InputError, match="rows with a label"):
+    with pytest.raises(InputError, match="needs labelled rows"):
         labelled_scorer()(model, X, np.full(40, -1))
 
 

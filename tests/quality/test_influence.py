@@ -6,7 +6,7 @@ from scipy.special import softmax
 from scipy.stats import spearmanr
 from torch.autograd import functional
 
-from glnn.quality.influence import label_influence, network_kernel
+from glnn.quality.influence import estimate_influence, network_kernel
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def without(found, kernel, place, ridge):
 @pytest.mark.parametrize("ridge", [0.01, 0.3])
 def test_influence_is_a_newton_step_on_the_problem_without_the_label(drawn, ridge):
     rows, labelled, classes = drawn
-    found = label_influence(rows, labelled, classes, 3, ridge=ridge)
+    found = estimate_influence(rows, labelled, classes, 3, ridge=ridge)
     kernel = network_kernel(found.rows[labelled], found.rows[labelled])
     near = network_kernel(found.rows, found.rows[labelled])
     whole = softmax(near @ found.alpha, 1)
@@ -47,17 +47,17 @@ def test_influence_is_a_newton_step_on_the_problem_without_the_label(drawn, ridg
 
 def test_the_solution_has_no_gradient(drawn):
     rows, labelled, classes = drawn
-    found = label_influence(rows, labelled, classes, 3, ridge=0.1)
+    found = estimate_influence(rows, labelled, classes, 3, ridge=0.1)
     p = softmax(network_kernel(found.rows[labelled], found.rows[labelled]) @ found.alpha, 1)
     assert_allclose(found.alpha, (np.eye(3)[classes] - p) / 0.1, atol=1e-5)
 
 
 def test_labels_rank_as_solving_again_without_them_ranks_them(drawn):
     rows, labelled, classes = drawn
-    found = label_influence(rows, labelled, classes, 3)
+    found = estimate_influence(rows, labelled, classes, 3)
 
     def solved(kept):
-        fewer = label_influence(rows, labelled[kept], classes[kept], 3)
+        fewer = estimate_influence(rows, labelled[kept], classes[kept], 3)
         return softmax(network_kernel(fewer.rows, fewer.rows[labelled[kept]]) @ fewer.alpha, 1)
 
     every = np.arange(len(labelled))
@@ -67,29 +67,29 @@ def test_labels_rank_as_solving_again_without_them_ranks_them(drawn):
 
 
 def test_what_a_label_gives_to_its_class_it_takes_from_the_others(drawn):
-    found = label_influence(*drawn, 3)
+    found = estimate_influence(*drawn, 3)
     assert_allclose(found.at(4).sum(1), 0, atol=1e-12)
 
 
 def test_turning_and_stretching_all_rows_together_changes_nothing(drawn):
     rows, labelled, classes = drawn
     turn, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))
-    first = label_influence(rows, labelled, classes, 3)
-    second = label_influence(7 * rows @ turn, labelled, classes, 3)
+    first = estimate_influence(rows, labelled, classes, 3)
+    second = estimate_influence(7 * rows @ turn, labelled, classes, 3)
     assert_allclose(first.at(0), second.at(0), atol=1e-5)
 
 
 def test_a_label_speaks_for_its_class_at_a_node_that_equals_it(drawn):
     rows, labelled, classes = drawn
     rows[0] = rows[labelled[2]]
-    at = label_influence(rows, labelled, classes, 3).at(0)
+    at = estimate_influence(rows, labelled, classes, 3).at(0)
     assert at[2].argmax() == classes[2]
 
 
 def test_two_labels_on_equal_rows_are_no_obstacle(drawn):
     rows, labelled, classes = drawn
     rows[labelled[0]] = rows[labelled[4]]  # of one class
-    at = label_influence(rows, labelled, classes, 3).at(0)
+    at = estimate_influence(rows, labelled, classes, 3).at(0)
     assert np.isfinite(at).all()
     assert_allclose(at[0], at[4], atol=1e-4)
 

@@ -6,14 +6,14 @@ from glnn.exceptions import InputError
 from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import (
     ConformalSets,
-    attention,
-    most_telling,
-    strangeness,
+    nonconformity,
+    select_queries,
     suspect_labels,
     uncertainty,
+    uncertainty_weight,
 )
 
-# --- suggest
+# Suggestions of labels
 
 
 def total_variance(rows, weights, labelled, ridge):
@@ -34,7 +34,7 @@ def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows)
     rows, weights = random_rows
     labelled = np.array([3, 7])
     pool = np.setdiff1d(np.arange(30), labelled)
-    chosen, gains = most_telling(rows, weights, labelled, pool, 5, ridge=0.7)
+    chosen, gains = select_queries(rows, weights, labelled, pool, 5, ridge=0.7)
     known = list(labelled)
     for node, gain in zip(chosen, gains):
         before = total_variance(rows, weights, known, 0.7)
@@ -45,28 +45,28 @@ def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows)
 def test_the_first_suggestion_is_the_best_of_all_by_trying_each(random_rows):
     rows, weights = random_rows
     labelled, pool = np.array([0, 1]), np.arange(2, 30)
-    chosen, _ = most_telling(rows, weights, labelled, pool, 1)
+    chosen, _ = select_queries(rows, weights, labelled, pool, 1)
     left = [total_variance(rows, weights, [0, 1, v], 1.0) for v in pool]
     assert chosen[0] == pool[int(np.argmin(left))]
 
 
 def test_twins_are_not_suggested_one_after_the_other():
     rows = np.repeat(np.eye(3), 5, axis=0)  # three groups of five equal nodes
-    chosen, _ = most_telling(rows, np.ones(15), np.empty(0, dtype=np.int64), np.arange(15), 3)
+    chosen, _ = select_queries(rows, np.ones(15), np.empty(0, dtype=np.int64), np.arange(15), 3)
     assert {int(node) // 5 for node in chosen} == {0, 1, 2}
 
 
 def test_a_group_whose_nodes_are_sure_comes_last():
     rows = np.repeat(np.eye(3), 5, axis=0)
     weights = np.repeat([0.5, 0.0, 1.0], 5)
-    chosen, gains = most_telling(rows, weights, np.empty(0, dtype=np.int64), np.arange(15), 3)
+    chosen, gains = select_queries(rows, weights, np.empty(0, dtype=np.int64), np.arange(15), 3)
     assert [int(node) // 5 for node in chosen[:2]] == [2, 0]
     assert gains[0] > gains[1] > gains[2]
 
 
 def test_no_more_nodes_are_suggested_than_there_are(random_rows):
     rows, weights = random_rows
-    chosen, _ = most_telling(rows, weights, np.arange(27), np.arange(27, 30), 10)
+    chosen, _ = select_queries(rows, weights, np.arange(27), np.arange(27, 30), 10)
     assert sorted(chosen) == [27, 28, 29]
 
 
@@ -79,11 +79,11 @@ def test_uncertainty_does_not_depend_on_the_order_or_number_of_equal_classes():
 
 def test_half_of_the_weight_goes_to_all_nodes_alike():
     p = np.random.default_rng(1).dirichlet(np.ones(3), 50)
-    assert_allclose(attention(p).sum(), 2 * uncertainty(p).sum())
-    assert_allclose(attention(p) - uncertainty(p), uncertainty(p).mean())
+    assert_allclose(uncertainty_weight(p).sum(), 2 * uncertainty(p).sum())
+    assert_allclose(uncertainty_weight(p) - uncertainty(p), uncertainty(p).mean())
 
 
-# --- suspects
+# Suspect labels
 
 
 def found(probabilities, classes):
@@ -122,7 +122,7 @@ def test_a_rare_label_is_not_suspect_for_being_rare():
     assert found(told, classes).nodes.tolist() == [len(classes) - 1]
 
 
-# --- conformal
+# Prediction sets
 
 
 def sets_of(judged):
@@ -132,11 +132,11 @@ def sets_of(judged):
 def test_strangeness_is_the_log_ratio_to_the_best_other_class(rng):
     p = rng.dirichlet(np.ones(4), size=20)
     expected = np.array([[np.log(np.delete(row, c).max() / row[c]) for c in range(4)] for row in p])
-    np.testing.assert_allclose(strangeness(p), expected)
+    np.testing.assert_allclose(nonconformity(p), expected)
 
 
 def test_tied_classes_are_equally_strange():
-    np.testing.assert_array_equal(strangeness(np.array([[0.4, 0.4, 0.2]]))[0, :2], [0, 0])
+    np.testing.assert_array_equal(nonconformity(np.array([[0.4, 0.4, 0.2]]))[0, :2], [0, 0])
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
@@ -158,7 +158,7 @@ def test_a_smaller_alpha_never_takes_a_class_out(drawn):
 
 
 def test_too_few_labels_are_told_with_how_many_are_needed(drawn):
-    with pytest.raises(InputError, match="at least 19 labels to judge, got 10"):
+    with pytest.raises(InputError, match="at least 19 hidden labels, got 10"):
         sets_of(drawn(10)).contains(np.full((1, 3), 1 / 3), 0.1)
 
 

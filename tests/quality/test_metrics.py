@@ -4,12 +4,12 @@ from scipy.stats import binomtest
 from sklearn import metrics as sk
 
 from glnn.quality.metrics import (
-    Judged,
+    ScoredPredictions,
     accuracy_interval,
     bootstrap_weights,
     class_intervals,
+    compute_metrics,
     confusion,
-    measured,
     metric_intervals,
     paired_difference,
     percentile_interval,
@@ -17,7 +17,7 @@ from glnn.quality.metrics import (
     wilson_interval,
 )
 
-# --- metrics
+# Metrics
 
 ROUTES = {
     "accuracy": lambda y, p, w: sk.accuracy_score(y, p.argmax(1), sample_weight=w),
@@ -35,22 +35,22 @@ ROUTES = {
 def test_every_metric_is_that_of_scikit_learn_for_any_weights(name, n_classes, rng, drawn):
     judged = drawn(80, n_classes)
     weights = rng.integers(1, 4, size=(2, 80)).astype(float)
-    for row, value in zip(weights, measured(judged, weights)[name]):
+    for row, value in zip(weights, compute_metrics(judged, weights)[name]):
         assert value == pytest.approx(ROUTES[name](judged.classes, judged.probabilities, row))
 
 
 def test_the_area_under_the_curve_is_that_of_scikit_learn_with_ties(rng, drawn):
     judged = drawn(60, 2)
-    tied = Judged(judged.classes, judged.probabilities.round(1))
+    tied = ScoredPredictions(judged.classes, judged.probabilities.round(1))
     weights = rng.integers(1, 4, size=(3, 60)).astype(float)
-    for row, value in zip(weights, measured(tied, weights)["auc"]):
+    for row, value in zip(weights, compute_metrics(tied, weights)["auc"]):
         expected = sk.roc_auc_score(tied.classes, tied.probabilities[:, 1], sample_weight=row)
         assert value == pytest.approx(expected)
 
 
 def test_precision_recall_and_confusion_are_those_of_scikit_learn(drawn):
     judged = drawn(80)
-    found = measured(judged)
+    found = compute_metrics(judged)
     y, predicted = judged.classes, judged.predicted
     np.testing.assert_allclose(
         found["precision"][0], sk.precision_score(y, predicted, average=None)
@@ -61,26 +61,26 @@ def test_precision_recall_and_confusion_are_those_of_scikit_learn(drawn):
 
 
 def test_a_class_that_is_not_judged_takes_no_part_in_means():
-    judged = Judged(np.array([0, 1]), np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]))
-    found = measured(judged)
+    judged = ScoredPredictions(np.array([0, 1]), np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]))
+    found = compute_metrics(judged)
     assert found["balanced_accuracy"][0] == found["macro_f1"][0] == 1
     assert np.isnan(found["recall"][0, 2])
 
 
 def test_certain_predictions_have_a_calibration_error_of_one_minus_their_accuracy():
-    judged = Judged(np.array([0, 0, 0, 1]), np.tile([1.0, 0.0], (4, 1)))
-    assert measured(judged)["calibration_error"][0] == pytest.approx(0.25)
+    judged = ScoredPredictions(np.array([0, 0, 0, 1]), np.tile([1.0, 0.0], (4, 1)))
+    assert compute_metrics(judged)["calibration_error"][0] == pytest.approx(0.25)
 
 
 def test_bins_of_the_reliability_curve_average_to_accuracy_and_confidence(drawn):
     judged = drawn()
     curve = reliability(judged)
     share = curve["count"] / curve["count"].sum()
-    assert curve["accuracy"] @ share == pytest.approx(measured(judged)["accuracy"][0])
+    assert curve["accuracy"] @ share == pytest.approx(compute_metrics(judged)["accuracy"][0])
     assert curve["confidence"] @ share == pytest.approx(judged.confidence.mean())
 
 
-# --- intervals
+# Confidence intervals
 
 
 @pytest.mark.parametrize(("n_right", "n_judged"), [(0, 5), (3, 7), (50, 60), (9, 9)])
@@ -105,8 +105,8 @@ def test_a_bootstrap_sample_has_half_as_many_nodes(rng):
 def test_the_bootstrap_of_an_accuracy_is_as_wide_as_wilsons(rng, drawn):
     judged = drawn(600)
     weights = bootstrap_weights(600, rng)
-    value = float(measured(judged)["accuracy"][0])
-    drawn_interval = percentile_interval(value, measured(judged, weights)["accuracy"])
+    value = float(compute_metrics(judged)["accuracy"][0])
+    drawn_interval = percentile_interval(value, compute_metrics(judged, weights)["accuracy"])
     closed = metric_intervals(judged, weights)["accuracy"]
     assert drawn_interval.half_width == pytest.approx(closed.half_width, rel=0.1)
 
@@ -121,7 +121,7 @@ def test_intervals_hold_their_values(rng, drawn):
 
 def test_precision_and_recall_are_the_metrics_with_an_interval_of_shares(drawn):
     judged = drawn()
-    values = measured(judged)
+    values = compute_metrics(judged)
     for c, found in enumerate(class_intervals(judged)):
         assert found["precision"].value == pytest.approx(values["precision"][0, c])
         assert found["recall"].value == pytest.approx(values["recall"][0, c])
@@ -132,7 +132,7 @@ def test_precision_and_recall_are_the_metrics_with_an_interval_of_shares(drawn):
 
 def test_no_mistake_among_few_is_no_proof_that_there_is_none(rng):
     classes = np.arange(12) % 2
-    judged = Judged(classes, np.eye(2)[classes])
+    judged = ScoredPredictions(classes, np.eye(2)[classes])
     found = metric_intervals(judged, bootstrap_weights(12, rng))
     for name in ("accuracy", "balanced_accuracy", "macro_f1", "auc"):
         assert found[name].value == found[name].high == 1
@@ -141,7 +141,7 @@ def test_no_mistake_among_few_is_no_proof_that_there_is_none(rng):
 
 
 def test_a_class_that_was_not_judged_may_have_any_recall():
-    judged = Judged(np.zeros(8, dtype=np.int64), np.tile([0.9, 0.1], (8, 1)))
+    judged = ScoredPredictions(np.zeros(8, dtype=np.int64), np.tile([0.9, 0.1], (8, 1)))
     for interval in class_intervals(judged)[1].values():
         assert (interval.value, interval.low, interval.high) == (0, 0, 1)
 
@@ -154,7 +154,7 @@ def test_the_difference_of_a_method_to_itself_is_nothing(rng, drawn):
 
 def test_differences_change_their_sign_with_their_order(rng, drawn):
     judged = drawn()
-    other = Judged(judged.classes, judged.probabilities[::-1])
+    other = ScoredPredictions(judged.classes, judged.probabilities[::-1])
     weights = bootstrap_weights(len(judged), rng)
     there, back = (
         paired_difference(judged, other, weights),

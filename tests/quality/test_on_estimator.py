@@ -1,4 +1,4 @@
-"""What the estimator says about its own quality: calibration, sets, suspects, reasons."""
+"""Tests of calibration, prediction sets, suspect labels and explanations of the estimator."""
 
 import copy
 
@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from glnn import GLNNClassifier
 from glnn.exceptions import InputError, NotFittedError
 
-# --- trusted
+# Calibration, prediction sets, suspect labels
 
 QUICK = {"n_epochs": 15, "n_rounds": 1, "random_state": 0}
 
@@ -50,14 +50,14 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
     X, y, _ = blobs
     chosen = np.arange(30)
     model = GLNNClassifier(**QUICK).fit(X, y, validation=chosen)
-    np.testing.assert_array_equal(model.held_out_.judged, chosen)
+    np.testing.assert_array_equal(model.held_out_.hidden_nodes, chosen)
     assert model.held_out_.probabilities is model.raw_distributions_
 
 
 def test_auto_hides_a_third_of_the_labels_once_and_folds_hide_all(blobs):
-    assert len(calibrated_fit(blobs).held_out_.judged) == 20
+    assert len(calibrated_fit(blobs).held_out_.hidden_nodes) == 20
     folds = calibrated_fit(blobs, calibrate="folds").held_out_
-    assert len(folds.judged) == 60 and folds.n_folds == 5
+    assert len(folds.hidden_nodes) == 60 and folds.n_folds == 5
 
 
 def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
@@ -65,14 +65,14 @@ def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
     few = np.where(np.arange(120) < 3, y, -1)
     model = GLNNClassifier(**QUICK).fit(X, few)
     assert model.calibration_.is_identity
-    with pytest.raises(InputError, match="at least two of them"):
+    with pytest.raises(InputError, match="at least two labels"):
         model.suspect_labels()
 
 
 def test_an_estimate_made_elsewhere_is_taken_without_a_fit(blobs):
     held_out = calibrated_fit(blobs, calibrate="folds").held_out_
     model = calibrated_fit(blobs, calibrate=None)
-    assert model.trust(held_out) is model
+    assert model.set_calibration(held_out) is model
     expected = held_out.calibration().apply(model.raw_distributions_)
     np.testing.assert_array_equal(model.label_distributions_, expected)
 
@@ -99,7 +99,7 @@ def test_sets_hold_most_true_classes_and_new_rows_get_sets_too(blobs):
 def test_few_labels_have_no_sets(blobs):
     X, y, _ = blobs
     few = np.where(np.arange(120) < 9, y, -1)
-    with pytest.raises(InputError, match="at least 19 labels to judge, got 9"):
+    with pytest.raises(InputError, match="at least 19 hidden labels, got 9"):
         GLNNClassifier(**QUICK).fit(X, few).predict_set(0.1)
 
 
@@ -178,7 +178,7 @@ def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask,
     changed = X if part == "X" else graph.data
     first = changed[0].copy()
     changed[0] += 1
-    with pytest.raises(InputError, match="as they were in fit"):
+    with pytest.raises(InputError, match="unchanged since fit"):
         ask(model)
     changed[0] = first
     ask(model)
@@ -216,7 +216,7 @@ def test_suspects_have_the_names_of_their_rows(rng):
     assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]
 
 
-# --- reasons
+# Explanations and suggestions
 
 
 def two_groups(seed=0, n_nodes=40):
@@ -350,12 +350,12 @@ def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeyp
 def test_fits_of_a_calibration_are_counted():
     X, y, graph, _ = two_groups()
     model = GLNNClassifier(n_epochs=5, random_state=0).fit(X, y, graph=graph)
-    assert model._fits_of_one() == 2
-    assert model.fit(X, y, graph=graph, validation=[0, 1])._fits_of_one() == 1
+    assert model._n_fits_per_call() == 2
+    assert model.fit(X, y, graph=graph, validation=[0, 1])._n_fits_per_call() == 1
     model.set_params(calibrate="folds")
-    assert model._fits_of_one() == 6
+    assert model._n_fits_per_call() == 6
     model.set_params(calibrate=None)
-    assert model._fits_of_one() == 1
+    assert model._n_fits_per_call() == 1
 
 
 def test_a_new_fit_forgets_what_labels_changed_in_the_one_before():

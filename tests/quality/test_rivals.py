@@ -1,4 +1,4 @@
-"""Every plain method keeps the same promises."""
+"""Tests of the baselines."""
 
 import dataclasses
 import subprocess
@@ -22,19 +22,19 @@ from glnn.quality.rivals import (
     NodeProblem,
     Prediction,
     TrainSettings,
-    chosen_penalty,
-    class_shares,
+    choose_penalty,
     comparable_features,
     cosine_graph,
+    expand_classes,
     get_plain,
-    in_columns,
     logistic_probabilities,
-    row_normalized,
-    scaled,
-    standardized,
+    normalize_row_sums,
+    scale_features,
+    standardize_columns,
+    train_class_shares,
 )
 
-# --- registry
+# Registry
 
 METHODS = list(PLAIN_METHODS.values())
 
@@ -82,7 +82,7 @@ def test_recorded_results_were_made_with_these_settings():
     assert (PENALTIES, N_FOLDS) == ((0.1, 1.0, 10.0, 100.0, 1000.0), 3)
 
 
-# --- base
+# Base classes
 
 
 def test_the_predicted_class_is_the_most_probable():
@@ -98,7 +98,7 @@ def test_settings_are_checked():
 
 
 def test_unseen_classes_get_probability_zero():
-    assert in_columns(np.array([[1.0]]), np.array([1]), 2).tolist() == [[0.0, 1.0]]
+    assert expand_classes(np.array([[1.0]]), np.array([1]), 2).tolist() == [[0.0, 1.0]]
 
 
 def test_a_training_keeps_its_best_epoch_and_says_how_long_it_took(blocks):
@@ -116,7 +116,7 @@ def test_a_training_keeps_its_best_epoch_and_says_how_long_it_took(blocks):
     assert 0 < method.fit_predict(problem, 0).seconds < 60
 
 
-# --- knn_gcn
+# GCN on nearest neighbours
 
 
 def test_the_network_is_two_products_with_the_renormalised_neighbour_graph(blocks):
@@ -125,7 +125,7 @@ def test_the_network_is_two_products_with_the_renormalised_neighbour_graph(block
     first, second = task.module.first, task.module.second
     graph = cosine_graph(problem.features, 20)
     adj_hat = torch.from_numpy(renormalized(graph).toarray()).float()
-    x = torch.from_numpy(row_normalized(problem.features).toarray()).float()
+    x = torch.from_numpy(normalize_row_sums(problem.features).toarray()).float()
     hidden = torch.relu(adj_hat @ x @ first.weight + first.bias)
     logits = adj_hat @ hidden @ second.weight + second.bias
     torch.testing.assert_close(task.scores(), logits, atol=1e-5, rtol=1e-4)
@@ -142,7 +142,7 @@ def test_the_plain_methods_are_sensible_on_digits(name):
     assert (prediction.classes[test] == y[test]).mean() > 0.75
 
 
-# --- label_spreading
+# Label spreading
 
 SPREADING = PLAIN_METHODS["label_spreading"]
 
@@ -181,7 +181,7 @@ def test_rows_of_zeros_are_nobodys_neighbours():
     np.testing.assert_allclose(prediction.probabilities[56:], 0.5)
 
 
-# --- logistic_regression
+# Logistic regression
 
 
 def test_it_does_not_depend_on_the_units_of_dense_features(blocks):
@@ -194,7 +194,7 @@ def test_it_does_not_depend_on_the_units_of_dense_features(blocks):
         for f in (x, other)
     )
     np.testing.assert_allclose(plain, scaled, atol=1e-3)
-    np.testing.assert_allclose(standardized(other), standardized(x), atol=1e-9)
+    np.testing.assert_allclose(standardize_columns(other), standardize_columns(x), atol=1e-9)
 
 
 def test_one_class_is_certain(blocks):
@@ -212,23 +212,23 @@ def test_the_chosen_penalty_has_the_lowest_loss_on_the_validation_nodes(blocks):
         settings = LogisticRegressionSettings(inverse_penalty=penalty)
         p = logistic_probabilities(x, problem.train, truth[problem.train], 3, settings)
         losses.append(-np.log(p[problem.validation, truth[problem.validation]]).sum())
-    assert chosen_penalty(x, problem) == PENALTIES[int(np.argmin(losses))]
+    assert choose_penalty(x, problem) == PENALTIES[int(np.argmin(losses))]
 
 
 def test_pure_noise_gets_the_strongest_penalty_without_validation(blocks):
     problem = dataclasses.replace(blocks[0], validation=np.empty(0, dtype=int))
     noise = np.random.default_rng(0).normal(size=(problem.n_nodes, 50))
-    assert chosen_penalty(noise, problem) == PENALTIES[0]
+    assert choose_penalty(noise, problem) == PENALTIES[0]
 
 
 def test_a_single_labelled_node_leaves_a_choice(blocks):
     problem = dataclasses.replace(
         blocks[0], train=blocks[0].train[:1], validation=np.empty(0, dtype=int)
     )
-    assert chosen_penalty(problem.features.toarray(), problem) in PENALTIES
+    assert choose_penalty(problem.features.toarray(), problem) in PENALTIES
 
 
-# --- majority
+# Majority class
 
 
 def test_everybody_gets_the_largest_class_and_its_share_of_the_labels(blocks):
@@ -243,11 +243,11 @@ def test_everybody_gets_the_largest_class_and_its_share_of_the_labels(blocks):
 def test_a_class_without_labels_has_no_share(blocks):
     problem, truth, _ = blocks
     partial = dataclasses.replace(problem, train=problem.train[truth[problem.train] != 1])
-    assert class_shares(partial)[1] == 0
-    assert class_shares(partial).sum() == 1
+    assert train_class_shares(partial)[1] == 0
+    assert train_class_shares(partial).sum() == 1
 
 
-# --- neighbors
+# Nearest-neighbour graph
 
 
 def test_links_go_to_the_highest_cosines():
@@ -268,7 +268,7 @@ def test_more_neighbours_than_nodes_link_all():
     assert cosine_graph(np.ones((1, 2)), 10).shape == (1, 1)
 
 
-# --- problem
+# Problem
 
 
 def tiny(**changes):
@@ -317,32 +317,32 @@ def test_without_validation_there_is_no_validation_set():
     assert tiny().validation_set().labels.tolist() == [1]
 
 
-# --- scaling
+# Scaling of features
 
 
 def test_sparse_and_dense_rows_are_divided_by_their_sum_alike():
     x = np.random.default_rng(0).integers(0, 4, (6, 5)).astype(float)
     sums = np.maximum(x.sum(1, keepdims=True), 1)
-    np.testing.assert_allclose(row_normalized(x), x / sums)
-    np.testing.assert_allclose(row_normalized(sp.csr_matrix(x)).toarray(), x / sums)
+    np.testing.assert_allclose(normalize_row_sums(x), x / sums)
+    np.testing.assert_allclose(normalize_row_sums(sp.csr_matrix(x)).toarray(), x / sums)
 
 
 def test_negative_features_are_standardised_instead_of_divided_by_their_sum():
     x = np.array([[-1.0, 2.0], [1.0, 4.0]])
-    np.testing.assert_allclose(row_normalized(x), [[-1, -1], [1, 1]])
+    np.testing.assert_allclose(normalize_row_sums(x), [[-1, -1], [1, 1]])
 
 
 def test_sparse_columns_are_scaled_to_variance_one_but_not_shifted():
     x = sp.random(50, 4, density=0.4, random_state=0, format="csr")
-    found = standardized(x)
+    found = standardize_columns(x)
     np.testing.assert_allclose(found.toarray().std(0), 1)
     assert found.nnz == x.nnz
 
 
 def test_dense_columns_and_sparse_rows_get_length_one():
     x = np.random.default_rng(0).random((7, 3))
-    np.testing.assert_allclose((scaled(x) ** 2).mean(0), 1)
-    np.testing.assert_allclose((scaled(sp.csr_matrix(x)).toarray() ** 2).sum(1), 1)
+    np.testing.assert_allclose((scale_features(x) ** 2).mean(0), 1)
+    np.testing.assert_allclose((scale_features(sp.csr_matrix(x)).toarray() ** 2).sum(1), 1)
 
 
 def test_words_are_left_to_the_methods_and_units_are_not():

@@ -9,7 +9,7 @@ from glnn.data import NodeData, make_split
 from glnn.engine.callbacks import History
 from glnn.quality.calibration import Calibration
 from glnn.report.results import FitResults, GraphFacts, Score
-from glnn.report.run import FitOptions, Start, run_fit, with_estimate
+from glnn.report.run import FitOptions, RunInputs, add_estimate, run_fit
 from glnn.report.sources import Source, choose_split
 from glnn.solver import Certificate
 
@@ -88,7 +88,7 @@ def judged_run(opened_blobs):
     )
     split = choose_split(opened.data, None, 0)
     options = FitOptions(n_epochs=15)
-    before, model = run_fit(Start.of(Path(), opened, split), options)
+    before, model = run_fit(RunInputs.of(Path(), opened, split), options)
     told = []
-    after = with_estimate(before, model, options, 3, told.append)
+    after = add_estimate(before, model, options, 3, told.append)
     return before, after, model, told, wrong

@@ -8,22 +8,22 @@ import scipy.sparse as sp
 
 from glnn.exceptions import InputError
 from glnn.report.compare import compare_runs, run_names
-from glnn.report.page.document import page_of
-from glnn.report.page.page_data import Graphs, write_page
+from glnn.report.page.document import build_page
+from glnn.report.page.page_data import Graphs, write_page_data
 
 
 @pytest.fixture
 def save(tmp_path):
     def saved(name, page):
         (tmp_path / name).mkdir()
-        write_page(tmp_path / name / "page.npz", page)
+        write_page_data(tmp_path / name / "page.npz", page)
         return tmp_path / name
 
     return saved
 
 
 def test_a_run_beside_itself_differs_in_nothing(results, save):
-    page = page_of(results)
+    page = build_page(results)
     found = compare_runs([save("one", page), save("two", page)])
     (pair,) = found.pairs
     assert (pair.difference.value, pair.difference.low, pair.difference.high) == (0, 0, 0)
@@ -33,7 +33,7 @@ def test_a_run_beside_itself_differs_in_nothing(results, save):
 
 
 def test_the_order_of_nodes_does_not_count(results, save):
-    page = page_of(results)
+    page = build_page(results)
     order = np.random.default_rng(0).permutation(20)
     nodes = dataclasses.replace(
         page.nodes,
@@ -54,8 +54,8 @@ def test_the_order_of_nodes_does_not_count(results, save):
 def test_the_difference_is_that_of_the_accuracies_and_links_add_up(results, save):
     wrong = dataclasses.replace(results, probabilities=results.probabilities[:, ::-1])
     fewer = sp.csr_matrix(sp.triu(results.adjacency, k=1).multiply(results.adjacency > 0.7))
-    other = dataclasses.replace(page_of(wrong), graphs=Graphs(sp.csr_matrix(fewer + fewer.T)))
-    found = compare_runs([save("one", page_of(results)), save("two", other)])
+    other = dataclasses.replace(build_page(wrong), graphs=Graphs(sp.csr_matrix(fewer + fewer.T)))
+    found = compare_runs([save("one", build_page(results)), save("two", other)])
     (pair,) = found.pairs
     assert pair.difference.value == pytest.approx(results.accuracy("test") - wrong.accuracy("test"))
     assert pair.n_shared + pair.n_first == found.runs[0].n_links
@@ -64,7 +64,7 @@ def test_the_difference_is_that_of_the_accuracies_and_links_add_up(results, save
 
 
 def test_runs_without_a_common_node_have_no_difference(results, save):
-    page = page_of(results)
+    page = build_page(results)
     other = dataclasses.replace(
         page, nodes=dataclasses.replace(page.nodes, ids=[f"x{k}" for k in range(20)])
     )
@@ -74,7 +74,7 @@ def test_runs_without_a_common_node_have_no_difference(results, save):
 
 
 def test_three_runs_make_three_pairs_and_one_run_is_refused(results, save):
-    folders = [save(name, page_of(results)) for name in ("a", "b", "c")]
+    folders = [save(name, build_page(results)) for name in ("a", "b", "c")]
     assert len(compare_runs(folders).pairs) == 3
     with pytest.raises(InputError, match="two runs"):
         compare_runs(folders[:1])

@@ -4,25 +4,25 @@ import numpy as np
 import pytest
 
 from glnn import GLNNClassifier, learn_graph
-from glnn.quality.explain import Explanation, Link, Voice
+from glnn.quality.explain import Explanation, LabelEffect, Link
 from glnn.report.explained import (
-    ExplainedNode,
-    HiddenAnswer,
-    grouped,
+    HeldOutPrediction,
+    NodeExplanation,
+    find_top_columns,
+    group_terms,
     heading,
-    hidden_answer,
-    in_words,
+    held_out_prediction,
+    label_effect_table,
     link_table,
     link_terms,
     metric_columns,
-    named_columns,
-    voice_table,
+    name_terms,
 )
-from glnn.report.page.page_data import upper_links
-from glnn.report.results import shown_probabilities
+from glnn.report.page.page_data import extract_links
+from glnn.report.results import merge_held_out
 from glnn.solver.attribution import link_shares
 
-# --- explained
+# One node
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def node():
         Link(1, 0.375, "cook", "cook", 0.9, terms, {"age": 0.2}),
         Link(2, 0.25, None, "pilot", 0.6, {"smoothness": 0.25}, {}),
     )
-    voices = (Voice(1, "cook", 0.4, {"cook": 0.4, "pilot": -0.4}),)
+    voices = (LabelEffect(1, "cook", 0.4, {"cook": 0.4, "pilot": -0.4}),)
     found = Explanation(0, None, "pilot", 0.75, links, voices, {"age": 0.2})
-    return ExplainedNode(found, np.array(["ann", "bob", "eve"]))
+    return NodeExplanation(found, np.array(["ann", "bob", "eve"]))
 
 
 def cells(table):
@@ -43,11 +43,11 @@ def cells(table):
 
 def test_grouped_terms_have_the_sum_of_all_terms(node):
     for link in node.explanation.links:
-        assert sum(grouped(link.terms).values()) == pytest.approx(sum(link.terms.values()))
+        assert sum(group_terms(link.terms).values()) == pytest.approx(sum(link.terms.values()))
 
 
 def test_a_term_without_a_word_of_its_own_is_a_penalty():
-    assert grouped({"toy": -1.0, "task": 0.5}) == {"task": 0.5, "penalties": -1.0}
+    assert group_terms({"toy": -1.0, "task": 0.5}) == {"task": 0.5, "penalties": -1.0}
 
 
 def test_the_answer_is_one_line_with_names(node):
@@ -58,22 +58,22 @@ def test_a_given_label_is_said_to_be_known_or_hidden(node):
     found = dataclasses.replace(node.explanation, label="cook")
     known = dataclasses.replace(node, explanation=found)
     assert heading(known) == (
-        "ann: predicted pilot (75.0 %) by a fit that knew its label; given label cook."
+        "ann: predicted pilot (75.0 %) by a fit trained on its label; given label cook."
     )
-    both = dataclasses.replace(known, hidden=HiddenAnswer("cook", 0.6))
-    assert heading(both).startswith("ann: predicted cook (60.0 %) by fits without its label; ")
-    assert heading(both).endswith("the fit that knew it, explained here, says pilot (75.0 %).")
+    both = dataclasses.replace(known, held_out=HeldOutPrediction("cook", 0.6))
+    assert heading(both).startswith("ann: predicted cook (60.0 %) without its label; ")
+    assert heading(both).endswith("with its label, as explained here, predicted pilot (75.0 %).")
     assert both.to_dict()["without_its_label"] == {"predicted": "cook", "probability": 0.6}
 
 
 def test_answers_without_the_label_are_those_of_the_predictions(judged_run):
     _, after, model, _, _ = judged_run
-    shown, held_out = shown_probabilities(after)
+    shown, held_out = merge_held_out(after)
     for node in np.flatnonzero(held_out)[:5]:
-        found = hidden_answer(model, int(node))
+        found = held_out_prediction(model, int(node))
         assert found.probability == shown[node].max()
         assert str(found.predicted) == after.class_names[shown[node].argmax()]
-    assert hidden_answer(model, int(np.flatnonzero(~held_out)[0])) is None
+    assert held_out_prediction(model, int(np.flatnonzero(~held_out)[0])) is None
 
 
 def test_links_are_named_and_predictions_marked_as_such(node):
@@ -84,7 +84,7 @@ def test_links_are_named_and_predictions_marked_as_such(node):
 
 
 def test_labels_are_shown_for_their_own_class_and_the_predicted_one(node):
-    assert cells(voice_table(node)) == [["bob"], ["cook"], ["+0.4000"], ["-0.4000"]]
+    assert cells(label_effect_table(node)) == [["bob"], ["cook"], ["+0.4000"], ["-0.4000"]]
 
 
 def test_ids_stand_beside_row_numbers(node):
@@ -94,7 +94,7 @@ def test_ids_stand_beside_row_numbers(node):
     assert page["voices"][0]["id"] == "bob"
 
 
-# --- link_terms
+# All links
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_shares_of_a_link_sum_to_its_weight(learned):
     model = GLNNClassifier(n_epochs=5, n_rounds=1, random_state=0, calibrate=None)
     nodes = model.fit(features, np.arange(40) % 2).fitted_nodes(list("abcde"))
     terms = link_terms(nodes)
-    np.testing.assert_allclose(terms.shares.sum(1), upper_links(model.graph_).data, atol=1e-6)
+    np.testing.assert_allclose(terms.shares.sum(1), extract_links(model.graph_).data, atol=1e-6)
     assert "similarity" in terms.names
     assert terms.column_names == tuple("abcde")
     assert link_terms(dataclasses.replace(nodes, shares=None)) is None
@@ -126,8 +126,8 @@ def test_columns_that_all_count_alike_are_not_named_and_others_by_weight(learned
 
 def test_named_columns_are_the_largest_of_the_dense_products(learned):
     graph, features = learned
-    shares, links = link_shares(graph), upper_links(graph.adjacency)
-    columns, parts = named_columns(shares, features, links.row, links.col)
+    shares, links = link_shares(graph), extract_links(graph.adjacency)
+    columns, parts = find_top_columns(shares, features, links.row, links.col)
     for k in range(0, links.nnz, 7):
         given = shares.column_shares(features[links.row[k]], features[[links.col[k]]])[0]
         positive = np.maximum(given, 0)
@@ -136,6 +136,6 @@ def test_named_columns_are_the_largest_of_the_dense_products(learned):
 
 
 def test_terms_without_a_word_of_their_own_are_penalties():
-    names, values = in_words(["task", "ridge", "loops"], np.ones((2, 3)))
+    names, values = name_terms(["task", "ridge", "loops"], np.ones((2, 3)))
     assert names == ("task", "penalties")
     np.testing.assert_array_equal(values, [[1, 2], [1, 2]])

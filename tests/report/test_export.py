@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import xmlschema
 
 from glnn.exceptions import InputError
-from glnn.report.export import FORMATS, edge_frame, export_page, network_of, node_frame
+from glnn.report.export import FORMATS, build_network, edge_frame, export_graph, node_frame
 from glnn.report.page.page_data import Graphs, Nodes, PageData
 
 
@@ -38,8 +38,8 @@ def read_network(path):
 @pytest.mark.parametrize("to", ["graphml", "gexf"])
 def test_other_programs_read_the_graph_that_networkx_has(to, tmp_path):
     page = small_page()
-    (path,) = export_page(page, tmp_path / "new", to)
-    found, expected = read_network(path), network_of(page)
+    (path,) = export_graph(page, tmp_path / "new", to)
+    found, expected = read_network(path), build_network(page)
     for attribute in ("class", "probability", "given_label"):
         assert dict(found.nodes(data=attribute)) == dict(expected.nodes(data=attribute))
     for attribute in ("weight", "origin"):
@@ -48,7 +48,7 @@ def test_other_programs_read_the_graph_that_networkx_has(to, tmp_path):
 
 
 def test_edges_say_where_they_come_from_and_dropped_ones_are_gone():
-    network = network_of(small_page())
+    network = build_network(small_page())
     edges = {(u, v): (w["weight"], w["origin"]) for u, v, w in network.edges(data=True)}
     assert edges == {("a", "b"): (0.5, "given"), ("b", "=c"): (0.25, "learned")}
 
@@ -57,10 +57,10 @@ def test_given_edges_say_how_much_of_them_was_kept(tmp_path):
     page = small_page()
     trust = page.graphs.given * 0.4
     page = dataclasses.replace(page, graphs=dataclasses.replace(page.graphs, trust=trust))
-    edges = {(u, v): w.get("trust") for u, v, w in network_of(page).edges(data=True)}
+    edges = {(u, v): w.get("trust") for u, v, w in build_network(page).edges(data=True)}
     assert edges == {("a", "b"): 0.4, ("b", "=c"): None}
     for to in FORMATS:
-        export_page(page, tmp_path / to, to)
+        export_graph(page, tmp_path / to, to)
     table = pd.read_csv(tmp_path / "csv" / "edges.csv")
     assert table["trust"].fillna(-1).tolist() == [0.4, -1]
     assert "trust" not in edge_frame(small_page())
@@ -84,7 +84,7 @@ def test_an_exported_graph_follows_its_schema(to, has_trust, tmp_path):
     if has_trust:
         graphs = dataclasses.replace(page.graphs, trust=page.graphs.given * 0.4)
         page = dataclasses.replace(page, graphs=graphs)
-    (path,) = export_page(page, tmp_path, to)
+    (path,) = export_graph(page, tmp_path, to)
     schema(to).validate(path)
 
 
@@ -93,7 +93,7 @@ def test_an_exported_graph_follows_its_schema(to, has_trust, tmp_path):
     ("old", "new"), [('target="b"', 'target="x"'), ('id="b"', 'id="a"'), ("undirected", "mutual")]
 )
 def test_the_schema_sees_what_is_wrong(to, old, new, tmp_path):
-    (path,) = export_page(small_page(), tmp_path, to)
+    (path,) = export_graph(small_page(), tmp_path, to)
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -101,19 +101,19 @@ def test_the_schema_sees_what_is_wrong(to, old, new, tmp_path):
 
 
 def test_no_cell_of_a_csv_is_a_formula_and_parquet_keeps_text_as_it_is(tmp_path):
-    nodes, edges = export_page(small_page(), tmp_path, "csv")
+    nodes, edges = export_graph(small_page(), tmp_path, "csv")
     frame = pd.read_csv(nodes, keep_default_na=False)
     assert frame["id"].tolist() == ["a", "b", "'=c"]
     assert frame["class"].tolist() == ["ash", "'-oak", "'-oak"]
     assert pd.read_csv(edges)["target"].tolist() == ["b", "'=c"]
-    nodes, edges = export_page(small_page(), tmp_path, "parquet")
+    nodes, edges = export_graph(small_page(), tmp_path, "parquet")
     assert pd.read_parquet(nodes)["id"].tolist() == ["a", "b", "=c"]
     assert pd.read_parquet(edges).equals(edge_frame(small_page()))
 
 
 def test_scipy_reads_the_npz_and_its_arrays_follow_it(tmp_path):
     page = small_page()
-    (path,) = export_page(page, tmp_path, "npz")
+    (path,) = export_graph(page, tmp_path, "npz")
     assert (sp.load_npz(path) != page.graphs.learned).nnz == 0
     with np.load(path) as file:
         assert file["is_given"].tolist() == [True, True, False, False]
@@ -123,8 +123,8 @@ def test_scipy_reads_the_npz_and_its_arrays_follow_it(tmp_path):
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_files_grow_with_edges_and_not_with_pairs_of_nodes(to, tmp_path, make_ring):
-    small = sum(p.stat().st_size for p in export_page(make_ring(200), tmp_path / "s", to))
-    large = sum(p.stat().st_size for p in export_page(make_ring(1600), tmp_path / "l", to))
+    small = sum(p.stat().st_size for p in export_graph(make_ring(200), tmp_path / "s", to))
+    large = sum(p.stat().st_size for p in export_graph(make_ring(1600), tmp_path / "l", to))
     assert large < 12 * small  # 8 times the nodes and edges, 64 times the pairs
 
 
@@ -148,18 +148,18 @@ def make_ring():
 
 
 def test_files_that_are_there_are_kept_unless_told_otherwise(tmp_path):
-    export_page(small_page(), tmp_path, "csv")
+    export_graph(small_page(), tmp_path, "csv")
     with pytest.raises(InputError, match="--overwrite"):
-        export_page(small_page(), tmp_path, "csv")
-    export_page(small_page(), tmp_path, "csv", overwrite=True)
+        export_graph(small_page(), tmp_path, "csv")
+    export_graph(small_page(), tmp_path, "csv", overwrite=True)
 
 
 def test_text_that_xml_cannot_hold_is_refused_before_anything_is_written(tmp_path):
     page = small_page(ids=("a", "b\x00", "c"))
     with pytest.raises(InputError, match="control characters"):
-        export_page(page, tmp_path, "graphml")
+        export_graph(page, tmp_path, "graphml")
     assert list(tmp_path.iterdir()) == []
-    assert len(export_page(page, tmp_path, "csv")) == 2
+    assert len(export_graph(page, tmp_path, "csv")) == 2
 
 
 def test_without_a_given_graph_every_edge_is_learned():

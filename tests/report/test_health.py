@@ -10,7 +10,7 @@ def test_nothing_is_bad_here_and_everything_is_said():
 
 
 def test_a_missing_package_is_noted_with_its_extra(monkeypatch):
-    monkeypatch.setattr("glnn.report.health.version_of", lambda package: None)
+    monkeypatch.setattr("glnn.report.health.find_version", lambda package: None)
     noted = {subject: words for state, subject, words in health_rows() if state == "note"}
     assert "glnn[report]" in noted["matplotlib"]
     assert "glnn[tables]" in noted["pyarrow"]

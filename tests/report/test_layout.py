@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.report.layout import plane_layout, spectral_places
+from glnn.report.layout import plane_layout, spectral_layout
 
 
 def two_cliques(n=20, n_alone=0):
@@ -43,7 +43,7 @@ def test_tiny_graphs_have_finite_places(n):
 
 
 def test_the_spectral_start_tells_two_parts_from_each_other():
-    places = spectral_places(two_cliques(), np.random.default_rng(0))
+    places = spectral_layout(two_cliques(), np.random.default_rng(0))
     sides = np.sign(places[:, 0] - places[:, 0].mean())
     assert abs(sides[:20].sum()) > 15
     assert sides[:20].sum() * sides[20:].sum() < 0

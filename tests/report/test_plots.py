@@ -11,7 +11,7 @@ from glnn.report.plots import COLOURS, MARKS, colour_and_mark, tuning_figure
 from glnn.report.results import GraphFacts
 from glnn.report.text import verdict_line
 
-# --- plots
+# The learned graph
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -92,7 +92,7 @@ def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
         plots.graph_figure(results)
 
 
-# --- palette
+# Colours
 
 
 def test_no_two_of_the_first_classes_look_alike():
@@ -109,7 +109,7 @@ def test_colours_differ_also_in_lightness_or_hue():
             assert sum(abs(a - b) for a, b in zip(rgb(one), rgb(other))) > 60
 
 
-# --- tune_plot
+# A search for parameters
 
 PARAMS = {"n_steps": (None, 2, 4), "n_neighbors": (None, 5, 20)}
 SEARCH = Search("accuracy", (0.7, 0.6, 0.8), PARAMS, ("n_neighbors",))

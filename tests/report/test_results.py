@@ -9,15 +9,15 @@ from glnn.quality.estimate import estimate
 from glnn.quality.rivals import NodeProblem
 from glnn.report.results import (
     GraphFacts,
-    OnTestNodes,
+    HoldoutScores,
     Score,
     accuracy,
-    edges_of,
-    shown_probabilities,
+    edge_endpoints,
+    merge_held_out,
     write_node_predictions,
 )
 
-# --- results
+# Results
 
 
 def test_predictions_are_class_numbers_of_the_largest_probability(results):
@@ -42,7 +42,7 @@ def test_class_names_follow_the_columns(results):
     assert results.class_names == list(results.data.class_names)
 
 
-# --- tested
+# Scores on test nodes
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(300) % 3
@@ -59,29 +59,29 @@ def score(share_right, name="svm"):
 
 
 def test_answers_at_random_are_no_better_than_chance():
-    noise = OnTestNodes.of(LABELS, RNG.dirichlet(np.ones(3), 300), np.arange(3), 3)
+    noise = HoldoutScores.of(LABELS, RNG.dirichlet(np.ones(3), 300), np.arange(3), 3)
     assert noise.verdict.kind == "chance"
     assert noise.verdict.sentence.startswith("no better than chance: about ")
 
 
 @pytest.mark.parametrize(("other", "kind"), [(0.99, "plain"), (0.8, "level"), (0.5, "good")])
 def test_a_compared_method_is_told_apart_node_by_node(other, kind):
-    found = OnTestNodes.of(LABELS, answers(0.8), np.arange(3), 3, [score(other)])
+    found = HoldoutScores.of(LABELS, answers(0.8), np.arange(3), 3, [score(other)])
     assert found.verdict.kind == kind
     assert "SVM" in found.verdict.sentence
 
 
 def test_the_largest_class_alone_is_no_rival_and_who_was_not_run_is_left_out():
     others = [score(0.99, "majority"), Score("none", None, 0.0, "not installed")]
-    found = OnTestNodes.of(LABELS, answers(0.8), np.arange(3), 3, others)
+    found = HoldoutScores.of(LABELS, answers(0.8), np.arange(3), 3, others)
     assert [other.name for other in found.others] == ["majority"]
     assert found.verdict.kind == "good"
 
 
 def test_nodes_of_a_class_that_had_no_label_count_as_mistakes():
     said = np.tile([0.9, 0.1], (300, 1))  # the third class, always
-    found = OnTestNodes.of(LABELS, said, np.array([2, 0]), 3, [score(1.0)])
-    assert set(found.own.judged.predicted.tolist()) == {2}
+    found = HoldoutScores.of(LABELS, said, np.array([2, 0]), 3, [score(1.0)])
+    assert set(found.own.predictions.predicted.tolist()) == {2}
     assert found.own.metrics["accuracy"].value == pytest.approx(1 / 3)
     assert found.others[0].metrics["accuracy"].value == 1.0
     assert found.others[0].difference.value == pytest.approx(-2 / 3)
@@ -92,7 +92,7 @@ def test_what_is_written_of_a_score_is_plain():
     assert found == {"method": "SVM", "accuracy": 0.5, "seconds": 1.0, "note": ""}
 
 
-# --- facts
+# Statistics of a graph
 
 
 def random_graph(n=30, seed=0):
@@ -102,7 +102,7 @@ def random_graph(n=30, seed=0):
 
 def test_edges_are_listed_once_and_rebuild_the_graph():
     graph = random_graph()
-    i, j = edges_of(graph)
+    i, j = edge_endpoints(graph)
     assert (i < j).all()
     rebuilt = np.zeros(graph.shape)
     rebuilt[i, j] = rebuilt[j, i] = 1
@@ -141,7 +141,7 @@ def test_a_graph_without_edges_has_no_shares():
     assert facts.to_dict()["n_labelled_edges"] == 0
 
 
-# --- predictions
+# Predictions as a table
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def rows_of(path):
 
 
 def test_labelled_nodes_are_predicted_without_their_label(judged):
-    probabilities, held_out = shown_probabilities(judged)
+    probabilities, held_out = merge_held_out(judged)
     assert held_out.all()
     np.testing.assert_array_equal(probabilities, judged.estimate.probabilities)
 

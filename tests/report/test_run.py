@@ -14,21 +14,21 @@ from glnn.graph.adjacency import SparseAdjacency
 from glnn.report.run import (
     FitOptions,
     GraphLog,
-    Start,
-    class_numbers,
-    folds_wanted,
-    hidden_labels,
-    logged_rounds,
-    objective_terms,
-    prepared,
+    RunInputs,
+    choose_n_folds,
+    collect_rounds,
+    evaluate_terms,
+    index_classes,
+    limit_threads,
+    mask_test_labels,
+    prepare_run,
     run_fit,
-    threads_for,
-    visible_labels,
+    select_test_labels,
 )
 from glnn.report.run_folder import write_run
-from glnn.report.sources import Reading, Source, choose_split
+from glnn.report.sources import DataSpec, Source, choose_split
 
-# --- fit_run
+# The run
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -36,10 +36,10 @@ NONE = np.empty(0, dtype=np.int64)
 def test_results_agree_with_the_estimator(opened_blobs):
     split, seen = choose_split(opened_blobs.data, 3, 0), []
     results, model = run_fit(
-        Start.of(Path(), opened_blobs, split),
+        RunInputs.of(Path(), opened_blobs, split),
         FitOptions(n_epochs=5),
-        compared=("label_spreading",),
-        watch=lambda event: seen.append(event.stage),
+        methods=("label_spreading",),
+        on_progress=lambda event: seen.append(event.stage),
     )
     labels, test = opened_blobs.data.labels, split.test
     numbers = np.searchsorted(model.classes_, model.transduction_)
@@ -56,15 +56,15 @@ def test_results_agree_with_the_estimator(opened_blobs):
 def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
     opened_blobs, calibrates
 ):
-    start = Start.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
-    results, model = run_fit(start, FitOptions(n_epochs=3), calibrates=calibrates)
+    start = RunInputs.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
+    results, model = run_fit(start, FitOptions(n_epochs=3), calibrate=calibrates)
     assert (model.held_out_ is not None) is calibrates
     is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
     assert is_raw is not calibrates
-    assert (results.calibrated_by == "hidden_third") is calibrates
+    assert (results.calibration_method == "hidden_third") is calibrates
     everything = Split(start.split.train, NONE, NONE, name="all")
-    no_test = Start.of(Path(), opened_blobs, everything)
-    _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrates=calibrates)
+    no_test = RunInputs.of(Path(), opened_blobs, everything)
+    _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrate=calibrates)
     assert model.held_out_ is None  # the folds of the estimate will do it
 
 
@@ -87,20 +87,20 @@ def test_wrong_options_are_refused_before_any_work(options, words):
 
 def test_expected_epochs_follow_rounds():
     settings = FitOptions(n_epochs=7).settings()
-    expected = FitOptions(n_epochs=7).expected_epochs(has_graph=False)
+    expected = FitOptions(n_epochs=7).count_epochs(has_graph=False)
     assert expected == 7 * settings.no_graph.n_rounds
-    assert FitOptions("literal", n_epochs=7).expected_epochs(has_graph=True) == 7
+    assert FitOptions("literal", n_epochs=7).count_epochs(has_graph=True) == 7
 
 
-READING = Reading(Source("blobs"), labels_per_class=4)
+READING = DataSpec(Source("blobs"), labels_per_class=4)
 
 
 def test_preparing_refuses_wrong_input_and_takes_the_place_of_the_run(tmp_path):
     with pytest.raises(InputError, match="preset"):
-        prepared(READING, FitOptions("papre"))
-    start = prepared(READING, FitOptions(), tmp_path / "run")
+        prepare_run(READING, FitOptions("papre"))
+    start = prepare_run(READING, FitOptions(), tmp_path / "run")
     with pytest.raises(OutputError, match="one writer"):
-        prepared(READING, FitOptions(), tmp_path / "run")
+        prepare_run(READING, FitOptions(), tmp_path / "run")
     start.release()
     assert list(tmp_path.iterdir()) == []  # nothing is made before there is something to write
 
@@ -109,9 +109,9 @@ def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_pa
     options = FitOptions("paper", n_epochs=5)
 
     def work(peers):
-        start = prepared(READING, options, tmp_path / "run", peers=peers)
+        start = prepare_run(READING, options, tmp_path / "run", peers=peers)
         assert start.opened.data.features.nnz == 0  # nobody keeps them all
-        found = run_fit(start, options, compared=("logistic_regression",), peers=peers)
+        found = run_fit(start, options, methods=("logistic_regression",), peers=peers)
         write_run(start.folder, start.opened, *found)
         return start.rows.features, found[0]
 
@@ -127,25 +127,25 @@ def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_pa
     np.testing.assert_array_equal(known, results[0].probabilities)
 
 
-# --- estimate_run
+# Estimate by cross-validation
 
 
 def test_without_test_labels_five_folds_judge_and_with_them_none(judged_run, results):
     before = judged_run[0]
-    assert folds_wanted(before, None) == 5
-    assert folds_wanted(before, 3) == 3
-    assert folds_wanted(before, 0) == 0  # --no-estimate
-    assert folds_wanted(results, None) == 0
-    assert folds_wanted(results, 4) == 4
+    assert choose_n_folds(before, None) == 5
+    assert choose_n_folds(before, 3) == 3
+    assert choose_n_folds(before, 0) == 0  # --no-estimate
+    assert choose_n_folds(results, None) == 0
+    assert choose_n_folds(results, 4) == 4
     n_labels = np.bincount(results.data.labels[results.split.train]).max()
-    assert folds_wanted(results, 500) == max(5, n_labels)  # more would repeat fits
+    assert choose_n_folds(results, 500) == max(5, n_labels)  # more would repeat fits
 
 
 def test_single_labels_cannot_be_judged(results):
     nodes = np.array([0, 10])
     none = np.empty(0, np.int64)
     split = dataclasses.replace(results.split, train=nodes, test=none)
-    assert folds_wanted(dataclasses.replace(results, split=split), None) == 0
+    assert choose_n_folds(dataclasses.replace(results, split=split), None) == 0
 
 
 def test_results_and_model_are_calibrated_by_the_folds(judged_run):
@@ -154,7 +154,7 @@ def test_results_and_model_are_calibrated_by_the_folds(judged_run):
     np.testing.assert_array_equal(before.probabilities, model.raw_distributions_)
     assert model.held_out_ is after.estimate.held_out
     assert after.seconds["estimate"] > 0
-    assert (before.calibrated_by, after.calibrated_by) == (None, "folds")
+    assert (before.calibration_method, after.calibration_method) == (None, "folds")
     assert after.calibration is model.calibration_
 
 
@@ -166,7 +166,7 @@ def test_folds_and_plain_methods_are_the_stages_and_epochs_are_told(judged_run):
     assert Progress("classifier 1", 1, 0) in told
 
 
-# --- run_labels
+# Labels
 
 
 def named(*names):
@@ -176,26 +176,26 @@ def named(*names):
 
 def test_only_labels_of_the_split_are_seen():
     data, split = named("a", "b", "c")
-    assert visible_labels(data, split).tolist() == ["a", "b", "c", ""]
+    assert mask_test_labels(data, split).tolist() == ["a", "b", "c", ""]
     whole, split = named("7", "10", "2")
-    assert visible_labels(whole, split).tolist() == [7, 10, 2, -1]
+    assert mask_test_labels(whole, split).tolist() == [7, 10, 2, -1]
 
 
 @pytest.mark.parametrize("names", [("7", "10", "2"), ("b", "a", "c"), ("1", "02", "x")])
 def test_columns_of_the_estimator_are_found_in_the_data(names):
     data, split = named(*names)
-    seen = visible_labels(data, split)[:3]
+    seen = mask_test_labels(data, split)[:3]
     classes = np.unique(seen)
-    numbers = class_numbers(data, classes)
+    numbers = index_classes(data, classes)
     assert [data.class_names[number] for number in numbers] == [str(c) for c in classes]
 
 
 def test_every_label_is_seen_or_hidden():
     data, split = named("a", "b", "c")
-    assert hidden_labels(data, split).tolist() == [-1, -1, -1, 0]
+    assert select_test_labels(data, split).tolist() == [-1, -1, -1, 0]
 
 
-# --- threads
+# Threads
 
 
 def test_threads_are_set_for_the_block_only(monkeypatch):
@@ -203,12 +203,12 @@ def test_threads_are_set_for_the_block_only(monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", calls.append)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     for n_nodes, threads in ((100, None), (100, 3), (50_000, None)):
-        with threads_for(n_nodes, threads):
+        with limit_threads(n_nodes, threads):
             pass
     assert calls == [1, 8, 3, 8, 8, 8]
 
 
-# --- graph_log
+# Graph of each round
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_terms_sum_to_the_objective(features):
     learned = learn_graph(features, n_neighbors=4)
     graph = SparseAdjacency.from_scipy(learned.adjacency)
     whole = float(learned.problem.objective(graph))
-    assert sum(objective_terms(learned).values()) == pytest.approx(whole)
+    assert sum(evaluate_terms(learned).values()) == pytest.approx(whole)
 
 
 def test_a_fit_leaves_the_graph_of_every_round_and_the_last_is_its_own(features):
@@ -229,7 +229,7 @@ def test_a_fit_leaves_the_graph_of_every_round_and_the_last_is_its_own(features)
     model = GLNNClassifier(
         n_epochs=10, n_rounds=2, random_state=0, callbacks=[log], calibrate=None
     ).fit(features, np.arange(40) % 2)
-    rounds = logged_rounds(model.callbacks)
+    rounds = collect_rounds(model.callbacks)
     assert [one.name for one in rounds] == ["round 1", "round 2"]
     assert (rounds[-1].graph != model.graph_).nnz == 0
     assert all(one.terms for one in rounds)
@@ -242,7 +242,7 @@ def test_a_try_that_was_not_taken_leaves_no_trace(features):
     log.on_round_end(1, taken.adjacency)
     (only,) = log.rounds
     assert only.graph is taken.adjacency
-    assert only.terms == objective_terms(taken)
+    assert only.terms == evaluate_terms(taken)
 
 
 def test_a_graph_that_was_not_solved_for_has_no_terms(features):
@@ -252,4 +252,4 @@ def test_a_graph_that_was_not_solved_for_has_no_terms(features):
 
 
 def test_without_a_log_nothing_is_known():
-    assert logged_rounds(None) == ()
+    assert collect_rounds(None) == ()

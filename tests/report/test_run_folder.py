@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from glnn.data import files
-from glnn.data.files import beside
+from glnn.data.files import sibling_path
 from glnn.engine.callbacks import History
 from glnn.exceptions import InputError, OutputError
-from glnn.report.run import FitOptions, Start, run_fit
+from glnn.report.run import FitOptions, RunInputs, run_fit
 from glnn.report.run_folder import (
-    OWN_FILES,
-    data_page,
-    metrics,
+    RUN_FILES,
+    collect_metrics,
+    describe_data,
     prepare_folder,
     write_run,
 )
@@ -28,7 +28,7 @@ from glnn.report.text import verdict_line
 @pytest.fixture(scope="module")
 def fitted(opened_blobs):
     split = choose_split(opened_blobs.data, 3, 0)
-    return run_fit(Start.of(Path(), opened_blobs, split), FitOptions(n_epochs=3))
+    return run_fit(RunInputs.of(Path(), opened_blobs, split), FitOptions(n_epochs=3))
 
 
 def test_every_file_is_written_and_old_ones_do_not_survive(fitted, opened_blobs, tmp_path):
@@ -36,7 +36,7 @@ def test_every_file_is_written_and_old_ones_do_not_survive(fitted, opened_blobs,
     (tmp_path / "graph.png").write_text("old")
     (tmp_path / "mine.txt").write_text("mine")
     assert write_run(tmp_path, opened_blobs, results, model) == ()
-    assert {path.name for path in tmp_path.iterdir()} == {*OWN_FILES, "mine.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {*RUN_FILES, "mine.txt"}
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert len(History.read(tmp_path / "history.jsonl")) == model.n_iter_
 
@@ -47,11 +47,11 @@ def test_without_matplotlib_only_the_picture_is_missing(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (line,) = write_run(tmp_path, opened_blobs, *fitted)
     assert "glnn[report]" in line
-    assert {path.name for path in tmp_path.iterdir()} == set(OWN_FILES) - {"graph.png"}
+    assert {path.name for path in tmp_path.iterdir()} == set(RUN_FILES) - {"graph.png"}
 
 
 def test_metrics_hold_what_was_measured_and_are_json(results):
-    page = metrics(results)
+    page = collect_metrics(results)
     assert next(iter(page.items())) == ("verdict", verdict_line(results))
     assert set(page["accuracy"]) == {"validation", "test"}  # none on labels that trained
     assert page["accuracy"]["test"] == results.accuracy("test")
@@ -70,12 +70,12 @@ def test_metrics_hold_what_was_measured_and_are_json(results):
 def test_accuracy_on_nodes_that_chose_the_epoch_is_told_from_that_on_others(results):
     nodes = {"val": np.array([0]), "test": np.arange(5, 20)}  # node 0 alone is predicted wrong
     split = dataclasses.replace(results.split, train=np.arange(1, 5), **nodes)
-    page = metrics(dataclasses.replace(results, split=split))
+    page = collect_metrics(dataclasses.replace(results, split=split))
     assert page["accuracy"] == {"validation": 0.0, "test": 1.0}
 
 
 def test_the_data_page_says_how_rows_are_read(opened_blobs):
-    page = data_page(opened_blobs)
+    page = describe_data(opened_blobs)
     assert page["name"] == "blobs"
     assert page["options"]["encode"] == "error"
     assert page["id_column"] is None
@@ -109,7 +109,7 @@ def test_the_place_of_a_run_is_taken_until_it_is_released(tmp_path):
 
 
 def test_what_a_killed_run_has_left_is_removed_by_the_next(tmp_path):
-    left = beside(tmp_path / "run", "new")
+    left = sibling_path(tmp_path / "run", "new")
     left.mkdir()
     (left / "model.json").write_text("half")
     prepare_folder(tmp_path / "run", overwrite=False).release()
@@ -125,17 +125,17 @@ def test_whenever_the_power_fails_the_old_or_the_new_run_is_whole(
     old = contents(run)
     cuts = power_cuts(tmp_path)
     with monkeypatch.context() as patch:
-        cuts.watch(patch, (files, "exchanged"))
+        cuts.watch(patch, (files, "exchange_folders"))
         write_run(run, opened_blobs, dataclasses.replace(results, seed=7), model)
     new = contents(run)
     assert old["metrics.json"] != new["metrics.json"]
     for state in cuts.states():
         files.remove_leftovers(state / "run")
         assert contents(state / "run") in (old, new)
-    assert cuts.n_cuts > 4 * len(OWN_FILES)
+    assert cuts.n_cuts > 4 * len(RUN_FILES)
 
 
-@pytest.mark.parametrize("n_writes", range(0, len(OWN_FILES), 3))
+@pytest.mark.parametrize("n_writes", range(0, len(RUN_FILES), 3))
 def test_a_disk_that_fills_up_while_a_run_is_written_leaves_the_earlier_run(
     fitted, opened_blobs, tmp_path, monkeypatch, n_writes
 ):
@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_while_a_run_is_written_leaves_the_earlier_run(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match=r"No space left.*as it was"):
+    with pytest.raises(OutputError, match=r"No space left.*unchanged"):
         write_run(run, opened_blobs, *fitted)
     assert contents(run) == old
     assert list(tmp_path.iterdir()) == [run]

@@ -7,8 +7,8 @@ from glnn.data import TableOptions, load_dataset, npz, write_data
 from glnn.data.row_source import NpzSource, ParquetSource, RecordSource
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
-from glnn.report.run_folder import data_page
-from glnn.report.sources import Reading, Source, choose_split
+from glnn.report.run_folder import describe_data
+from glnn.report.sources import DataSpec, Source, choose_split
 
 
 def people(folder, labels="u,v,,u,v,"):
@@ -31,7 +31,7 @@ def test_a_table_opens_with_its_choices(tmp_path):
     assert opened.data.n_edges == 1
     assert any("unknown" in note for note in opened.notes)
     assert any("self loop" in note for note in opened.notes)
-    assert opened.without_graph().data.graph is None
+    assert opened.drop_graph().data.graph is None
 
 
 def test_edges_beside_a_table_are_taken_and_said(tmp_path):
@@ -162,13 +162,13 @@ def counted(monkeypatch):
 def test_several_processes_read_their_rows_and_know_what_one_would(
     tmp_path, monkeypatch, together, counted, suffix, no_graph
 ):
-    monkeypatch.setattr(npz, "STORED_BYTES", 1)
+    monkeypatch.setattr(npz, "MIN_STORED_BYTES", 1)
     data = block_model(40, 2, n_features=3, seed=0)
     write_data(data, tmp_path / f"mine{suffix}")
-    reading = Reading(Source(str(tmp_path / f"mine{suffix}")), no_graph, labels_per_class=3)
+    reading = DataSpec(Source(str(tmp_path / f"mine{suffix}")), no_graph, labels_per_class=3)
     whole, split, everything = reading.open()
     if suffix != ".csv":
-        monkeypatch.setattr(Source, "_in_memory", None)  # reading everything would fail
+        monkeypatch.setattr(Source, "_load", None)  # reading everything would fail
     (opened, *_), *_ = parts = together(3, reading.open)
     assert sorted(counted) == ([] if suffix == ".csv" else [13, 13, 14])
     rows = [taken for _, _, taken in parts]
@@ -184,13 +184,13 @@ def test_several_processes_read_their_rows_and_know_what_one_would(
         assert getattr(opened.data, name) == getattr(whole.data, name)
     for _, chosen, _ in parts:
         np.testing.assert_array_equal(chosen.train, split.train)
-    assert data_page(opened) == data_page(whole)
+    assert describe_data(opened) == describe_data(whole)
     assert opened.notes == whole.notes
 
 
 def test_the_digest_is_known_where_the_values_are_not(tmp_path, together):
-    reading = Reading(Source(str(people(tmp_path))))
+    reading = DataSpec(Source(str(people(tmp_path))))
     (first, _, _), (second, _, _) = together(2, reading.open)
     whole = reading.open()[0]
     assert first.digest == whole.digest == RecordSource(whole.data).digest
-    assert second.known_digest is None
+    assert second.precomputed_digest is None

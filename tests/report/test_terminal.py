@@ -6,12 +6,10 @@ from rich.console import Console
 from glnn.quality.estimate import estimate
 from glnn.quality.metrics import Interval
 from glnn.quality.rivals import NodeProblem
-from glnn.report.compare import Comparison, PairLine, RunLine
-from glnn.report.page.page_data import Measure
-from glnn.report.results import OnTestNodes, Score
+from glnn.report.compare import Comparison, RunPair, RunSummary
+from glnn.report.page.page_data import PageMeasure
+from glnn.report.results import HoldoutScores, Score
 from glnn.report.terminal import estimate_table, fact_table, pair_table, run_table, score_table
-
-# --- tables
 
 
 def printed(table):
@@ -25,7 +23,7 @@ def cells(table):
 
 
 def test_a_method_that_was_not_run_has_its_reason_after_those_that_were(results):
-    table = score_table(results.tested, results.scores)
+    table = score_table(results.holdout, results.scores)
     assert cells(table)[0] == ["GLNN", "other <u>"]
     assert "not installed" in printed(table)
     assert [row.style for row in table.rows] == ["bold", None]
@@ -35,11 +33,11 @@ def test_test_labels_and_folds_give_the_same_table_of_the_same_answers():
     labels = np.arange(60) % 3
     own = 0.1 + 0.7 * np.eye(3)[(labels + (np.arange(60) < 9)) % 3]  # nine mistakes
     plain = Score("SVM", None, 1.0, probabilities=np.eye(3)[labels], name="svm")
-    tested = OnTestNodes.of(labels, own, np.arange(3), 3, [plain])
-    table = score_table(tested)
+    holdout = HoldoutScores.of(labels, own, np.arange(3), 3, [plain])
+    table = score_table(holdout)
     assert table.title == "On 60 test labels, in %"
     assert [column.header for column in table.columns][1:4] == ["accuracy", "balanced", "macro-F1"]
-    metrics = tested.own.metrics
+    metrics = holdout.own.metrics
     for column, name in zip(cells(table)[1:], ("accuracy", "balanced_accuracy", "macro_f1")):
         found = metrics[name]
         assert column[0] == f"{100 * found.value:.1f} ± {100 * found.half_width:.0f}"
@@ -55,8 +53,8 @@ def test_the_facts_are_printed(results):
 
 
 def test_runs_and_pairs_have_a_line_each():
-    run = RunLine("a[b]", "fine", Measure("accuracy", 0.9, 0.8, 0.95), 10, 1234)
-    pair = PairLine("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
+    run = RunSummary("a[b]", "fine", PageMeasure("accuracy", 0.9, 0.8, 0.95), 10, 1234)
+    pair = RunPair("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
     both = Comparison((run,), (pair,))
     assert "a[b]" in printed(run_table(both))
     assert "1,234" in printed(run_table(both))

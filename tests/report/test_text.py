@@ -5,26 +5,26 @@ from pathlib import Path
 import numpy as np
 
 from glnn.quality.calibration import Calibration
-from glnn.report.results import shown_probabilities
+from glnn.report.results import merge_held_out
 from glnn.report.text import (
     EXTRAS,
     PACKAGES,
-    RAW,
+    UNCALIBRATED,
     certificate_sentences,
-    closing_lines,
+    evaluation_advice,
     fact_rows,
+    final_notes,
+    find_version,
     label_sentence,
-    never_predicted,
-    raw_lines,
+    missing_class_line,
+    missing_evaluation_lines,
+    package_versions,
     suspect_lines,
-    unjudged_advice,
-    unjudged_lines,
+    uncalibrated_lines,
     verdict_line,
-    version_of,
-    versions,
 )
 
-# --- words
+# Sentences
 
 
 def test_facts_name_the_certificate_and_the_shares(results):
@@ -32,7 +32,7 @@ def test_facts_name_the_certificate_and_the_shares(results):
     assert rows["edges"] == "91"
     said = "98.9 % (by chance 50.0 %) of 91 between test nodes"
     assert rows["edges that join equal labels"] == said
-    assert rows["graph problem, not predictions"] == str(results.certificate)
+    assert rows["certificate (graph, not accuracy)"] == str(results.certificate)
     assert "edges added" not in rows
 
 
@@ -45,7 +45,7 @@ def test_test_labels_give_the_verdict_where_no_estimate_does(results):
     assert verdict_line(results) == "too few labels to tell: 16"
     split = dataclasses.replace(results.split, train=np.empty(0, np.int64), test=np.arange(20))
     more = dataclasses.replace(results, split=split)
-    assert verdict_line(more) == more.tested.verdict.sentence
+    assert verdict_line(more) == more.holdout.verdict.sentence
     assert verdict_line(more).startswith("about 95 % ± ")
 
 
@@ -54,28 +54,31 @@ def test_without_any_hidden_label_nothing_is_claimed(results):
     few = dataclasses.replace(results, split=dataclasses.replace(results.split, test=none))
     assert verdict_line(few) == "too few labels to tell: 4"
     many = dataclasses.replace(few, split=dataclasses.replace(few.split, train=np.arange(20)))
-    assert verdict_line(many).startswith("not judged")
-    assert "--no-estimate" in unjudged_advice(few)
+    assert verdict_line(many).startswith("not evaluated")
+    assert "--no-estimate" in evaluation_advice(few)
 
 
 def test_advice_can_be_followed_where_each_class_has_a_single_label(results):
     split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
     single = dataclasses.replace(results, split=split)
     assert verdict_line(single) == "too few labels to tell: 2"
-    assert "label more nodes, 20 or more" in unjudged_advice(single)
-    assert "--" not in unjudged_advice(single)
+    assert "label more nodes, 20 or more" in evaluation_advice(single)
+    assert "--" not in evaluation_advice(single)
 
 
 def test_twenty_classes_of_one_label_cannot_be_judged_either(results):
     data = results.data.replace(labels=np.arange(20), class_names=tuple("abcdefghijklmnopqrst"))
     split = dataclasses.replace(results.split, train=np.arange(20), test=np.empty(0, np.int64))
     single = dataclasses.replace(results, data=data, split=split)
-    assert verdict_line(single) == "not judged: every label trained, and none can be hidden"
+    assert (
+        verdict_line(single)
+        == "not evaluated: all labels were used for training, and none can be held out"
+    )
 
 
 def test_raw_probabilities_are_marked_and_calibrated_ones_are_not(results):
-    assert raw_lines(results.calibration) == []
-    assert raw_lines(None) == raw_lines(Calibration.identity(2)) == [RAW]
+    assert uncalibrated_lines(results.calibration) == []
+    assert uncalibrated_lines(None) == uncalibrated_lines(Calibration.identity(2)) == [UNCALIBRATED]
 
 
 def test_a_given_graph_is_compared_with(results):
@@ -83,7 +86,7 @@ def test_a_given_graph_is_compared_with(results):
     rows = dict(fact_rows(facts, None))
     assert rows["given edges kept"] == "80 of 100"
     assert rows["edges added"] == "11"
-    assert rows["graph problem, not predictions"] == "none"
+    assert rows["certificate (graph, not accuracy)"] == "none"
 
 
 def test_the_certificate_says_what_was_checked(certificate):
@@ -116,7 +119,7 @@ def test_labels_are_counted_by_their_use(results):
     assert "seed 0" in sentence
 
 
-# --- remarks
+# Notes and warnings
 
 
 def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
@@ -126,70 +129,70 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
     assert lines[0].startswith("4 given labels may be wrong")
     assert f"  {after.data.node_ids[wrong[0]]}: given" in lines[1]
     assert lines[2].startswith("  and 3 more")
-    assert lines[0] in closing_lines(doubted)
+    assert lines[0] in final_notes(doubted)
     assert suspect_lines(results) == []  # nothing was judged
 
 
 def test_the_graph_problem_and_a_graph_that_was_left_out_are_spoken_of(results):
-    assert closing_lines(results) == ["a note"]
+    assert final_notes(results) == ["a note"]
     without = dataclasses.replace(results, settings={"chosen": {"source": "features"}})
-    assert closing_lines(without)[1].startswith("the given graph was left out")
+    assert final_notes(without)[1].startswith("the given graph was not used")
 
 
 def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, judged_run):
-    assert unjudged_lines(results, compare=True, n_processes=2) == []
-    assert unjudged_lines(judged_run[1], compare=True, n_processes=1) == []
+    assert missing_evaluation_lines(results, compare=True, n_processes=2) == []
+    assert missing_evaluation_lines(judged_run[1], compare=True, n_processes=1) == []
     before = judged_run[0]
-    assert unjudged_lines(before, compare=False, n_processes=1) == []
+    assert missing_evaluation_lines(before, compare=False, n_processes=1) == []
     compared, several = (
-        unjudged_lines(before, compare=compare, n_processes=n_processes)
+        missing_evaluation_lines(before, compare=compare, n_processes=n_processes)
         for compare, n_processes in ((True, 1), (False, 2))
     )
     assert len(compared) == len(several) == 1
-    assert compared[0].startswith("nothing to compare on")
+    assert compared[0].startswith("no comparison")
     assert "without --no-estimate" in compared[0]
-    assert several[0].startswith("no estimate: a fit over several processes")
+    assert several[0].startswith("no estimate: a fit with several processes")
     assert all("--labels-per-class" in line for line in (*compared, *several))
 
 
 def test_no_option_is_named_where_none_helps(results):
     split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
     single = dataclasses.replace(results, split=split)
-    (line,) = unjudged_lines(single, compare=True, n_processes=1)
+    (line,) = missing_evaluation_lines(single, compare=True, n_processes=1)
     assert "--" not in line
     assert "label more nodes" in line
 
 
 def test_a_class_that_no_node_gets_is_said(results):
-    assert never_predicted(results) is None
+    assert missing_class_line(results) is None
     one = dataclasses.replace(results, probabilities=np.tile([0.9, 0.1], (20, 1)))
-    assert never_predicted(one).endswith("birch & $x$")
-    assert never_predicted(one) in closing_lines(one)
+    assert missing_class_line(one).endswith("birch & $x$")
+    assert missing_class_line(one) in final_notes(one)
 
 
 def test_a_class_counts_as_predicted_where_the_shown_answers_have_it(judged_run):
     after = judged_run[1]
     first = np.tile(np.eye(3)[0], (after.data.n_nodes, 1))
     fitted = dataclasses.replace(after, probabilities=first)  # shown: what the folds say
-    shown, _ = shown_probabilities(fitted)
+    shown, _ = merge_held_out(fitted)
     assert len(set(shown.argmax(1).tolist())) == 3
-    assert never_predicted(fitted) is None
+    assert missing_class_line(fitted) is None
     told = dataclasses.replace(after.estimate, probabilities=first)
-    assert never_predicted(dataclasses.replace(fitted, estimate=told)) is not None
+    assert missing_class_line(dataclasses.replace(fitted, estimate=told)) is not None
 
 
 def test_raw_probabilities_are_said_before_the_estimate_and_not_after(judged_run):
     before, after = judged_run[:2]
-    assert RAW in closing_lines(before)
-    assert RAW not in closing_lines(after)
+    assert UNCALIBRATED in final_notes(before)
+    assert UNCALIBRATED not in final_notes(after)
 
 
-# --- versions
+# Versions of packages
 
 
 def test_versions_name_python_and_every_package():
-    assert set(versions()) == {"python", *PACKAGES}
-    assert versions()["numpy"] == version_of("numpy")
+    assert set(package_versions()) == {"python", *PACKAGES}
+    assert package_versions()["numpy"] == find_version("numpy")
 
 
 def test_every_extra_brings_its_package():

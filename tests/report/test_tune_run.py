@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from glnn.exceptions import DataFormatError
-from glnn.report.sources import Reading, Source
+from glnn.report.sources import DataSpec, Source
 from glnn.report.tune_run import TuneOptions, read_settings, run_tuning
 
 pytest.importorskip("optuna")
@@ -13,12 +13,12 @@ pytest.importorskip("optuna")
 def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     lines = []
     options = TuneOptions(n_trials=2, folds=2, nested=2, n_epochs=3, goal="log_loss")
-    reading = Reading(Source("blobs"), labels_per_class=4)
+    reading = DataSpec(Source("blobs"), labels_per_class=4)
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / ".tuning.json.0f.part").write_text("of a worker that was killed")
     trials, judged = run_tuning(reading, options, tmp_path / "search", lines.append)
     assert not list((tmp_path / "search").glob(".*"))
-    assert len(trials.table) == 2 and len(judged.held_out.judged) == 12
+    assert len(trials.table) == 2 and len(judged.held_out.hidden_nodes) == 12
     page = json.loads((tmp_path / "search" / "tuning.json").read_text())
     assert page["value"] == trials.value and page["nested"] == judged.to_dict()
     found = read_settings(tmp_path / "search" / "tuning.json")

@@ -14,7 +14,7 @@ import pytest
 
 import glnn
 from glnn import GLNNClassifier
-from glnn.distributed import ALONE
+from glnn.distributed import SINGLE_PROCESS
 from glnn.engine.checkpoint import PAGE
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -80,7 +80,7 @@ def test_what_several_processes_leave_is_a_model_like_that_of_one(worker, fitted
 
 def test_the_largest_array_shrinks_with_the_number_of_processes(worker, fitted):
     folder, size = fitted
-    alone = worker.largest_held(ALONE, folder / "wide.npz")
+    alone = worker.largest_held(SINGLE_PROCESS, folder / "wide.npz")
     notes = [json.loads(path.read_text()) for path in folder.glob("held-*.json")]
     assert len(notes) == size
     assert max(note["largest"] for note in notes) <= 1.2 * alone / size

@@ -12,12 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from glnn import GLNNClassifier, distributed
 from glnn.data import npz, write_data
 from glnn.data.synthetic import block_model
-from glnn.distributed import Partition, joined_peers
+from glnn.distributed import Partition, join_processes
 from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
-from glnn.report.sources import Reading, Source
+from glnn.report.sources import DataSpec, Source
 
 CASES = {
     "paper": ("paper", {"n_epochs": 30, "n_rounds": 2}, True),
@@ -35,14 +35,14 @@ def labels_seen(known):
 
 def wide_file(folder):
     """Write data of which features are the most, as large ones are: to be read by rows."""
-    npz.STORED_BYTES = 1
+    npz.MIN_STORED_BYTES = 1
     write_data(block_model(720, 4, n_features=192, seed=1), folder / "wide.npz")
     return folder / "wide.npz"
 
 
 def wide_problem(peers, path):
     """Read a process's part of a problem."""
-    opened, _, rows = Reading(Source(str(path))).open(peers)
+    opened, _, rows = DataSpec(Source(str(path))).open(peers)
     labels = Labels(np.arange(60), opened.data.labels[:60].copy(), 720, 4)
     return FitProblem(rows.features, labels, rows.graph, None, peers)
 
@@ -102,14 +102,14 @@ def largest_held(peers, path):
 def main(folder):
     torch.set_num_threads(1)
     whole = data()
-    with joined_peers() as peers:
+    with join_processes() as peers:
         rows = Partition(243, peers).rows
         for name, (preset, changes, has_graph) in CASES.items():
             model = GLNNClassifier(preset, random_state=0, **changes)
             graph = whole.graph[rows] if has_graph else None
             model.fit(whole.features[rows], labels_seen(whole.labels), graph, peers=peers)
             model.save(folder / name)
-        distributed.AT_ONCE = 0  # what is fetched is small here
+        distributed.MAX_FETCH_BYTES = 0  # what is fetched is small here
         note = {"rank": peers.rank, "largest": largest_held(peers, folder / "wide.npz")}
         (folder / f"held-{peers.rank}.json").write_text(json.dumps(note))
 

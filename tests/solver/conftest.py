@@ -1,4 +1,4 @@
-"""An independent dense solver, straight from the objective, and random problems for it."""
+"""An independent dense solver, written directly from the objective, and random problems."""
 
 import os
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ import scipy.optimize
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph import SparseAdjacency
-from glnn.graph.pairs import Pairs, spread
-from glnn.graph.rows import row_matrix
+from glnn.graph.pairs import Pairs, as_sharded_rows
+from glnn.graph.rows import as_row_matrix
 from glnn.objective import Objective, Weights
 from glnn.solver.problem import Problem
 
@@ -180,7 +180,7 @@ def load_npz():
 def every_pair(n):
     """All pairs of n nodes, in one process."""
     ends = torch.from_numpy(np.stack(np.triu_indices(n)))
-    return Pairs.union(Partition(n, ALONE), [(ends[0], ends[1])])
+    return Pairs.union(Partition(n, SINGLE_PROCESS), [(ends[0], ends[1])])
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def make_problem():
     """Return a maker of problems from arrays, in one process."""
 
     def make(signal, weights, reading="trace", *, prior=None, more=(), loops=True):
-        rows = spread(row_matrix(signal, dtype=torch.float64))
+        rows = as_sharded_rows(as_row_matrix(signal, dtype=torch.float64))
         given = None if prior is None else SparseAdjacency.from_scipy(prior)
         objective = Objective.of(weights, rows, given, reading=reading, more=more)
         return Problem(objective, rows.partition, loops)

@@ -1,4 +1,4 @@
-"""A term that names pairs: the weight of the edges on a list shall be a given number together."""
+"""A term with listed pairs: penalises the distance of the edges' total weight to a target."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 from glnn.distributed import Partition
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import Implicit, Pairs, PairValues, pair_owners
+from glnn.graph.pairs import ImplicitMatrix, Pairs, PairValues, pair_owners
 from glnn.objective import QuadraticTerm
-from glnn.objective.base import RowShare
+from glnn.objective.base import RowCoefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,11 @@ class ListedWeight(QuadraticTerm):
     def image(self, adj: Adjacency) -> Tensor:
         return adj.entries(*self.ends).sum()[None]
 
-    def adjoint(self, y: Tensor) -> Implicit:
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
         i, j = self.ends
         own = pair_owners(self.partition, i, j) == self.partition.peers.rank
         pairs = Pairs(self.partition, i[own], j[own])
-        return Implicit(sparse=PairValues(pairs, (y[0] / 2).expand(len(pairs)).clone()))
+        return ImplicitMatrix(sparse=PairValues(pairs, (y[0] / 2).expand(len(pairs)).clone()))
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        return RowShare()  # no pair of a new node is on the list
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        return RowCoefficients()  # no pair of a new node is on the list

@@ -7,8 +7,6 @@ from glnn.objective import Weights
 from glnn.solver import TaskTerm, learn_graph
 from glnn.solver.attribution import PREDICTIONS, link_shares
 
-# --- shares
-
 READINGS = ("trace", "channel", "frobenius")
 WEIGHTS = Weights(smoothness=0.4, sparsity=0.05, row_sums=0.3, loops=0.01, closeness=0.7, ridge=0.1)
 

@@ -6,15 +6,15 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
-from glnn.data.synthetic import attributed_graph, sized
+from glnn.data.synthetic import attributed_graph, size_from_degree
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
-from glnn.graph.pairs import SpreadRows
-from glnn.graph.rows import row_matrix
+from glnn.graph.pairs import ShardedRows
+from glnn.graph.rows import as_row_matrix
 from glnn.solver import candidates
-from glnn.solver.candidates import exclude_itself, merge_best, nearest, nearest_pairs
+from glnn.solver.candidates import mask_diagonal, merge_topk, nearest, nearest_pairs
 
-# --- candidates
+# Searches
 
 
 def by_sorting(signal, k):
@@ -75,7 +75,7 @@ def test_the_inverted_index_of_faiss_finds_nearly_all_neighbours(monkeypatch, rn
 
 def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
     signal = normalize(rng.standard_normal((400, 5)))
-    monkeypatch.setattr(candidates, "_exact", None)  # calling it would fail
+    monkeypatch.setattr(candidates, "_search_exact", None)  # calling it would fail
     monkeypatch.setattr(candidates, "EXACT_UP_TO", 399)
     assert len(nearest(signal, 3)[0]) == 1200
 
@@ -85,7 +85,7 @@ def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
 def test_recall_on_50_000_rows_with_realistic_features(search, least):
     if search == "faiss":
         pytest.importorskip("faiss")
-    signal = normalize(attributed_graph(sized(50_000, 10)).features.toarray())
+    signal = normalize(attributed_graph(size_from_degree(50_000, 10)).features.toarray())
     i, j = nearest(signal, 20, search=search)
     rows = np.arange(0, 50_000, 250)
     product = signal[rows] @ signal.T
@@ -130,7 +130,7 @@ def test_any_number_of_processes_finds_the_same_even_where_rows_are_level(size, 
 
     def work(peers):
         part = Partition(150, peers)
-        rows = SpreadRows(row_matrix(given[part.rows]), part)
+        rows = ShardedRows(as_row_matrix(given[part.rows]), part)
         return nearest_pairs(rows, 5)
 
     found = together(size, work)
@@ -143,20 +143,20 @@ def test_faiss_is_for_one_process(together):
 
     def work(peers):
         part = Partition(40, peers)
-        return nearest_pairs(SpreadRows(row_matrix(rows[part.rows]), part), 2, search="faiss")
+        return nearest_pairs(ShardedRows(as_row_matrix(rows[part.rows]), part), 2, search="faiss")
 
     with pytest.raises(InputError, match="must run in one process"):
         together(2, work)
 
 
-# --- ties
+# Row-wise top-k
 
 
 def test_a_row_does_not_meet_itself():
     tile = torch.zeros(3, 5)
-    exclude_itself(tile, 1)
+    mask_diagonal(tile, 1)
     assert torch.isneginf(tile).nonzero().tolist() == [[0, 1], [1, 2], [2, 3]]
-    exclude_itself(tile, 9)  # it is elsewhere
+    mask_diagonal(tile, 9)  # it is elsewhere
     assert torch.isneginf(tile).sum() == 3
 
 
@@ -164,10 +164,10 @@ def test_a_row_does_not_meet_itself():
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
     whole = torch.randint(1, 4, (20, 30), generator=torch.Generator().manual_seed(0)).float()
-    expected = merge_best(None, whole, (0, 0), k)
+    expected = merge_topk(None, whole, (0, 0), k)
     best = None
     for first in range(0, 30, width):
-        best = merge_best(best, whole[:, first : first + width], (0, first), k)
+        best = merge_topk(best, whole[:, first : first + width], (0, first), k)
     assert torch.equal(best[0], expected[0])
     for found, wanted in zip(best[1], expected[1]):
         assert set(found.tolist()) == set(wanted.tolist())
@@ -175,5 +175,5 @@ def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
 
 
 def test_level_columns_are_drawn_fairly():
-    _, column = merge_best(None, torch.ones(500, 50), (0, 0), 5)
+    _, column = merge_topk(None, torch.ones(500, 50), (0, 0), 5)
     assert torch.bincount(column.view(-1), minlength=50).max() < 100

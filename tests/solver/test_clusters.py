@@ -4,19 +4,19 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
-from glnn.distributed import ALONE, Partition
-from glnn.graph.pairs import SpreadRows, spread
-from glnn.graph.rows import DenseRows, row_matrix
+from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.graph.pairs import ShardedRows, as_sharded_rows
+from glnn.graph.rows import DenseRows, as_row_matrix
 from glnn.solver import clusters
 from glnn.solver.clusters import Clusters
 
-# --- clusters
+# Search
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-def clustered_nearest(rows, k, device="cpu"):
-    found, score = clusters.clustered_nearest(spread(row_matrix(rows, device=device)), k)
+def search_clusters(rows, k, device="cpu"):
+    found, score = clusters.search_clusters(as_sharded_rows(as_row_matrix(rows, device=device)), k)
     return found.cpu().numpy(), score.cpu().numpy()
 
 
@@ -36,12 +36,12 @@ def share_found(found, wanted):
 
 
 def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monkeypatch):
-    monkeypatch.setattr(clusters, "SEEN", 11)
-    seen, met_by = [], DenseRows.met_by
+    monkeypatch.setattr(clusters, "CLUSTERS_PER_ROW", 11)
+    seen, left_matmul = [], DenseRows.left_matmul
     monkeypatch.setattr(
-        DenseRows, "met_by", lambda *a: seen.append(met_by(*a)) or torch.clone(seen[-1])
+        DenseRows, "left_matmul", lambda *a: seen.append(left_matmul(*a)) or torch.clone(seen[-1])
     )
-    found, _ = clustered_nearest(rows, 10)
+    found, _ = search_clusters(rows, 10)
     assert share_found(found, exact(rows, 10)) > 0.85
     assert sum(products.numel() for products in seen) < 0.6 * 3000**2
 
@@ -50,17 +50,17 @@ def test_a_row_sees_about_as_many_rows_where_they_are_crowded(monkeypatch, rng):
     crowd = np.repeat(rng.standard_normal((20, 5)), 100, axis=0)
     crowd += 0.05 * rng.standard_normal(crowd.shape)
     rows = normalize(np.vstack([crowd, rng.standard_normal((2000, 5))]))
-    monkeypatch.setattr(clusters, "SEEN", 8)
+    monkeypatch.setattr(clusters, "CLUSTERS_PER_ROW", 8)
     found = Clusters.of(
-        row_matrix(rows.astype(np.float32)), Partition(len(rows), ALONE), [len(rows)], 0
+        as_row_matrix(rows.astype(np.float32)), Partition(len(rows), SINGLE_PROCESS), [len(rows)], 0
     )
     sizes = found.starts.diff().tolist()
-    n_seen = [sum(sizes[cluster] for cluster in seen) for seen in found.seen()]
-    assert max(n_seen) <= (8 + clusters._LARGEST) * clusters.ROWS
+    n_seen = [sum(sizes[cluster] for cluster in seen) for seen in found.clusters_to_compare()]
+    assert max(n_seen) <= (8 + clusters._MAX_RELATIVE_SIZE) * clusters.ROWS_PER_CLUSTER
 
 
 def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):
-    found, score = clustered_nearest(rows, 8)
+    found, score = search_clusters(rows, 8)
     products = np.einsum("nd,nkd->nk", rows, rows[found])
     np.testing.assert_allclose(score, products, atol=1e-6)
     assert not (found == np.arange(3000)[:, None]).any()
@@ -71,22 +71,22 @@ def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):
 @pytest.mark.parametrize("sparse", [True, False])
 def test_rows_on_a_device_find_those_of_a_plain_search(device, sparse, rows):
     some = rows[:1500]
-    found, _ = clustered_nearest(sp.csr_matrix(some) if sparse else some, 5, device)
+    found, _ = search_clusters(sp.csr_matrix(some) if sparse else some, 5, device)
     assert share_found(found, exact(some, 5)) > 0.99
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("sparse", [True, False])
 def test_any_number_of_processes_finds_the_same(size, sparse, rows, together, monkeypatch):
-    monkeypatch.setattr(clusters, "SEEN", 9)
+    monkeypatch.setattr(clusters, "CLUSTERS_PER_ROW", 9)
     rows[::50] = 0
     given = sp.csr_matrix(rows) if sparse else rows
-    expected, expected_score = clustered_nearest(given, 6)
+    expected, expected_score = search_clusters(given, 6)
 
     def work(peers):
         part = Partition(len(rows), peers)
-        own = row_matrix(given[part.rows])
-        found, score = clusters.clustered_nearest(SpreadRows(own, part), 6)
+        own = as_row_matrix(given[part.rows])
+        found, score = clusters.search_clusters(ShardedRows(own, part), 6)
         return found.numpy(), score.numpy()
 
     parts = together(size, work)
@@ -97,30 +97,32 @@ def test_any_number_of_processes_finds_the_same(size, sparse, rows, together, mo
 
 
 def test_no_process_ever_has_all_rows(rows, together, monkeypatch):
-    monkeypatch.setattr(clusters, "SEEN", 5)
-    most, joined = [], DenseRows.joined
+    monkeypatch.setattr(clusters, "CLUSTERS_PER_ROW", 5)
+    most, concatenate = [], DenseRows.concatenate
     monkeypatch.setattr(
-        DenseRows, "joined", lambda self, o: most.append(len(joined(self, o))) or joined(self, o)
+        DenseRows,
+        "concatenate",
+        lambda self, o: most.append(len(concatenate(self, o))) or concatenate(self, o),
     )
 
     def work(peers):
         part = Partition(len(rows), peers)
-        return clusters.clustered_nearest(SpreadRows(row_matrix(rows[part.rows]), part), 4)
+        return clusters.search_clusters(ShardedRows(as_row_matrix(rows[part.rows]), part), 4)
 
     together(4, work)
     assert max(most) <= 2 * 3000 / 4 * 1.3
 
 
 def test_the_same_rows_give_the_same_answer(rows):
-    np.testing.assert_array_equal(clustered_nearest(rows, 5)[0], clustered_nearest(rows, 5)[0])
+    np.testing.assert_array_equal(search_clusters(rows, 5)[0], search_clusters(rows, 5)[0])
 
 
 def test_thin_rows_stay_sparse_and_wide_rows_are_projected(rng):
     words = sp.random(2000, 600, density=0.02, random_state=0, format="csr")
     rows = sp.csr_matrix(normalize(words))
     wanted = exact(rows.toarray(), 5)
-    found, score = clustered_nearest(rows, 5)
-    dense, dense_score = clustered_nearest(rows.toarray(), 5)
+    found, score = search_clusters(rows, 5)
+    dense, dense_score = search_clusters(rows.toarray(), 5)
     np.testing.assert_allclose(score, dense_score, atol=1e-6)
     assert share_found(found, wanted) > 0.9
     assert share_found(dense, wanted) > 0.9
@@ -128,30 +130,32 @@ def test_thin_rows_stay_sparse_and_wide_rows_are_projected(rng):
 
 def test_rows_of_zeros_take_no_part(rows):
     rows[::3] = 0
-    found, score = clustered_nearest(rows, 4)
+    found, score = search_clusters(rows, 4)
     assert np.isneginf(score[::3]).all()
     assert (found[1::3] % 3 != 0).all()
 
 
 def test_many_equal_rows_do_not_make_one_huge_cluster(monkeypatch, rng):
     rows = np.repeat(normalize(rng.standard_normal((2, 4))), 3000, axis=0)
-    largest, met_by = [], DenseRows.met_by
+    largest, left_matmul = [], DenseRows.left_matmul
     monkeypatch.setattr(
-        DenseRows, "met_by", lambda self, left: largest.append(len(left)) or met_by(self, left)
+        DenseRows,
+        "left_matmul",
+        lambda self, left: largest.append(len(left)) or left_matmul(self, left),
     )
-    _, score = clustered_nearest(rows, 5)
+    _, score = search_clusters(rows, 5)
     np.testing.assert_allclose(score, 1, atol=1e-6)
-    assert max(largest) <= clusters._LARGEST * clusters.ROWS + 1
+    assert max(largest) <= clusters._MAX_RELATIVE_SIZE * clusters.ROWS_PER_CLUSTER + 1
     assert sum(largest) == 6000
 
 
 def test_fewer_rows_than_neighbours_leaves_places_empty():
-    _, score = clustered_nearest(np.eye(3) + 1, 5)
+    _, score = search_clusters(np.eye(3) + 1, 5)
     assert np.isneginf(score).sum() == 3 * 3
-    assert np.isneginf(clustered_nearest(np.zeros((3, 2)), 1)[1]).all()
+    assert np.isneginf(search_clusters(np.zeros((3, 2)), 1)[1]).all()
 
 
-# --- centres
+# k-means
 
 
 def random_points(n=600, width=8):
@@ -165,16 +169,16 @@ def generator():
 
 def test_directions_have_length_one_and_few_columns():
     rows = DenseRows(torch.randn(5, 300, generator=generator()))
-    points = clusters.directions(rows, generator())
+    points = clusters.project_directions(rows, generator())
     assert points.shape == (5, 128)
     torch.testing.assert_close(points.norm(dim=1), torch.ones(5))
-    narrow = clusters.directions(DenseRows(3 * torch.eye(4)), generator())
+    narrow = clusters.project_directions(DenseRows(3 * torch.eye(4)), generator())
     assert torch.equal(narrow, torch.eye(4))
 
 
 def test_the_centres_are_the_same_for_any_number_of_processes(together):
     points = random_points()
-    expected = clusters.k_means(points, 6, generator(), (0, 600), ALONE)
+    expected = clusters.k_means(points, 6, generator(), (0, 600), SINGLE_PROCESS)
 
     def work(peers):
         part = Partition(600, peers)
@@ -194,10 +198,10 @@ def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     points = torch.nn.functional.normalize(torch.randn(3000, 8, generator=generator))
     some = points[:400].clone()
-    exact = clusters.nearest_of_all(points, some)
+    exact = clusters.compare_all_centres(points, some)
     found = clusters.nearest_centre(points, some)  # 400 are more than are taken one by one
     lost = (points * some[exact]).sum(1) - (points * some[found]).sum(1)
     assert (found == exact).float().mean() > 0.75  # directions without any clusters: the worst
     assert lost.min() >= -1e-6 and lost.mean() < 0.02
-    monkeypatch.setattr(clusters, "_FLAT", 400)
+    monkeypatch.setattr(clusters, "_MAX_FLAT_CENTRES", 400)
     assert torch.equal(clusters.nearest_centre(points, some), exact)

@@ -10,7 +10,7 @@ import torch
 from sklearn.preprocessing import normalize
 
 from glnn._utils import check_features
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph import SparseAdjacency, prior_graph
 from glnn.graph.pairs import pair_owners
@@ -20,13 +20,13 @@ from glnn.solver import FeatureSignal, TaskTerm, learn_graph
 from glnn.solver.learn import (
     GivenGraph,
     GraphInputs,
-    Stage,
-    checked_candidates,
-    given_terms,
-    own_pairs,
+    Setup,
+    build_terms,
+    check_candidates,
+    exchange_pairs,
 )
 
-# --- solve
+# learn_graph
 
 WITH_PRIOR = Weights(smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=2.0)
 NO_PRIOR = Weights(smoothness=1.0, sparsity=0.2, row_sums=0.5, loops=0.01, closeness=0.0, ridge=1.0)
@@ -109,7 +109,7 @@ def allowed_by(learned):
     support = learned.problem.support
     if support is None:
         return None
-    return support.to_csr(torch.ones(len(support), dtype=torch.float64)).toarray()
+    return support.to_scipy(torch.ones(len(support), dtype=torch.float64)).toarray()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -383,35 +383,35 @@ def test_a_graph_that_rounding_keeps_from_its_optimum_says_so(rng, make_features
     assert len(found.notes) == 1 and found.notes[0].startswith("not optimal: ")
 
 
-# --- stage
+# Setup
 
 
 def test_the_problem_has_the_given_terms_and_its_prior(rng, make_features, make_graph):
-    inputs = GraphInputs.read(make_features(9, 3, rng), make_graph(9, rng))
-    more = given_terms(inputs.partition, "cpu", None, (0.5, make_graph(9, rng)))
-    stage = Stage.of(inputs, Weights(), "channel", more, loops=True, device="cpu")
-    names = [term.name for term in stage.problem.objective.parts]
+    inputs = GraphInputs.prepare(make_features(9, 3, rng), make_graph(9, rng))
+    more = build_terms(inputs.partition, "cpu", None, (0.5, make_graph(9, rng)))
+    setup = Setup.of(inputs, Weights(), "channel", more, loops=True, device="cpu")
+    names = [term.name for term in setup.problem.objective.parts]
     assert names[-2:] == ["closeness", "proximal"]
-    assert stage.problem.curvature == 10.5
-    assert len(stage.given) == sp.triu(inputs.prior).nnz
+    assert setup.problem.curvature == 10.5
+    assert len(setup.prior_pairs) == sp.triu(inputs.prior).nnz
 
 
 def test_entries_of_which_most_are_stored_lie_dense(rng, make_features):
-    inputs = GraphInputs.read(sp.csr_matrix(make_features(9, 3, rng)), None)
-    stage = Stage.of(inputs, Weights(ridge=1.0), "trace", [], loops=True, device="cpu")
-    assert isinstance(stage.base.own, DenseRows)
+    inputs = GraphInputs.prepare(sp.csr_matrix(make_features(9, 3, rng)), None)
+    setup = Setup.of(inputs, Weights(ridge=1.0), "trace", [], loops=True, device="cpu")
+    assert isinstance(setup.base.local, DenseRows)
 
 
 def test_a_problem_without_a_minimum_is_refused_before_anything_is_computed(rng, make_features):
-    inputs = GraphInputs.read(make_features(9, 3, rng), None)
+    inputs = GraphInputs.prepare(make_features(9, 3, rng), None)
     with pytest.raises(ProblemError, match="no unique minimum"):
-        Stage.of(inputs, Weights(), "trace", [], loops=True, device="cpu")
+        Setup.of(inputs, Weights(), "trace", [], loops=True, device="cpu")
 
 
 @pytest.mark.parametrize("bad", [-1, 20])
 def test_candidates_outside_the_nodes_are_refused(bad):
     with pytest.raises(InputError, match=r"node numbers in \[0, 20\)"):
-        checked_candidates((np.array([0]), np.array([bad])), 20, "cpu")
+        check_candidates((np.array([0]), np.array([bad])), 20, "cpu")
 
 
 def test_pairs_that_any_process_names_go_to_their_owners(together):
@@ -420,26 +420,28 @@ def test_pairs_that_any_process_names_go_to_their_owners(together):
     def work(peers):
         part = Partition(40, peers)
         mine = slice(peers.rank, None, peers.size)
-        i, j = own_pairs(part, (ends[0][mine], ends[1][mine]))
+        i, j = exchange_pairs(part, (ends[0][mine], ends[1][mine]))
         assert (pair_owners(part, i, j) == peers.rank).all()
         return list(zip(i.tolist(), j.tolist()))
 
     found = [pair for part in together(3, work) for pair in part]
     assert sorted(found) == sorted({tuple(sorted(pair)) for pair in ends.T.tolist()})
-    assert torch.equal(own_pairs(Partition(40, ALONE), (ends[0], ends[1]))[0], ends[0])
+    assert torch.equal(
+        exchange_pairs(Partition(40, SINGLE_PROCESS), (ends[0], ends[1]))[0], ends[0]
+    )
 
 
 def test_an_earlier_graph_must_be_finite():
     earlier = sp.csr_matrix([[0.0, np.nan], [np.nan, 0.0]])
     with pytest.raises(InputError, match="proximal must have a finite matrix"):
-        given_terms(Partition(2, ALONE), "cpu", None, (1.0, earlier))
+        build_terms(Partition(2, SINGLE_PROCESS), "cpu", None, (1.0, earlier))
 
 
-# --- inputs
+# Inputs
 
 
 def test_without_a_graph_there_is_no_prior(rng, make_features):
-    inputs = GraphInputs.read(make_features(6, 3, rng), None)
+    inputs = GraphInputs.prepare(make_features(6, 3, rng), None)
     assert inputs.prior is None and inputs.prior_rows is None
     assert inputs.signals is inputs.base
 
@@ -447,26 +449,26 @@ def test_without_a_graph_there_is_no_prior(rng, make_features):
 def test_prior_and_signals_are_of_the_named_kinds(rng, make_features, make_graph):
     x, graph = make_features(6, 3, rng), make_graph(6, rng)
     p = np.full((6, 2), 0.5)
-    inputs = GraphInputs.read(x, graph, signal="raw", prior="binary", predictions=(p, 3.0))
+    inputs = GraphInputs.prepare(x, graph, signal="raw", prior="binary", predictions=(p, 3.0))
     assert np.array_equal(inputs.base, x)
     assert inputs.signals.shape == (6, 5)
     assert (inputs.prior != prior_graph(graph, "binary")).nnz == 0
 
 
 def test_two_rows_are_enough():
-    assert GraphInputs.read(np.ones((2, 2)), None).partition.n_nodes == 2
+    assert GraphInputs.prepare(np.ones((2, 2)), None).partition.n_nodes == 2
 
 
 def test_one_row_is_refused():
     with pytest.raises(ProblemError, match="at least two rows"):
-        GraphInputs.read(np.ones((1, 2)), None)
+        GraphInputs.prepare(np.ones((1, 2)), None)
 
 
 def test_a_prepared_graph_gives_the_same_inputs(rng, make_features, make_graph):
     x, graph = make_features(8, 3, rng), make_graph(8, rng)
-    plain = GraphInputs.read(x, graph, prior="symmetric")
-    ready = GivenGraph.of(graph, Partition(8, ALONE), "symmetric")
-    shared = GraphInputs.read(x, ready)
+    plain = GraphInputs.prepare(x, graph, prior="symmetric")
+    ready = GivenGraph.of(graph, Partition(8, SINGLE_PROCESS), "symmetric")
+    shared = GraphInputs.prepare(x, ready)
     assert shared.prior is ready.prior
     assert (shared.prior != plain.prior).nnz == 0
     assert shared.prior_rows.kind == "symmetric"
@@ -486,19 +488,19 @@ def test_canonical_features_are_not_copied(rng, make_features):
 
 def test_rows_that_are_cut_otherwise_are_refused(together):
     def work(peers):
-        return GraphInputs.read(np.ones((10 + 5 * peers.rank, 2)), None, peers=peers)
+        return GraphInputs.prepare(np.ones((10 + 5 * peers.rank, 2)), None, peers=peers)
 
-    with pytest.raises(InputError, match="Cut them as"):
+    with pytest.raises(InputError, match="Split them as"):
         together(2, work)
 
 
 def test_signals_over_processes_are_those_of_the_whole(together, rng, make_features, make_graph):
     x, graph = make_features(40, 3, rng), make_graph(40, rng)
-    whole = GraphInputs.read(x, graph, signal="standardized")
+    whole = GraphInputs.prepare(x, graph, signal="standardized")
 
     def work(peers):
         rows = Partition(40, peers).rows
-        return GraphInputs.read(x[rows], graph[rows], signal="standardized", peers=peers)
+        return GraphInputs.prepare(x[rows], graph[rows], signal="standardized", peers=peers)
 
     parts = together(3, work)
     assert np.allclose(np.vstack([part.signals for part in parts]), whole.signals)
@@ -506,7 +508,7 @@ def test_signals_over_processes_are_those_of_the_whole(together, rng, make_featu
     assert np.array_equal(parts[1].prior_rows.degrees, whole.prior_rows.degrees)
 
 
-# --- learned
+# LearnedGraph
 
 
 def test_its_numbers_are_those_of_its_adjacency(rng, make_graph, make_features):
@@ -531,9 +533,9 @@ def test_parts_of_processes_are_collected_in_the_first(together, rng, make_graph
     def work(peers):
         rows = Partition(50, peers).rows
         part = learn_graph(x[rows], graph[rows], support="candidates", n_candidates=4, peers=peers)
-        with pytest.raises(InputError, match="collected"):
+        with pytest.raises(InputError, match="gather"):
             part.connect(new)
-        return part, part.collected()
+        return part, part.gather()
 
     found = together(3, work)
     assert [collected is None for _, collected in found] == [False, True, True]
@@ -573,13 +575,13 @@ def test_it_says_optimal_only_where_that_is_proven(rng, make_features):
     assert "NOT optimal" in repr(dataclasses.replace(proven, certificate=worse))
 
 
-# --- task_term
+# TaskTerm
 
 
 def test_the_term_has_the_costs_of_both_factors(rng, make_graph):
     u, v = rng.standard_normal((2, 6, 2))
     graph, offset = make_graph(6, rng), make_graph(6, rng)
-    term = TaskTerm(u, v, offset).term(Partition(6, ALONE))
+    term = TaskTerm(u, v, offset).to_term(Partition(6, SINGLE_PROCESS))
     costs = (u @ v.T + v @ u.T) / 2 + offset.toarray()
     assert np.isclose(
         float(term.value(SparseAdjacency.from_scipy(graph))), (costs * graph.toarray()).sum()
@@ -589,14 +591,14 @@ def test_the_term_has_the_costs_of_both_factors(rng, make_graph):
 @pytest.mark.parametrize("factors", [(np.ones((5, 1)), np.ones((6, 1))), (np.ones(6), np.ones(6))])
 def test_factors_that_do_not_fit_are_refused(factors):
     with pytest.raises(InputError, match="two factors with 6 rows"):
-        TaskTerm(*factors).term(Partition(6, ALONE))
+        TaskTerm(*factors).to_term(Partition(6, SINGLE_PROCESS))
 
 
 def test_rows_over_processes_are_those_of_each(together):
     def work(peers):
         part = Partition(6, peers)
         offset = sp.eye(6, format="csr")[part.rows]
-        return TaskTerm(np.ones((part.n_rows, 1)), np.ones((part.n_rows, 1)), offset).term(part)
+        return TaskTerm(np.ones((part.n_rows, 1)), np.ones((part.n_rows, 1)), offset).to_term(part)
 
     terms = together(2, work)
     assert sum(len(term.offset.pairs) for term in terms) == 6
@@ -606,10 +608,10 @@ def test_rows_over_processes_are_those_of_each(together):
 def test_costs_of_single_pairs_must_be_finite(bad):
     task = TaskTerm(np.ones((2, 1)), np.ones((2, 1)), sp.csr_matrix([[0, bad], [bad, 0]]))
     with pytest.raises(InputError, match="task must have a finite matrix"):
-        task.term(Partition(2, ALONE))
+        task.to_term(Partition(2, SINGLE_PROCESS))
 
 
-# --- solve_processes
+# Several processes
 
 WEIGHTS = Weights(smoothness=0.3, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=2.0)
 NONE = np.empty(0, dtype=np.int64)
@@ -641,7 +643,7 @@ def test_the_graph_is_the_same_for_any_number_of_processes(
             **common,
         )
 
-    alone, parts = learned_by(ALONE), together(size, learned_by)
+    alone, parts = learned_by(SINGLE_PROCESS), together(size, learned_by)
     whole = sp.vstack([part.adjacency for part in parts])
     assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
     for part in parts:

@@ -7,10 +7,10 @@ from glnn.graph.pairs import Pairs
 from glnn.objective import Weights
 from glnn.solver import newton
 from glnn.solver import newton as module
-from glnn.solver.newton import newton_step, preconditioner, solve_dual
+from glnn.solver.newton import make_preconditioner, newton_step, solve_dual
 from glnn.solver.problem import WorkingProblem
 
-# --- newton
+# Semismooth Newton
 
 READINGS = ["trace", "channel", "frobenius"]
 
@@ -53,7 +53,7 @@ def test_strong_row_sums_are_met(working_problem):
     _, working = working_problem(weights=weights)
     solution = solve_dual(working)
     assert not solution.reason
-    row_sums = working.pairs.adjacency(solution.values).row_sums()
+    row_sums = working.pairs.to_adjacency(solution.values).row_sums()
     assert torch.allclose(row_sums, torch.ones_like(row_sums), atol=1e-4)
 
 
@@ -78,10 +78,10 @@ class Parabola(WorkingProblem):
     def __init__(self, largest=1.0):
         object.__setattr__(self, "top", largest)
 
-    def start(self, given):
+    def flatten_dual(self, given):
         return given["y"]
 
-    def point(self, y):
+    def evaluate(self, y):
         return y, float(y @ y) / 2
 
     def gradient(self, y, values):
@@ -90,13 +90,13 @@ class Parabola(WorkingProblem):
     def violation(self, gradient):
         return float(gradient.abs().max())
 
-    def unit(self, values):
+    def violation_scale(self, values):
         return max(1.0, self.top)
 
     def dot(self, a, b):
         return float(a @ b)
 
-    def named(self, y):
+    def unflatten_dual(self, y):
         return {"y": y}
 
 
@@ -136,12 +136,12 @@ def test_no_edge_to_begin_with_makes_no_endless_step(rng, make_problem, all_pair
     weights = Weights(smoothness=0.06, sparsity=0.0, row_sums=2.0, loops=77.0, ridge=0.005)
     problem = make_problem(signal, weights, "frobenius")
     working = WorkingProblem.of(problem, all_pairs(13))
-    assert not working.point(working.start(None))[0].any()
+    assert not working.evaluate(working.flatten_dual(None))[0].any()
     found = solve_dual(working)
-    assert working.violation(working.gradient(working.start(found.dual), found.values)) < 1e3
+    assert working.violation(working.gradient(working.flatten_dual(found.dual), found.values)) < 1e3
 
 
-# --- conjugate
+# Newton steps
 
 
 @pytest.mark.parametrize("reading", ["trace", "channel", "frobenius"])
@@ -149,7 +149,7 @@ def test_the_step_solves_the_newton_system(reading, rng, make_problem, all_pairs
     weights = Weights(ridge=0.5, row_sums=1.0, loops=0.1)
     problem = make_problem(rng.standard_normal((20, 3)), weights, reading)
     working = WorkingProblem.of(problem, all_pairs(20))
-    values, _ = working.point(torch.zeros_like(working.target))
+    values, _ = working.evaluate(torch.zeros_like(working.target))
     gradient = 1e-4 * working.gradient(torch.zeros_like(working.target), values)
     step, is_solved = newton_step(working, values, gradient)
     moved = working.adjoint(step) * (values > 0)
@@ -161,13 +161,13 @@ def test_the_step_solves_the_newton_system(reading, rng, make_problem, all_pairs
 def test_too_few_steps_are_told(rng, make_problem, all_pairs, monkeypatch):
     problem = make_problem(rng.standard_normal((20, 3)), Weights(ridge=0.01, row_sums=10.0))
     working = WorkingProblem.of(problem, all_pairs(20))
-    values, _ = working.point(torch.zeros_like(working.target))
+    values, _ = working.evaluate(torch.zeros_like(working.target))
     gradient = working.gradient(torch.zeros_like(working.target), values)
-    monkeypatch.setattr(newton, "_MAX_STEPS", 1)
+    monkeypatch.setattr(newton, "_MAX_CG_STEPS", 1)
     assert not newton_step(working, values, 1e-9 * gradient)[1]
 
 
-# --- preconditioner
+# Preconditioner
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_preconditioned_newton_matrix_is_close_to_the_identity(reading, sparse, 
     dual = working(sp.csr_matrix(signal) if sparse else signal, weights, reading)
     active = torch.ones(len(dual.pairs), dtype=torch.float64)
     matrix = newton_matrix(dual, active, 1.0)
-    apply = preconditioner(dual, active, 1.0)
+    apply = make_preconditioner(dual, active, 1.0)
     near = torch.stack([apply(column) for column in matrix])
     values = torch.linalg.eigvals(near).real.sort().values
     assert values[0] > 0
@@ -210,15 +210,15 @@ def test_without_energies_the_diagonal_is_used(rng, working):
     active = (dual.pairs.keys % 2).double()
     matrix = newton_matrix(dual, active, 1.0)
     ones = torch.ones(len(matrix), dtype=torch.float64)
-    assert torch.allclose(preconditioner(dual, active, 1.0)(ones), 1 / matrix.diagonal())
+    assert torch.allclose(make_preconditioner(dual, active, 1.0)(ones), 1 / matrix.diagonal())
 
 
 def test_blocks_do_not_depend_on_how_many_pairs_are_taken_at_a_time(rng, working, monkeypatch):
     dual = working(rng.standard_normal((30, 4)), Weights(ridge=1.0), "channel")
     active, residual = torch.ones(len(dual.pairs)).double(), torch.ones(len(dual.target)).double()
-    at_once = preconditioner(dual, active, 1.0)(residual)
-    monkeypatch.setattr(module, "_AT_ONCE", 40)
-    assert torch.allclose(preconditioner(dual, active, 1.0)(residual), at_once)
-    monkeypatch.setattr(module, "_MOST", 1)
-    plain = preconditioner(dual, active, 1.0)(residual)
+    at_once = make_preconditioner(dual, active, 1.0)(residual)
+    monkeypatch.setattr(module, "_BLOCK_ENTRIES", 40)
+    assert torch.allclose(make_preconditioner(dual, active, 1.0)(residual), at_once)
+    monkeypatch.setattr(module, "_MAX_COUPLING_ENTRIES", 1)
+    plain = make_preconditioner(dual, active, 1.0)(residual)
     assert not torch.allclose(plain, at_once)

@@ -5,16 +5,16 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.exceptions import ProblemError
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.graph.pairs import PairValues
 from glnn.objective import READINGS, Weights
 from glnn.objective.terms import Proximal
 from glnn.solver import TaskTerm
-from glnn.solver.problem import WorkingProblem, largest, unit
+from glnn.solver.problem import WorkingProblem, nonnegative_max, violation_scale
 
-# --- problem
+# Problem
 
 STORAGES = {
     "sparse": SparseAdjacency.from_scipy,
@@ -28,9 +28,9 @@ STORAGES = {
 def test_the_objective_differs_from_the_primal_value_by_a_constant(
     store, reading, sparse, rng, make_problem, make_graph, make_features
 ):
-    n, part = 20, Partition(20, ALONE)
+    n, part = 20, Partition(20, SINGLE_PROCESS)
     more = [
-        TaskTerm(*rng.standard_normal((2, n, 2)), make_graph(n, rng)).term(part),
+        TaskTerm(*rng.standard_normal((2, n, 2)), make_graph(n, rng)).to_term(part),
         Proximal(0.6, SparseAdjacency.from_scipy(make_graph(n, rng))),
     ]
     weights = Weights(smoothness=0.7, sparsity=0.2, ridge=0.3, symmetry=0.5, loops=0.2)
@@ -40,7 +40,7 @@ def test_the_objective_differs_from_the_primal_value_by_a_constant(
     differences = []
     for scale in (0.0, 0.5, 1.0, 2.0):
         graph = sp.csr_matrix(scale * (make_graph(n, rng) + sp.diags(rng.random(n))))
-        known = PairValues.of_rows(part, graph)
+        known = PairValues.from_rows(part, graph)
         primal = problem.primal_value(known.pairs, known.values)
         differences.append(float(problem.objective(store(graph))) - primal)
     assert np.allclose(differences, differences[0], rtol=1e-10)
@@ -65,7 +65,7 @@ def test_reweighting_is_a_change_of_the_sparsity_weight(
     x, pairs = make_features(10, 3, rng), all_pairs(10)
     values = torch.from_numpy(rng.random(len(pairs)))
     problem, other = (make_problem(x, Weights(ridge=1.0, sparsity=s)) for s in (0.1, 0.4))
-    changed = problem.for_degree(0.4)
+    changed = problem.with_degree_weight(0.4)
     assert np.isclose(changed.primal_value(pairs, values), other.primal_value(pairs, values))
 
 
@@ -87,7 +87,7 @@ def test_given_edges_loops_and_candidates_are_looked_at(
     graph = make_graph(20, rng)
     problem = make_problem(make_features(20, 3, rng), Weights(), prior=graph)
     pairs = problem.starting_pairs((torch.tensor([19]), torch.tensor([0])))
-    dense = pairs.to_csr(torch.ones(len(pairs), dtype=torch.float64)).toarray()
+    dense = pairs.to_scipy(torch.ones(len(pairs), dtype=torch.float64)).toarray()
     expected = (graph.toarray() != 0) | np.eye(20, dtype=bool)
     expected[0, 19] = expected[19, 0] = True
     assert np.array_equal(dense > 0, expected)
@@ -100,7 +100,7 @@ def test_terms_without_weight_take_no_part(rng, make_problem, make_features):
     assert not problem.penalties
 
 
-# --- dual
+# WorkingProblem
 
 
 @pytest.fixture
@@ -126,9 +126,11 @@ def random_dual(working, reading, seed):
 def test_gradient_is_that_of_finite_differences(reading, working):
     dual = working(reading)
     y, direction = 0.1 * random_dual(dual, reading, 0), random_dual(dual, reading, 1)
-    values, _ = dual.point(y)
+    values, _ = dual.evaluate(y)
     step = 1e-6
-    slope = (dual.point(y + step * direction)[1] - dual.point(y - step * direction)[1]) / (2 * step)
+    slope = (dual.evaluate(y + step * direction)[1] - dual.evaluate(y - step * direction)[1]) / (
+        2 * step
+    )
     assert float(dual.gradient(y, values).dot(direction)) == pytest.approx(slope, rel=1e-5)
 
 
@@ -136,24 +138,24 @@ def test_gradient_is_that_of_finite_differences(reading, working):
 def test_the_violation_is_that_of_the_graph_implied_by_its_own_penalties(reading, working):
     dual = working(reading)
     y = 0.1 * random_dual(dual, reading, 0)
-    values, _ = dual.point(y)
-    implied, _ = dual.point((dual.apply(values) - dual.target) / dual.inverse)
+    values, _ = dual.evaluate(y)
+    implied, _ = dual.evaluate((dual.apply(values) - dual.target) / dual.inverse)
     assert float((values - implied).abs().max()) <= dual.violation(dual.gradient(y, values))
 
 
 def test_a_shift_is_a_change_of_every_offset(working):
     dual = working("trace")
-    assert torch.equal(dual.shifted(0.5).offsets, dual.offsets + 0.5)
+    assert torch.equal(dual.shift_offsets(0.5).offsets, dual.offsets + 0.5)
 
 
 def test_named_parts_come_back_as_a_start(working):
     dual = working("channel")
     y = random_dual(dual, "channel", 0)
-    assert torch.equal(dual.start(dual.named(y)), y)
-    assert not dual.start(None).any()
+    assert torch.equal(dual.flatten_dual(dual.unflatten_dual(y)), y)
+    assert not dual.flatten_dual(None).any()
 
 
-# --- accuracy
+# Accuracy
 
 
 @pytest.mark.parametrize(
@@ -161,15 +163,15 @@ def test_named_parts_come_back_as_a_start(working):
     [([], 0.0), ([-2.0], 0.0), ([1.0, 3.0], 3.0), ([1.0, math.nan], math.inf)],
 )
 def test_the_largest_number_is_at_least_zero_and_infinite_beside_nan(numbers, expected):
-    assert largest(torch.tensor(numbers)) == expected
+    assert nonnegative_max(torch.tensor(numbers)) == expected
 
 
 def test_violations_of_usual_graphs_are_measured_against_one():
-    assert {unit(entry, 1.0) for entry in (0.01, 0.3, 1.0)} == {1.0}
+    assert {violation_scale(entry, 1.0) for entry in (0.01, 0.3, 1.0)} == {1.0}
 
 
 def test_larger_entries_and_tiny_ones_are_their_own_measure():
-    assert unit(50.0, 1.0) == 50.0
-    assert unit(1e-7, 1e-7) == pytest.approx(1e-5)
-    assert unit(0.0, 2.0) == pytest.approx(2e-6)
-    assert unit(math.inf, 2.0) == 0
+    assert violation_scale(50.0, 1.0) == 50.0
+    assert violation_scale(1e-7, 1e-7) == pytest.approx(1e-5)
+    assert violation_scale(0.0, 2.0) == pytest.approx(2e-6)
+    assert violation_scale(math.inf, 2.0) == 0

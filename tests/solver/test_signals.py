@@ -6,17 +6,17 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from glnn.exceptions import InputError
 from glnn.graph import prior_graph
-from glnn.graph.rows import dense_rows
+from glnn.graph.rows import to_dense_array
 from glnn.solver.signals import (
     _TELEPORT,
     SIGNALS,
     FeatureSignal,
     PriorRows,
-    joined,
+    append_columns,
     prediction_signal,
 )
 
-# --- signals
+# Signals
 
 
 def test_idf_is_that_of_scikit_learn(rng):
@@ -71,11 +71,11 @@ def test_sure_predictions_have_unit_product_and_differing_ones_a_negative_one():
     assert np.allclose((signal @ signal.T)[0, 1], -2.0 / 3)
 
 
-def test_joined_signals_lie_side_by_side(rng):
+def test_appended_signals_lie_side_by_side(rng):
     x, p = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
-    assert np.array_equal(joined(x, p), np.hstack([x, p]))
+    assert np.array_equal(append_columns(x, p), np.hstack([x, p]))
     x[x < 0], p[2] = 0, 0
-    both = joined(sp.csr_matrix(x), p)
+    both = append_columns(sp.csr_matrix(x), p)
     both.check_format(full_check=True)
     assert both.has_canonical_format
     assert np.array_equal(both.toarray(), np.hstack([x, p]))
@@ -110,7 +110,7 @@ def test_rows_have_length_one_however_small_they_were(kind, scale, rng):
     wanted[5] = 0
     for features in (small, sp.csr_matrix(small)):
         found = FeatureSignal.fit(kind, features).transform(features)
-        np.testing.assert_allclose(dense_rows(found), wanted, rtol=1e-12)
+        np.testing.assert_allclose(to_dense_array(found), wanted, rtol=1e-12)
 
 
 def test_what_rounding_leaves_of_a_constant_table_stays_nothing():
@@ -118,7 +118,7 @@ def test_what_rounding_leaves_of_a_constant_table_stays_nothing():
     assert np.abs(FeatureSignal.fit("standardized", same).transform(same)).max() < 1e-12
 
 
-# --- prior_rows
+# Prior graph rows of new nodes
 
 
 def rows_for(graph, kind):

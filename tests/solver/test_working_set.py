@@ -10,7 +10,7 @@ from glnn.solver import learn_graph, working_set
 from glnn.solver.problem import WorkingProblem
 from glnn.solver.working_set import SolveSettings, solve_problem
 
-# --- working_set
+# Working set
 
 
 def test_every_start_ends_at_the_same_graph(
@@ -25,10 +25,12 @@ def test_every_start_ends_at_the_same_graph(
 
     full = solved(all_pairs(40))
     assert full.rounds == 1
-    monkeypatch.setattr(working_set, "_MOST_JOINING", 50)
+    monkeypatch.setattr(working_set, "_MAX_JOINING", 50)
     grown = solved(loops)
     assert grown.rounds > 2
-    difference = full.pairs.to_csr(full.solution.values) - grown.pairs.to_csr(grown.solution.values)
+    difference = full.pairs.to_scipy(full.solution.values) - grown.pairs.to_scipy(
+        grown.solution.values
+    )
     assert np.abs(difference.toarray()).max() < 1e-8
 
 
@@ -47,7 +49,7 @@ def test_a_device_that_is_not_there_is_refused(device, monkeypatch):
     assert SolveSettings(device="cpu").device == "cpu"
 
 
-# --- degree
+# Sparsity weight for a wanted degree
 
 
 @pytest.mark.parametrize("support", ["all", "candidates"])

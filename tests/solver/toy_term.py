@@ -1,4 +1,4 @@
-"""A term of its own: the total weight of the edges of a group of nodes shall be a given number."""
+"""A user's term: penalises the distance of a node group's total edge weight to a target."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import Implicit
+from glnn.graph.pairs import ImplicitMatrix
 from glnn.objective import QuadraticTerm
-from glnn.objective.base import Coupling, RowShare
+from glnn.objective.base import Coupling, RowCoefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class GroupWeight(QuadraticTerm):
     def image(self, adj: Adjacency) -> Tensor:
         return (self.group * adj.row_sums()).sum()[None]
 
-    def adjoint(self, y: Tensor) -> Implicit:
-        return Implicit(nodes=self.group * y[0] / 2)
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        return ImplicitMatrix(nodes=self.group * y[0] / 2)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
         missing = -float(dual[0]) / (2 * self.weight)
-        return RowShare(couplings=(Coupling(self.weight, self.group, 0.0, missing),))
+        return RowCoefficients(couplings=(Coupling(self.weight, self.group, 0.0, missing),))

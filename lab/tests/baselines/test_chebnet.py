@@ -2,14 +2,14 @@ import numpy as np
 import torch
 from torch.testing import assert_close
 
-from glnn.graph.prior import normalized
+from glnn.graph.prior import normalize_adjacency
 from glnn_lab.baselines import BASELINES
 
 
 def test_the_first_layer_is_the_chebyshev_sum(blocks):
     problem, _, _ = blocks
     net = BASELINES["chebnet"].build(problem, seed=0).module
-    shifted = torch.from_numpy(-normalized(problem.graph).toarray()).float()
+    shifted = torch.from_numpy(-normalize_adjacency(problem.graph).toarray()).float()
     terms = [torch.eye(problem.n_nodes), shifted]
     terms.append(2 * shifted @ shifted - terms[0])
     x = torch.from_numpy(problem.features.toarray() / np.asarray(problem.features.sum(1))).float()

@@ -7,15 +7,13 @@ from torch.testing import assert_close
 
 from glnn.graph.prior import renormalized
 from glnn_lab.baselines import BASELINES
-from glnn_lab.baselines.defences import LowRankGraph, alike
-
-# --- gcn_jaccard
+from glnn_lab.baselines.defences import LowRankGraph, drop_dissimilar_edges
 
 
 def test_edges_are_kept_by_the_sets_of_their_ends(blocks):
     problem, _, _ = blocks
     sets = [set(np.flatnonzero(row)) for row in problem.features.toarray()]
-    kept = alike(problem.graph, problem.features, 0.2).toarray() > 0
+    kept = drop_dissimilar_edges(problem.graph, problem.features, 0.2).toarray() > 0
     for i, j in zip(*sp.triu(problem.graph).nonzero()):
         share = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
         assert kept[i, j] == kept[j, i] == (share >= 0.2)
@@ -25,7 +23,7 @@ def test_it_is_a_gcn_on_those_edges(blocks, shortened):
     problem, _, _ = blocks
     settings = dataclasses.replace(BASELINES["gcn_jaccard"].settings, threshold=0.2)
     method = dataclasses.replace(BASELINES["gcn_jaccard"], settings=settings)
-    graph = alike(problem.graph, problem.features, 0.2)
+    graph = drop_dissimilar_edges(problem.graph, problem.features, 0.2)
     direct = dataclasses.replace(problem, graph=graph)
     found, expected = (
         shortened(m, n_epochs=5).fit_predict(p, seed=0).probabilities
@@ -34,7 +32,7 @@ def test_it_is_a_gcn_on_those_edges(blocks, shortened):
     np.testing.assert_allclose(found, expected)
 
 
-# --- gcn_svd
+# GCN-SVD
 
 
 def test_nearly_full_rank_is_the_renormalised_graph(blocks):

@@ -7,8 +7,6 @@ from torch.testing import assert_close
 from glnn.graph.prior import renormalized
 from glnn_lab.baselines import BASELINES
 
-# --- gcn
-
 
 def test_the_network_is_two_products_with_the_renormalised_graph(blocks):
     problem, _, _ = blocks
@@ -22,7 +20,7 @@ def test_the_network_is_two_products_with_the_renormalised_graph(blocks):
     assert_close(task.scores(), logits, atol=1e-5, rtol=1e-4)
 
 
-# --- sgc
+# SGC
 
 
 def test_it_is_linear_in_twice_smoothed_features(blocks):
@@ -34,7 +32,7 @@ def test_it_is_linear_in_twice_smoothed_features(blocks):
     assert_close(task.scores(), expected, atol=1e-5, rtol=1e-4)
 
 
-# --- mlp
+# MLP
 
 
 def test_the_graph_is_not_looked_at(blocks, shortened):

@@ -8,11 +8,9 @@ from scipy.linalg import expm
 from torch.testing import assert_close
 
 from glnn.exceptions import InputError
-from glnn.graph.prior import normalized
+from glnn.graph.prior import normalize_adjacency
 from glnn_lab.baselines import BASELINES, gwnn
 from glnn_lab.baselines.gwnn import GWNN
-
-# --- gwnn
 
 
 def test_large_graphs_take_the_polynomial_to_the_same_logits(blocks, shortened):
@@ -55,11 +53,11 @@ def test_long_training_without_validation_keeps_the_features_of_isolated_nodes(m
     assert (prediction.classes[alone] == truth[alone]).mean() > 0.6  # chance is 1/3
 
 
-# --- wavelets
+# Wavelets
 
 
 def laplacian(graph):
-    return np.eye(graph.shape[0]) - normalized(graph).toarray()
+    return np.eye(graph.shape[0]) - normalize_adjacency(graph).toarray()
 
 
 def test_without_a_threshold_the_wavelets_are_the_matrix_exponential(make_blocks):

@@ -26,7 +26,7 @@ def test_the_decoder_shares_the_encoders_weights(blocks):
     assert net.outer.shape == (width, 256)
     decoded = torch.ones(2, 256)
     expected = functional.linear(decoded, net.outer, net.biases["rebuilt"])
-    assert_close(net.rebuilt(decoded), expected)
+    assert_close(net.rebuild(decoded), expected)
     matrices = [p for p in net.parameters() if p.ndim == 2]
     assert len(matrices) == 4  # two shared, two of the classifier
 

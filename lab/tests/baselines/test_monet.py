@@ -4,13 +4,13 @@ import torch
 from torch.testing import assert_close
 
 from glnn_lab.baselines import BASELINES
-from glnn_lab.baselines.monet import looped
+from glnn_lab.baselines.monet import degree_coordinates
 from glnn_lab.baselines.networks import Edges
 
 
 def test_coordinates_are_inverse_roots_of_degrees_with_loops():
     graph = sp.csr_matrix(np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=float))
-    index, degrees = looped(Edges.of(graph))
+    index, degrees = degree_coordinates(Edges.of(graph))
     assert index[:, -3:].tolist() == [[0, 1, 2], [0, 1, 2]]
     assert_close(degrees[-3:], torch.tensor([3.0, 2.0, 2.0]).rsqrt()[:, None].expand(3, 2))
 

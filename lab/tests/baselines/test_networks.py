@@ -15,12 +15,10 @@ from glnn_lab.baselines.networks import (
     InputMap,
     Network,
     SupervisedTask,
-    fused,
-    layers,
-    rate,
+    current_dropout,
+    fuse_messages,
+    import_layers,
 )
-
-# --- inputs
 
 
 def test_edges_hold_both_directions_and_the_weights():
@@ -33,7 +31,7 @@ def test_edges_hold_both_directions_and_the_weights():
 
 def test_the_input_map_multiplies_sparse_features_with_its_blocks():
     x = sp.random(7, 5, density=0.3, random_state=1, format="csr", dtype=np.float32)
-    with networks.isolated_rng(0):
+    with networks.isolate_rng(0):
         first = networks.InputMap(5, 2, n_blocks=3)
     assert first.weight.shape == (5, 6)
     assert_close(first(Features.of(x)), torch.from_numpy(x.toarray()) @ first.weight)
@@ -43,7 +41,7 @@ def test_isolated_randomness_repeats_and_is_put_back():
     before = torch.get_rng_state()
     draws = []
     for _ in range(2):
-        with networks.isolated_rng(5):
+        with networks.isolate_rng(5):
             draws.append(torch.rand(3))
     assert torch.equal(*draws)
     assert torch.equal(before, torch.get_rng_state())
@@ -54,17 +52,17 @@ def test_seeds_drawn_from_equal_generators_are_equal():
     assert one == other
 
 
-# --- pyg
+# Layers of PyTorch Geometric
 
 
 def test_the_layers_are_those_of_pytorch_geometric():
-    assert hasattr(layers(), "GCNConv")
+    assert hasattr(import_layers(), "GCNConv")
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingDependencyError, match="pip install"):
-        layers()
+        import_layers()
 
 
 MAKERS = {
@@ -80,9 +78,9 @@ def test_a_fused_layer_gives_what_gathering_and_scattering_gives(make, make_bloc
     edges = Edges.of(make_blocks(n_isolated=5)[0].graph)
     x = torch.randn(edges.n_nodes, 5, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
-    layer = make(layers())
+    layer = make(import_layers())
     results = []
-    for chosen in (layer, fused(copy.deepcopy(layer))):
+    for chosen in (layer, fuse_messages(copy.deepcopy(layer))):
         given = x.clone().requires_grad_()
         for _ in range(2):  # the second pass uses what the first has stored
             out = chosen(given, edges.index, edges.weight)
@@ -91,7 +89,7 @@ def test_a_fused_layer_gives_what_gathering_and_scattering_gives(make, make_bloc
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-4)
 
 
-# --- supervised
+# The supervised task
 
 
 class Linear(Network):
@@ -101,7 +99,7 @@ class Linear(Network):
         self.offset = torch.nn.Parameter(torch.zeros(n_out))
 
     def forward(self, x, noise):
-        return self.first_map(x.dropped(rate(self, 0.5), noise)) + self.offset
+        return self.first_map(x.apply_dropout(current_dropout(self, 0.5), noise)) + self.offset
 
 
 def make_task(problem, **options):

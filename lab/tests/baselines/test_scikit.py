@@ -5,8 +5,6 @@ import scipy.sparse as sp
 
 from glnn_lab.baselines import BASELINES, NodeProblem
 
-# --- label_propagation
-
 
 def path_problem(n_nodes, labels, train):
     ends = np.arange(n_nodes - 1)
@@ -21,7 +19,7 @@ def test_on_a_path_the_harmonic_labels_fall_linearly():
     np.testing.assert_allclose(probabilities[:, 0], [1, 0.75, 0.5, 0.25, 0], atol=0.01)
 
 
-# --- random_forest
+# Random forest
 
 METHOD = BASELINES["random_forest"]
 

@@ -3,17 +3,15 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.quality.rivals import LogisticRegressionSettings, chosen_penalty, logistic_probabilities
+from glnn.quality.rivals import LogisticRegressionSettings, choose_penalty, logistic_probabilities
 from glnn_lab.baselines.walks import (
     LabelContexts,
     RandomWalks,
     embedding_logits,
     skip_gram,
     walk_contexts,
-    windowed_pairs,
+    window_pairs,
 )
-
-# --- walks
 
 
 def test_every_step_follows_an_edge(blocks):
@@ -40,7 +38,7 @@ def test_without_edges_walks_stay():
 
 
 def test_pairs_are_at_most_a_window_apart():
-    pairs = windowed_pairs(torch.arange(6)[None], 2)
+    pairs = window_pairs(torch.arange(6)[None], 2)
     gaps = (pairs[:, 0] - pairs[:, 1]).abs()
     assert set(gaps.tolist()) == {1, 2}
     assert len(pairs) == 2 * (5 + 4)
@@ -76,13 +74,13 @@ def test_the_skip_gram_loss_is_that_of_a_logistic_model():
     torch.testing.assert_close(skip_gram(e, c, near, far), expected)
 
 
-# --- embedding
+# Classes from an embedding
 
 
 @pytest.mark.parametrize("penalty", [None, 10.0])
 def test_it_is_the_logarithm_of_a_logistic_regression(blocks, penalty):
     problem, truth, _ = blocks
     z = problem.features.toarray().astype(float)
-    settings = LogisticRegressionSettings(inverse_penalty=penalty or chosen_penalty(z, problem))
+    settings = LogisticRegressionSettings(inverse_penalty=penalty or choose_penalty(z, problem))
     p = logistic_probabilities(z, problem.train, truth[problem.train], 3, settings)
     np.testing.assert_allclose(embedding_logits(z, problem, penalty).exp().numpy(), p, rtol=1e-6)

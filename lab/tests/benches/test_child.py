@@ -2,18 +2,16 @@ import numpy as np
 import pytest
 
 from glnn.exceptions import InputError
-from glnn_lab.benches.child import MemoryAbove, in_fresh_process, run_job, timed
+from glnn_lab.benches.child import ExtraMemory, run_in_process, run_job, time_call
 
 
 def test_a_job_runs_in_a_process_of_its_own():
-    found = in_fresh_process(
-        "contender", 1, method="label-spreading", dataset="tiny", n_epochs=None
-    )
+    found = run_in_process("contender", 1, method="label-spreading", dataset="tiny", n_epochs=None)
     assert 0 <= found["peak_memory_mb"] < 500
 
 
 def test_a_job_that_fails_says_why():
-    found = in_fresh_process("contender", 1, method="nothing", dataset="tiny", n_epochs=None)
+    found = run_in_process("contender", 1, method="nothing", dataset="tiny", n_epochs=None)
     assert "method must be one of" in found["error"]
 
 
@@ -23,7 +21,7 @@ def test_an_unknown_job_is_refused():
 
 
 def test_memory_counts_from_the_base_and_can_forget_a_peak():
-    memory = MemoryAbove()
+    memory = ExtraMemory()
     block = np.ones(8_000_000)  # 64 MB
     assert memory.megabytes() > 50
     del block
@@ -31,6 +29,6 @@ def test_memory_counts_from_the_base_and_can_forget_a_peak():
 
 
 def test_timing_returns_what_the_call_returns():
-    result, measured = timed(lambda: 7)
+    result, measured = time_call(lambda: 7)
     assert result == 7
     assert measured.seconds >= 0

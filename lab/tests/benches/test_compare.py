@@ -4,7 +4,7 @@ import pytest
 
 from glnn.exceptions import InputError
 from glnn_lab.benches import compare
-from glnn_lab.benches.compare import BenchPlan, open_bench, run_bench
+from glnn_lab.benches.compare import BenchPlan, load_bench, run_bench
 from glnn_lab.benches.contenders import CONTENDERS
 
 
@@ -51,7 +51,7 @@ def test_ratios_are_those_of_the_times(result):
 
 
 def test_a_package_that_is_missing_and_a_matrix_that_is_too_large_are_said(monkeypatch):
-    data, _ = open_bench("tiny")
+    data, _ = load_bench("tiny")
     monkeypatch.setattr(compare, "find_spec", lambda name: None)
     assert compare._empty_row(CONTENDERS["pro-gnn"], data)["note"] == "not installed"
     monkeypatch.setattr(compare, "_machine_bytes", lambda: 10_000.0)
@@ -89,7 +89,7 @@ def test_a_plan_that_cannot_be_is_refused(changes, words):
 
 def test_a_data_set_without_a_graph_is_refused():
     with pytest.raises(InputError, match="needs a data set with a graph"):
-        open_bench("wine")
+        load_bench("wine")
 
 
 def test_the_default_is_cora_where_it_is_here(monkeypatch, tmp_path):

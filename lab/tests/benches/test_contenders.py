@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glnn_lab.benches.compare import open_bench
+from glnn_lab.benches.compare import load_bench
 from glnn_lab.benches.contenders import (
     CONTENDERS,
     EPOCHS,
@@ -13,8 +13,6 @@ from glnn_lab.benches.contenders import (
     pyg_gcn,
 )
 
-# --- contenders
-
 
 def test_names_are_their_keys_and_point_to_known_contenders():
     assert PLAIN_GCN in CONTENDERS
@@ -24,7 +22,7 @@ def test_names_are_their_keys_and_point_to_known_contenders():
 
 
 def test_our_plain_network_learns_and_repeats_itself():
-    data, split = open_bench("tiny")
+    data, split = load_bench("tiny")
     first, again = (engine_gcn(data, split, 0, 60) for _ in range(2))
     assert first.n_epochs == 60
     np.testing.assert_array_equal(first.classes, again.classes)
@@ -32,25 +30,25 @@ def test_our_plain_network_learns_and_repeats_itself():
 
 
 def test_the_graph_over_all_pairs_says_how_many_were_checked():
-    data, split = open_bench("tiny")
+    data, split = load_bench("tiny")
     ran = graph_over_all_pairs(data, split, 0, None)
     assert ran.classes is None
     assert ran.note == f"{data.n_nodes * (data.n_nodes + 1) // 2:,} pairs checked"
 
 
-# --- rivals
+# Programs for comparison
 
 
 def test_the_network_of_pytorch_geometric_learns():
     pytest.importorskip("torch_geometric")
-    data, split = open_bench("tiny")
+    data, split = load_bench("tiny")
     ran = pyg_gcn(data, split, 0, 60)
     assert (ran.classes == data.labels)[split.test].mean() > 0.5
     assert ran.seconds is None
 
 
 def test_the_dense_form_is_scaled_to_its_200_epochs():
-    data, split = open_bench("tiny")
+    data, split = load_bench("tiny")
     ran = dense_form(data, split, 0, 3)
     assert ran.n_epochs == EPOCHS
     assert ran.note == "3 epochs scaled to 200"
@@ -60,7 +58,7 @@ def test_the_dense_form_is_scaled_to_its_200_epochs():
 
 def test_pro_gnn_is_scaled_to_its_400_epochs():
     pytest.importorskip("deeprobust")
-    data, split = open_bench("tiny")
+    data, split = load_bench("tiny")
     ran = pro_gnn(data, split, 0, 2)
     assert ran.n_epochs == 400
     assert ran.seconds > 0

@@ -11,8 +11,6 @@ from glnn_lab.benches.growth import (
     run_scale,
 )
 
-# --- growth
-
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_runs_and_is_measured(task):
@@ -39,7 +37,7 @@ def test_one_size_has_no_exponent():
 
 def test_each_size_and_task_has_its_row_and_large_exact_searches_are_left_out(monkeypatch):
     monkeypatch.setattr(
-        growth, "in_fresh_process", lambda job, threads, **a: {"seconds": a["n_nodes"] / 1e3}
+        growth, "run_in_process", lambda job, threads, **a: {"seconds": a["n_nodes"] / 1e3}
     )
     kept = []
     result = run_growth(
@@ -56,7 +54,7 @@ def test_a_single_size_is_refused():
         run_growth([1000], threads=1)
 
 
-# --- scale
+# Scale
 
 
 @pytest.mark.parametrize("method", ["glnn-gcn", "own-gcn", "linear"])
@@ -72,7 +70,7 @@ def test_a_fit_of_a_small_copy_is_measured(method):
 def test_each_method_has_its_row(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        growth, "in_fresh_process", lambda job, threads, **a: asked.append(a) or {"seconds": 1}
+        growth, "run_in_process", lambda job, threads, **a: asked.append(a) or {"seconds": 1}
     )
     result = run_scale("arxiv-size", threads=1)
     assert [row["name"] for row in result["rows"]] == list(growth.METHODS)
@@ -85,6 +83,6 @@ def test_an_unknown_size_is_refused():
 
 
 def test_few_nodes_keep_the_mean_degree_of_the_full_size(monkeypatch):
-    monkeypatch.setattr(growth, "in_fresh_process", lambda *_, **a: {"n_nodes": a["n_nodes"]})
+    monkeypatch.setattr(growth, "run_in_process", lambda *_, **a: {"n_nodes": a["n_nodes"]})
     result = run_scale("products-size", n_nodes=500, methods=["linear"], threads=1)
     assert result["rows"][0]["n_nodes"] == 500

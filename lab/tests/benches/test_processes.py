@@ -2,13 +2,13 @@ import pytest
 
 from glnn.exceptions import InputError
 from glnn_lab.benches import processes
-from glnn_lab.benches.child import in_fresh_process
+from glnn_lab.benches.child import run_in_process
 from glnn_lab.benches.processes import run_processes
 
 
 def test_two_processes_fit_what_one_fits():
     one, two = (
-        in_fresh_process("processes", 1, processes=count, data="tiny", n_epochs=20)
+        run_in_process("processes", 1, processes=count, data="tiny", n_epochs=20)
         for count in (1, 2)
     )
     assert one["n_nodes"] == two["n_nodes"] == 120
@@ -22,7 +22,7 @@ def test_every_number_of_processes_has_its_row_and_sizes_an_exponent(monkeypatch
         n_nodes = data if isinstance(data, int) else 7
         return {"n_nodes": n_nodes, "seconds": n_nodes / processes, "n_epochs": n_epochs}
 
-    monkeypatch.setattr(processes, "in_fresh_process", measured)
+    monkeypatch.setattr(processes, "run_in_process", measured)
     kept = []
     result = run_processes(["cora", 200, 400], processes=[1, 2], n_epochs=3, keep=kept.append)
     done = [(row["data"], row["task"]) for row in result["rows"]]

@@ -4,15 +4,15 @@ import sys
 from pathlib import Path
 
 from glnn_lab.benches import revision_child
-from glnn_lab.benches.revision_child import fitted
-from glnn_lab.benches.revisions import _stored
+from glnn_lab.benches.revision_child import fit_arrays
+from glnn_lab.benches.revisions import _store_arrays
 
 CHILD = [sys.executable, "-P", str(Path(revision_child.__file__))]
 
 
 def test_a_fit_is_judged_on_the_test_nodes(tmp_path):
-    data = str(_stored("tiny", 0, tmp_path))
-    found = fitted({"data": data, "preset": "paper", "seed": 0})
+    data = str(_store_arrays("tiny", 0, tmp_path))
+    found = fit_arrays({"data": data, "preset": "paper", "seed": 0})
     assert 0.5 < found["accuracy"] <= 1
     assert found["n_epochs"] > 0 and found["seconds"] > 0
 

@@ -5,7 +5,7 @@ import pytest
 import glnn
 from glnn.exceptions import InputError
 from glnn_lab.benches import revisions
-from glnn_lab.benches.revisions import Revision, run_revisions, summary
+from glnn_lab.benches.revisions import Revision, run_revisions, summarize
 
 SOURCE = Path(glnn.__file__).parent.parent
 
@@ -36,7 +36,7 @@ def test_ratios_are_medians_and_differences_are_paired():
         row(before=(1.0, 2.0, 0.6), after=(9.0, 2.0, 0.66)),
         row("pubmed", before=(1.0, 1.0, 0.5), after=(1.0, 1.0, 0.4)),
     ]
-    cora, pubmed = summary(rows)
+    cora, pubmed = summarize(rows)
     assert (cora["seconds_ratio"], cora["cpu_seconds_ratio"], cora["runs"]) == (3.0, 1.0, 3)
     assert (cora["before"], cora["after"]) == (pytest.approx(0.7), pytest.approx(0.74))
     assert cora["difference"] == pytest.approx(0.04)

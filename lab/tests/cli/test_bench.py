@@ -23,7 +23,7 @@ def test_the_smallest_bench_writes_a_page_and_json(glnn, tmp_path):
 def test_growth_and_scale_write_their_pages(glnn, tmp_path, monkeypatch):
     answer = {"seconds": 1.0, "peak_memory_mb": 2.0, "accuracy": 0.5}
     for module in (growth, growth):
-        monkeypatch.setattr(module, "in_fresh_process", lambda *_, **__: answer)
+        monkeypatch.setattr(module, "run_in_process", lambda *_, **__: answer)
     grown = glnn("bench", "growth", "--sizes", "300,600", "--out", str(tmp_path), "--quiet")
     assert grown.code == 0, grown.err
     assert grown.out == ""

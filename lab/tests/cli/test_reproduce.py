@@ -7,10 +7,8 @@ import time
 
 import pytest
 
-from glnn_lab.cli.reproduce import names_of
-from glnn_lab.experiments.runner import TIMES
-
-# --- reproduce
+from glnn_lab.cli.reproduce import split_names
+from glnn_lab.experiments.runner import VARYING_KEYS
 
 METHODS = "logistic_regression,label_spreading,label_propagation,sgc,mlp"
 GRID = ("table1", "--datasets", "block_model", "--methods", METHODS, "--seeds", "4")
@@ -24,7 +22,7 @@ def start(out, *more):
 
 def records(out):
     found = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in record.items() if k not in TIMES} for record in found]
+    return [{k: v for k, v in record.items() if k not in VARYING_KEYS} for record in found]
 
 
 def test_ours_beside_the_published_numbers(glnn, tmp_path):
@@ -39,7 +37,7 @@ def test_ours_beside_the_published_numbers(glnn, tmp_path):
 def test_a_dry_run_counts_and_runs_nothing(glnn, tmp_path):
     outcome = glnn("reproduce", *GRID, "--dry-run", "--out", tmp_path)
     assert outcome.code == 0
-    assert "0 of 20 cells are finished; 20 have no earlier time to go by." in outcome.out
+    assert "0 of 20 cells are finished; 20 have no earlier time to estimate from." in outcome.out
     assert not any(tmp_path.iterdir())
 
 
@@ -116,9 +114,9 @@ def test_quiet_says_nothing(glnn, tmp_path):
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
-# --- names
+# Names with commas between
 
 
 def test_names_stand_between_commas():
-    assert names_of(" a, b,") == ("a", "b")
-    assert names_of(None) is None
+    assert split_names(" a, b,") == ("a", "b")
+    assert split_names(None) is None

@@ -65,5 +65,5 @@ def test_a_method_that_does_not_see_the_graph_runs_once_for_all_damages():
 
 def test_what_is_skipped_has_a_reason():
     rule = {"methods": ["glnn"], "datasets": ["cora"], "why": "no"}
-    assert block(skip=(rule,)).reason_to_skip("glnn", "cora") == "no"
+    assert block(skip=(rule,)).skip_reason("glnn", "cora") == "no"
     assert block(skip=(rule,)).entries(1, ["cora"], ["glnn"]) == []

@@ -2,22 +2,26 @@ import numpy as np
 import pytest
 
 from glnn.data import make_split
-from glnn.data.datasets import EMBEDDED
+from glnn.data.datasets import BUILT_IN
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import Cell
-from glnn_lab.experiments.datasets import NAMES, open_cell, pubmed_star, standard_split, title_of
-
-# --- datasets
+from glnn_lab.experiments.datasets import (
+    NAMES,
+    dataset_title,
+    load_cell,
+    pubmed_star,
+    standard_split,
+)
 
 
 def opened(**fields):
     name = fields.pop("dataset", "block_model")
     split, options = standard_split(name)
-    return open_cell(Cell("gcn", name, fields.pop("seed", 0), split, options, **fields))
+    return load_cell(Cell("gcn", name, fields.pop("seed", 0), split, options, **fields))
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_data_that_come_with_glnn_need_no_file(name):
     data, split = opened(dataset=name)
     assert split.train.size == 5 * data.n_classes
@@ -57,19 +61,19 @@ def test_an_unknown_name_gets_a_hint():
 
 
 def test_every_name_has_a_split_and_a_title():
-    assert all(standard_split(name)[0] and title_of(name) for name in NAMES)
-    assert title_of("pubmed-star") == "Pubmed*"
-    assert title_of("wine") == "wine"
+    assert all(standard_split(name)[0] and dataset_title(name) for name in NAMES)
+    assert dataset_title("pubmed-star") == "Pubmed*"
+    assert dataset_title("wine") == "wine"
 
 
 @pytest.mark.dataset
 def test_pubmed_star_is_a_sample_of_the_papers_size(published_data):
     cell = Cell("gcn", "pubmed-star", 1, *standard_split("pubmed-star"))
-    data, split = open_cell(cell)
+    data, split = load_cell(cell)
     assert (data.n_nodes, split.train.size, split.test.size) == (3000, 60, 1000)
 
 
-# --- pubmed_star
+# Pubmed*
 
 
 def test_the_sample_has_the_papers_sizes_and_remembers_its_nodes():

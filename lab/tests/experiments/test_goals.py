@@ -1,7 +1,7 @@
 import pytest
 
 from glnn_lab.experiments.blocks import Goal
-from glnn_lab.experiments.goals import verdicts
+from glnn_lab.experiments.goals import check_goals
 from glnn_lab.experiments.published import (
     COLUMNS,
     LAMBDA0,
@@ -9,12 +9,10 @@ from glnn_lab.experiments.published import (
     ROBUSTNESS,
     TABLE1,
     TABLE2,
-    published,
+    published_value,
 )
-from glnn_lab.experiments.records import block_results
-from glnn_lab.experiments.targets import cells_of, parse_target
-
-# --- goals
+from glnn_lab.experiments.records import join_results
+from glnn_lab.experiments.targets import list_cells, parse_target
 
 
 @pytest.fixture
@@ -25,14 +23,14 @@ def judged(small_target):
     def judge(goal, percent=None):
         numbers = {"glnn": 85.5, "gcn": 80.0, "gat": 82.0} | (percent or {})
         chosen = parse_target("t", page + f"goals = [{goal}]").choose()
-        cells = cells_of(chosen)
+        cells = list_cells(chosen)
         records = [
             {"id": c.id, "seed": c.seed, "accuracy": numbers[c.method] / 100}
             for c in cells
             if numbers[c.method] is not None
         ]
-        (results,) = block_results(chosen, records)
-        return verdicts(results)
+        (results,) = join_results(chosen, records)
+        return check_goals(results)
 
     return judge
 
@@ -69,7 +67,7 @@ def test_a_goal_for_a_set_that_was_not_asked_for_is_left_out(judged):
     assert Goal("s", "cora").above == ()
 
 
-# --- published
+# Published numbers
 
 
 def test_every_place_has_one_number():
@@ -82,15 +80,15 @@ def test_every_place_has_one_number():
 def test_glnn_is_the_best_of_its_table_and_the_best_of_the_other(column):
     first = [n.value for n in NUMBERS if n.table == TABLE1 and n.column == column]
     second = [n.value for n in NUMBERS if n.table == TABLE2 and n.row == column]
-    assert published(TABLE1, "GLNN", column) == max(first) == max(second)
+    assert published_value(TABLE1, "GLNN", column) == max(first) == max(second)
 
 
 def test_columns_of_the_second_table_are_values_of_the_weight():
-    assert published(TABLE2, "cora", str(0.01)) == 83.4
+    assert published_value(TABLE2, "cora", str(0.01)) == 83.4
     assert all(str(float(value)) == value for value in LAMBDA0)
 
 
 def test_where_the_paper_has_nothing_there_is_nothing():
-    assert published(TABLE1, "Planetoid", "terrorattack") is None
-    assert published(TABLE1, None, "cora") is None
-    assert published(ROBUSTNESS, "GLNN", "cora") == 58.0
+    assert published_value(TABLE1, "Planetoid", "terrorattack") is None
+    assert published_value(TABLE1, None, "cora") is None
+    assert published_value(ROBUSTNESS, "GLNN", "cora") == 58.0

@@ -5,14 +5,20 @@ import pytest
 import torch
 
 from glnn_lab.experiments import machine
-from glnn_lab.experiments.machine import PeakMemory, commit, machine_facts, n_threads, versions
+from glnn_lab.experiments.machine import (
+    PeakMemory,
+    machine_facts,
+    software_versions,
+    source_commit,
+    use_threads,
+)
 
 
 def test_threads_are_so_many_inside_and_as_before_outside():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with n_threads(1):
+        with use_threads(1):
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:
@@ -28,15 +34,15 @@ def test_the_peak_rises_with_what_is_held():
 
 
 def test_versions_are_text_and_name_the_commit():
-    found = versions()
+    found = software_versions()
     assert {"python", "glnn", "numpy", "torch", "commit"} <= found.keys()
-    assert found["commit"] == commit()
+    assert found["commit"] == source_commit()
     assert all(isinstance(v, str) and v for v in found.values())
 
 
 def test_the_machine_is_described():
     assert machine_facts().keys() == {"cores", "memory", "system"}
-    assert versions()["processor"]
+    assert software_versions()["processor"]
 
 
 @pytest.fixture
@@ -55,30 +61,30 @@ def repository(tmp_path, monkeypatch):
     git("add", ".")
     git("commit", "-m", "first")
     monkeypatch.setattr(machine, "_FOLDERS", folders)
-    commit.cache_clear()
+    source_commit.cache_clear()
     yield tmp_path, git
-    commit.cache_clear()
+    source_commit.cache_clear()
 
 
 def test_results_are_of_this_code_until_a_line_of_it_changes(repository):
     folder, git = repository
-    first = commit()
+    first = source_commit()
     (folder / "page.md").write_text("words")
     git("add", ".")
     git("commit", "-m", "words")
-    assert machine.is_code_of(first)
-    assert not machine.is_code_of(f"{first}+")
+    assert machine.matches_commit(first)
+    assert not machine.matches_commit(f"{first}+")
     (folder / "lab" / "code.py").write_text("2")
-    assert not machine.is_code_of(first)
+    assert not machine.matches_commit(first)
 
 
 def test_changed_code_is_marked_and_code_from_two_places_is_unknown(repository, monkeypatch):
     folder, _ = repository
-    assert not commit().endswith("+")
-    commit.cache_clear()
+    assert not source_commit().endswith("+")
+    source_commit.cache_clear()
     (folder / "src" / "new.py").write_text("2")
-    assert commit().endswith("+")
-    commit.cache_clear()
+    assert source_commit().endswith("+")
+    source_commit.cache_clear()
     monkeypatch.setattr(machine, "_FOLDERS", (folder / "src", folder.parent))
-    assert commit() == "unknown"
-    assert not machine.is_code_of("abc")
+    assert source_commit() == "unknown"
+    assert not machine.matches_commit("abc")

@@ -7,15 +7,15 @@ from glnn.data import NodeData, load_dataset
 from glnn.engine.settings import PRESETS
 from glnn.exceptions import InputError
 from glnn_lab.baselines import BASELINES
-from glnn_lab.experiments.datasets import open_cell
+from glnn_lab.experiments.datasets import load_cell
 from glnn_lab.experiments.methods import (
     GROUPS,
     METHODS,
     comparable_features,
     get_method,
-    masked_labels,
+    visible_labels,
 )
-from glnn_lab.experiments.published import COLUMNS, TABLE1, published
+from glnn_lab.experiments.published import COLUMNS, TABLE1, published_value
 
 FAST = {
     "glnn": {"n_epochs": 12},
@@ -35,7 +35,7 @@ FAST = {
 def opened(request):
     from glnn_lab.experiments.cells import Cell
 
-    return open_cell(Cell("gcn", "block_model", 0, "per_class", {"n_per_class": 5}))
+    return load_cell(Cell("gcn", "block_model", 0, "per_class", {"n_per_class": 5}))
 
 
 def permuted(data, split, rng):
@@ -55,12 +55,12 @@ def test_the_registry_has_the_presets_and_every_baseline():
 def test_every_row_of_the_papers_table_has_a_method():
     rows = {m.published_as for m in METHODS.values()} - {None}
     assert len(rows) == 9
-    assert all(any(published(TABLE1, row, c) for c in COLUMNS) for row in rows)
+    assert all(any(published_value(TABLE1, row, c) for c in COLUMNS) for row in rows)
 
 
 def test_labels_of_test_nodes_are_out_of_sight(opened):
     data, split = opened
-    labels = masked_labels(data, split)
+    labels = visible_labels(data, split)
     seen = np.concatenate([split.train, split.val])
     assert np.array_equal(labels[seen], data.labels[seen])
     assert (np.delete(labels, seen) == -1).all()

@@ -4,10 +4,8 @@ import pytest
 
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.records import ResultStore, block_results, in_order
-from glnn_lab.experiments.targets import cells_of, get_target
-
-# --- store
+from glnn_lab.experiments.records import ResultStore, join_results, sort_records
+from glnn_lab.experiments.targets import get_target, list_cells
 
 
 def test_what_was_appended_is_read_back(tmp_path):
@@ -46,15 +44,15 @@ def test_a_number_that_json_lacks_is_refused_and_nothing_written(tmp_path):
 
 def test_order_is_that_of_the_grid_and_others_are_kept():
     found = {i: {"id": i} for i in "xbca"}
-    assert [r["id"] for r in in_order(found, ["a", "b", "c", "d"])] == ["a", "b", "c", "x"]
+    assert [r["id"] for r in sort_records(found, ["a", "b", "c", "d"])] == ["a", "b", "c", "x"]
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     store, second = ResultStore(tmp_path / "new"), ResultStore(tmp_path / "new")
     refused = pytest.raises(InputError, match="another process")
-    with store.only_writer(), refused, second.only_writer():
+    with store.lock(), refused, second.lock():
         pass
-    with second.only_writer():
+    with second.lock():
         pass
     assert not any((tmp_path / "new").iterdir())
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
@@ -62,37 +60,40 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="writable"), ResultStore(tmp_path / "file").only_writer():
+    with pytest.raises(InputError, match="writable"), ResultStore(tmp_path / "file").lock():
         pass
 
 
-# --- results
+# Results of a block
 
 
 def fake(chosen, accuracy):
-    cells = cells_of(chosen)
+    cells = list_cells(chosen)
     return [{"id": c.id, **c.to_dict(), "accuracy": accuracy(c)} for c in cells]
 
 
 def test_numbers_are_means_over_seeds_in_percent():
     chosen = get_target("table1").choose(4, ["cora"], ["glnn-default", "gcn"])
-    (block,) = block_results(chosen, fake(chosen, lambda c: 0.8 + 0.01 * (c.seed - FIRST_SEED)))
+    (block,) = join_results(chosen, fake(chosen, lambda c: 0.8 + 0.01 * (c.seed - FIRST_SEED)))
     assert block.summary("gcn", "cora").mean == pytest.approx(81.5)
-    assert block.against("gcn", "cora").difference.mean == 0
+    assert block.compare_with("gcn", "cora").difference.mean == 0
     assert block.methods == ["glnn", "gcn"]
-    assert (block.published("gcn", "cora"), block.published("glnn", "cora")) == (81.5, 83.4)
+    assert (block.published_value("gcn", "cora"), block.published_value("glnn", "cora")) == (
+        81.5,
+        83.4,
+    )
 
 
 def test_the_papers_numbers_stand_at_their_place_on_the_axis():
     second = get_target("table2").choose(1, ["cora"])
-    paper, default, _ = block_results(second, [])
-    assert paper.published("glnn-paper", "cora", 0.01) == 83.4
-    assert paper.published("glnn-paper", "cora", 0.0) == 82.1
-    assert default.published("glnn", "cora", 0.01) is None
-    rates = block_results(get_target("robustness").choose(1, ["cora"]), [])[0]
-    assert rates.published("glnn", "cora", 0.01) == 58.0
-    assert rates.published("glnn", "cora", 0.02) is None
-    assert rates.published("gcn", "cora", 0.01) is None
+    paper, default, _ = join_results(second, [])
+    assert paper.published_value("glnn-paper", "cora", 0.01) == 83.4
+    assert paper.published_value("glnn-paper", "cora", 0.0) == 82.1
+    assert default.published_value("glnn", "cora", 0.01) is None
+    rates = join_results(get_target("robustness").choose(1, ["cora"]), [])[0]
+    assert rates.published_value("glnn", "cora", 0.01) == 58.0
+    assert rates.published_value("glnn", "cora", 0.02) is None
+    assert rates.published_value("gcn", "cora", 0.01) is None
 
 
 def test_missing_and_failed_cells_leave_gaps_and_lines():
@@ -103,7 +104,7 @@ def test_missing_and_failed_cells_leave_gaps_and_lines():
         for r in records
         if r["seed"] == FIRST_SEED
     ]
-    (block,) = block_results(chosen, records)
+    (block,) = join_results(chosen, records)
     assert block.summary("gcn", "cora").n == 1
     assert block.summary("gat", "cora") is None
     assert block.errors() == ["gat on cora: boom"]

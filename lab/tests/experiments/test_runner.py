@@ -10,20 +10,25 @@ import joblib
 import numpy as np
 import pytest
 
-from glnn.data.datasets import EMBEDDED
+from glnn.data.datasets import BUILT_IN
 from glnn.exceptions import InputError
 from glnn_lab.experiments import runner
 from glnn_lab.experiments.cells import Cell
 from glnn_lab.experiments.datasets import NAMES
-from glnn_lab.experiments.machine import is_code_of, versions
+from glnn_lab.experiments.machine import matches_commit, software_versions
 from glnn_lab.experiments.records import ResultStore
-from glnn_lab.experiments.runner import TIMES, attempt, end_with, make_plan, run_cell, run_grid
-
-# --- runner
+from glnn_lab.experiments.runner import (
+    VARYING_KEYS,
+    exit_with_parent,
+    make_plan,
+    run_cell,
+    run_grid,
+    try_cell,
+)
 
 
 def untimed(records):
-    return [{k: v for k, v in record.items() if k not in TIMES} for record in records]
+    return [{k: v for k, v in record.items() if k not in VARYING_KEYS} for record in records]
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def test_a_broken_cell_does_not_stop_the_others_and_is_tried_again(grid, small_c
     assert "InputError" in records[1]["error"]
     assert "accuracy" in records[2]
     assert list(ResultStore(tmp_path).read()) == [grid[0].id, grid[1].id]
-    assert "error" in attempt(broken)
+    assert "error" in try_cell(broken)
 
 
 def test_progress_counts_from_what_was_there(grid, tmp_path):
@@ -116,12 +121,12 @@ def test_bad_arguments_are_one_line(grid, tmp_path):
         run_grid(grid, tmp_path, jobs=0)
 
 
-# --- orphans
+# Workers end with their parent
 
 CHILD = """
 import os, time
-from glnn_lab.experiments.runner import end_with
-assert end_with(os.getppid())
+from glnn_lab.experiments.runner import exit_with_parent
+assert exit_with_parent(os.getppid())
 print(os.getpid(), flush=True)
 time.sleep(60)
 """
@@ -158,10 +163,10 @@ def test_a_worker_ends_with_a_parent_that_was_killed():
 
 
 def test_a_process_that_is_no_child_is_left_alone():
-    assert not end_with(os.getpid())
+    assert not exit_with_parent(os.getpid())
 
 
-# --- plan
+# The plan
 
 
 def record(cell, seconds):
@@ -196,7 +201,7 @@ def test_another_method_or_data_set_says_nothing():
     assert (plan.n_unknown, plan.seconds_left) == (2, 0.0)
 
 
-# --- measure
+# One cell
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 OURS, NETWORKS = ("glnn", "glnn-paper"), ("gcn", "sgc", "mlp", "chebnet")
@@ -205,7 +210,7 @@ N_RUNS, AFTER_A_CHANGE = 3, 0.015
 
 
 def without_times(record):
-    return {key: value for key, value in record.items() if key not in TIMES}
+    return {key: value for key, value in record.items() if key not in VARYING_KEYS}
 
 
 @pytest.mark.parametrize("method", ["glnn", "glnn-literal", "gcn"])
@@ -222,12 +227,12 @@ def test_the_record_is_plain_json_and_holds_the_whole_cell(small_cell):
     assert 0 <= record["accuracy"] <= 1
     assert record["n_epochs"] >= 5
     assert record["choices"].keys() >= {"signal", "gate"}
-    assert all(record[key] > 0 for key in TIMES)
+    assert all(record[key] > 0 for key in VARYING_KEYS)
 
 
 def test_accuracy_is_that_of_the_test_nodes(small_cell, monkeypatch):
     cell = small_cell()
-    data, split = runner.open_cell(cell)
+    data, split = runner.load_cell(cell)
     wrong = data.labels.copy()
     wrong[split.test[:19]] = (wrong[split.test[:19]] + 1) % data.n_classes
     monkeypatch.setattr(runner, "_run", lambda *_: runner.Outcome(wrong, 0))
@@ -248,7 +253,7 @@ def test_seeds_differ(small_cell):
 
 def recorded_numbers(methods):
     """Return the committed runs of each cheap number whose data are at hand, seed by seed."""
-    at_hand = NAMES if os.environ.get("GLNN_DATA") else EMBEDDED
+    at_hand = NAMES if os.environ.get("GLNN_DATA") else BUILT_IN
     numbers = {}
     for record in ResultStore(RESULTS).read().values():
         cheap = record["seconds"] < 1 and "snapshots" not in record
@@ -270,6 +275,9 @@ def test_a_committed_number_comes_again(methods):
     again = [run_cell(Cell.from_dict(record))["accuracy"] for record in records]
     before = [record["accuracy"] for record in records]
     made_by = records[0]["versions"]
-    if is_code_of(made_by["commit"]) and made_by["processor"] == versions()["processor"]:
+    if (
+        matches_commit(made_by["commit"])
+        and made_by["processor"] == software_versions()["processor"]
+    ):
         assert again == before, records[0]["id"]
     assert np.mean(again) == pytest.approx(np.mean(before), abs=AFTER_A_CHANGE), records[0]["id"]

@@ -4,10 +4,10 @@ import scipy.sparse as sp
 
 from glnn import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn_lab.experiments.datasets import open_cell
-from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.experiments.datasets import load_cell
+from glnn_lab.experiments.methods import get_method, visible_labels
 from glnn_lab.experiments.runner import run_cell
-from glnn_lab.experiments.snapshots import graph_facts, shown_nodes, watch_graph
+from glnn_lab.experiments.snapshots import choose_picture_nodes, graph_facts, record_graphs
 
 
 def test_counts_against_the_prior_graph():
@@ -38,18 +38,18 @@ def test_the_prior_graph_is_at_no_distance_from_itself():
 
 
 def test_the_picture_shows_thirty_nodes_sorted_by_class(small_cell):
-    data, _ = open_cell(small_cell())
-    nodes = shown_nodes(data)
+    data, _ = load_cell(small_cell())
+    nodes = choose_picture_nodes(data)
     assert len(set(nodes.tolist())) == 30
     assert (np.diff(data.labels[nodes]) >= 0).all()
 
 
 def test_rounds_end_with_the_graph_of_the_fit(small_cell):
     cell = small_cell("glnn", probe="adjacency")
-    data, split = open_cell(cell)
-    outcome, steps = watch_graph(cell, data, split)
+    data, split = load_cell(cell)
+    outcome, steps = record_graphs(cell, data, split)
     model = GLNNClassifier(random_state=cell.seed, n_epochs=5)
-    model.fit(data.features, masked_labels(data, split), data.graph, split.val)
+    model.fit(data.features, visible_labels(data, split), data.graph, split.val)
     assert [(s["step"], s["number"]) for s in steps][:2] == [("given", 0), ("round", 1)]
     nodes = np.array(steps[0]["nodes"])
     expected = model.graph_.toarray()[np.ix_(nodes, nodes)]
@@ -75,8 +75,8 @@ def test_the_literal_method_is_seen_at_the_papers_epochs(small_cell):
 
 def test_the_literal_method_is_the_one_that_is_fitted(small_cell):
     cell = small_cell("glnn-literal", probe="adjacency", settings={"n_epochs": 5})
-    data, split = open_cell(cell)
-    outcome, steps = watch_graph(cell, data, split)
+    data, split = load_cell(cell)
+    outcome, steps = record_graphs(cell, data, split)
     last = steps[-1]
     chosen = get_method("glnn-literal").run(data, split, cell.seed, {"n_epochs": 5})
     assert np.array_equal(outcome.classes, chosen.classes)
@@ -96,4 +96,4 @@ def test_pictures_are_kept_for_the_first_seed_only(small_cell):
 def test_only_learned_graphs_can_be_watched(small_cell):
     cell = small_cell("gcn", probe="adjacency")
     with pytest.raises(InputError, match="glnn-literal"):
-        watch_graph(cell, *open_cell(cell))
+        record_graphs(cell, *load_cell(cell))

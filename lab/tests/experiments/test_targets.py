@@ -1,12 +1,12 @@
 import pytest
 
 from glnn.exceptions import InputError
-from glnn_lab.experiments.datasets import NAMES, open_cell
+from glnn_lab.experiments.datasets import NAMES, load_cell
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.targets import (
     PAPER_TARGETS,
-    cells_of,
     get_target,
+    list_cells,
     parse_target,
     target_names,
 )
@@ -15,7 +15,7 @@ from glnn_lab.experiments.targets import (
 @pytest.mark.parametrize("name", target_names())
 def test_every_target_can_be_read_and_has_ten_seeds(name):
     chosen = get_target(name).choose()
-    cells = cells_of(chosen)
+    cells = list_cells(chosen)
     assert len(cells) == len(set(cells))
     assert {cell.seed for cell in cells} == set(range(200, 210))
     assert len({block.name for block, _ in chosen}) == len(chosen)
@@ -31,8 +31,8 @@ def test_table1_has_every_method_on_every_set_but_for_what_it_says():
     n_methods = sum(not method.is_variant for method in METHODS.values())
     assert len(five) == n_methods * 5
     assert len(entries) == n_methods - 1
-    assert "6 GB" in full.reason_to_skip("glnn-literal", "pubmed")
-    assert full.reason_to_skip("glnn-literal", "cora") is None
+    assert "6 GB" in full.skip_reason("glnn-literal", "pubmed")
+    assert full.skip_reason("glnn-literal", "cora") is None
     slow = {e.method for e in five if len(e.cells) < 10}
     often = {"longae", "gat", "planetoid", "dgi", "gwnn", "deepwalk", "monet", "chebnet", "appnp"}
     assert slow == {"glnn-literal"} | often
@@ -40,12 +40,12 @@ def test_table1_has_every_method_on_every_set_but_for_what_it_says():
 
 def test_runs_of_two_targets_are_the_same_cells():
     def ids(target, *choice):
-        return {cell.id for cell in cells_of(get_target(target).choose(*choice))}
+        return {cell.id for cell in list_cells(get_target(target).choose(*choice))}
 
     default = ids("accuracy", 3, None, ["glnn-default"])
     assert ids("table1", 3, ["cora", "citeseer", "pubmed"], ["glnn-default"]) < default
     rewired = {
-        c.id for c in cells_of(get_target("robustness").choose()) if c.perturbation == "rewire"
+        c.id for c in list_cells(get_target("robustness").choose()) if c.perturbation == "rewire"
     }
     assert len(rewired & ids("accuracy")) >= 3 * 2 * 3  # shares x methods x seeds
     pictures = ids("adjacency", 10, None, ["glnn-literal"])
@@ -73,7 +73,7 @@ def test_tables_have_so_many_labels_and_no_validation_nodes():
     block, entries = get_target("accuracy").choose(1, ["digits", "wine"], ["random_forest"])[0]
     assert block.name == "tables"
     sizes = [
-        tuple(part.size for part in open_cell(e.cells[0])[1].as_dict().values()) for e in entries
+        tuple(part.size for part in load_cell(e.cells[0])[1].as_dict().values()) for e in entries
     ]
     assert sizes == [(50, 0, 1747), (10, 0, 168)]
 
@@ -96,7 +96,7 @@ def test_label_rates_are_balanced_draws_with_validation_nodes():
 
 def test_the_untouched_graph_is_one_cell_in_all_kinds_of_damage():
     chosen = get_target("robustness").choose(1, ["cora"], ["gcn"])
-    cells = cells_of(chosen)
+    cells = list_cells(chosen)
     assert sum(c.perturbation == "none" and c.split == "paper" for c in cells) == 1
     kinds = {"none", "delete", "add", "rewire", "poison", "no-graph"}
     assert {c.perturbation for c in cells} == kinds
@@ -104,7 +104,7 @@ def test_the_untouched_graph_is_one_cell_in_all_kinds_of_damage():
 
 def test_a_group_means_those_of_its_methods_that_a_block_has():
     def methods(target, *names):
-        return {c.method for c in cells_of(get_target(target).choose(1, None, names))}
+        return {c.method for c in list_cells(get_target(target).choose(1, None, names))}
 
     assert methods("table1", "glnn") == {"glnn", "glnn-paper", "glnn-literal"}
     assert methods("table1", "glnn-default", "gcn") == {"glnn", "gcn"}
@@ -113,7 +113,7 @@ def test_a_group_means_those_of_its_methods_that_a_block_has():
 
 
 def test_an_open_block_takes_other_methods_and_a_closed_one_does_not():
-    assert cells_of(get_target("robustness").choose(1, ["cora"], ["gat"]))
+    assert list_cells(get_target("robustness").choose(1, ["cora"], ["gat"]))
     with pytest.raises(InputError, match="glnn-paper"):
         get_target("table2").choose(1, None, ["gat"])
 
@@ -140,7 +140,7 @@ def test_an_unknown_target_gets_a_hint():
 def test_a_target_is_a_file_and_its_mistakes_are_named(small_target):
     page = small_target("glnn", "gcn")
     target = parse_target("small", page)
-    assert len(cells_of(target.choose())) == 4
+    assert len(list_cells(target.choose())) == 4
     with pytest.raises(InputError, match="Did you mean 'datasets'"):
         parse_target("small", page + 'dataset = ["cora"]')
     with pytest.raises(InputError, match="Did you mean 'setting'"):
@@ -151,5 +151,5 @@ def test_a_target_is_a_file_and_its_mistakes_are_named(small_target):
 
 def test_settings_of_one_method_on_some_sets(small_target):
     rule = '[[block.adjust]]\nmethods = ["gcn"]\ndatasets = ["cora"]\nsettings = {n_epochs = 3}\n'
-    cells = cells_of(parse_target("small", small_target("glnn", "gcn") + rule).choose(1))
+    cells = list_cells(parse_target("small", small_target("glnn", "gcn") + rule).choose(1))
     assert {c.method: dict(c.settings) for c in cells} == {"glnn": {}, "gcn": {"n_epochs": 3}}

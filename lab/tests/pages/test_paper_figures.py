@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.records import block_results
-from glnn_lab.experiments.targets import cells_of, get_target
+from glnn_lab.experiments.records import join_results
+from glnn_lab.experiments.targets import get_target, list_cells
 from glnn_lab.pages.paper_figures import axis_figure, block_figure, methods_figure
 
 
@@ -20,7 +20,7 @@ def fake(cell):
 
 def figures(target, *choice):
     chosen = get_target(target).choose(*choice)
-    return [block_figure(b) for b in block_results(chosen, [fake(c) for c in cells_of(chosen)])]
+    return [block_figure(b) for b in join_results(chosen, [fake(c) for c in list_cells(chosen)])]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_every_target_is_drawn_as_whole_svg_the_same_each_time(target, words):
 
 def test_legends_and_titles_lie_inside_the_picture():
     chosen = get_target("accuracy").choose(2, ["cora"], None)
-    drawn = block_results(chosen, [fake(c) for c in cells_of(chosen)])
+    drawn = join_results(chosen, [fake(c) for c in list_cells(chosen)])
     (block,) = [b for b in drawn if b.block.name == "rewired"]
     figure = axis_figure(block)
     figure.draw_without_rendering()
@@ -64,10 +64,10 @@ def test_diamonds_are_explained_where_there_are_any():
 
 def test_a_point_of_accuracy_is_as_long_in_every_panel():
     chosen = get_target("table1").choose(2, ["cora", "citeseer"], ["gcn", "mlp"])
-    records = [fake(c) for c in cells_of(chosen)]
+    records = [fake(c) for c in list_cells(chosen)]
     for record in records:
         record["accuracy"] *= 0.5 if record["dataset"] == "citeseer" else 1.0
-    figure = methods_figure(block_results(chosen, records)[0])
+    figure = methods_figure(join_results(chosen, records)[0])
     spans = [high - low for low, high in (axis.get_xlim() for axis in figure.axes)]
     assert spans[0] == pytest.approx(spans[1])
 
@@ -78,13 +78,13 @@ def test_one_seed_has_no_band_and_no_error():
 
 def test_nothing_finished_is_nothing_drawn():
     chosen = get_target("table1").choose(1, ["cora"], ["gcn"])
-    assert block_figure(block_results(chosen, [])[0]) is None
+    assert block_figure(join_results(chosen, [])[0]) is None
 
 
 def test_graphs_without_a_picture_are_not_drawn():
     chosen = get_target("adjacency").choose(1, ["cora"], ["glnn-default"])
-    records = [fake(c) for c in cells_of(chosen)]
+    records = [fake(c) for c in list_cells(chosen)]
     for record in records:
         for step in record["snapshots"]:
             del step["picture"]
-    assert block_figure(block_results(chosen, records)[0]) is None
+    assert block_figure(join_results(chosen, records)[0]) is None

@@ -1,20 +1,18 @@
 import pytest
 
-from glnn_lab.experiments.aggregate import Summary, paired
+from glnn_lab.experiments.aggregate import Summary, compare_paired
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.records import ResultStore, block_results
-from glnn_lab.experiments.targets import cells_of, get_target
-from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_table, headline_words
+from glnn_lab.experiments.records import ResultStore, join_results
+from glnn_lab.experiments.targets import get_target, list_cells
+from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_table, render_headline
 from glnn_lab.pages.paper_tables import (
+    block_notes,
     block_tables,
-    difference_words,
+    format_difference,
+    format_mean,
     markdown_table,
-    notes,
-    number_words,
 )
-from glnn_lab.pages.reproduction import Wanted, plan_of, plan_table, plan_words
-
-# --- paper_tables
+from glnn_lab.pages.reproduction import RunRequest, describe_plan, plan_table, plan_targets
 
 
 def fake(cell):
@@ -27,8 +25,8 @@ def fake(cell):
 
 def tables(target, *choice):
     chosen = get_target(target).choose(*choice)
-    records = [fake(cell) for cell in cells_of(chosen)]
-    return [block_tables(block) for block in block_results(chosen, records)]
+    records = [fake(cell) for cell in list_cells(chosen)]
+    return [block_tables(block) for block in join_results(chosen, records)]
 
 
 def test_methods_by_data_sets_with_the_papers_number_beside_ours():
@@ -69,9 +67,9 @@ def test_counts_of_graphs_are_means_over_seeds():
             **c.to_dict(),
             "snapshots": [step("given", 0, 0), step("round", 2, 2 + 2 * (c.seed - FIRST_SEED))],
         }
-        for c in cells_of(chosen)
+        for c in list_cells(chosen)
     ]
-    (results,) = block_results(chosen, records)
+    (results,) = join_results(chosen, records)
     (table,) = block_tables(results)
     assert table.rows[0][:2] == ["Cora", "given"]
     assert table.rows[1] == ["Cora", "round 2", "0.500", "0.9000", "5", "3", "0", "1 (33 %)"]
@@ -79,10 +77,10 @@ def test_counts_of_graphs_are_means_over_seeds():
 
 def test_notes_say_what_was_not_run_and_what_failed():
     chosen = get_target("table1").choose(1, ["pubmed", "cora"], ["glnn"])
-    records = [fake(cell) for cell in cells_of(chosen)]
+    records = [fake(cell) for cell in list_cells(chosen)]
     (broken,) = [r for r in records if r["method"] == "glnn-literal"]
     broken["error"] = "MemoryError: no"
-    text = "\n".join(line for r in block_results(chosen, records) for line in notes(r))
+    text = "\n".join(line for r in join_results(chosen, records) for line in block_notes(r))
     assert "not run" in text
     assert "50 epochs" in text
     assert "Failed: glnn-literal on cora: MemoryError: no" in text
@@ -98,11 +96,11 @@ def test_notes_say_what_was_not_run_and_what_failed():
     ],
 )
 def test_numbers_in_words(values, paper, words):
-    assert number_words(Summary.of(values) if values else None, paper) == words
+    assert format_mean(Summary.of(values) if values else None, paper) == words
 
 
 def test_a_test_that_says_nothing_is_a_dash():
-    assert difference_words(paired({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0}))[3] == "–"
+    assert format_difference(compare_paired({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0}))[3] == "–"
 
 
 def test_the_screen_shows_every_cell():
@@ -110,7 +108,7 @@ def test_the_screen_shows_every_cell():
     assert numbers.rich().row_count == len(numbers.rows) == 1
 
 
-# --- markdown
+# Markdown
 
 
 def test_a_cell_is_one_line_and_its_bars_are_no_borders():
@@ -123,32 +121,34 @@ def test_a_cell_is_one_line_and_its_bars_are_no_borders():
     ]
 
 
-# --- plan_table
+# The plan
 
-WANTED = Wanted(2, ("cora",), ("gcn",))
+WANTED = RunRequest(2, ("cora",), ("gcn",))
 
 
 def test_cells_and_times_of_all_targets_each_once(tmp_path):
     targets = [get_target("table1"), get_target("accuracy")]
-    first, *_ = cells_of(WANTED.chosen(targets[0]))
+    first, *_ = list_cells(WANTED.choose_blocks(targets[0]))
     ResultStore(tmp_path).append({"id": first.id, **first.to_dict(), "cpu_seconds": 3.0})
-    plan = plan_of(targets, WANTED, tmp_path)
-    n_cells = len({cell for target in targets for cell in cells_of(WANTED.chosen(target))})
+    plan = plan_targets(targets, WANTED, tmp_path)
+    n_cells = len({cell for target in targets for cell in list_cells(WANTED.choose_blocks(target))})
     assert plan_table(plan).rows == [
         ["gcn", str(n_cells), str(n_cells), f"{3 * n_cells}"],
         ["all", str(n_cells), str(n_cells), f"{3 * n_cells}"],
     ]
     left = f"the others need about {3 * (n_cells - 1)} core seconds."
-    assert plan_words(plan) == f"1 of {n_cells} cells are finished; {left}"
+    assert describe_plan(plan) == f"1 of {n_cells} cells are finished; {left}"
 
 
 def test_without_earlier_times_nothing_is_promised(tmp_path):
-    plan = plan_of([get_target("table1")], WANTED, tmp_path)
-    assert plan_words(plan) == "0 of 2 cells are finished; 2 have no earlier time to go by."
+    plan = plan_targets([get_target("table1")], WANTED, tmp_path)
+    assert (
+        describe_plan(plan) == "0 of 2 cells are finished; 2 have no earlier time to estimate from."
+    )
     assert plan_table(plan).rows[0] == ["gcn", "2", "2", "–"]
 
 
-# --- goal_tables
+# Goals
 
 PERCENT = {
     "glnn": 86.0,
@@ -169,7 +169,7 @@ def made_up_run(cell):
 def blocks():
     def run(*choice):
         chosen = get_target("accuracy").choose(*choice)
-        return block_results(chosen, [made_up_run(cell) for cell in cells_of(chosen)])
+        return join_results(chosen, [made_up_run(cell) for cell in list_cells(chosen)])
 
     return run
 
@@ -225,7 +225,7 @@ def test_a_published_number_that_is_the_best_of_its_row_is_the_one_in_bold(block
 
 
 def test_the_headline_says_what_its_numbers_are(blocks):
-    words = headline_words(blocks(2))
+    words = render_headline(blocks(2))
     caption, table = words.split("\n\n")
     assert "2 runs" in caption
     assert "seeds from 200 to 201" in caption
@@ -235,6 +235,6 @@ def test_the_headline_says_what_its_numbers_are(blocks):
 
 def test_without_goals_and_parts_there_is_no_table():
     chosen = get_target("table1").choose(1, ["cora"], ["gcn"])
-    results = block_results(chosen, [])
+    results = join_results(chosen, [])
     assert goals_table(results) is ablation_table(results) is headline_table(results) is None
-    assert headline_words(results) is None
+    assert render_headline(results) is None

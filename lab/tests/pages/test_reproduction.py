@@ -6,13 +6,13 @@ from glnn_lab.experiments.records import ResultStore
 from glnn_lab.experiments.targets import get_target
 from glnn_lab.pages.reproduction import (
     HEADLINE,
-    Wanted,
+    RunRequest,
+    delete_records,
     facts_table,
-    forget,
     index_page,
-    recorded,
-    reproduce,
-    targets_for,
+    report_recorded,
+    resolve_targets,
+    run_target,
     write_index,
 )
 
@@ -22,7 +22,7 @@ METHODS = ("logistic_regression", "label_spreading")
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("table1")
-    return reproduce(get_target("table1"), folder, Wanted(2, ("wine",), METHODS))
+    return run_target(get_target("table1"), folder, RunRequest(2, ("wine",), METHODS))
 
 
 def test_a_target_leaves_records_page_and_figure(done):
@@ -48,7 +48,7 @@ def test_the_page_has_numbers_figure_and_how_they_were_made(done):
 def test_a_second_run_changes_nothing(done):
     files = [path for path in done.folder.rglob("*") if path.is_file()]
     before = [path.read_bytes() for path in files]
-    reproduce(done.target, done.folder, Wanted(2, ("wine",), METHODS))
+    run_target(done.target, done.folder, RunRequest(2, ("wine",), METHODS))
     assert [path.read_bytes() for path in files] == before
 
 
@@ -56,7 +56,7 @@ def test_pages_of_what_is_recorded_run_nothing(done, tmp_path):
     only = ResultStore(tmp_path)
     found = list(ResultStore(done.folder).read().values())
     only.rewrite(found[:2])
-    again = recorded(done.target, tmp_path, Wanted(2, ("wine",), METHODS))
+    again = report_recorded(done.target, tmp_path, RunRequest(2, ("wine",), METHODS))
     assert len(only.read()) == 2
     records = {r["id"] for block in again.blocks for r in block.all_records()}
     assert records == {record["id"] for record in found[:2]}
@@ -64,25 +64,27 @@ def test_pages_of_what_is_recorded_run_nothing(done, tmp_path):
 
 
 def test_failures_are_counted_and_said(tmp_path):
-    broken = reproduce(get_target("adjacency"), tmp_path, Wanted(1, ("wine",), ("glnn-default",)))
+    broken = run_target(
+        get_target("adjacency"), tmp_path, RunRequest(1, ("wine",), ("glnn-default",))
+    )
     assert broken.n_failed == 1
     assert "Failed: glnn on wine" in (tmp_path / "adjacency.md").read_text()
 
 
 def test_all_means_the_four_of_the_paper_and_those_beside_them():
-    names = [t.name for t in targets_for("all")]
+    names = [t.name for t in resolve_targets("all")]
     assert names == ["table1", "table2", "robustness", "adjacency", "accuracy"]
 
 
 def test_what_is_forgotten_is_what_was_asked_for(tmp_path):
-    both, one = (Wanted(1, ("wine",), names) for names in (METHODS, METHODS[:1]))
-    reproduce(get_target("table1"), tmp_path, both)
-    forget([get_target("table1")], tmp_path, one)
+    both, one = (RunRequest(1, ("wine",), names) for names in (METHODS, METHODS[:1]))
+    run_target(get_target("table1"), tmp_path, both)
+    delete_records([get_target("table1")], tmp_path, one)
     assert [r["method"] for r in ResultStore(tmp_path).read().values()] == [METHODS[1]]
 
 
 def test_goals_and_the_worth_of_parts_lead_the_page(tmp_path):
-    wanted = Wanted(2, ("wine",), ("label_spreading", "glnn-default", "glnn-without-rounds"))
+    wanted = RunRequest(2, ("wine",), ("label_spreading", "glnn-default", "glnn-without-rounds"))
     target = get_target("accuracy")
     short = dataclasses.replace(
         target,
@@ -102,7 +104,7 @@ def test_goals_and_the_worth_of_parts_lead_the_page(tmp_path):
             if "tables" in b.name
         ),
     )
-    reproduce(short, tmp_path, wanted)
+    run_target(short, tmp_path, wanted)
     text = (tmp_path / "accuracy.md").read_text(encoding="utf-8")
     assert "| wine, 10 labels |" in text
     assert "98.2 SUBLIME" in text

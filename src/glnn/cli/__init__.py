@@ -1,1 +1,1 @@
-"""The command line: thin, and quick to start."""
+"""The command line; heavy imports are inside the commands, so that it starts quickly."""

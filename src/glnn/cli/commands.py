@@ -1,4 +1,4 @@
-"""``glnn doctor``: what is installed, what can compute, where data lie."""
+"""The commands doctor, report, export, compare, explain, predict and tune."""
 
 import csv
 import json
@@ -11,15 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from glnn.cli import options as given
-
-# --- doctor: ``glnn doctor``: what is installed, what can compute, where data lie
+from glnn.cli import options as opt
 
 _MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow"), "bad": ("!!", "red")}
 
 
-def doctor(as_json: given.AsJson = False) -> None:
-    """Check this installation: versions, devices, data folders, and a fit of two seconds."""
+def doctor(as_json: opt.AsJson = False) -> None:
+    """Check this installation: versions, devices, data folders, and a short fit."""
     from glnn.report.health import health_rows
 
     rows = list(health_rows())
@@ -34,28 +32,23 @@ def doctor(as_json: given.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-# --- report: ``glnn report``: make the page of a run again
-
-
 def report(
     run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="The HTML file; by default report.html in the run folder.")
     ] = None,
 ) -> None:
-    """Make the page of a run again, to explore it in a browser; no network is needed."""
+    """Write the HTML report of a run again; it opens in any browser, without a network."""
     from glnn.data.files import atomic_write
     from glnn.report.page.document import render
-    from glnn.report.page.page_data import read_page
+    from glnn.report.page.page_data import read_page_data
 
-    html = render(read_page(run / "page.npz"))
+    html = render(read_page_data(run / "page.npz"))
     path = run / "report.html" if out is None else out
     with atomic_write(path) as file:
         file.write(html)
     typer.echo(str(path))
 
-
-# --- export: ``glnn export``: the learned graph of a run for other programs
 
 EXPORT_EXAMPLES = """[bold]Examples[/bold]
 
@@ -70,24 +63,22 @@ def export(
         str, typer.Option(help="graphml, gexf, csv, npz or parquet.", show_default=False)
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the files; else export in the run folder.")
+        Path | None, typer.Option(help="Folder of the files; by default export in the run folder.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace old files.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Write nodes with class, probability and given label, and edges with weight and origin."""
-    from glnn.report.export import export_page
-    from glnn.report.page.page_data import read_page
+    """Export nodes with class, probability and given label, and edges with weight and origin."""
+    from glnn.report.export import export_graph
+    from glnn.report.page.page_data import read_page_data
 
     folder = run / "export" if out is None else out
-    for path in export_page(read_page(run / "page.npz"), folder, to, overwrite=overwrite):
+    for path in export_graph(read_page_data(run / "page.npz"), folder, to, overwrite=overwrite):
         typer.echo(str(path))
 
 
-# --- compare: ``glnn compare``: runs side by side
-
 COMPARE_EXAMPLES = """[bold]Examples[/bold]
 
-glnn compare runs/digits-default-0 runs/digits-paper-0  [dim]# same labels, other preset[/dim]
+glnn compare runs/digits-default-0 runs/digits-paper-0  [dim]# same labels, another preset[/dim]
 
 glnn compare runs/* --json > comparison.json"""
 
@@ -96,9 +87,9 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit.")
     ],
-    as_json: given.AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Put runs side by side: verdicts, paired differences, links they share."""
+    """Compare runs: verdicts, paired differences in accuracy, shared links."""
     from glnn.report.compare import compare_runs
     from glnn.report.terminal import pair_table, run_table
 
@@ -111,11 +102,9 @@ def compare(
     console.print(pair_table(comparison))
 
 
-# --- explain: ``glnn explain``: why a node of a run got its class
-
 EXPLAIN_EXAMPLES = """[bold]Examples[/bold]
 
-glnn explain runs/people-default-0 ann  [dim]# her links, and what made them[/dim]
+glnn explain runs/people-default-0 ann  [dim]# the links of ann, and why they exist[/dim]
 
 glnn explain runs/people-default-0 ann --json > ann.json"""
 
@@ -127,13 +116,13 @@ def explain(
     ],
     links: Annotated[int, typer.Option(min=0, help="Links to show.")] = 10,
     labels: Annotated[int, typer.Option(min=0, help="Labelled nodes to show.")] = 10,
-    as_json: given.AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Say why a node got its class: its links and what made them, and the labels that speak."""
+    """Explain why a node got its class: its links, and the labels with the largest effect."""
     from rich.console import Console
 
-    from glnn.report.explained import explain_node, heading, link_table, voice_table
-    from glnn.report.text import RAW
+    from glnn.report.explained import explain_node, heading, label_effect_table, link_table
+    from glnn.report.text import UNCALIBRATED
 
     found = explain_node(run, node, n_links=links, n_labels=labels)
     if as_json:
@@ -143,15 +132,13 @@ def explain(
     plain: Any = {"markup": False, "highlight": False}
     console.print(heading(found), **plain)
     if not found.is_calibrated:
-        console.print(f"{RAW[:1].upper()}{RAW[1:]}.", **plain)
+        console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.", **plain)
     console.print(link_table(found))
-    console.print(voice_table(found))
+    console.print(label_effect_table(found))
     columns = ", ".join(f"{name} {value:.4f}" for name, value in found.explanation.columns.items())
     if columns:
-        console.print(f"Columns that made its links: {columns}.", **plain)
+        console.print(f"Columns that contribute most to its links: {columns}.", **plain)
 
-
-# --- predict: ``glnn predict``: classify new rows with the model of a run
 
 PREDICT_EXAMPLES = """[bold]Examples[/bold]
 
@@ -175,17 +162,19 @@ def predict(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="File for ids, labels and all probabilities; else they are printed."),
+        typer.Option(
+            help="File for ids, labels and all probabilities; by default they are printed."
+        ),
     ] = None,
     spreadsheet_safe: Annotated[
         bool,
-        typer.Option(help="Mark text in FILE that a spreadsheet would run as a formula."),
+        typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
     ] = True,
 ) -> None:
-    """Classify rows that were not there in training, by their best links to those that were."""
+    """Classify new rows, which are linked to the most similar rows of the training data."""
     from glnn.data import write_predictions
     from glnn.report.predict import predict_rows
-    from glnn.report.text import count
+    from glnn.report.text import format_count
 
     found = predict_rows(run, new, links)
     for note in found.notes:
@@ -198,12 +187,10 @@ def predict(
     else:
         answers = (found.ids, found.labels, found.probabilities, found.classes)
         write_predictions(out, *answers, spreadsheet_safe=spreadsheet_safe)
-        typer.echo(f"{count(len(found.ids), 'row')} in {out}")
-    for line in found.judged.lines():
+        typer.echo(f"{format_count(len(found.ids), 'row')} in {out}")
+    for line in found.row_accuracy.lines():
         typer.echo(f"glnn: note: {line}", err=True)
 
-
-# --- tune: ``glnn tune``: choose parameters by folds over the labels
 
 TUNE_EXAMPLES = """[bold]Examples[/bold]
 
@@ -211,59 +198,60 @@ glnn tune people.csv --label job --trials 30 --out runs/tuned
 
 glnn fit people.csv --label job --settings runs/tuned/tuning.json  [dim]# use it[/dim]
 
-The same command again goes on where it was; several at once, with one --out, share the work."""
+The same command again resumes the search; several at once, with one --out, share the work."""
 
 
-@given.with_table_options
+@opt.with_table_options
 def tune(
-    name: given.Name,
+    name: opt.Name,
     columns: Any,
-    labels: given.LabelFile = None,
-    graph: given.GraphFile = None,
-    labels_per_class: given.LabelsPerClass = None,
-    no_graph: given.NoGraph = False,
-    preset: given.Preset = "default",
-    epochs: given.Epochs = None,
-    trials: Annotated[int, typer.Option(min=1, help="Settings to try; first the preset's.")] = 20,
-    folds: Annotated[int, typer.Option(min=2, help="Fits of each trial.")] = 3,
+    labels: opt.LabelFile = None,
+    graph: opt.GraphFile = None,
+    labels_per_class: opt.LabelsPerClass = None,
+    no_graph: opt.NoGraph = False,
+    preset: opt.Preset = "default",
+    epochs: opt.Epochs = None,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Number of settings to try; the first is the preset.")
+    ] = 20,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
     nested: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Folds of the nested estimate, each a search of its own without their labels; "
-            "0 leaves it out.",
+            help="Outer folds of the nested estimate, each with its own search; 0: no estimate.",
         ),
     ] = 3,
     goal: Annotated[
         str, typer.Option(help="accuracy, balanced_accuracy, macro_f1 or log_loss.")
     ] = "accuracy",
-    seed: given.Seed = 0,
-    device: given.Device = "cpu",
-    threads: given.Threads = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "cpu",
+    threads: opt.Threads = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the search; else runs/NAME-tuning-SEED.")
+        Path | None, typer.Option(help="Folder of the search; by default runs/NAME-tuning-SEED.")
     ] = None,
-    quiet: given.Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
-    """Choose parameters by the estimate on hidden labels, and judge the choice by a nested one."""
+    """Search for parameters by cross-validation, and evaluate the search by nested folds."""
     from glnn.exceptions import InputError
-    from glnn.report.sources import Reading, Source
+    from glnn.report.sources import DataSpec, Source
     from glnn.report.tune_run import SETTINGS, TuneOptions, run_tuning
 
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
-    source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
+    source = Source(name, labels, graph, columns.replace(drop_constant=True, needs_label=True))
     options = TuneOptions(preset, trials, folds, nested, goal, seed, epochs, device, threads)
     folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    found, judged = run_tuning(
-        Reading(source, no_graph, labels_per_class, seed), options, folder, say
+    found, estimate = run_tuning(
+        DataSpec(source, no_graph, labels_per_class, seed), options, folder, print_line
     )
-    say(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
-    if judged is not None:
-        say(f"nested estimate of the tuned fit: {judged.verdict.sentence}")
-    say(f"settings: {folder / SETTINGS}")
+    print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
+    if estimate is not None:
+        print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")
+    print_line(f"settings: {folder / SETTINGS}")

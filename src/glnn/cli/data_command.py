@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from glnn.cli import options as given
+from glnn.cli import options as opt
 
-_WRITTEN = "file to write; its suffix decides how: npz, csv, graphml, ..."
+_OUT_HELP = "File to write; its suffix is the format: npz, csv, graphml, ..."
 Variant = Annotated[
     str, typer.Option(help="Which graph of a published set that has several: loc_org.")
 ]
@@ -21,15 +21,15 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_sets(as_json: given.AsJson = False) -> None:
-    """List the data sets with their sizes, and say which of them are on this machine."""
-    from glnn.data.datasets import DATASETS, EMBEDDED, data_folders
+def list_sets(as_json: opt.AsJson = False) -> None:
+    """List the data sets with their sizes, and which of them are on this machine."""
+    from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
 
     columns = ("name", "nodes", "edges", "features", "classes", "here", "what")
     rows: list[tuple[Any, ...]] = []
     for info in DATASETS.values():
         found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
-        here = "built in" if info.name in EMBEDDED else "yes" if found else "fetch"
+        here = "built in" if info.name in BUILT_IN else "yes" if found else "fetch"
         sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
         rows.append((info.name, *sizes, here, info.about))
     if as_json:
@@ -42,17 +42,17 @@ def list_sets(as_json: given.AsJson = False) -> None:
 
 
 @app.command()
-@given.with_table_options
+@opt.with_table_options
 def info(
-    name: Annotated[str, typer.Argument(help="a data set's name, or a file or folder of data")],
+    name: Annotated[str, typer.Argument(help="A data set's name, or a file or folder of data.")],
     columns: Any,
-    labels: given.LabelFile = None,
-    graph: given.GraphFile = None,
+    labels: opt.LabelFile = None,
+    graph: opt.GraphFile = None,
     variant: Variant = "default",
-    as_json: given.AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Show what a data set holds: sizes, classes, split, homophily, origin and licence."""
-    from glnn.data.formats import summary_rows
+    """Describe a data set: sizes, classes, split, homophily, origin and licence."""
+    from glnn.data.formats import iter_summary
     from glnn.exceptions import GlnnError, InputError
     from glnn.report.sources import Source
 
@@ -60,12 +60,12 @@ def info(
     try:
         opened = source.open()
     except GlnnError as error:
-        question = source.label_question()
+        question = source.suggest_label()
         if question is None:
             raise
-        raise InputError(f"{question} Else: {error}") from None
-    rows = summary_rows(opened.data)
-    question = source.label_question() if opened.data.n_classes == 0 else None
+        raise InputError(f"{question} Otherwise: {error}") from None
+    rows = iter_summary(opened.data)
+    question = source.suggest_label() if opened.data.n_classes == 0 else None
     if question is not None:
         typer.echo(f"glnn: note: {question}", err=True)
     if as_json:
@@ -81,10 +81,10 @@ def info(
 def fetch(
     name: Annotated[str, typer.Argument(help="cora, citeseer, pubmed, terrorattack, ...")],
     folder: Annotated[
-        Path | None, typer.Option(help="where to keep it instead of the user's cache")
+        Path | None, typer.Option(help="Where to store it; by default in the user's cache.")
     ] = None,
 ) -> None:
-    """Download a data set from its public origin, check it, and keep it as npz."""
+    """Download a published data set, check it, and store it as npz."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     from glnn.data.datasets import fetch_dataset
@@ -101,22 +101,22 @@ def fetch(
 
 
 @app.command()
-@given.with_table_options
+@opt.with_table_options
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="file, folder or data set's name")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help=_WRITTEN)],
+    source: Annotated[str, typer.Argument(metavar="IN", help="File, folder or data set's name.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=_OUT_HELP)],
     columns: Any,
-    labels: given.LabelFile = None,
-    graph: given.GraphFile = None,
+    labels: opt.LabelFile = None,
+    graph: opt.GraphFile = None,
     variant: Variant = "default",
     name: Annotated[str | None, typer.Option(help="Which set of a Planetoid folder.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="replace OUT if it is there")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
 ) -> None:
-    """Read data in one format and write it in another, by the suffixes."""
+    """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
     from glnn.report.sources import Source
 
-    _check_free(target, overwrite)
+    _check_target(target, overwrite)
     opened = Source(source, labels, graph, columns, variant, name).open()
     for note in opened.notes:
         typer.echo(note)
@@ -128,32 +128,37 @@ def convert(
 @app.command()
 def generate(
     name: Annotated[
-        str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes")
+        str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes.")
     ],
-    out: Annotated[Path, typer.Option(help=_WRITTEN)],
-    nodes: Annotated[int | None, typer.Option(help="number of nodes")] = None,
-    edges: Annotated[int | None, typer.Option(help="number of edges; else 5 a node")] = None,
-    features: Annotated[int | None, typer.Option(help="number of features; else 128")] = None,
-    classes: Annotated[int | None, typer.Option(help="number of classes; else 40")] = None,
+    out: Annotated[Path, typer.Option(help=_OUT_HELP)],
+    nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
+    edges: Annotated[
+        int | None, typer.Option(help="Number of edges; by default 5 per node.")
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(help="Number of features; by default 128.")
+    ] = None,
+    classes: Annotated[int | None, typer.Option(help="Number of classes; by default 40.")] = None,
     homophily: Annotated[
-        float | None, typer.Option(help="share of edges inside a class; else 0.38")
+        float | None, typer.Option(help="Share of edges inside a class; by default 0.38.")
     ] = None,
     misfits: Annotated[
         float | None,
-        typer.Option(help="share of nodes that look like another class; else 0.25"),
+        typer.Option(help="Share of nodes that look like another class; by default 0.25."),
     ] = None,
     separation: Annotated[
-        float | None, typer.Option(help="distance of two classes' features; else 4.6")
+        float | None,
+        typer.Option(help="Distance between the features of two classes; by default 4.6."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="number of the draw")] = 0,
-    overwrite: Annotated[bool, typer.Option(help="replace the file if it is there")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    overwrite: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Make up an attributed graph of any size from a seed, for tests of speed and scale."""
+    """Generate a synthetic attributed graph of any size, for tests of speed and memory."""
     from glnn.data import write_data
-    from glnn.data.synthetic import attributed_graph, named_size
+    from glnn.data.synthetic import attributed_graph, resolve_size
 
-    _check_free(out, overwrite)
-    size = named_size(
+    _check_target(out, overwrite)
+    size = resolve_size(
         name,
         n_nodes=nodes,
         n_edges=edges,
@@ -168,12 +173,10 @@ def generate(
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {out}")
 
 
-def _check_free(target: Path, overwrite: bool) -> None:
-    from glnn.data.table_files import edges_beside
+def _check_target(target: Path, overwrite: bool) -> None:
+    from glnn.data.table_files import edge_table_path
     from glnn.exceptions import InputError
 
-    for path in (target, edges_beside(target)):
+    for path in (target, edge_table_path(target)):
         if path.exists() and not overwrite:
-            raise InputError(
-                f"{path} must not be there yet, got a file. Replace it with --overwrite."
-            )
+            raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")

@@ -1,4 +1,4 @@
-"""``glnn fit``: learn a graph and a classifier, and leave a run folder."""
+"""``glnn fit``: learn a graph and a classifier, and write a run folder."""
 
 import shlex
 import signal
@@ -22,45 +22,43 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from glnn.cli import options as given
+from glnn.cli import options as opt
 
 if TYPE_CHECKING:
     from glnn.engine.callbacks import Progress as Event
     from glnn.report.results import FitResults
 
 
-# --- interruption: Ctrl-C and SIGTERM: the first ends the work after its step, the second at once
+# Interruption
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Take note of a request to end inside the block, and end where the work can be gone on with.
+    """Handle Ctrl-C and SIGTERM inside the block: stop at the next resumable point.
 
-    Parameters
-    ----------
-    advice
-        How to go on, for the line that is said at the end.
-    alone
-        Whether this process works alone; several end together, as ``torchrun`` tells them.
+    A second signal stops at once. ``advice`` tells how to resume. With several processes signals
+    are left to ``torchrun``, which stops them together.
     """
 
-    def __init__(self, advice: str, *, alone: bool = True) -> None:
-        self._advice, self._number, self._alone = advice, 0, alone
-        self._before: dict[int, Any] = {}
+    def __init__(self, advice: str, *, single_process: bool = True) -> None:
+        self._advice, self._number, self._single_process = advice, 0, single_process
+        self._old_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
         is_main = threading.current_thread() is threading.main_thread()
-        if self._alone and is_main:  # other threads get no signals
-            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        if self._single_process and is_main:  # other threads get no signals
+            self._old_handlers = {
+                number: signal.signal(number, self._handle_signal) for number in _SIGNALS
+            }
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """End the work if that was asked for."""
+        """Raise StoppedError if a signal has arrived."""
         if not self._number:
             return
         from glnn.exceptions import StoppedError
@@ -69,36 +67,34 @@ class Interruption:
         stopped.code = 128 + self._number
         raise stopped
 
-    def watching(self, watch: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a function for events of the work, each of which is a place to end."""
+    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return a function that checks for a signal and then calls ``on_progress``."""
 
-        def told(event: Any) -> None:
+        def check_and_forward(event: Any) -> None:
             self.check()
-            watch(event)
+            on_progress(event)
 
-        return told
+        return check_and_forward
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
         if self._number:
             raise KeyboardInterrupt
         self._number = number
-        print("glnn: ending after this step; once more ends at once", file=sys.stderr, flush=True)
+        print(
+            "glnn: stopping after this step; press again to stop at once",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
-# --- progress: A bar on a terminal, a line a stage elsewhere; both driven by the same events
+# Progress
 
 
 class StageProgress:
-    """Show where a fit stands; use as a context, and call with each event.
+    """Show the progress of a fit: a bar on a terminal, a line for each stage elsewhere.
 
-    Parameters
-    ----------
-    console
-        Where to show it.
-    n_epochs
-        Epochs of all stages together as far as known, for the time left; it may grow.
-    quiet
-        Show nothing.
+    Use it as a context, and call it with each event. ``n_epochs`` is the expected number of epochs
+    of all stages, for the time left; it may grow.
     """
 
     def __init__(self, console: Console, n_epochs: int, *, quiet: bool = False) -> None:
@@ -135,7 +131,7 @@ class StageProgress:
             self._end_stage()
 
     def __call__(self, event: "Event") -> None:
-        """Take note of an event."""
+        """Show an event."""
         if event.epoch:
             self._n_done += 1
             self._bar.advance(self._task)
@@ -152,7 +148,7 @@ class StageProgress:
         self._stage = ""
 
 
-# --- fit: ``glnn fit``: learn a graph and a classifier, and leave a run folder
+# The command
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -165,40 +161,40 @@ glnn fit people.csv --id name --label job  [dim]# your own table[/dim]
 glnn fit people.csv --labels jobs.csv --graph friends.csv --on-unknown drop"""
 
 
-@given.with_table_options
+@opt.with_table_options
 def fit(
-    name: given.Name,
+    name: opt.Name,
     columns: Any,
-    labels: given.LabelFile = None,
-    graph: given.GraphFile = None,
-    labels_per_class: given.LabelsPerClass = None,
-    no_graph: given.NoGraph = False,
-    preset: given.Preset = "default",
-    head: given.Head = None,
-    n_neighbors: given.Neighbors = None,
-    epochs: given.Epochs = None,
-    seed: given.Seed = 0,
-    device: given.Device = "cpu",
-    threads: given.Threads = None,
-    max_memory: given.MaxMemory = None,
-    class_weight: given.ClassWeight = None,
-    settings: given.Settings = None,
-    folds: given.Folds = None,
-    no_estimate: given.NoEstimate = False,
-    compare: given.Compare = False,
-    out: given.Out = None,
-    overwrite: given.Overwrite = False,
-    resume: given.Resume = False,
-    checkpoint: given.Checkpoint = None,
-    quiet: given.Quiet = False,
-    as_json: given.AsJson = False,
+    labels: opt.LabelFile = None,
+    graph: opt.GraphFile = None,
+    labels_per_class: opt.LabelsPerClass = None,
+    no_graph: opt.NoGraph = False,
+    preset: opt.Preset = "default",
+    head: opt.Head = None,
+    n_neighbors: opt.Neighbors = None,
+    epochs: opt.Epochs = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "cpu",
+    threads: opt.Threads = None,
+    max_memory: opt.MaxMemory = None,
+    class_weight: opt.ClassWeight = None,
+    settings: opt.Settings = None,
+    folds: opt.Folds = None,
+    no_estimate: opt.NoEstimate = False,
+    compare: opt.Compare = False,
+    out: opt.Out = None,
+    overwrite: opt.Overwrite = False,
+    resume: opt.Resume = False,
+    checkpoint: opt.Checkpoint = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Learn a graph and a classifier; leave accuracies, graph, predictions, picture and report."""
-    from glnn.distributed import joined_peers
-    from glnn.engine.fit import capped_memory, parse_bytes
+    """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
+    from glnn.distributed import join_processes
+    from glnn.engine.fit import cap_memory, parse_bytes
     from glnn.exceptions import InputError
-    from glnn.report.run import FitOptions, prepared
-    from glnn.report.sources import Reading, Source
+    from glnn.report.run import FitOptions, prepare_run
+    from glnn.report.sources import DataSpec, Source
     from glnn.report.tune_run import read_settings
 
     found = None if settings is None else read_settings(settings)
@@ -211,53 +207,51 @@ def fit(
         device,
         threads,
         class_weight,
-        command=command_line(sys.argv),
-        more={} if found is None else found.params,
+        command=format_command(sys.argv),
+        extra_params={} if found is None else found.params,
         search=None if found is None else found.search,
     )
-    source = Source(name, labels, graph, columns.changed(drop_constant=True, needs_label=True))
-    reading = Reading(source, no_graph, labels_per_class, seed)
+    source = Source(name, labels, graph, columns.replace(drop_constant=True, needs_label=True))
+    spec = DataSpec(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:
-        raise InputError("--folds and --no-estimate must not come together. Leave one of them out.")
+        raise InputError("--folds and --no-estimate exclude each other. Leave one of them out.")
     limit = None if max_memory is None else parse_bytes(max_memory)
-    with capped_memory(limit), joined_peers(device) as peers:
+    with cap_memory(limit), join_processes(device) as peers:
         if folds is not None and peers.size > 1:
-            raise InputError("--folds must come with one process, got several. Leave it out.")
+            raise InputError("--folds needs a single process, got several. Leave it out.")
         if resume and checkpoint is None and peers.size > 1:
-            raise InputError("--resume must come with --checkpoint over several processes.")
-        options = options.on_own_device()
+            raise InputError("--resume needs --checkpoint if there are several processes.")
+        options = options.with_local_device()
         place: Any = {"overwrite": overwrite, "resume": resume, "peers": peers}
-        start = prepared(reading, options, out, **place)
+        inputs = prepare_run(spec, options, out, **place)
         is_quiet = quiet or as_json or peers.rank > 0
-        run = _Run(start, options, peers, checkpoint, compare=compare, quiet=is_quiet)
+        run = _Run(inputs, options, peers, checkpoint, compare=compare, quiet=is_quiet)
         try:
             if resume and not overwrite and run.is_finished():
-                return run.conclude(as_json=as_json)
-            advice = _advice(options.command, checkpoint)
-            with Interruption(advice, alone=peers.size == 1) as stop:
+                return run.print_results(as_json=as_json)
+            advice = _resume_advice(options.command, checkpoint)
+            with Interruption(advice, single_process=peers.size == 1) as stop:
                 run.fit(stop, calibrates=folds is None and not no_estimate)
                 if peers.size == 1:
-                    run.judge(stop, 0 if no_estimate else folds)
-            run.forget_state()
+                    run.estimate(stop, 0 if no_estimate else folds)
+            run.remove_state()
         finally:
-            run.forget_state(only_empty=True)
-            start.release()
-    return run.conclude(as_json=as_json and peers.rank == 0)
+            run.remove_state(only_empty=True)
+            inputs.release()
+    return run.print_results(as_json=as_json and peers.rank == 0)
 
 
-def _advice(command: str, checkpoint: Path | None) -> str:
-    """Return how to go on with a run that was interrupted."""
-    return f"Go on with: {command or 'glnn fit'}{'' if checkpoint is not None else ' --resume'}"
+def _resume_advice(command: str, checkpoint: Path | None) -> str:
+    """Return how to resume a run that was interrupted."""
+    return f"Resume it with: {command or 'glnn fit'}{'' if checkpoint is not None else ' --resume'}"
 
 
-def command_line(typed: list[str]) -> str:
-    """Return the command as it was typed, nothing if another program called it.
-
-    It is the one that starts anew: a run that goes on gives the same.
+def format_command(typed: list[str]) -> str:
+    """Return the command as it was typed, without ``--resume``; empty if glnn was not the program.
 
     Examples
     --------
-    >>> command_line(["/usr/bin/glnn", "fit", "my data.csv"]), command_line(["pytest"])
+    >>> format_command(["/usr/bin/glnn", "fit", "my data.csv"]), format_command(["pytest"])
     ("glnn fit 'my data.csv'", '')
     """
     is_own = bool(typed) and Path(typed[0]).name in ("glnn", "__main__.py")
@@ -266,11 +260,11 @@ def command_line(typed: list[str]) -> str:
 
 
 class _Run:
-    """A fit with a bar, its run folder, and what came out; process 0 alone shows anything."""
+    """A fit with its progress bar, run folder and results; only process 0 prints."""
 
     def __init__(
         self,
-        start: Any,
+        inputs: Any,
         options: Any,
         peers: Any,
         checkpoint: Path | None,
@@ -280,100 +274,109 @@ class _Run:
     ) -> None:
         from glnn.report.run_folder import state_folder
 
-        self._start, self._options, self._quiet = start, options, quiet
+        self._inputs, self._options, self._quiet = inputs, options, quiet
         self._compare, self._n_processes = compare, peers.size
         self._peers, self._is_own_state = peers, checkpoint is None and peers.size == 1
-        self._state: Any = state_folder(start.folder) if self._is_own_state else checkpoint
+        self._state: Any = state_folder(inputs.folder) if self._is_own_state else checkpoint
         self._console = Console(quiet=quiet)
         self._results: FitResults | None = None
-        has_graph = start.opened.data.graph is not None
-        self._n_epochs: int = options.expected_epochs(has_graph=has_graph)
+        has_graph = inputs.opened.data.graph is not None
+        self._n_epochs: int = options.count_epochs(has_graph=has_graph)
 
     def is_finished(self) -> bool:
-        """Say so if the run was done before."""
+        """Return whether the run was finished before, and print that it was."""
         from glnn.report.run_folder import is_finished
 
-        found = self._is_own_state and is_finished(self._start.folder)
+        found = self._is_own_state and is_finished(self._inputs.folder)
         if found:
-            said = f"finished before, nothing to go on with: {self._start.folder}"
-            self._console.print(said, markup=False, highlight=False, soft_wrap=True)
+            line = f"already finished, nothing to resume: {self._inputs.folder}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         return found
 
-    def forget_state(self, *, only_empty: bool = False) -> None:
-        """Remove what an interrupted run would have gone on from."""
+    def remove_state(self, *, only_empty: bool = False) -> None:
+        """Remove the saved state of the run."""
         from glnn.report.run_folder import remove_state
 
         if self._is_own_state:
-            remove_state(self._start.folder, only_empty=only_empty)
+            remove_state(self._inputs.folder, only_empty=only_empty)
 
     def fit(self, stop: Interruption, *, calibrates: bool) -> None:
-        """Fit, and write the folder."""
-        from glnn.report.run import COMPARED, run_fit
+        """Fit, and write the run folder."""
+        from glnn.report.run import COMPARED_METHODS, run_fit
 
         if self._is_own_state:
-            self._state.mkdir(parents=True, exist_ok=True)  # the sign of an unfinished run
+            self._state.mkdir(parents=True, exist_ok=True)  # marks the run as unfinished
 
-        for note in self._start.opened.notes:
+        for note in self._inputs.opened.notes:
             self._console.print(note, markup=False, highlight=False, soft_wrap=True)
-        compared = COMPARED if self._compare and self._start.split.test.size else ()
-        with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as watch:
-            more: Any = {"compared": compared, "watch": stop.watching(watch)}
-            more |= {"peers": self._peers, "calibrates": calibrates}
+        compared = COMPARED_METHODS if self._compare and self._inputs.split.test.size else ()
+        with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as on_progress:
+            more: Any = {"methods": compared, "on_progress": stop.wrap(on_progress)}
+            more |= {"peers": self._peers, "calibrate": calibrates}
             is_kept = not (self._is_own_state and self._options.settings().is_literal)
             state = self._state if is_kept else None  # the literal preset has no rounds
             self._results, self._model = run_fit(
-                self._start, self._options, checkpoint=state, **more
+                self._inputs, self._options, checkpoint=state, **more
             )
         self._write()
 
-    def judge(self, stop: Interruption, folds: int | None) -> None:
-        """Judge, and write the folder again: an estimate that is interrupted loses only itself."""
-        from glnn.report.run import folds_wanted, with_estimate
+    def estimate(self, stop: Interruption, folds: int | None) -> None:
+        """Estimate the accuracy, and write the run folder again.
+
+        The fit is on disk already, so that an interruption loses only the estimate.
+        """
+        from glnn.report.run import add_estimate, choose_n_folds
 
         assert self._results is not None  # there is no other process
-        n_folds = folds_wanted(self._results, folds)
+        n_folds = choose_n_folds(self._results, folds)
         if not n_folds:
             return
-        with StageProgress(self._console, n_folds * self._n_epochs, quiet=self._quiet) as watch:
+        with StageProgress(
+            self._console, n_folds * self._n_epochs, quiet=self._quiet
+        ) as on_progress:
             state = None if self._state is None else self._state / "folds"
             run = (self._results, self._model, self._options, n_folds)
-            self._results = with_estimate(*run, stop.watching(watch), state)
+            self._results = add_estimate(*run, stop.wrap(on_progress), state)
         self._write()
 
     def _write(self) -> None:
         from glnn.report.run_folder import write_run
 
-        start = self._start
-        self._left_out = write_run(start.folder, start.opened, self._results, self._model)
+        inputs = self._inputs
+        self._left_out = write_run(inputs.folder, inputs.opened, self._results, self._model)
 
-    def conclude(self, *, as_json: bool) -> None:
-        """Say what came out, or print the metrics of the folder for machines."""
-        from glnn.report.text import closing_lines, unjudged_lines
+    def print_results(self, *, as_json: bool) -> None:
+        """Print the results, or the content of ``metrics.json``."""
+        from glnn.report.text import final_notes, missing_evaluation_lines
 
         found = self._results
         if found is not None:
             asked = {"compare": self._compare, "n_processes": self._n_processes}
-            lines = (*unjudged_lines(found, **asked), *closing_lines(found), *self._left_out)
-            _conclude(self._console, self._start.folder, found, lines)
+            lines = (
+                *missing_evaluation_lines(found, **asked),
+                *final_notes(found),
+                *self._left_out,
+            )
+            _print_results(self._console, self._inputs.folder, found, lines)
         if as_json:
-            text = (self._start.folder / "metrics.json").read_text(encoding="utf-8")
+            text = (self._inputs.folder / "metrics.json").read_text(encoding="utf-8")
             typer.echo(text, nl=False)
 
 
-def _conclude(
+def _print_results(
     console: Console, folder: Path, results: "FitResults", lines: tuple[str, ...]
 ) -> None:
-    """Say how good the answer is before anything else, then what was found and where it lies."""
+    """Print the verdict, then the tables, the notes and the paths of the files."""
     from glnn.report.terminal import estimate_table, fact_table, score_table
     from glnn.report.text import label_sentence, verdict_line
 
-    is_file = not console.is_terminal  # whose lines are not broken
+    is_file = not console.is_terminal  # lines in a file are not wrapped
     plain: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": is_file}
     console.print()
     console.print(verdict_line(results), style="bold", **plain)
     console.print(label_sentence(results), **plain)
-    if results.tested is not None:
-        console.print(score_table(results.tested, results.scores))
+    if results.holdout is not None:
+        console.print(score_table(results.holdout, results.scores))
     if results.estimate is not None:
         console.print(estimate_table(results.estimate))
     console.print(fact_table(results))

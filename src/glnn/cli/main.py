@@ -1,4 +1,4 @@
-"""The command ``glnn``: one application, one place where errors become one line and a code."""
+"""The command ``glnn``: all subcommands, and errors as one line with an exit code."""
 
 import sys
 import warnings
@@ -12,69 +12,67 @@ import typer
 
 from glnn.cli import commands, data_command, fit_command
 
-# --- laboratory: Commands of other packages: found by entry point, or answered with what to instal
+# Commands of other packages
 
-GROUP = "glnn.commands"
-"""Entry points of this group are functions that add a command to the application."""
+GROUP = "glnn.commands"  # entry points of this group are functions that add a command
 PACKAGE = "glnn_lab"
-COMMANDS = {
-    "reproduce": "Run a table or figure of the paper, beside the published numbers",
-    "bench": "Measure time, memory and growth, beside what people use instead",
+COMMANDS = {  # commands of glnn-lab, listed even if it is not installed
+    "reproduce": "Reproduce a table or figure of the paper, with the published numbers",
+    "bench": "Measure time, memory and growth, compared with other programs",
 }
-"""What the laboratory adds; listed and answered even where it is not installed."""
 
 Register = Callable[[typer.Typer], None]
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands of installed packages, and hints in place of missing ones."""
+    """Add the commands of installed packages, and stubs for those of glnn-lab if it is missing."""
     installed = {point.name: point for point in entry_points(group=GROUP)}
     for name in [*COMMANDS, *(name for name in installed if name not in COMMANDS)]:
-        register = _loaded(installed[name]) if name in installed else _beside(name)
+        register = _load_command(installed[name]) if name in installed else _find_command(name)
         register(app)
 
 
-def _loaded(point: EntryPoint) -> Register:
-    """Return the command of an installed package; a broken one must not cost the others."""
+def _load_command(point: EntryPoint) -> Register:
+    """Return the command of an installed package, or a stub if it cannot be imported."""
     try:
         register: Register = point.load()
     except (ImportError, AttributeError) as error:
-        return _refusal(point.name, f"glnn {point.name} cannot be loaded: {error}.")
+        return _stub_command(point.name, f"glnn {point.name} cannot be loaded: {error}.")
     return register
 
 
-def _beside(name: str) -> Register:
-    """Return the command from a source tree on the path, which has no entry points."""
+def _find_command(name: str) -> Register:
+    """Return the command of a source tree on the path, which has no entry points, or a stub."""
     if find_spec(PACKAGE) is not None:
         register: Register = import_module(f"{PACKAGE}.cli.{name}").register
         return register
-    return _refusal(
+    return _stub_command(
         name,
         f"glnn {name} belongs to the package glnn-lab, which is not installed. Install it with: "
         "pip install glnn-lab (in a copy of the repository: pip install ./lab)",
     )
 
 
-def _refusal(name: str, words: str) -> Register:
-    """Return what adds a command that takes any words and says why it cannot run."""
+def _stub_command(name: str, message: str) -> Register:
+    """Return a function that adds a command which only raises an error with ``message``."""
 
     def refuse() -> None:
-        from glnn.exceptions import InputError  # imports scikit-learn, which help can do without
+        from glnn.exceptions import InputError  # imports scikit-learn, which --help does not need
 
-        raise InputError(words)
+        raise InputError(message)
 
     def register(app: typer.Typer) -> None:
-        any_words = {"allow_extra_args": True, "ignore_unknown_options": True}
+        any_arguments = {"allow_extra_args": True, "ignore_unknown_options": True}
         about = f"{COMMANDS.get(name, 'A further command')} (needs glnn-lab)."
-        app.command(name, help=about, context_settings=any_words, add_help_option=False)(refuse)
+        app.command(name, help=about, context_settings=any_arguments, add_help_option=False)(refuse)
 
     return register
 
 
-# --- main: The command ``glnn``: one application, one place where errors become one line and a cod
+# The application
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_UsageError: Any = typer.BadParameter.__mro__[1]  # Typer brings Click along or has its own copy
+_UsageError: Any = typer.BadParameter.__mro__[1]  # Typer imports Click or has its own copy
 _ClickError: Any = _UsageError.__mro__[1]
 
 app = typer.Typer(
@@ -120,7 +118,7 @@ def _options(
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if it is done, 1 if it failed, 2 for bad input."""
+    """Run the command; return 0 on success, 1 for a failure, 2 for bad input."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _show_warning
@@ -128,46 +126,46 @@ def main(args: Sequence[str] | None = None) -> int:
             given = sys.argv[1:] if args is None else list(args)
             code = app(given, prog_name="glnn", standalone_mode=False)
         except Exception as error:
-            return _explain(error)
+            return _report_error(error)
     if code == INTERRUPTED:
-        return _say("interrupted", INTERRUPTED)
+        return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else DONE
 
 
-def _explain(error: Exception) -> int:
-    """Say in one line what went wrong; a mistake of our own keeps its traceback."""
+def _report_error(error: Exception) -> int:
+    """Print an error in one line; an unexpected error is raised again, with its traceback."""
     from glnn.exceptions import (
         CheckpointError,
         GlnnError,
         InputError,
         OutputError,
-        SaidByPeerError,
+        PeerInputError,
         StoppedError,
     )
 
     if isinstance(error, typer.Abort):
-        return _say("interrupted", INTERRUPTED)
+        return _print_error("interrupted", INTERRUPTED)
     if isinstance(error, StoppedError):
-        return _say(error, error.code)
+        return _print_error(error, error.code)
     if type(error).__name__ == "NoArgsIsHelpError":
         return BAD_INPUT  # the help has been printed
     if isinstance(error, _UsageError | _ClickError):
-        return _say(error.format_message(), BAD_INPUT)
-    if isinstance(error, SaidByPeerError):
-        return BAD_INPUT  # the process that noticed says it
+        return _print_error(error.format_message(), BAD_INPUT)
+    if isinstance(error, PeerInputError):
+        return BAD_INPUT  # the process with the error prints it
     if isinstance(error, InputError | CheckpointError):
-        return _say(error, FAILED if isinstance(error, OutputError) else BAD_INPUT)
+        return _print_error(error, FAILED if isinstance(error, OutputError) else BAD_INPUT)
     if isinstance(error, BrokenPipeError):
-        return DONE  # whoever read the output has seen enough
+        return DONE  # the reader of the output has closed it
     if isinstance(error, GlnnError | MemoryError):
-        return _say(str(error) or "out of memory", FAILED)
+        return _print_error(str(error) or "out of memory", FAILED)
     if isinstance(error, OSError):
         where = "" if error.filename is None else f": {error.filename}"
-        return _say(f"{error.strerror or error}{where}", BAD_INPUT)
+        return _print_error(f"{error.strerror or error}{where}", BAD_INPUT)
     raise error
 
 
-def _say(what: object, code: int) -> int:
+def _print_error(what: object, code: int) -> int:
     text = " ".join(str(what).split())
     print(f"glnn: {'error: ' if code in (FAILED, BAD_INPUT) else ''}{text}", file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""The options of ``glnn fit`` and ``glnn data``, each with the words of its help."""
+"""Options shared by the commands, with their help texts."""
 
 import functools
 import inspect
@@ -23,13 +23,13 @@ Name = Annotated[
 LabelFile = Annotated[
     Path | None,
     typer.Option(
-        "--labels", help="Table of ids and labels, if not in FILE.", rich_help_panel=_TABLE
+        "--labels", help="Table of ids and labels, if they are not in FILE.", rich_help_panel=_TABLE
     ),
 ]
 GraphFile = Annotated[
     Path | None,
     typer.Option(
-        "--graph", help="Edge list: source, target, perhaps weight.", rich_help_panel=_TABLE
+        "--graph", help="Edge list: source, target, optional weight.", rich_help_panel=_TABLE
     ),
 ]
 IdColumn = Annotated[
@@ -40,40 +40,40 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(
         "--label",
-        help="Column of labels; 'label' if there is one. Empty cells are to be found.",
+        help="Column of labels; 'label' if there is one. Rows with an empty cell are predicted.",
         rich_help_panel=_TABLE,
     ),
 ]
 OnUnknown = Annotated[
     str,
     typer.Option(
-        help="Labels and edges of ids that FILE lacks: error or drop.", rich_help_panel=_TABLE
+        help="Labels and edges of ids that are not in FILE: error or drop.", rich_help_panel=_TABLE
     ),
 ]
 Encode = Annotated[
     str,
     typer.Option(
-        help="Columns of text: error, onehot, or auto (one-hot where values are few, else how "
-        "often a value occurs; dates become numbers).",
+        help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
+        "frequency of the value; dates become numbers).",
         rich_help_panel=_TABLE,
     ),
 ]
 Missing = Annotated[
     str,
     typer.Option(
-        help="Gaps among numbers: error, median, or indicator (median and a column that marks "
-        "the gaps).",
+        help="Missing numbers: error, median, or indicator (median, and a column that marks "
+        "missing values).",
         rich_help_panel=_TABLE,
     ),
 ]
 Dates = Annotated[
     bool,
-    typer.Option("--dates", help="Turn columns of dates into numbers.", rich_help_panel=_TABLE),
+    typer.Option("--dates", help="Convert columns of dates to numbers.", rich_help_panel=_TABLE),
 ]
 Features = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns to use: names or patterns such as 'x*', with commas or given repeatedly.",
+        help="Columns to use: names or patterns such as 'x*', separated by commas or repeated.",
         rich_help_panel=_TABLE,
     ),
 ]
@@ -83,21 +83,23 @@ Drop = Annotated[
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="Between cells; else found out (, ; tab |).", rich_help_panel=_TABLE),
+    typer.Option(
+        help="Delimiter of cells; by default detected (, ; tab |).", rich_help_panel=_TABLE
+    ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="Decimal mark: . or , ; else found out.", rich_help_panel=_TABLE),
+    typer.Option(help="Decimal mark: . or , ; by default detected.", rich_help_panel=_TABLE),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(help="Of the text, such as cp1252; else UTF-8.", rich_help_panel=_TABLE),
+    typer.Option(help="Text encoding, such as cp1252; by default UTF-8.", rich_help_panel=_TABLE),
 ]
 LabelsPerClass = Annotated[
     int | None,
     typer.Option(
-        help="Train on this many labels of each class and test on all others. Without it: the "
-        "published split; 20 a class for data that come with glnn; every label of your own table.",
+        help="Train on this many labels of each class and test on all others. By default: the "
+        "published split; 20 per class for data that come with glnn; all labels of your own table.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -107,15 +109,15 @@ NoGraph = Annotated[
 Preset = Annotated[
     str,
     typer.Option(
-        help="default (our best), paper (the paper's terms, solved exactly) or literal (the "
-        "paper's optimiser as printed).",
+        help="default (most accurate), paper (the paper's objective, solved exactly) or literal "
+        "(the paper's optimiser as printed).",
         rich_help_panel=_METHOD,
     ),
 ]
 Head = Annotated[
     str | None,
     typer.Option(
-        help="Network: gcn, propagation, linear or hops; else the preset's and its rivals.",
+        help="Network: gcn, propagation, linear or hops; by default chosen among several.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -128,29 +130,29 @@ Neighbors = Annotated[
 Epochs = Annotated[
     int | None, typer.Option(help="Epochs of each classifier step.", rich_help_panel=_METHOD)
 ]
-Seed = Annotated[int, typer.Option(help="Of the drawn labels and of the fit.")]
+Seed = Annotated[int, typer.Option(help="Random seed of the split and of the fit.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
 MaxMemory = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="Most memory to take, such as 2GB; a fit that needs more says so."
+        metavar="SIZE", help="Memory limit, such as 2GB; a fit that needs more fails with an error."
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(help="Processor threads; else 1 below 10,000 nodes, all above.")
+    int | None, typer.Option(help="CPU threads; by default 1 below 10,000 nodes, else all.")
 ]
 Compare = Annotated[
     bool,
     typer.Option(
         "--compare",
-        help="Also run plain methods on the same labels; an estimate has them in any case.",
+        help="Compare with plain methods on the test labels; an estimate always does.",
         rich_help_panel=_OUTPUT,
     ),
 ]
 ClassWeight = Annotated[
     str | None,
     typer.Option(
-        help="With balanced, labels of each class count as much as those of any other.",
+        help="With balanced, all classes have the same total weight.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -158,34 +160,32 @@ Folds = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="Judge the fit on labels it has not seen, in this many fits without them. Without it: "
-        "5 where no label is left to test, none elsewhere.",
+        help="Estimate the accuracy by cross-validation with this many folds. By default: 5 if "
+        "there are no test labels, else none.",
         show_default=False,
         rich_help_panel=_METHOD,
     ),
 ]
 NoEstimate = Annotated[
     bool,
-    typer.Option(
-        "--no-estimate", help="Judge nothing and calibrate nothing.", rich_help_panel=_METHOD
-    ),
+    typer.Option("--no-estimate", help="No estimate and no calibration.", rich_help_panel=_METHOD),
 ]
 Settings = Annotated[
     Path | None,
-    typer.Option(help="File of parameters, the tuning.json of glnn tune.", rich_help_panel=_METHOD),
+    typer.Option(help="File of parameters: tuning.json of glnn tune.", rich_help_panel=_METHOD),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Run folder; else runs/NAME-PRESET-SEED.", rich_help_panel=_OUTPUT),
+    typer.Option(help="Run folder; by default runs/NAME-PRESET-SEED.", rich_help_panel=_OUTPUT),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an old run.", rich_help_panel=_OUTPUT)
+    bool, typer.Option("--overwrite", help="Replace an existing run.", rich_help_panel=_OUTPUT)
 ]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for the state after each round, to go on from; else beside the run folder, "
-        "until the run is done. Needed over several processes.",
+        help="Folder for the state after each round, to resume from; by default next to the run "
+        "folder, until the run is finished. Required with several processes.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -193,16 +193,14 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Go on with a run that was interrupted or killed; else it starts anew.",
+        help="Resume a run that was interrupted or killed.",
         rich_help_panel=_OUTPUT,
     ),
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=_OUTPUT)
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)]
 
 _TABLE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "id_column": (IdColumn, None),
@@ -220,12 +218,9 @@ _TABLE_OPTIONS: dict[str, tuple[Any, Any]] = {
 
 
 def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command all options of a table; it gets them as its argument ``columns``.
+    """Add all table options to a command.
 
-    Parameters
-    ----------
-    command
-        A function with a parameter ``columns`` of type :class:`glnn.data.TableOptions`.
+    The command receives them as its parameter ``columns``, a :class:`glnn.data.TableOptions`.
     """
     own = inspect.signature(command).parameters
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -240,25 +235,25 @@ def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(kind=kind))
 
-    def wrapped(**given: Any) -> None:
+    def wrapper(**given: Any) -> None:
         from glnn.data import TableOptions
 
         table = {name: given.pop(name) for name in _TABLE_OPTIONS}
-        names = {name: patterns(table[name]) for name in ("features", "drop")}
+        names = {name: split_patterns(table[name]) for name in ("features", "drop")}
         command(**given, columns=TableOptions(**{**table, **names}))
 
-    functools.update_wrapper(wrapped, command)
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped
+    functools.update_wrapper(wrapper, command)
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
 
 
-def patterns(given: list[str] | None) -> tuple[str, ...]:
-    """Return the names and patterns of an option, split at commas.
+def split_patterns(given: list[str] | None) -> tuple[str, ...]:
+    """Split the names and patterns of an option at commas.
 
     Examples
     --------
-    >>> patterns(["age, x*", "height"])
+    >>> split_patterns(["age, x*", "height"])
     ('age', 'x*', 'height')
     """
     return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())

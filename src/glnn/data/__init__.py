@@ -1,9 +1,9 @@
-"""From files to checked records: data sets, tables, graphs and splits."""
+"""Read and write data sets, tables and graphs as checked records; split their nodes."""
 
 from glnn.data.datasets import DATASETS, DatasetInfo, fetch_dataset, load_dataset
 from glnn.data.encode import encode_frame
 from glnn.data.formats import read_data, write_data, write_graph, write_predictions
-from glnn.data.node_data import NodeData, induced
+from glnn.data.node_data import NodeData, take_nodes
 from glnn.data.splits import Split, make_split
 from glnn.data.table_text import TableOptions
 from glnn.data.tables import TableReport, read_table_data, read_tables
@@ -17,12 +17,12 @@ __all__ = [
     "TableReport",
     "encode_frame",
     "fetch_dataset",
-    "induced",
     "load_dataset",
     "make_split",
     "read_data",
     "read_table_data",
     "read_tables",
+    "take_nodes",
     "write_data",
     "write_graph",
     "write_predictions",

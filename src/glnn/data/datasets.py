@@ -1,4 +1,8 @@
-"""The data sets by name: what they are, what they must hold, where their files are looked for."""
+"""Data sets by name.
+
+Five published sets are fetched from their origin, checked by digest and by their counts, and
+cached as npz. Five more are built in and need no file.
+"""
 
 import hashlib
 import logging
@@ -14,15 +18,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_choice
-from glnn.data.files import atomic_write, one_line, shown_path
-from glnn.data.linqs import AttackGraph, attack_graph, read_terror_attack, read_terrorists_rel
+from glnn.data.files import atomic_write, one_line, quote_path
+from glnn.data.linqs import (
+    AttackGraph,
+    read_terror_attack,
+    read_terrorists_rel,
+    resolve_attack_graph,
+)
 from glnn.data.node_data import NodeData
 from glnn.data.npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
 from glnn.data.planetoid import read_planetoid
 from glnn.data.synthetic import blobs, block_model
 from glnn.exceptions import DataFormatError, DownloadError, GlnnError, InputError
 
-# --- embedded: Data sets that need no file: three tables of scikit-learn, and two made-up ones
+# Built-in data sets
 
 
 def load_digits() -> NodeData:
@@ -68,7 +77,7 @@ def _from_sklearn(name: str, bunch: Any) -> NodeData:
     )
 
 
-EMBEDDED = {
+BUILT_IN = {
     "digits": load_digits,
     "wine": load_wine,
     "breast_cancer": load_breast_cancer,
@@ -77,7 +86,7 @@ EMBEDDED = {
 }
 
 
-# --- origins: Where the published files lie and what their bytes must hash to
+# Origins of the published files, with their digests
 
 PLANETOID_COMMIT = "af6abf468a772cc055bec88c52e4d6f51b7c37e3"
 PLANETOID = f"https://raw.githubusercontent.com/kimiyoung/planetoid/{PLANETOID_COMMIT}/data/"
@@ -87,48 +96,39 @@ TERROR_COPY = (
     f"https://raw.githubusercontent.com/natbolon/terrorist_network_weaknesses/{TERROR_COMMIT}/data/"
 )
 
-MAX_DOWNLOAD = 2**26
-"""No published file is larger than this: 64 MiB."""
+MAX_DOWNLOAD = 2**26  # 64 MiB; no published file is larger
 
 
 @dataclass(frozen=True)
 class Origin:
-    """One place to get the files of a data set from.
+    """One server that has the files of a data set."""
 
-    Parameters
-    ----------
-    base_url
-        Address that a file's name is added to.
-    archive
-        Name of a tar archive that holds all files, or ``None`` where each has its own address.
-    """
-
-    base_url: str
-    archive: str | None = None
+    base_url: str  # the name of a file is appended
+    archive: str | None = None  # name of a tar archive with all files; None: separate files
 
 
 @dataclass(frozen=True)
 class RawFiles:
-    """The files of a data set: the folder they are kept in, their digests, and where they lie."""
+    """The published files of a data set."""
 
-    folder: str
-    sha256: MappingProxyType[str, str]
-    origins: tuple[Origin, ...]
+    folder: str  # name of their folder in the cache
+    sha256: MappingProxyType[str, str]  # digest of each file
+    origins: tuple[Origin, ...]  # tried in this order
 
 
-def _planetoid(name: str, digests: str) -> RawFiles:
+def _planetoid_files(name: str, digests: str) -> RawFiles:
     parts = ("allx", "ally", "graph", "test.index", "tx", "ty", "x", "y")
     sha256 = {f"ind.{name}.{part}": digest for part, digest in zip(parts, digests.split())}
     return RawFiles("planetoid", MappingProxyType(sha256), (Origin(PLANETOID),))
 
 
-def _terror(folder: str, sha256: dict[str, str]) -> RawFiles:
+def _terror_files(folder: str, sha256: dict[str, str]) -> RawFiles:
     origins = (Origin(LINQS, f"{folder}.tgz"), Origin(f"{TERROR_COPY}{folder}/"))
     return RawFiles(folder, MappingProxyType(sha256), origins)
 
 
 RAW_FILES = {
-    "cora": _planetoid(
+    "cora": _planetoid_files(
         "cora",
         """
         9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543
@@ -141,7 +141,7 @@ RAW_FILES = {
         94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1
         """,
     ),
-    "citeseer": _planetoid(
+    "citeseer": _planetoid_files(
         "citeseer",
         """
         2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668
@@ -154,7 +154,7 @@ RAW_FILES = {
         8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924
         """,
     ),
-    "pubmed": _planetoid(
+    "pubmed": _planetoid_files(
         "pubmed",
         """
         508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e
@@ -167,7 +167,7 @@ RAW_FILES = {
         e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3
         """,
     ),
-    "terrorattack": _terror(
+    "terrorattack": _terror_files(
         "TerrorAttack",
         {
             "terrorist_attack.labels": (
@@ -184,7 +184,7 @@ RAW_FILES = {
             ),
         },
     ),
-    "terroristsrel": _terror(
+    "terroristsrel": _terror_files(
         "TerroristRel",
         {
             "TerroristRel.edges": (
@@ -210,16 +210,16 @@ RAW_FILES = {
 }
 
 
-# --- download: Fetching published files through pooch: checked before they count, whole or not at
+# Downloading
 
+# Called with the number of bytes received, and the total if it is known.
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there, and the bytes there will be, if known."""
 
 _CHUNK = 2**16
 
 
-class _Watch:
-    """What pooch takes for a progress bar: tells how far it is, and stops what is too large."""
+class _ProgressBar:
+    """Progress bar for pooch: calls ``progress`` and aborts a download that is too large."""
 
     def __init__(self, url: str, max_bytes: int, progress: Progress | None) -> None:
         self._url, self._max_bytes, self._progress = url, max_bytes, progress
@@ -236,7 +236,7 @@ class _Watch:
         self._done = 0
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing; pooch calls it at the end."""
 
 
 def download(
@@ -249,39 +249,15 @@ def download(
     attempts: int = 2,
     max_bytes: int = MAX_DOWNLOAD,
 ) -> Path:
-    """Fetch a file over HTTP and put it at ``target`` once its digest is right.
+    """Download a file over HTTP, check its digest and move it to ``target``.
 
-    Parameters
-    ----------
-    url
-        Address; redirects to other HTTP addresses are followed.
-    target
-        Where the file goes. Its folder is created.
-    sha256
-        What the bytes must hash to; ``None`` for an archive whose members are checked instead.
-    progress
-        Told how far it is.
-    timeout
-        Seconds without an answer before giving up.
-    attempts
-        How often a file that came cut or altered is asked for.
-    max_bytes
-        Anything larger is refused.
-
-    Returns
-    -------
-    Path
-        The target.
-
-    Raises
-    ------
-    DownloadError
-        One line: what failed and what to do.
+    ``sha256`` is ``None`` for an archive, whose members are checked instead. A file with a wrong
+    digest is downloaded up to ``attempts`` times; ``timeout`` is in seconds.
     """
     import pooch
     import requests
 
-    pooch.get_logger().setLevel(logging.ERROR)  # errors are said by whoever called
+    pooch.get_logger().setLevel(logging.ERROR)  # errors are raised, not logged
     known = None if sha256 is None else f"sha256:{sha256}"
     fetcher = pooch.create(
         target.parent,
@@ -290,8 +266,8 @@ def download(
         urls={target.name: url},
         retry_if_failed=attempts - 1,
     )
-    watch: Any = _Watch(url, max_bytes, progress)
-    loader = pooch.HTTPDownloader(progressbar=watch, chunk_size=_CHUNK, timeout=timeout)
+    progress_bar: Any = _ProgressBar(url, max_bytes, progress)
+    loader = pooch.HTTPDownloader(progressbar=progress_bar, chunk_size=_CHUNK, timeout=timeout)
     try:
         fetcher.fetch(target.name, downloader=loader)
     except DownloadError:
@@ -309,29 +285,29 @@ def download(
             f"{url} answered too slowly: nothing in {timeout:g} seconds. Try again later."
         ) from None
     except requests.RequestException as error:
-        raise DownloadError(f"{url} cannot be reached: {one_line(_cause(error))}.") from None
+        raise DownloadError(f"{url} cannot be reached: {one_line(_root_cause(error))}.") from None
     except OSError as error:
         raise DownloadError(
-            f"{shown_path(target)} must be writable, got: {one_line(error.strerror or error)}. "
+            f"{quote_path(target)} must be writable, got: {one_line(error.strerror or error)}. "
             "Free some space or choose another folder with GLNN_DATA."
         ) from error
     return target
 
 
-def _cause(error: BaseException) -> object:
-    """Return the innermost reason of an error of requests, which is the one a person knows."""
+def _root_cause(error: BaseException) -> object:
+    """Return the innermost error of a chain, the one that names the real problem."""
     while error.__context__ is not None:
         error = error.__context__
     return error
 
 
 def file_sha256(path: Path) -> str:
-    """Return the digest of a file, read in pieces."""
+    """Return the SHA-256 of a file without loading it into memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- fetch: From the public origin to the cache: download, check, parse, keep as npz
+# From the origin to the cache
 
 
 def fetch_raw(
@@ -342,30 +318,16 @@ def fetch_raw(
     progress: Progress | None = None,
     timeout: float | int = 30.0,
 ) -> Path:
-    """Bring the published files of a data set into a folder, each with the right digest.
+    """Download the published files of a data set, check their digests and return their folder.
 
-    Parameters
-    ----------
-    name
-        The data set.
-    folder
-        Root of the cache; the files go to ``raw/`` below it. Files that are there already, put
-        by hand or by an earlier call, are kept if their digest is right.
-    origins
-        Other places to ask; by default those of :mod:`glnn.data.datasets`, in turn.
-    progress, timeout
-        See :func:`glnn.data.datasets.download`.
-
-    Returns
-    -------
-    Path
-        Where the files are.
+    The files go to ``raw/`` below ``folder``; existing files with the right digest are kept.
+    ``origins`` replaces the servers of :data:`RAW_FILES`, which are tried in turn.
     """
     raw = RAW_FILES[name]
     target = folder / "raw" / raw.folder
     failures: list[str] = []
     for origin in raw.origins if origins is None else origins:
-        missing = [file for file in raw.sha256 if not _is_there(target / file, raw.sha256[file])]
+        missing = [file for file in raw.sha256 if not _has_digest(target / file, raw.sha256[file])]
         if not missing:
             return target
         try:
@@ -379,27 +341,27 @@ def fetch_raw(
             return target
         except DownloadError as error:
             failures.append(one_line(error, limit=300))
-    raise DownloadError(f"{' '.join(failures)} {by_hand(name, folder)}")
+    raise DownloadError(f"{' '.join(failures)} {describe_manual_download(name, folder)}")
 
 
-def by_hand(name: str, folder: Path) -> str:
-    """Return what to do without a network: what to get from where, and where to put it."""
+def describe_manual_download(name: str, folder: Path) -> str:
+    """Return instructions for downloading the files by hand."""
     raw = RAW_FILES[name]
     last = raw.origins[-1].base_url
     return (
         f"To do it by hand, download {', '.join(raw.sha256)} from {last} into "
-        f"{shown_path(folder / 'raw' / raw.folder)} and run `glnn data fetch {name}` again."
+        f"{quote_path(folder / 'raw' / raw.folder)} and run `glnn data fetch {name}` again."
     )
 
 
-def _is_there(path: Path, sha256: str) -> bool:
+def _has_digest(path: Path, sha256: str) -> bool:
     return path.is_file() and file_sha256(path) == sha256
 
 
 def _fetch_archive(
     raw: RawFiles, origin: Origin, target: Path, progress: Progress | None, timeout: float | int
 ) -> None:
-    """Take the wanted members out of an archive, by name and digest; nothing is unpacked."""
+    """Copy the needed members of an archive, by name and digest; nothing else is unpacked."""
     url = f"{origin.base_url}{origin.archive}"
     archive = download(
         url, target / str(origin.archive), sha256=None, progress=progress, timeout=timeout
@@ -414,20 +376,20 @@ def _fetch_archive(
                 name = Path(member.name).name
                 if name in raw.sha256 and member.isfile() and member.size <= MAX_DOWNLOAD:
                     file = tar.extractfile(member)
-                    _keep_if_right(file, target / name, raw.sha256[name])
+                    _write_if_matching(file, target / name, raw.sha256[name])
     except GlnnError:
         raise
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         raise DownloadError(f"{url} must be a tar archive, got: {one_line(error)}.") from error
     finally:
         archive.unlink(missing_ok=True)
-    wrong = [name for name in raw.sha256 if not _is_there(target / name, raw.sha256[name])]
+    wrong = [name for name in raw.sha256 if not _has_digest(target / name, raw.sha256[name])]
     if wrong:
         raise DownloadError(f"{url} must hold the published {wrong[0]}, got another or none.")
 
 
-def _keep_if_right(file: Any, path: Path, sha256: str) -> None:
-    """Write the bytes if they, or they with Unix line ends, are the published ones."""
+def _write_if_matching(file: Any, path: Path, sha256: str) -> None:
+    """Write the bytes if they match the digest as they are or with Unix line ends."""
     content = b"" if file is None else file.read()
     for candidate in (content, content.replace(b"\r\n", b"\n")):
         if hashlib.sha256(candidate).hexdigest() == sha256:
@@ -446,7 +408,7 @@ def read_raw(name: str, raw_folder: Path, *, graph: AttackGraph = "loc") -> Node
 
 
 def raw_to_npz(name: str, raw_folder: Path, npz_path: Path) -> NodeData:
-    """Parse the published files and keep the record as npz, with every graph there is."""
+    """Parse the published files and write the record as npz, with all its graphs."""
     data = read_raw(name, raw_folder).replace(name=name, ids=None)
     others = {}
     if name == "terrorattack":
@@ -455,14 +417,26 @@ def raw_to_npz(name: str, raw_folder: Path, npz_path: Path) -> NodeData:
     return data
 
 
-# --- registry: The data sets by name: what they are, what they must hold, where their files are lo
+# Data sets by name
 
 ENVIRONMENT = "GLNN_DATA"
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set without reading it."""
+    """Facts about a data set that are known without reading it.
+
+    Parameters
+    ----------
+    name
+        The name for :func:`load_dataset`.
+    n_nodes, n_edges, n_features, n_classes
+        Published counts; ``n_edges`` is 0 without a graph.
+    about, origin, licence
+        A short description, the publisher, and the licence.
+    graphs
+        Names of further graphs of the set.
+    """
 
     name: str
     n_nodes: int
@@ -481,7 +455,7 @@ _LINQS = "LINQS, University of Maryland"
 _SKLEARN = ("scikit-learn", "BSD-3-Clause")
 _OWN = ("generated by glnn", "MIT")
 _MIT = "MIT (the repository)"
-_NONE = "none stated"
+_NO_LICENCE = "none stated"
 
 DATASETS = {
     info.name: info
@@ -490,10 +464,25 @@ DATASETS = {
         DatasetInfo("citeseer", 3327, 4552, 3703, 6, _CITATIONS, _PLANETOID, _MIT),
         DatasetInfo("pubmed", 19717, 44324, 500, 3, _CITATIONS, _PLANETOID, _MIT),
         DatasetInfo(
-            "terrorattack", 1293, 3172, 106, 6, "attacks in one place", _LINQS, _NONE, ("loc_org",)
+            "terrorattack",
+            1293,
+            3172,
+            106,
+            6,
+            "attacks in one place",
+            _LINQS,
+            _NO_LICENCE,
+            ("loc_org",),
         ),
         DatasetInfo(
-            "terroristsrel", 851, 8196, 1224, 4, "relations that share a person", _LINQS, _NONE
+            "terroristsrel",
+            851,
+            8196,
+            1224,
+            4,
+            "relations that share a person",
+            _LINQS,
+            _NO_LICENCE,
         ),
         DatasetInfo("digits", 1797, 0, 64, 10, "images of digits, no graph", *_SKLEARN),
         DatasetInfo("wine", 178, 0, 13, 3, "chemistry of wines, no graph", *_SKLEARN),
@@ -505,14 +494,14 @@ DATASETS = {
 
 
 def cache_folder() -> Path:
-    """Return the folder of fetched data: that of the user's caches on this system."""
+    """Return the folder of fetched data sets in the user's cache."""
     import platformdirs  # here: built-in data sets need no folder
 
     return Path(platformdirs.user_cache_dir("glnn"))
 
 
 def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:
-    """Return where data sets are looked for: the given folder, or GLNN_DATA and the cache."""
+    """Return the folders to search: the given one, else GLNN_DATA and the cache."""
     if folder is not None:
         return (Path(folder),)
     named = os.environ.get(ENVIRONMENT)
@@ -530,15 +519,15 @@ def load_dataset(
         ``cora``, ``citeseer``, ``pubmed``, ``terrorattack``, ``terroristsrel``; or one that
         needs no file: ``digits``, ``wine``, ``breast_cancer``, ``blobs``, ``block_model``.
     folder
-        Where the npz or raw files lie; by default the folder named by the environment variable
-        ``GLNN_DATA``, then the user's cache. Nothing is downloaded.
+        The folder with the npz or raw files; by default the one named by the environment
+        variable ``GLNN_DATA``, then the user's cache. Nothing is downloaded.
     graph
-        ``"loc_org"`` takes the second graph of Terror Attack.
+        ``"loc_org"`` selects the second graph of Terror Attack.
 
     Returns
     -------
     NodeData
-        With the published counts, which are checked.
+        The record; its counts are checked against the published ones.
 
     Examples
     --------
@@ -548,37 +537,37 @@ def load_dataset(
     check_choice("name", name, DATASETS)
     info = DATASETS[name]
     check_choice("graph", graph, (DEFAULT_GRAPH, *info.graphs))
-    if name in EMBEDDED:
-        return EMBEDDED[name]()
-    data = _read_from(name, data_folders(folder), graph)
-    return _checked(data.replace(name=name), info, graph)
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    data = _read_from_folders(name, data_folders(folder), graph)
+    return _check_counts(data.replace(name=name), info, graph)
 
 
-def _read_from(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
+def _read_from_folders(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
     for folder in folders:
         npz = folder / f"{name}.npz"
         if npz.is_file():
-            return _with_origin(read_node_npz(npz, graph=graph), name)
+            return _add_origin(read_node_npz(npz, graph=graph), name)
         first = next(iter(RAW_FILES[name].sha256))
         for raw in (folder / "raw" / RAW_FILES[name].folder, folder / RAW_FILES[name].folder):
             if (raw / first).is_file():
-                data = read_raw(name, raw, graph=attack_graph(graph))
-                return _with_origin(data, name)
-    looked = " and ".join(shown_path(folder) for folder in folders)
+                data = read_raw(name, raw, graph=resolve_attack_graph(graph))
+                return _add_origin(data, name)
+    searched = " and ".join(quote_path(folder) for folder in folders)
     raise InputError(
-        f"{name}.npz must lie in {looked}, got none. Run `glnn data fetch {name}`, or name the "
+        f"{name}.npz must lie in {searched}, got none. Run `glnn data fetch {name}`, or name the "
         f"folder that holds it in the environment variable {ENVIRONMENT}."
     )
 
 
-def _with_origin(data: NodeData, name: str) -> NodeData:
+def _add_origin(data: NodeData, name: str) -> NodeData:
     info = DATASETS[name]
     known = {"origin": info.origin, "licence": info.licence}
     return data.replace(provenance={**data.provenance, **known})
 
 
-def _checked(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
-    """Compare with the published counts, so that another file of that name is not taken for it."""
+def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
+    """Check the counts against the published ones, to refuse another file of the same name."""
     found = (data.n_nodes, data.n_features, data.n_classes, data.n_edges)
     published = (info.n_nodes, info.n_features, info.n_classes, info.n_edges)
     compared = 4 if graph == DEFAULT_GRAPH else 3
@@ -598,16 +587,20 @@ def fetch_dataset(
     progress: Progress | None = None,
     timeout: float | int = 30.0,
 ) -> Path:
-    """Download a data set from its public origin, check it and keep it as npz.
+    """Download a data set from its public origin, check it and store it as npz.
 
     Parameters
     ----------
     name
         One of the five published sets.
     folder
-        Where to keep it; the user's cache by default.
-    origins, progress, timeout
-        See :func:`glnn.data.datasets.fetch_raw`.
+        The folder to store it in; by default the user's cache.
+    origins
+        Servers to try in turn, instead of the known ones.
+    progress
+        Called with the number of bytes received, and the total if it is known.
+    timeout
+        Seconds without an answer before giving up.
 
     Returns
     -------
@@ -615,10 +608,10 @@ def fetch_dataset(
         The npz file.
     """
     check_choice("name", name, DATASETS)
-    if name in EMBEDDED:
+    if name in BUILT_IN:
         raise InputError(f"{name} must not be fetched, it comes with glnn. Use it by its name.")
     root = cache_folder() if folder is None else Path(folder)
     npz = root / f"{name}.npz"
     raw = fetch_raw(name, root, origins=origins, progress=progress, timeout=timeout)
-    _checked(raw_to_npz(name, raw, npz), DATASETS[name], DEFAULT_GRAPH)
+    _check_counts(raw_to_npz(name, raw, npz), DATASETS[name], DEFAULT_GRAPH)
     return npz

@@ -1,4 +1,7 @@
-"""One door for every format: ``read_data`` and ``write_data`` go by the name of the file."""
+"""Reading and writing of all file formats; the suffix of the path decides which.
+
+Records, learned graphs, predictions, and a summary of a record for the terminal.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +14,14 @@ import scipy.sparse as sp
 from glnn._utils import check_choice, did_you_mean
 from glnn.data.datasets import DATASETS, load_dataset
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
-from glnn.data.files import one_line, shown, shown_path
+from glnn.data.files import one_line, quote, quote_path
 from glnn.data.interop import to_scipy
 from glnn.data.linqs import (
-    attack_graph,
     read_linqs,
     read_linqs_nodes,
     read_terror_attack,
     read_terrorists_rel,
+    resolve_attack_graph,
 )
 from glnn.data.network_files import (
     NETWORK_SUFFIXES,
@@ -26,7 +29,7 @@ from glnn.data.network_files import (
     write_network,
     write_network_graph,
 )
-from glnn.data.node_data import NodeData, canonical_ids, ids_from_text, symmetric_from_pairs
+from glnn.data.node_data import NodeData, canonicalize_ids, ids_from_text, symmetric_from_pairs
 from glnn.data.npz import (
     DEFAULT_GRAPH,
     NpzFile,
@@ -38,18 +41,18 @@ from glnn.data.npz import (
 from glnn.data.planetoid import read_planetoid
 from glnn.data.table_files import (
     TABLE_SUFFIXES,
-    edges_beside,
-    first_row,
-    safe_cell,
+    edge_table_path,
+    escape_formula,
+    read_first_row,
     write_edge_table,
     write_frames,
     write_node_table,
 )
-from glnn.data.table_text import AS_FOUND, DEFAULT, TableFormat, TableOptions
+from glnn.data.table_text import AUTO_FORMAT, DEFAULT_OPTIONS, TableFormat, TableOptions
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
 
-# --- formats: One door for every format: ``read_data`` and ``write_data`` go by the name of the fi
+# Records
 
 EDGE_LIST_SUFFIXES = (".edges", ".edgelist", ".txt", ".cites")
 READ_SUFFIXES = (
@@ -68,10 +71,10 @@ def read_data(
     *,
     name: str | None = None,
     graph: str = DEFAULT_GRAPH,
-    options: TableOptions = DEFAULT,
+    options: TableOptions = DEFAULT_OPTIONS,
     **changes: Any,
 ) -> NodeData:
-    """Read a record from a file or folder of any format that glnn knows.
+    """Read a record from a file or folder of any supported format.
 
     Parameters
     ----------
@@ -81,9 +84,9 @@ def read_data(
         ``.cites``, or a table that begins with source and target), or a folder with the
         Planetoid or terror files.
     name
-        Which data set of a Planetoid folder to read.
+        Name of the data set in a Planetoid folder with several.
     graph
-        Which graph to take where there are several: ``"loc_org"`` for Terror Attack.
+        Name of the graph if there are several, such as ``"loc_org"`` of Terror Attack.
     options, **changes
         How to use the columns of a table; see :func:`glnn.data.tables.read_tables`.
 
@@ -92,7 +95,7 @@ def read_data(
     NodeData
         A graph without features gets the identity matrix as features.
     """
-    path, options = Path(path), options.changed(**changes)
+    path, options = Path(path), options.replace(**changes)
     if path.is_dir():
         return _read_folder(path, name, graph)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
@@ -108,15 +111,15 @@ def read_data(
         return _read_nodes(path)
     if is_edge_list(path, options.form):
         matrix, ids = read_edge_list(path)
-        return _graph_only(path, matrix, ids_from_text(ids))
-    beside = edges_beside(path)
+        return _record_from_graph(path, matrix, ids_from_text(ids))
+    beside = edge_table_path(path)
     edges = beside if beside.is_file() else None
     return read_table_data(path, None, edges, options)
 
 
 def _read_folder(folder: Path, name: str | None, graph: str) -> NodeData:
     if (folder / "terrorist_attack.nodes").is_file():
-        return read_terror_attack(folder, graph=attack_graph(graph))
+        return read_terror_attack(folder, graph=resolve_attack_graph(graph))
     if (folder / "TerroristRel.labels").is_file():
         return read_terrorists_rel(folder)
     return read_planetoid(folder, name)
@@ -128,34 +131,34 @@ def _read_npz(path: Path, graph: str) -> NodeData:
     if not alone:
         return read_node_npz(path, graph=graph)
     matrix, ids = read_graph_npz(path)
-    return _graph_only(path, matrix, ids)
+    return _record_from_graph(path, matrix, ids)
 
 
 def _read_nodes(path: Path) -> NodeData:
-    """Read a ``.nodes`` file, and the ``.edges`` and ``.labels`` beside it if they are there."""
+    """Read a ``.nodes`` file, and the ``.edges`` and ``.labels`` files beside it if they exist."""
     edges, labels = path.with_suffix(".edges"), path.with_suffix(".labels")
     return read_linqs_nodes(
         path, edges if edges.is_file() else None, labels if labels.is_file() else None
     )
 
 
-def is_edge_table(path: Path, form: TableFormat = AS_FOUND) -> bool:
-    """Whether a table begins with columns named source and target, or the like."""
-    first = [cell.strip().lower() for cell in first_row(path, form)[:2]]
+def is_edge_table(path: Path, form: TableFormat = AUTO_FORMAT) -> bool:
+    """Whether the first two columns of a table are named source and target or similar."""
+    first = [cell.strip().lower() for cell in read_first_row(path, form)[:2]]
     return len(first) == 2 and first[0] in SOURCE_NAMES and first[1] in TARGET_NAMES
 
 
-def is_edge_list(path: Path, form: TableFormat = AS_FOUND) -> bool:
-    """Whether a file has edges alone: by its suffix, or as a table of them."""
+def is_edge_list(path: Path, form: TableFormat = AUTO_FORMAT) -> bool:
+    """Whether a file is a list of edges, by its suffix or as a table of edges."""
     suffix = path.suffix.lower()
     return suffix in EDGE_LIST_SUFFIXES or (suffix in TABLE_SUFFIXES and is_edge_table(path, form))
 
 
-def _graph_only(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None) -> NodeData:
+def _record_from_graph(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None) -> NodeData:
     n_nodes = graph.shape[0]
     coo = graph.tocoo()
     if coo.data.size and not (np.isfinite(coo.data) & (coo.data >= 0)).all():
-        raise InputError(f"weights of {shown_path(path)} must be finite and at least 0.")
+        raise InputError(f"weights of {quote_path(path)} must be finite and at least 0.")
     return NodeData(
         features=sp.identity(n_nodes, dtype=np.float32, format="csr"),
         labels=np.full(n_nodes, -1, dtype=np.int64),
@@ -174,16 +177,16 @@ def write_data(data: NodeData, path: str | Path) -> None:
     data
         The record.
     path
-        ``.npz`` holds everything; ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes, with the
-        edges in a second file beside (``people.csv``, ``people.edges.csv``); ``.graphml`` and
-        ``.gexf`` hold both. All but npz name classes and do not number them, so that the order of
-        the classes is lost, and with it classes without a member. A graph alone is written as
-        such, without its identity matrix of features: a table is then a list of edges, unless
-        there are nodes without an edge.
+        ``.npz`` holds everything. ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes; the edges are
+        written to a second file beside it (``people.csv``, ``people.edges.csv``). ``.graphml`` and
+        ``.gexf`` hold both. All but npz store class names without numbers, so the order of the
+        classes and classes without a node are lost. A graph without features and labels is written
+        without its identity matrix of features; a table is then a list of edges, unless there are
+        nodes without an edge.
     """
     path = Path(path)
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), WRITE_SUFFIXES)
-    alone = is_graph_alone(data)
+    alone = is_graph_only(data)
     if suffix == ".npz":
         write_node_npz(data, path)
     elif suffix in NETWORK_SUFFIXES and alone:
@@ -196,51 +199,43 @@ def write_data(data: NodeData, path: str | Path) -> None:
         write_node_table(data, path)
 
 
-def is_graph_alone(data: NodeData) -> bool:
-    """Whether a record says nothing but its edges: no labels, the identity for features."""
+def is_graph_only(data: NodeData) -> bool:
+    """Whether a record has only a graph: no labels, no split, the identity as features."""
     if data.graph is None or data.splits or data.feature_names is not None or data.labelled.size:
         return False
     identity = sp.identity(data.n_nodes, dtype=data.features.dtype, format="csr")
     return bool(data.features.shape == identity.shape and (data.features != identity).nnz == 0)
 
 
-# --- summary: A record in words, and opening one by name or path
+# Records by name, and their summary
 
 
-def open_named(
+def open_data(
     source: str,
     *,
     name: str | None = None,
     graph: str = DEFAULT_GRAPH,
-    options: TableOptions = DEFAULT,
+    options: TableOptions = DEFAULT_OPTIONS,
 ) -> NodeData:
-    """Return the data set of that name, or the data in the file or folder of that path.
-
-    Parameters
-    ----------
-    source
-        A name of :data:`glnn.data.datasets.DATASETS`, or a path.
-    name, graph, options
-        See :func:`glnn.data.formats.read_data`.
-    """
+    """Load the data set of that name, or read the file or folder at that path."""
     if source in DATASETS:
         return load_dataset(source, graph=graph)
     path = Path(source)
     if path.exists():
         return read_data(path, name=name, graph=graph, options=options)
     raise InputError(
-        f"{shown(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
+        f"{quote(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
         f"got neither.{did_you_mean(source, DATASETS)}"
     )
 
 
-def summary_rows(data: NodeData) -> Iterator[tuple[str, str]]:
-    """Yield what to show of a record, as pairs of a word and its value, fit for a terminal."""
-    for key, value in _rows(data):
+def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a record's summary, (title, value), as single lines for a terminal."""
+    for key, value in _iter_summary(data):
         yield one_line(key), one_line(value, limit=2000)
 
 
-def _rows(data: NodeData) -> Iterator[tuple[str, str]]:
+def _iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
     yield "name", data.name
     yield "nodes", f"{data.n_nodes:,}"
     yield "edges", "no graph" if data.graph is None else f"{data.n_edges:,}"
@@ -263,7 +258,7 @@ def _rows(data: NodeData) -> Iterator[tuple[str, str]]:
     yield from ((k, v) for k, v in data.provenance.items() if k not in shown_already)
 
 
-# --- export: What leaves glnn: a learned graph in the format of its file name, and predictions as
+# Graphs and predictions
 
 GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", *NETWORK_SUFFIXES)
 
@@ -279,12 +274,12 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
         ``.npz`` (CSR, also for SciPy), ``.csv`` or ``.tsv`` (source, target, weight),
         ``.graphml`` or ``.gexf``. All but npz leave the diagonal out.
     ids
-        The nodes' names; their numbers by default.
+        Names of the nodes; their numbers by default.
     """
     path = Path(path)
     suffix = check_choice("the suffix of the graph's path", path.suffix.lower(), GRAPH_SUFFIXES)
-    graph = _checked_graph(adjacency)
-    names = np.arange(graph.shape[0]) if ids is None else canonical_ids(ids, graph.shape[0])
+    graph = _check_graph(adjacency)
+    names = np.arange(graph.shape[0]) if ids is None else canonicalize_ids(ids, graph.shape[0])
     if suffix == ".npz":
         write_graph_npz(path, graph, None if ids is None else names)
     elif suffix in NETWORK_SUFFIXES:
@@ -293,7 +288,7 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
         write_edge_table(path, graph, names)
 
 
-def _checked_graph(adjacency: Any) -> sp.csr_matrix:
+def _check_graph(adjacency: Any) -> sp.csr_matrix:
     if not sp.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
         shape = getattr(adjacency, "shape", type(adjacency).__name__)
         raise InputError(f"adjacency must be a square sparse matrix, got {shape}.")
@@ -319,14 +314,14 @@ def write_predictions(
     held_out: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
 ) -> None:
-    """Write one line a node: id, predicted label, its probability, and that of every class.
+    """Write a row for each node: id, predicted class, its probability, all probabilities.
 
     Parameters
     ----------
     path
         A ``.csv`` or ``.tsv`` file.
     ids
-        The nodes' names, or ``None`` for their numbers.
+        Names of the nodes, or ``None`` for their numbers.
     labels
         The predicted class of each node, as it appears in ``classes``.
     probabilities
@@ -334,10 +329,10 @@ def write_predictions(
     classes
         The class names.
     given
-        The label that each node was given, empty where there is none.
+        The known label of each node, empty if it has none.
     held_out
-        Whether a labelled node was predicted without its own label: ``yes`` or ``no``, empty for
-        nodes without one.
+        Whether a labelled node was predicted without using its own label: ``yes`` or ``no``, empty
+        for unlabelled nodes.
     spreadsheet_safe
         Put an apostrophe before text that a spreadsheet would take for a formula.
     """
@@ -350,21 +345,21 @@ def write_predictions(
             f"ids, labels and probabilities must have one row for each node and one column for "
             f"each of the {len(names)} classes, got {nodes.shape}, ({len(chosen)},), {table.shape}."
         )
-    place = {name: column for column, name in enumerate(names)}
-    strange = next((label for label in chosen if label not in place), None)
-    if strange is not None:
-        raise InputError(f"labels must be among classes, got {shown(strange)}.")
+    column_of = {name: column for column, name in enumerate(names)}
+    unknown = next((label for label in chosen if label not in column_of), None)
+    if unknown is not None:
+        raise InputError(f"labels must be among classes, got {quote(unknown)}.")
     columns: dict[str, Any] = {"id": nodes}
     columns |= {} if given is None else {"given_label": list(given)}
     columns["predicted"] = chosen
-    columns["probability"] = table[np.arange(len(chosen)), [place[label] for label in chosen]]
-    columns |= {f"p({name})": table[:, column] for name, column in place.items()}
+    columns["probability"] = table[np.arange(len(chosen)), [column_of[label] for label in chosen]]
+    columns |= {f"p({name})": table[:, column] for name, column in column_of.items()}
     columns |= {} if held_out is None else {"held_out": list(held_out)}
-    frame = pd.DataFrame(columns).map(_short)
+    frame = pd.DataFrame(columns).map(_format_cell)
     if spreadsheet_safe:
-        frame = frame.map(safe_cell).rename(columns=safe_cell)
+        frame = frame.map(escape_formula).rename(columns=escape_formula)
     write_frames(Path(path), [frame])
 
 
-def _short(cell: Any) -> Any:
+def _format_cell(cell: Any) -> Any:
     return f"{cell:.6g}" if isinstance(cell, float) else cell

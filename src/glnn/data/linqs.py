@@ -1,4 +1,4 @@
-"""The formats of the LINQS group: ``.content``/``.cites``, and the terror sets' ``.nodes``."""
+"""File formats of the LINQS group: ``.content``/``.cites``, and ``.nodes`` of the terror sets."""
 
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -8,38 +8,25 @@ import scipy.sparse as sp
 
 from glnn._utils import check_choice
 from glnn.data.edges import read_edges
-from glnn.data.files import parsing, read_text, shown, shown_path
-from glnn.data.node_data import NodeData, canonical_csr, ids_from_text, to_float32
+from glnn.data.files import quote, quote_path, read_text, wrap_parse_errors
+from glnn.data.node_data import NodeData, canonicalize_csr, ids_from_text, to_float32
 from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 
-AttackGraph = Literal["loc", "loc_org"]
-"""Attacks in one place, or by one organisation, too."""
-
+AttackGraph = Literal["loc", "loc_org"]  # same place, or same place and organisation
 ATTACK_GRAPHS: tuple[AttackGraph, ...] = get_args(AttackGraph)
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
 MAX_CELLS = 2**31
-_NODES = "LINQS .nodes/.edges/.labels"
+_NODES_FORMAT = "LINQS .nodes/.edges/.labels"
 
 
 def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -> NodeData:
-    """Read a ``.content`` file and the ``.cites`` file beside it.
+    """Read a ``.content`` file (id, word columns, label) and a ``.cites`` file (two ids).
 
-    Citations of papers that have no line in the content file are left out, as there are some in
-    the published Citeseer; their number is noted in the provenance.
-
-    Parameters
-    ----------
-    content_path
-        Lines of id, word columns, label.
-    cites_path
-        Lines of two ids; by default the file of the same name with suffix ``.cites``, if any.
-
-    Returns
-    -------
-    NodeData
-        Classes sorted by name; no public split.
+    ``cites_path`` defaults to the file of the same name with suffix ``.cites``, if it exists.
+    Citations of papers without a line in the content file, as in the published Citeseer, are
+    dropped and counted in the provenance. Classes are sorted by name.
     """
     content = Path(content_path)
     beside = content.with_suffix(".cites")
@@ -47,21 +34,17 @@ def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -
     ids, features, label_texts = _read_rows(content)
     labels, class_names = encode_labels(label_texts)
     data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=content.stem)
-    return _linked(data, cites, ids, "LINQS .content/.cites")
+    return _attach_graph(data, cites, ids, "LINQS .content/.cites")
 
 
 def read_terror_attack(folder: str | Path, *, graph: AttackGraph = "loc") -> NodeData:
-    """Read the Terror Attack files of a folder.
+    """Read ``terrorist_attack.nodes``, ``.labels`` and one of the ``.edges`` files of a folder.
 
-    Parameters
-    ----------
-    folder
-        Holds ``terrorist_attack.nodes``, ``.labels`` and the two ``.edges`` files.
-    graph
-        ``"loc"``: attacks in one place; ``"loc_org"``: by one organisation, too.
+    Edges join attacks in the same place (``"loc"``), or in the same place and by the same
+    organisation (``"loc_org"``).
     """
     folder = Path(folder)
-    attack_graph(graph)
+    resolve_attack_graph(graph)
     return read_linqs_nodes(
         folder / "terrorist_attack.nodes",
         folder / f"terrorist_attack_{graph}.edges",
@@ -70,12 +53,12 @@ def read_terror_attack(folder: str | Path, *, graph: AttackGraph = "loc") -> Nod
     )
 
 
-def attack_graph(name: str) -> AttackGraph:
-    """Return the graph of Terror Attack that a name means.
+def resolve_attack_graph(name: str) -> AttackGraph:
+    """Check the name of a Terror Attack graph; ``"default"`` is ``"loc"``.
 
     Examples
     --------
-    >>> attack_graph("default"), attack_graph("loc_org")
+    >>> resolve_attack_graph("default"), resolve_attack_graph("loc_org")
     ('loc', 'loc_org')
     """
     if name == DEFAULT_GRAPH:
@@ -90,31 +73,31 @@ def read_linqs_nodes(
     *,
     name: str | None = None,
 ) -> NodeData:
-    """Read ``.nodes`` (id, 0/1 columns, label), ``.edges`` and ``.labels`` (one class a line).
+    """Read ``.nodes`` (id, 0/1 columns, label), ``.edges`` and ``.labels`` (one class per line).
 
-    Of an address the part after ``#`` is the class name. Without a list of classes they are
-    sorted by name.
+    If a label is a URL, the part after ``#`` is the class name. Without a ``.labels`` file the
+    classes are sorted by name.
     """
     nodes = Path(nodes_path)
     ids, features, texts = _read_rows(nodes)
-    texts = [_fragment(text) for text in texts]
+    texts = [_url_fragment(text) for text in texts]
     labels, class_names = encode_labels(texts)
     if labels_path is not None:
-        class_names = tuple(_fragment(line) for line in _lines(Path(labels_path)))
-        labels = _number(texts, class_names, nodes)
+        class_names = tuple(_url_fragment(line) for line in _read_lines(Path(labels_path)))
+        labels = _encode_listed(texts, class_names, nodes)
     edges, name = None if edges_path is None else Path(edges_path), name or nodes.stem
     data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=name)
-    return _linked(data, edges, ids, _NODES)
+    return _attach_graph(data, edges, ids, _NODES_FORMAT)
 
 
 def read_terrorists_rel(folder: str | Path) -> NodeData:
     """Read the TerroristRel files of a folder: four ``.nodes`` files, one for each class.
 
-    Each relation is positive in exactly one of the four. Edges that touch one of the 33 ids
-    without features are left out. The ids name people, so they are not kept.
+    Each relation is positive in exactly one of the four. Edges with one of the 33 ids without
+    features are dropped. The ids are not kept, because they name people.
     """
     folder = Path(folder)
-    class_names = tuple(_lines(folder / "TerroristRel.labels"))
+    class_names = tuple(_read_lines(folder / "TerroristRel.labels"))
     found = {name.lower(): folder / f"TerroristRel_{name}.nodes" for name in RELATIONS}
     ids, features, _ = _read_rows(found["contact"])
     labels = np.full(len(ids), -1, dtype=np.int64)
@@ -123,10 +106,10 @@ def read_terrorists_rel(folder: str | Path) -> NodeData:
             raise DataFormatError(f"TerroristRel.labels must list {', '.join(found)}.")
         path = found[class_name]
         other_ids, other_features, texts = _read_rows(path)
-        place = {text: row for row, text in enumerate(other_ids)}
-        if place.keys() != set(ids):
+        row_of = {text: row for row, text in enumerate(other_ids)}
+        if row_of.keys() != set(ids):
             raise DataFormatError(f"{path.name} must have the ids of the other .nodes files.")
-        rows = [place[text] for text in ids]
+        rows = [row_of[text] for text in ids]
         if (other_features[rows] != features).nnz:
             raise DataFormatError(f"{path.name} must have the features of the other .nodes files.")
         positive = np.array([texts[row] == class_name for row in rows])
@@ -134,60 +117,60 @@ def read_terrorists_rel(folder: str | Path) -> NodeData:
             raise DataFormatError(f"{path.name} must give each relation one class, got two.")
         labels[positive] = number
     data = NodeData(features, labels, None, class_names, name="terroristsrel")
-    return _linked(data, folder / "TerroristRel.edges", ids, _NODES)
+    return _attach_graph(data, folder / "TerroristRel.edges", ids, _NODES_FORMAT)
 
 
 def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
-    """Ids, numbers and last words of a file with one node a line, separated by tabs or blanks."""
-    lines = _lines(path)
-    with parsing(path, "LINQS"):
+    """Read ids, features and labels of a file with one node per line, split at tabs or blanks."""
+    lines = _read_lines(path)
+    with wrap_parse_errors(path, "LINQS"):
         rows = [line.split("\t") if "\t" in line else line.split() for line in lines]
         widths = {len(row) for row in rows}
         if len(widths) != 1 or min(widths) < 3:
             raise DataFormatError(
-                f"{shown_path(path)} must have an id, numbers and a label on every line, and as "
+                f"{quote_path(path)} must have an id, numbers and a label on every line, and as "
                 f"many on each, got lines of {sorted(widths)[:4]} words."
             )
         if len(rows) * min(widths) > MAX_CELLS:
-            raise DataFormatError(f"{shown_path(path)} must hold at most {MAX_CELLS:,} cells.")
+            raise DataFormatError(f"{quote_path(path)} must hold at most {MAX_CELLS:,} cells.")
         numbers = to_float32(np.array([row[1:-1] for row in rows], dtype=np.float64))
         if not np.isfinite(numbers).all():
-            raise DataFormatError(f"{shown_path(path)} must hold finite numbers, got others.")
-        features = canonical_csr("features", sp.csr_matrix(numbers))
+            raise DataFormatError(f"{quote_path(path)} must hold finite numbers, got others.")
+        features = canonicalize_csr("features", sp.csr_matrix(numbers))
     ids = [row[0] for row in rows]
     if len(set(ids)) != len(ids):
-        raise DataFormatError(f"{shown_path(path)} must name each id once, got repeated ids.")
+        raise DataFormatError(f"{quote_path(path)} must name each id once, got repeated ids.")
     return ids, features, [row[-1] for row in rows]
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     lines = [line.rstrip("\r") for line in read_text(path).split("\n")]
     lines = [line for line in lines if line.strip()]
     if not lines:
-        raise DataFormatError(f"{shown_path(path)} must hold at least one line, got none.")
+        raise DataFormatError(f"{quote_path(path)} must hold at least one line, got none.")
     return lines
 
 
-def _fragment(address: str) -> str:
+def _url_fragment(address: str) -> str:
     return address.rpartition("#")[2].strip()
 
 
-def _number(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.ndarray:
+def _encode_listed(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.ndarray:
     number = {name: k for k, name in enumerate(class_names)}
-    strange = next((text for text in texts if text and text not in number), None)
-    if strange is not None:
-        raise DataFormatError(f"{path.name} must use the listed classes, got {shown(strange)}.")
+    unknown = next((text for text in texts if text and text not in number), None)
+    if unknown is not None:
+        raise DataFormatError(f"{path.name} must use the listed classes, got {quote(unknown)}.")
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def _linked(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:
-    """Return the record with the graph between its ids, its format, and what was left out."""
+def _attach_graph(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:
+    """Add the graph of an edge file to a record; note the format and dropped edges."""
     if path is None:
         return data.replace(provenance={"format": form})
     index = {text: row for row, text in enumerate(ids)}
     graph, report = read_edges(path, index, on_unknown="drop")
-    said = {"format": form}
+    provenance = {"format": form}
     if report.unknown.count:
         left_out = f"{report.n_dropped} of {report.n_rows} lines"
-        said["edges left out"] = f"{left_out}, naming {report.unknown.count} other ids"
-    return data.replace(graph=graph, provenance=said)
+        provenance["edges left out"] = f"{left_out}, naming {report.unknown.count} other ids"
+    return data.replace(graph=graph, provenance=provenance)

@@ -1,4 +1,7 @@
-"""GraphML and GEXF, read and written by networkx after a pass that refuses what could do harm."""
+"""GraphML and GEXF files, read and written by networkx.
+
+Before networkx reads a file it is scanned for harmful declarations and unsupported elements.
+"""
 
 import io
 import re
@@ -11,136 +14,125 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn._utils import need
+from glnn._utils import import_optional
 from glnn.data.encode import TableEncoder
-from glnn.data.files import atomic_write, check_file, parsing, shown, shown_path
-from glnn.data.interop import add_weighted_edges, pairs_of_network
+from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
+from glnn.data.interop import add_weighted_edges, graph_from_networkx
 from glnn.data.node_data import NodeData, ids_from_text
 from glnn.data.table_files import (
+    check_feature_names,
+    check_xml,
+    frame_column_names,
     label_texts,
-    names_of,
-    refuse_declarations,
-    refuse_special_names,
     split_texts,
 )
-from glnn.data.table_text import DEFAULT, TableOptions
-from glnn.data.tables import encode_labels, splits_from
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
+from glnn.data.tables import encode_labels, parse_splits
 from glnn.exceptions import DataFormatError, InputError
 
 NETWORK_SUFFIXES = (".graphml", ".gexf")
 MAX_BYTES = 2**30
-SMALL_TABLE = 20_000_000
-MAX_CELLS_PER_BYTE = 20
-_FORBIDDEN = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FORMAT = {".graphml": "GraphML", ".gexf": "GEXF"}
-_CLASS = {".graphml": "label", ".gexf": "class"}  # the label of GEXF is the node's caption
+MIN_CELL_LIMIT = 20_000_000  # a table of attributes may always have this many cells
+MAX_CELLS_PER_BYTE = 20  # ... or this many for each byte of the file
+_NOT_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORMAT_NAMES = {".graphml": "GraphML", ".gexf": "GEXF"}
+_CLASS_ATTRIBUTE = {".graphml": "label", ".gexf": "class"}  # "label" of GEXF is a caption
 
 
-def read_network(path: str | Path, options: TableOptions = DEFAULT) -> NodeData:
+def read_network(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> NodeData:
     """Read a GraphML or GEXF file as an undirected graph with features and labels.
 
-    Parameters
-    ----------
-    path
-        The file. The node attribute ``label`` (``class`` in GEXF) holds the class, ``split`` the
-        published split; the others are features, under the rules for table columns. Without any
-        the features are the identity matrix. The edge attribute ``weight`` holds the weight.
-        Directions are dropped.
-    options
-        What to do with text, dates and gaps in the attributes.
-
-    Returns
-    -------
-    NodeData
-        Nodes in the order of the file.
+    The node attribute ``label`` (``class`` in GEXF) is the class and ``split`` the published split;
+    the others become features in the same way as the columns of a table. Without any, the features
+    are the identity matrix. The edge attribute ``weight`` is the weight. Directions are dropped.
     """
     path = check_file(Path(path), max_bytes=MAX_BYTES)
     suffix = path.suffix.lower()
-    with parsing(path, _FORMAT[suffix]):
-        scan = _Scan(_FORMAT[suffix])
+    with wrap_parse_errors(path, _FORMAT_NAMES[suffix]):
+        scan = _Scan(_FORMAT_NAMES[suffix])
         with path.open("rb") as file:
-            refuse_declarations(file, f"a {_FORMAT[suffix]} file", scan.start)
-        network = _parsed(path, suffix)
+            check_xml(file, f"a {_FORMAT_NAMES[suffix]} file", scan.start)
+        network = _parse_network(path, suffix)
         scan.check(network)
-        return _record(path, network, options, has_graph=scan.has_graph)
+        return _to_record(path, network, options, has_graph=scan.has_graph)
 
 
 class _Scan:
-    """What networkx would pass over in silence: nested graphs, repeated ids, unknown ends."""
+    """Checks for errors that networkx ignores: nested graphs, repeated ids, unknown ends."""
 
     def __init__(self, name: str) -> None:
-        self.what = f"a {name} file"
+        self.label = f"a {name} file"
         self.root = name.lower()
         self.ids: set[str] = set()
         self.has_graph = False
 
     def start(self, tag: str, attributes: dict[str, str], depth: int) -> None:
         if depth == 1 and tag != self.root:
-            raise DataFormatError(f"{self.what} must begin with <{self.root}>, got <{tag[:40]}>.")
+            raise DataFormatError(f"{self.label} must begin with <{self.root}>, got <{tag[:40]}>.")
         if tag in ("hyperedge", "port"):
-            raise DataFormatError(f"{self.what} must hold plain edges, got <{tag}>.")
+            raise DataFormatError(f"{self.label} must hold plain edges, got <{tag}>.")
         if tag == "graph" and depth > 2:
-            raise DataFormatError(f"{self.what} must hold one flat graph, got a nested one.")
+            raise DataFormatError(f"{self.label} must hold one flat graph, got a nested one.")
         if tag == "node":
             if attributes["id"] in self.ids:
                 raise DataFormatError(
-                    f"{self.what} must name {shown(attributes['id'])} once, got it twice."
+                    f"{self.label} must name {quote(attributes['id'])} once, got it twice."
                 )
             self.ids.add(attributes["id"])
         self.has_graph |= tag == "edge"
 
     def check(self, network: Any) -> None:
-        """Refuse a graph without nodes, and edges between nodes that the file lacks."""
+        """Check that there are nodes and that edges join nodes of the file."""
         if not self.ids:
-            raise DataFormatError(f"{self.what} must hold at least one node, got none.")
-        strange = next((node for node in network if node not in self.ids), None)
-        if strange is not None:
-            raise DataFormatError(f"edges must join nodes of the file, got {shown(strange)}.")
+            raise DataFormatError(f"{self.label} must hold at least one node, got none.")
+        unknown = next((node for node in network if node not in self.ids), None)
+        if unknown is not None:
+            raise DataFormatError(f"edges must join nodes of the file, got {quote(unknown)}.")
 
 
-def _parsed(path: Path, suffix: str) -> Any:
-    networkx = need("networkx")
+def _parse_network(path: Path, suffix: str) -> Any:
+    networkx = import_optional("networkx")
     read = networkx.read_graphml if suffix == ".graphml" else networkx.read_gexf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # networkx speaks of keys without a type
+        warnings.simplefilter("ignore")  # networkx warns of keys without a type
         try:
             return read(path, node_type=str)
         except networkx.NetworkXException as error:
             raise ValueError(str(error)) from None
 
 
-def _record(path: Path, network: Any, options: TableOptions, *, has_graph: bool) -> NodeData:
+def _to_record(path: Path, network: Any, options: TableOptions, *, has_graph: bool) -> NodeData:
     suffix = path.suffix.lower()
-    frame, where = _attributes(path, network), shown_path(path)
-    special = [name for name in (_CLASS[suffix], "split") if name in frame]
+    frame, where = _attribute_frame(path, network), quote_path(path)
+    special = [name for name in (_CLASS_ATTRIBUTE[suffix], "split") if name in frame]
     captions = ["label"] if suffix == ".gexf" else []
     texts = {name: [str(cell).strip() for cell in frame[name]] for name in special}
-    splits = splits_from(texts["split"]) if "split" in texts else {}
-    names = [name for name in names_of(frame) if name not in (*special, *captions)]
-    features, feature_names = _features(where, frame, names, options)
-    labels, class_names = encode_labels(texts.get(_CLASS[suffix], [""] * len(frame)))
+    splits = parse_splits(texts["split"]) if "split" in texts else {}
+    names = [name for name in frame_column_names(frame) if name not in (*special, *captions)]
+    features, feature_names = _encode_features(where, frame, names, options)
+    labels, class_names = encode_labels(texts.get(_CLASS_ATTRIBUTE[suffix], [""] * len(frame)))
     return NodeData(
         features=features,
         labels=labels,
-        graph=pairs_of_network(network) if has_graph else None,
+        graph=graph_from_networkx(network) if has_graph else None,
         class_names=class_names,
         splits=splits,
         ids=ids_from_text(list(network)),
         name=path.stem,
-        provenance={"format": _FORMAT[suffix]},
+        provenance={"format": _FORMAT_NAMES[suffix]},
         feature_names=feature_names,
     )
 
 
-def _attributes(path: Path, network: Any) -> pd.DataFrame:
-    """Return nodes x attributes, with declared defaults and empty text where there is none."""
+def _attribute_frame(path: Path, network: Any) -> pd.DataFrame:
+    """Return nodes x attributes; missing values are the declared default or empty text."""
     default = network.graph.get("node_default", {})
     rows = [values for _, values in network.nodes(data=True)]
     names = list(dict.fromkeys([*(name for values in rows for name in values), *default]))
     n_nodes = network.number_of_nodes()
-    if len(names) * n_nodes > max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size):
+    if len(names) * n_nodes > max(MIN_CELL_LIMIT, MAX_CELLS_PER_BYTE * path.stat().st_size):
         raise DataFormatError(
-            f"{shown_path(path)} must declare a sensible size, got {len(names):,} attributes of "
+            f"{quote_path(path)} must declare a sensible size, got {len(names):,} attributes of "
             f"{n_nodes:,} nodes."
         )
     columns = {
@@ -149,7 +141,7 @@ def _attributes(path: Path, network: Any) -> pd.DataFrame:
     return pd.DataFrame(columns, index=range(n_nodes), dtype=object)
 
 
-def _features(
+def _encode_features(
     where: str, frame: pd.DataFrame, names: Sequence[str], options: TableOptions
 ) -> tuple[sp.csr_matrix, tuple[str, ...] | None]:
     if not names:
@@ -159,13 +151,15 @@ def _features(
 
 
 def write_network(data: NodeData, path: Path) -> None:
-    """Write a record as GraphML or GEXF, by the suffix; features of 0 are left to the default."""
+    """Write a record as GraphML or GEXF, by the suffix; features equal to 0 are not written."""
     suffix = path.suffix.lower()
-    refuse_special_names(data, _FORMAT[suffix])
-    if _CLASS[suffix] in data.column_names:
-        raise InputError(f"feature_names must not be {_CLASS[suffix]!r}. Rename the feature.")
-    network = need("networkx").Graph()
-    names = [checked_text(name) for name in data.column_names]
+    check_feature_names(data, _FORMAT_NAMES[suffix])
+    if _CLASS_ATTRIBUTE[suffix] in data.column_names:
+        raise InputError(
+            f"feature_names must not be {_CLASS_ATTRIBUTE[suffix]!r}. Rename the feature."
+        )
+    network = import_optional("networkx").Graph()
+    names = [check_xml_text(name) for name in data.column_names]
     network.graph["node_default"] = dict.fromkeys(names, 0.0)
     labels, splits, features = label_texts(data), split_texts(data), data.features
     for row, node in enumerate(data.node_ids.tolist()):
@@ -174,10 +168,10 @@ def write_network(data: NodeData, path: Path) -> None:
         values: dict[str, Any] = {} if row else dict.fromkeys(names, 0.0)
         values |= {names[column]: value for column, value in cells}
         if labels[row]:
-            values[_CLASS[suffix]] = checked_text(labels[row])
+            values[_CLASS_ATTRIBUTE[suffix]] = check_xml_text(labels[row])
         if splits[row]:
             values["split"] = splits[row]
-        network.add_node(checked_text(node), **values)
+        network.add_node(check_xml_text(node), **values)
     if data.graph is not None:
         add_weighted_edges(network, data.graph, [str(node) for node in data.node_ids])
     write_network_file(network, path)
@@ -185,19 +179,20 @@ def write_network(data: NodeData, path: Path) -> None:
 
 def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     """Write an undirected weighted graph as GraphML or GEXF, by the suffix."""
-    network = need("networkx").Graph()
-    names = [checked_text(node) for node in ids]
+    network = import_optional("networkx").Graph()
+    names = [check_xml_text(node) for node in ids]
     network.add_nodes_from(names)
     add_weighted_edges(network, graph, names)
     write_network_file(network, path)
 
 
 def write_network_file(network: Any, path: Path) -> None:
-    """Write a networkx graph as GraphML or GEXF, by the suffix, whole or not at all."""
-    networkx, out = need("networkx"), io.BytesIO()
+    """Write a networkx graph as GraphML or GEXF, by the suffix, atomically."""
+    networkx, out = import_optional("networkx"), io.BytesIO()
     if path.suffix.lower() == ".gexf":
         networkx.write_gexf(network, out)
-        written = out.getvalue().replace(b' name=""', b"", 1)  # of the graph: GEXF knows none
+        # networkx writes an attribute name="" of the graph, which GEXF does not allow.
+        written = out.getvalue().replace(b' name=""', b"", 1)
     else:
         networkx.write_graphml_xml(network, out)
         written = out.getvalue()
@@ -205,11 +200,11 @@ def write_network_file(network: Any, path: Path) -> None:
         file.write(written)
 
 
-def checked_text(text: object) -> str:
-    """Return text that XML can hold; a carriage return would come back as a line end."""
-    if _FORBIDDEN.search(str(text)):
+def check_xml_text(text: object) -> str:
+    """Check that XML can hold a text; a carriage return would be read as a line end."""
+    if _NOT_XML.search(str(text)):
         raise InputError(
-            f"text in an XML file must have no control characters, got {shown(text)}. "
+            f"text in an XML file must have no control characters, got {quote(text)}. "
             "Write CSV or npz instead."
         )
     return str(text)

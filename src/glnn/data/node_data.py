@@ -1,4 +1,4 @@
-"""The record every part of glnn works on: features, labels, graph, and where they came from."""
+"""NodeData, the record of features, labels and graph, and checks of the arrays it holds."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,71 +9,70 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import Shown, check_array, check_features, check_indices
-from glnn.data.files import shown
+from glnn._utils import ReprMixin, check_array, check_features, check_indices
+from glnn.data.files import quote
 from glnn.exceptions import DataFormatError, InputError
 
-# --- arrays: Arrays in canonical form: sorted CSR, symmetric graphs, ids and names that every form
+# Arrays in canonical form
 
-MAX_COLUMNS = 100_000_000
-"""More features than this are taken for a damaged or hostile file."""
+MAX_COLUMNS = 100_000_000  # a file that declares more features is taken for damaged or hostile
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return the array with writing switched off, copied if something else could write to it."""
+def freeze_array(array: np.ndarray) -> np.ndarray:
+    """Return the array read-only; a writable array is copied first."""
     if array.flags.writeable:
         array = array.copy()
         array.flags.writeable = False
     return array
 
 
-def read_only_csr(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the matrix with its three arrays read-only."""
+def freeze_csr(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Make the three arrays of the matrix read-only, in place."""
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix
 
 
-def no_values(n_nodes: int, n_features: int) -> sp.csr_matrix:
-    """Return features of which nothing is stored, in place of those that are elsewhere."""
+def empty_features(n_nodes: int, n_features: int) -> sp.csr_matrix:
+    """Return a matrix without entries, as a placeholder for features that are read later."""
     return sp.csr_matrix((n_nodes, n_features), dtype=np.float32)
 
 
-def canonical_csr(name: str, matrix: Any) -> sp.csr_matrix:
-    """Return a read-only float32 CSR copy: sorted columns, no repeats, no stored zeros."""
+def canonicalize_csr(name: str, matrix: Any) -> sp.csr_matrix:
+    """Return a read-only float32 CSR copy with sorted columns, no duplicates, no stored zeros."""
     if matrix.shape[1] > MAX_COLUMNS:
         raise InputError(
             f"{name} must have at most {MAX_COLUMNS:,} columns, got {matrix.shape[1]:,}."
         )
-    canonical = _float32_csr(name, sp.csr_matrix(matrix, copy=True))
+    canonical = _to_float32_csr(name, sp.csr_matrix(matrix, copy=True))
     canonical.sum_duplicates()
     canonical.eliminate_zeros()
-    return read_only_csr(canonical)
+    return freeze_csr(canonical)
 
 
 def to_float32(values: np.ndarray) -> np.ndarray:
-    """Return the values in single precision, infinite where they lie beyond it."""
+    """Cast to float32; values beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
-def _float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+def _to_float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     data = to_float32(matrix.data)
     if not np.isfinite(data).all():
         raise InputError(
             f"{name} must be finite and within float32 (below 3.4e38), got "
-            f"{shown(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
+            f"{quote(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
         )
     return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def checked_csr(
+def csr_from_arrays(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> sp.csr_matrix:
-    """Return the CSR matrix of three arrays, after checking every index against the shape."""
-    whole = all(array.dtype.kind in "iu" for array in (indices, indptr))
-    flat = all(array.ndim == 1 for array in (data, indices, indptr))
-    if not whole or not flat or indptr.size != shape[0] + 1 or data.size != indices.size:
+    """Build a CSR matrix from its three arrays, after checking every index against the shape."""
+    are_integers = all(array.dtype.kind in "iu" for array in (indices, indptr))
+    are_flat = all(array.ndim == 1 for array in (data, indices, indptr))
+    if not are_integers or not are_flat or indptr.size != shape[0] + 1 or data.size != indices.size:
         raise DataFormatError(
             f"a CSR matrix of shape {tuple(shape)} must have {shape[0] + 1} row starts and one "
             f"column for each value, got {indptr.size} row starts, {indices.size} columns, "
@@ -91,13 +90,13 @@ def checked_csr(
 
 
 def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
-    """Return the graph as canonical CSR if it is symmetric, non-negative and without loops."""
+    """Check that a graph is symmetric, non-negative and without loops; return canonical CSR."""
     if not sp.issparse(graph) or graph.shape != (n_nodes, n_nodes):
         shape = getattr(graph, "shape", type(graph).__name__)
         raise InputError(
             f"graph must be a sparse matrix of shape ({n_nodes}, {n_nodes}), got {shape}."
         )
-    matrix = canonical_csr("graph", graph)
+    matrix = canonicalize_csr("graph", graph)
     if matrix.data.size and matrix.data.min() < 0:
         raise InputError(
             f"graph must have no negative weight, got {matrix.data.min():g}. "
@@ -121,10 +120,10 @@ def symmetric_from_pairs(
     n_nodes: int,
     weight: np.ndarray | None = None,
 ) -> sp.csr_matrix:
-    """Return the undirected graph of a list of pairs.
+    """Return the undirected graph of a list of node pairs.
 
-    Self loops are left out; a pair named more than once, in either direction, keeps its largest
-    weight; without weights every edge weighs 1.
+    Self loops are dropped. A pair that occurs more than once, in either direction, keeps its
+    largest weight. Without weights every edge has weight 1.
 
     Examples
     --------
@@ -141,40 +140,40 @@ def symmetric_from_pairs(
     codes = np.minimum(source, target) * n_nodes + np.maximum(source, target)
     links = source != target
     if weight is None:
-        codes = distinct_codes(codes[links])
+        codes = unique_codes(codes[links])
         values = np.ones(codes.size, dtype=np.float32)
     else:
         links &= weight != 0
-        codes, values = _largest_of_each(codes[links], weight[links])
+        codes, values = _max_per_code(codes[links], weight[links])
     low, high = codes // n_nodes, codes % n_nodes
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
     entries = np.concatenate([values, values])
     matrix = sp.csr_matrix((entries, (rows, columns)), shape=(n_nodes, n_nodes))
-    return canonical_csr("edges", matrix)
+    return canonicalize_csr("edges", matrix)
 
 
-def distinct_codes(codes: np.ndarray) -> np.ndarray:
-    """Return each code once, in order; codes are at least 0.
+def unique_codes(codes: np.ndarray) -> np.ndarray:
+    """Return the sorted unique values of an array of non-negative integers.
 
-    Sorting beats the hashing of ``np.unique``.
+    It is faster than ``np.unique``, which hashes.
 
     Examples
     --------
-    >>> distinct_codes(np.array([3, 1, 3])).tolist()
+    >>> unique_codes(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
     ordered = np.sort(codes)
     return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
-def _largest_of_each(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each code once, with the largest of its values."""
+def _max_per_code(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted unique codes, each with the largest of its values."""
     order = np.lexsort((-values, codes))
     codes, first = np.unique(codes[order], return_index=True)
     return codes, values[order][first]
 
 
-def upper_pairs(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def upper_triangle(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, columns and weights of the entries above the diagonal, sorted by row."""
     upper = sp.triu(sp.csr_matrix(graph), k=1, format="csr")
     upper.sum_duplicates()
@@ -183,33 +182,33 @@ def upper_pairs(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def check_text(name: str, value: str) -> str:
-    """Return text that every format can hold: valid Unicode without NUL."""
+    """Check that a text is valid Unicode without NUL, so that every format can hold it."""
     if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-        raise InputError(f"{name} must be Unicode text without NUL characters, got {shown(value)}.")
+        raise InputError(f"{name} must be Unicode text without NUL characters, got {quote(value)}.")
     return value
 
 
 def check_names(name: str, names: Iterable[str], length: int | None = None) -> tuple[str, ...]:
-    """Return distinct, non-empty names, ``length`` of them if given."""
+    """Check that names are distinct and not blank, and that there are ``length`` of them."""
     checked = tuple(check_text(name, str(value)) for value in names)
     if length is not None and len(checked) != length:
         raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
-    blank = [place for place, value in enumerate(checked) if not value.strip()]
+    blank = [position for position, value in enumerate(checked) if not value.strip()]
     if blank:
-        raise InputError(f"{name} must not be blank, got blank text at place {blank[0]}.")
+        raise InputError(f"{name} must not be blank, got blank text at position {blank[0]}.")
     if len(set(checked)) != len(checked):
         seen: set[str] = set()
         twice = next(value for value in checked if value in seen or seen.add(value))  # type: ignore[func-returns-value]
-        raise InputError(f"{name} must be distinct, got {shown(twice)} more than once.")
+        raise InputError(f"{name} must be distinct, got {quote(twice)} more than once.")
     return checked
 
 
-def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
-    """Return distinct ids: int64 where all are whole numbers as written, otherwise text."""
+def canonicalize_ids(ids: Any, n_nodes: int) -> np.ndarray:
+    """Check that ids are distinct; return int64 if all are integers as ``str`` writes them."""
     array = ids if isinstance(ids, np.ndarray) else np.array(list(ids), dtype=object)
     if array.shape != (n_nodes,):
         raise InputError(
-            f"ids must hold one id for each of the {n_nodes} nodes, got {array.shape}."
+            f"ids must hold one id for each of the {n_nodes} nodes, got shape {array.shape}."
         )
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         checked = array.astype(np.int64)
@@ -217,17 +216,17 @@ def canonical_ids(ids: Any, n_nodes: int) -> np.ndarray:
         checked = ids_from_text([check_text("ids", str(value)) for value in array.tolist()])
     values, counts = np.unique(checked, return_counts=True)
     if checked.dtype.kind == "U" and (checked == "").any():
-        raise InputError("ids must not be empty text, got at least one that is.")
+        raise InputError("ids must not be empty, got at least one empty text.")
     if values.size != n_nodes:
         raise InputError(
-            f"ids must be distinct, got {shown(values[counts > 1][0])} more than once. "
+            f"ids must be distinct, got {quote(values[counts > 1][0])} more than once. "
             "Remove or merge the repeated rows."
         )
-    return read_only(checked)
+    return freeze_array(checked)
 
 
 def ids_from_text(texts: Sequence[str]) -> np.ndarray:
-    """Return int64 ids where every text is a whole number in its usual form, else the texts.
+    """Return int64 ids if every text is an integer as ``str`` writes it, else the texts.
 
     Examples
     --------
@@ -240,36 +239,36 @@ def ids_from_text(texts: Sequence[str]) -> np.ndarray:
 
 
 def is_whole_number(text: str) -> bool:
-    """Whether the text is what ``str`` writes for some int64."""
+    """Whether the text is an int64 as ``str`` writes it."""
     digits = text[1:] if text[:1] == "-" else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return False
     return str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
-def sorted_class_names(names: Iterable[str]) -> list[str]:
-    """Return distinct names in order: by number where all are whole numbers, else by text."""
+def sort_class_names(names: Iterable[str]) -> list[str]:
+    """Return the distinct names, sorted as numbers if all are integers, else as text."""
     distinct = sorted(set(names))
     if all(is_whole_number(name) for name in distinct):
         distinct.sort(key=int)
     return distinct
 
 
-# --- node_data: The record every part of glnn works on: features, labels, graph, and where they ca
+# The record
 
 SPLIT_KEYS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeData(Shown):
-    """Nodes with features, labels and, where there is one, a graph; checked once, then frozen.
+class NodeData(ReprMixin):
+    """Nodes with features, labels and optionally a graph; checked on creation, then immutable.
 
     Parameters
     ----------
     features
-        CSR, float32, nodes x features, as published: nothing is scaled.
+        CSR, float32, nodes x features. Nothing is scaled.
     labels
-        Class number of each node, int64; -1 where it is unknown.
+        Class number of each node, int64; -1 if unknown.
     graph
         Symmetric, non-negative CSR with an empty diagonal, or ``None``.
     class_names
@@ -277,12 +276,12 @@ class NodeData(Shown):
     splits
         The published split, if there is one: node numbers under ``train``, ``val``, ``test``.
     ids
-        The nodes' names in the file they came from: whole numbers or text. Text that only holds
-        whole numbers becomes whole numbers. ``None`` numbers the nodes from 0.
+        Names of the nodes, integers or text. If all texts are integers, they become integers.
+        ``None`` numbers the nodes from 0.
     name
         A short name for messages and results.
     provenance
-        Where the data came from and what was done to it, as pairs of text.
+        Source of the data and how they were processed, as pairs of text.
     feature_names
         One name for each feature, or ``None``.
 
@@ -304,7 +303,7 @@ class NodeData(Shown):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        features = canonical_csr("features", check_features("features", self.features))
+        features = canonicalize_csr("features", check_features("features", self.features))
         n_nodes, n_features = features.shape
         names = check_names("class_names", self.class_names)
         check_text("name", self.name)
@@ -312,9 +311,9 @@ class NodeData(Shown):
         self._set("class_names", names)
         self._set("labels", _check_labels(self.labels, n_nodes, len(names)))
         if self.graph is not None:
-            self._set("graph", read_only_csr(check_adjacency(self.graph, n_nodes)))
+            self._set("graph", freeze_csr(check_adjacency(self.graph, n_nodes)))
         if self.ids is not None:
-            self._set("ids", canonical_ids(self.ids, n_nodes))
+            self._set("ids", canonicalize_ids(self.ids, n_nodes))
         if self.feature_names is not None:
             self._set("feature_names", check_names("feature_names", self.feature_names, n_features))
         self._set("splits", self._check_splits())
@@ -326,15 +325,15 @@ class NodeData(Shown):
         object.__setattr__(self, field_name, value)
 
     def _check_splits(self) -> Mapping[str, np.ndarray]:
-        """Node numbers under known keys, all labelled, no node in two of them."""
+        """Check that the parts of the split are disjoint and hold labelled nodes only."""
         checked: dict[str, np.ndarray] = {}
         for key, indices in self.splits.items():
             if key not in SPLIT_KEYS:
                 raise InputError(
-                    f"splits must have the keys {', '.join(SPLIT_KEYS)}; got {shown(key)}."
+                    f"splits must have the keys {', '.join(SPLIT_KEYS)}; got {quote(key)}."
                 )
             nodes = np.sort(check_indices(f"splits[{key!r}]", indices, self.n_nodes))
-            checked[key] = read_only(nodes)
+            checked[key] = freeze_array(nodes)
         nodes = np.concatenate([np.empty(0, np.int64), *checked.values()])
         if np.unique(nodes).size != nodes.size:
             raise InputError("splits must be disjoint, got nodes in more than one of them.")
@@ -361,20 +360,19 @@ class NodeData(Shown):
         features, labels
             As in the record.
         edges
-            ``None``, a ``2 x E`` or ``E x 2`` array of node numbers (a ``2 x 2`` array has one edge
-            a row, or is a matrix where there are two nodes: the rule of
-            :func:`glnn.graph.convert.edge_ends`, which ``fit`` follows, too), or a symmetric
-            ``n x n`` matrix, sparse or dense.
+            ``None``, a ``2 x E`` or ``E x 2`` array of node numbers, or a symmetric ``n x n``
+            matrix, sparse or dense. A ``2 x 2`` array is an adjacency matrix if there are two
+            nodes, else it has one edge per row, as in ``fit``.
         **fields
             Other fields of the record by name.
         """
-        matrix = canonical_csr("features", check_features("features", features))
-        numbers = _whole_numbers("labels", labels)
+        matrix = canonicalize_csr("features", check_features("features", features))
+        numbers = _check_integers("labels", labels)
         if "class_names" not in fields:
-            fields["class_names"] = _numbered_classes(numbers)
-        return cls(matrix, numbers, _graph_from(edges, matrix.shape[0]), **fields)
+            fields["class_names"] = _default_class_names(numbers)
+        return cls(matrix, numbers, _graph_from_edges(edges, matrix.shape[0]), **fields)
 
-    def _facts(self) -> dict[str, str]:
+    def _repr_items(self) -> dict[str, str]:
         return {
             "name": self.name,
             "nodes": f"{self.n_nodes:,}",
@@ -396,7 +394,7 @@ class NodeData(Shown):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, those without a labelled node included."""
+        """Number of classes, including those without a labelled node."""
         return len(self.class_names)
 
     @property
@@ -406,12 +404,12 @@ class NodeData(Shown):
 
     @property
     def labelled(self) -> np.ndarray:
-        """Numbers of the nodes whose class is known."""
+        """Numbers of the labelled nodes."""
         return np.flatnonzero(self.labels >= 0)
 
     @property
     def homophily(self) -> float:
-        """Share of edges that join two nodes of one class, of those with both labels known."""
+        """Share of edges within one class, among the edges with both labels known."""
         if self.graph is None:
             return float("nan")
         pairs = sp.triu(self.graph, k=1, format="coo")
@@ -421,22 +419,22 @@ class NodeData(Shown):
 
     @property
     def node_ids(self) -> np.ndarray:
-        """The nodes' ids, or their numbers where they have none."""
+        """Ids of the nodes, or their numbers if they have no ids."""
         return np.arange(self.n_nodes) if self.ids is None else self.ids
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The features' names, or ``x0, x1, ...`` where they have none."""
+        """Names of the features, or ``x0, x1, ...`` if they have no names."""
         if self.feature_names is not None:
             return self.feature_names
         return tuple(f"x{j}" for j in range(self.n_features))
 
     def replace(self, **changes: Any) -> "NodeData":
-        """Return a copy with some fields changed; the copy checks itself again."""
+        """Return a copy with some fields changed; the copy is checked again."""
         return dataclasses.replace(self, **changes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain fields, so that records can be copied and sent to other processes."""
+        """Return the fields as plain dicts and arrays: mapping proxies cannot be pickled."""
         state = dict(vars(self))
         return {**state, "splits": dict(self.splits), "provenance": dict(self.provenance)}
 
@@ -446,20 +444,20 @@ class NodeData(Shown):
         self.__post_init__()
 
     def equals(self, other: "NodeData") -> bool:
-        """Whether both hold the same nodes, labels, graph and split; where from does not count."""
+        """Whether nodes, features, labels, graph and split are the same; provenance may differ."""
         return (
             self.class_names == other.class_names
             and self.column_names == other.column_names
             and np.array_equal(self.node_ids, other.node_ids)
             and np.array_equal(self.labels, other.labels)
-            and _same_matrix(self.features, other.features)
-            and _same_matrix(self.graph, other.graph)
+            and _are_equal(self.features, other.features)
+            and _are_equal(self.graph, other.graph)
             and self.splits.keys() == other.splits.keys()
             and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
         )
 
 
-def _numbered_classes(labels: np.ndarray) -> tuple[str, ...]:
+def _default_class_names(labels: np.ndarray) -> tuple[str, ...]:
     n_classes = int(labels.max(initial=-1)) + 1
     if n_classes > max(labels.size, 1):
         raise InputError(
@@ -470,7 +468,7 @@ def _numbered_classes(labels: np.ndarray) -> tuple[str, ...]:
 
 
 def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:
-    array = _whole_numbers("labels", labels)
+    array = _check_integers("labels", labels)
     if array.shape != (n_nodes,):
         raise InputError(
             f"labels must have one entry for each of the {n_nodes} nodes, got shape "
@@ -481,10 +479,10 @@ def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:
             f"labels must be -1 (unknown) or a class number below {n_classes}, "
             f"got {array.min()} to {array.max()}. Give a class name for every class."
         )
-    return read_only(array)
+    return freeze_array(array)
 
 
-def _whole_numbers(name: str, values: Any) -> np.ndarray:
+def _check_integers(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
@@ -494,7 +492,7 @@ def _whole_numbers(name: str, values: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def _graph_from(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
+def _graph_from_edges(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
     if edges is None:
         return None
     if sp.issparse(edges):
@@ -509,14 +507,14 @@ def _graph_from(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
             f"edges must be a 2 x E or E x 2 array of node numbers or an n x n matrix, got dtype "
             f"{array.dtype} and shape {array.shape}. Number the nodes from 0."
         )
-    from glnn.graph.convert import edge_ends  # torch only when needed
+    from glnn.graph.convert import as_edge_index  # torch only when needed
 
-    source, target = edge_ends("edges", array)
+    source, target = as_edge_index("edges", array)
     return symmetric_from_pairs(source, target, n_nodes)
 
 
-def _same_matrix(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
-    """Both absent, or equal entry for entry; canonical CSR makes this a comparison of arrays."""
+def _are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
+    """Whether both are absent or equal; canonical CSR needs no more than equal arrays."""
     if left is None or right is None:
         return left is right
     return (
@@ -527,31 +525,28 @@ def _same_matrix(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> boo
     )
 
 
-# --- induced: Records of some of the nodes of another
-
-
-def induced(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
-    """Return the record of some nodes, with the edges between them.
+def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
+    """Return the record of some of the nodes, with the edges between them.
 
     Parameters
     ----------
     data
         The record.
     nodes
-        Node numbers or a mask; their order becomes the order of the new record.
+        Node numbers or a mask. The new record has the nodes in this order.
     **changes
-        Fields to set, by name. Ids default to the old ids, or the old node numbers.
+        Other fields to change, by name. Ids default to the old ids, or the old node numbers.
 
     Examples
     --------
     >>> data = NodeData.from_arrays(np.eye(3), [0, 1, 0], edges=[[0, 1], [1, 2]])
-    >>> induced(data, [1, 2]).n_edges
+    >>> take_nodes(data, [1, 2]).n_edges
     1
     """
     chosen = check_indices("nodes", nodes, data.n_nodes)
-    place = np.full(data.n_nodes, -1, dtype=np.int64)
-    place[chosen] = np.arange(chosen.size)
-    kept = {key: place[data.splits[key]] for key in SPLIT_KEYS if key in data.splits}
+    position = np.full(data.n_nodes, -1, dtype=np.int64)
+    position[chosen] = np.arange(chosen.size)
+    kept = {key: position[data.splits[key]] for key in SPLIT_KEYS if key in data.splits}
     fields: dict[str, Any] = {
         "features": data.features[chosen],
         "labels": data.labels[chosen],

@@ -1,4 +1,7 @@
-"""The citation networks as Planetoid published them: eight ``ind.NAME.*`` files."""
+"""Citation networks in the format of Planetoid: eight ``ind.NAME.*`` files.
+
+Seven of them are pickles, read by an interpreter that runs no code.
+"""
 
 import pickletools
 from collections.abc import Callable, Iterable
@@ -8,31 +11,31 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn.data.files import check_file, parsing, read_text, shown, without_warnings
-from glnn.data.node_data import NodeData, checked_csr, symmetric_from_pairs
+from glnn.data.files import check_file, ignore_warnings, quote, read_text, wrap_parse_errors
+from glnn.data.node_data import NodeData, csr_from_arrays, symmetric_from_pairs
 from glnn.exceptions import DataFormatError, InputError
 
-# --- pickle_parts: Stand-ins for the arrays of a pickle, and the arrays made from them by hand
+# Arrays of a pickle
 
 _DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
 class Name:
-    """Stands for an admitted name; it can be applied only in the ways written below."""
+    """Placeholder for an allowed name of a pickle."""
 
     def __init__(self, role: str) -> None:
         self.role = role
 
 
 class Part:
-    """Stands for an array, dtype or matrix until all of its bytes are known."""
+    """Placeholder for an array, dtype or matrix until its state has been read."""
 
     def __init__(self, role: str, arguments: tuple[Any, ...]) -> None:
         self.role, self.arguments, self.state = role, arguments, None
 
 
 def is_whole(values: Iterable[Any]) -> bool:
-    """Say whether all values are plain whole numbers."""
+    """Whether all values are plain integers."""
     return all(type(value) is int for value in values)
 
 
@@ -69,7 +72,7 @@ def _dtype(part: Any) -> np.dtype[Any]:
     code = part.arguments[0]
     if code not in _DTYPES:
         raise DataFormatError(
-            f"an array in a pickle must hold numbers ({', '.join(_DTYPES)}), got {shown(code)}."
+            f"an array in a pickle must hold numbers ({', '.join(_DTYPES)}), got {quote(code)}."
         )
     order = part.state[1] if isinstance(part.state, tuple) and len(part.state) > 1 else "="
     dtype: np.dtype[Any] = np.dtype((order if order in ("<", ">") else "=") + code)
@@ -77,7 +80,7 @@ def _dtype(part: Any) -> np.dtype[Any]:
 
 
 def build_csr(part: Part) -> sp.csr_matrix:
-    """Build a CSR matrix from the state that SciPy gives it."""
+    """Build a CSR matrix from its pickled state."""
     state = part.state
     if not isinstance(state, dict):
         raise DataFormatError("a matrix in a pickle must have its arrays, got none.")
@@ -85,18 +88,18 @@ def build_csr(part: Part) -> sp.csr_matrix:
     shape = state.get("_shape")
     if not all(isinstance(array, Part) for array in parts) or not _is_shape(shape):
         raise DataFormatError("a matrix in a pickle must have data, indices, indptr and shape.")
-    return checked_csr(*(build_array(array) for array in parts), shape)
+    return csr_from_arrays(*(build_array(array) for array in parts), shape)
 
 
 def _is_shape(shape: Any) -> bool:
     return isinstance(shape, tuple) and len(shape) == 2 and is_whole(shape) and min(shape) >= 0
 
 
-# --- pickles: A reader of old pickles that cannot run anything
+# Pickles
 
 _ARRAY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _CSR_MODULES = ("scipy.sparse.csr", "scipy.sparse._csr")
-_ADMITTED = {
+_ALLOWED = {
     **{(module, "_reconstruct"): "new_array" for module in _ARRAY_MODULES},
     **{(module, "csr_matrix"): "csr" for module in _CSR_MODULES},
     ("numpy", "ndarray"): "ndarray",
@@ -105,7 +108,7 @@ _ADMITTED = {
     ("__builtin__", "list"): "list",
     ("builtins", "list"): "list",
     ("_codecs", "encode"): "bytes",
-    ("__builtin__", "bytes"): "bytes",  # how protocol 2 writes no bytes at all
+    ("__builtin__", "bytes"): "bytes",  # protocol 2 writes empty bytes as a call of bytes()
 }
 _IGNORED = ("PROTO", "FRAME")
 _CONSTANTS: dict[str, Callable[[], Any]] = {
@@ -140,29 +143,13 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Mark:
-    """The marker that byte codes put on the stack."""
+    """The mark on the stack."""
 
 
 def read_pickle(raw: bytes) -> Any:
-    """Return the arrays, matrices and containers of a pickle; refuse everything else.
-
-    Parameters
-    ----------
-    raw
-        The bytes of a pickle of NumPy arrays, CSR matrices, lists, tuples, dicts, numbers, text.
-
-    Returns
-    -------
-    object
-        The same data, built without running any code that the pickle names.
-
-    Raises
-    ------
-    DataFormatError
-        If a name or byte code is not admitted, or the sizes do not fit the bytes.
-    """
+    """Return the array, matrix or lists of a pickle without running code; refuse all else."""
     machine = _Machine()
-    with without_warnings():
+    with ignore_warnings():
         for opcode, argument, _ in pickletools.genops(raw):
             if opcode.name == "STOP":
                 return _finish(machine.only_value())
@@ -171,7 +158,7 @@ def read_pickle(raw: bytes) -> Any:
 
 
 class _Machine:
-    """Stack and memo of the byte codes that data files need."""
+    """Stack and memo for the opcodes that data files need."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -202,7 +189,7 @@ class _Machine:
             )
 
     def remember(self, code: str, argument: Any) -> bool:
-        """Codes of the memo: a dict, so that a huge number takes no memory."""
+        """Run an opcode of the memo, a dict, so that a huge index takes no memory."""
         if code in ("PUT", "BINPUT", "LONG_BINPUT"):
             self.memo[argument] = self.stack[-1]
         elif code == "MEMOIZE":
@@ -214,7 +201,7 @@ class _Machine:
         return True
 
     def fill(self, code: str) -> bool:
-        """Codes that add to a list or dict."""
+        """Run an opcode that adds to a list or dict."""
         if code == "APPEND":
             (value,) = self.take(1)
             _container(self.stack[-1], list).append(value)
@@ -268,12 +255,12 @@ class _Machine:
 
 
 def _admit(name: tuple[Any, Any]) -> Name:
-    if not all(isinstance(part, str) for part in name) or name not in _ADMITTED:
+    if not all(isinstance(part, str) for part in name) or name not in _ALLOWED:
         raise DataFormatError(
-            f"a pickle may name NumPy and SciPy arrays only, got {shown('.'.join(map(str, name)))}."
+            f"a pickle may name NumPy and SciPy arrays only, got {quote('.'.join(map(str, name)))}."
             " Nothing was run; do not trust this file."
         )
-    return Name(_ADMITTED[name])
+    return Name(_ALLOWED[name])
 
 
 def _container(value: Any, kind: type) -> Any:
@@ -300,10 +287,10 @@ def _apply(function: Any, arguments: Any) -> Any:
 
 
 def _finish(value: Any) -> Any:
-    """Replace stand-ins by arrays; admit numbers, lists of whole numbers and dicts of such lists.
+    """Build the array or matrix, or check a list of integers or a dict of such lists.
 
-    A list that is named twice is refused: with such references a small file could describe
-    more than any memory holds.
+    A list that occurs twice is refused: with such references a small file could expand to more
+    than the memory.
     """
     if isinstance(value, Part):
         return build_csr(value) if value.role == "csr" else build_array(value)
@@ -315,12 +302,12 @@ def _finish(value: Any) -> Any:
     return value
 
 
-# --- planetoid: The citation networks as Planetoid published them: eight ``ind.NAME.*`` files
+# Data sets
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 N_VAL = 500
 
-# The files number the classes and name none; see docs/data.md for how the names were found.
+# The files have class numbers only; docs/data.md says how the names were found.
 CLASS_NAMES = {
     "cora": (
         "Theory",
@@ -341,7 +328,7 @@ CLASS_NAMES = {
 
 
 def find_planetoid_name(folder: Path) -> str:
-    """Return the one data set whose files lie in the folder."""
+    """Return the name of the only data set in a folder."""
     names = sorted(path.name[4:-5] for path in folder.glob("ind.*.allx"))
     if len(names) != 1:
         raise InputError(
@@ -352,35 +339,24 @@ def find_planetoid_name(folder: Path) -> str:
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> NodeData:
-    """Read the ``ind.NAME.*`` files of a folder, with the public split they define.
+    """Read the ``ind.NAME.*`` files of a folder, with their public split.
 
-    Nodes without a row in the files (15 in Citeseer) get empty features and label -1. The first
-    rows are the training nodes, the next 500 the validation nodes, the listed ones the test nodes.
-
-    Parameters
-    ----------
-    folder
-        Where the eight files lie.
-    name
-        The part between ``ind.`` and the suffix; may be left out if the folder holds one set.
-
-    Returns
-    -------
-    NodeData
-        Features as published, labels, undirected graph without loops, public split.
+    ``name`` is optional if the folder holds one data set. Nodes without a row in the files (15 in
+    Citeseer) get empty features and label -1. The first rows are the training nodes, the next 500
+    the validation nodes, and ``test.index`` lists the test nodes.
     """
     folder = Path(folder)
     name = find_planetoid_name(folder) if name is None else name
     parts = {part: _read_part(folder / f"ind.{name}.{part}") for part in PARTS}
     index_path = folder / f"ind.{name}.test.index"
-    with parsing(index_path, "Planetoid"):
+    with wrap_parse_errors(index_path, "Planetoid"):
         test = _test_rows(read_text(index_path), index_path)
         return _assemble(name, parts, test)
 
 
 def _read_part(path: Path) -> Any:
     check_file(path, max_bytes=2**31)
-    with parsing(path, "Planetoid"):
+    with wrap_parse_errors(path, "Planetoid"):
         try:
             return read_pickle(path.read_bytes())
         except DataFormatError as error:
@@ -403,7 +379,7 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
     train_y = _one_hot(parts, "y")
     n_known = known_x.shape[0]
     n_nodes = int(test.max()) + 1
-    _check_fit((known_x, known_y), (test_x, test_y), test)
+    _check_sizes((known_x, known_y), (test_x, test_y), test)
     rows = np.concatenate([np.arange(n_known), test])
     features = _place_rows(sp.vstack([known_x, test_x], format="csr"), rows, n_nodes)
     labels = np.full(n_nodes, -1, dtype=np.int64)
@@ -428,12 +404,12 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
     )
 
 
-def _check_fit(
+def _check_sizes(
     known: tuple[sp.csr_matrix, np.ndarray],
     unseen: tuple[sp.csr_matrix, np.ndarray],
     test: np.ndarray,
 ) -> None:
-    """Refuse sizes that do not agree, before anything of the size of the whole is made."""
+    """Check that the sizes of the parts agree, before memory for the whole is used."""
     (known_x, known_y), (test_x, test_y) = known, unseen
     n_known = known_x.shape[0]
     agree = {
@@ -454,7 +430,7 @@ def _check_fit(
 
 
 def _place_rows(stacked: sp.csr_matrix, rows: np.ndarray, n_nodes: int) -> sp.csr_matrix:
-    """Put row k of the matrix at place ``rows[k]``; places without a row stay empty."""
+    """Move row k of the matrix to row ``rows[k]``; the other rows are empty."""
     coo = stacked.tocoo()
     return sp.csr_matrix((coo.data, (rows[coo.row], coo.col)), shape=(n_nodes, stacked.shape[1]))
 
@@ -475,7 +451,7 @@ def _one_hot(parts: dict[str, Any], part: str) -> np.ndarray:
 
 
 def _classes(one_hot: np.ndarray) -> np.ndarray:
-    """Column of the 1 in each row; -1 where a row has none."""
+    """Return the column of the 1 in each row; -1 for a row without a 1."""
     return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)
 
 
@@ -484,10 +460,10 @@ def _graph(neighbours: Any, n_nodes: int) -> sp.csr_matrix:
         raise DataFormatError("graph must hold a list of neighbours for each node.")
     for node, others in neighbours.items():
         if type(node) is not int or not isinstance(others, list):
-            raise DataFormatError(f"graph must map node numbers to lists, got {shown(node)}.")
+            raise DataFormatError(f"graph must map node numbers to lists, got {quote(node)}.")
         if not all(type(other) is int and 0 <= other < n_nodes for other in (node, *others)):
             raise DataFormatError(
-                f"graph must name nodes in [0, {n_nodes}), got others at node {shown(node)}."
+                f"graph must name nodes in [0, {n_nodes}), got others at node {quote(node)}."
             )
     lengths = [len(others) for others in neighbours.values()]
     source = np.repeat(np.array(list(neighbours), dtype=np.int64), lengths)

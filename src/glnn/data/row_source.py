@@ -1,4 +1,7 @@
-"""Data that are read by rows, so that a process of a fit need not hold all features."""
+"""Row sources: features and graph are read for a range of rows, so that no process needs all.
+
+Uncompressed npz files and Parquet tables are read from disk; other formats are held in memory.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,35 +13,33 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.files import parsing, shown_path
+from glnn.data.files import quote_path, wrap_parse_errors
 from glnn.data.formats import is_edge_table, read_data
 from glnn.data.node_data import (
     NodeData,
-    canonical_csr,
-    checked_csr,
-    no_values,
+    canonicalize_csr,
+    csr_from_arrays,
+    empty_features,
     symmetric_from_pairs,
 )
-from glnn.data.npz import NpzFile, declared_shape, record_of, weighted_pairs
-from glnn.data.table_files import edges_beside, guarded, open_parquet, parquet_frame
-from glnn.data.table_text import DEFAULT, TableOptions, column_names
-from glnn.data.tables import TableFiles, TableReport, table_record
+from glnn.data.npz import NpzFile, read_pairs, read_record, read_shape
+from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet, wrap_parquet_errors
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, parse_column_names
+from glnn.data.tables import TableFiles, TableReport, build_table_data
 from glnn.exceptions import DataFormatError
-
-# --- source: Data that are read by rows, so that a process of a fit need not hold all features
 
 
 @runtime_checkable
 class RowSource(Protocol):
-    """Where a fit gets its rows from.
+    """The data of a fit, read by rows.
 
-    Labels, ids, names and the rest of what is small are there at once, in ``record``; features
-    and graph come for some rows at a time.
+    ``record`` holds labels, ids and names of all rows; features and graph are read for a range of
+    rows at a time.
     """
 
     @property
     def record(self) -> NodeData:
-        """All there is to know but for the graph and the values of the features."""
+        """The record with empty features and without its graph."""
 
     @property
     def report(self) -> TableReport | None:
@@ -46,33 +47,25 @@ class RowSource(Protocol):
 
     @property
     def digest(self) -> str:
-        """A text that changes with the data."""
+        """A hash of the data."""
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Return the features of some rows, float32."""
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
-        """Return some rows of the symmetric graph, rows x nodes, or ``None`` without one."""
+        """Return some rows of the symmetric graph, rows x nodes, or ``None`` without a graph."""
 
 
 class RecordSource:
-    """A record in memory, read by rows.
-
-    Parameters
-    ----------
-    data
-        The record.
-    report
-        How a table became this record.
-    """
+    """A record in memory, read by rows."""
 
     def __init__(self, data: NodeData, report: TableReport | None = None) -> None:
         self.data, self.report = data, report
 
     @property
     def record(self) -> NodeData:
-        """The record without its graph and the values of its features."""
-        return self.data.replace(features=no_values(*self.data.features.shape), graph=None)
+        """The record with empty features and without its graph."""
+        return self.data.replace(features=empty_features(*self.data.features.shape), graph=None)
 
     @property
     def digest(self) -> str:
@@ -94,36 +87,25 @@ class RecordSource:
         return None if self.data.graph is None else self.data.graph[rows]
 
 
-def bounds(rows: slice, n_nodes: int) -> tuple[int, int]:
-    """Return the first row of a slice without steps, and the one after its last.
+def slice_bounds(rows: slice, n_nodes: int) -> tuple[int, int]:
+    """Return start and stop of a slice with step 1, for an array of ``n_nodes`` rows.
 
     Examples
     --------
-    >>> bounds(slice(2, None), 5), bounds(slice(4, 9), 5)
+    >>> slice_bounds(slice(2, None), 5), slice_bounds(slice(4, 9), 5)
     ((2, 5), (4, 5))
     """
     start, stop, _ = rows.indices(n_nodes)
     return start, max(start, stop)
 
 
-def rows_of_pairs(pairs: Any, weights: Any, rows: slice, n_nodes: int) -> sp.csr_matrix:
-    """Return some rows of the undirected graph of a list of pairs.
+def graph_rows_from_pairs(pairs: Any, weights: Any, rows: slice, n_nodes: int) -> sp.csr_matrix:
+    """Return some rows of the undirected graph of a list of node pairs.
 
-    The entries are those of :func:`glnn.data.node_data.symmetric_from_pairs`, restricted to the
-    pairs that touch the rows.
-
-    Parameters
-    ----------
-    pairs
-        Two arrays of node numbers.
-    weights
-        One weight for each pair, or ``None``.
-    rows
-        The rows wanted.
-    n_nodes
-        Number of nodes.
+    The entries are those of :func:`glnn.data.node_data.symmetric_from_pairs`; only pairs with an
+    end in the rows are used.
     """
-    start, stop = bounds(rows, n_nodes)
+    start, stop = slice_bounds(rows, n_nodes)
     touches = np.zeros(len(pairs[0]), dtype=bool)
     for ends in pairs:
         touches |= (ends >= start) & (ends < stop)
@@ -132,41 +114,33 @@ def rows_of_pairs(pairs: Any, weights: Any, rows: slice, n_nodes: int) -> sp.csr
     return part[start:stop]
 
 
-# --- npz_source: An npz file read by rows: arrays stored without compression are read where they l
-
-
-def can_be_read_by_rows(path: Path) -> bool:
+def has_uncompressed_features(path: Path) -> bool:
     """Whether the features of an npz file are stored without compression, as large ones are."""
     with NpzFile(path) as file:
         return all(file.can_read_slices(f"features_{part}") for part in ("data", "indices"))
 
 
 class NpzSource:
-    """A data set in an npz file, whose features are read by rows.
+    """A data set in an npz file with uncompressed features, which are read by rows.
 
-    Parameters
-    ----------
-    path
-        A file of which :func:`can_be_read_by_rows` holds. Labels, ids, the starts of the rows and
-        the list of edges are read at once; values and columns of the features are read for the
-        rows that are asked for.
+    Labels, ids, row starts and edges are read once; values and columns of the features are read
+    for the requested rows.
     """
 
-    report = None
-    """There is no table."""
+    report = None  # not a table
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not can_be_read_by_rows(self.path):
+        if not has_uncompressed_features(self.path):
             raise DataFormatError(
-                f"{shown_path(self.path)} must store its features without compression to be read "
+                f"{quote_path(self.path)} must store its features without compression to be read "
                 "by rows, got them compressed."
             )
-        with NpzFile(self.path) as file, parsing(self.path, "npz"):
-            shape = declared_shape(file)
+        with NpzFile(self.path) as file, wrap_parse_errors(self.path, "npz"):
+            shape = read_shape(file)
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
-            self.record = record_of(file, no_values(*shape))
-            self._pairs, self._weights = weighted_pairs(file)
+            self.record = read_record(file, empty_features(*shape))
+            self._pairs, self._weights = read_pairs(file)
             self.digest = file.digest
             sizes = {file.headers[f"features_{part}"].shape for part in ("data", "indices")}
         grow = self._starts[0] == 0 and not (np.diff(self._starts) < 0).any()
@@ -174,40 +148,31 @@ class NpzSource:
             raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
 
     def features(self, rows: slice) -> sp.csr_matrix:
-        """Return the features of some rows; nothing else of them is read."""
-        start, stop = bounds(rows, self.record.n_nodes)
+        """Read the features of some rows."""
+        start, stop = slice_bounds(rows, self.record.n_nodes)
         first, last = int(self._starts[start]), int(self._starts[stop])
-        with NpzFile(self.path) as file, parsing(self.path, "npz"):
+        with NpzFile(self.path) as file, wrap_parse_errors(self.path, "npz"):
             values = file.read_slice("features_data", first, last, kinds="fiub")
             columns = file.read_slice("features_indices", first, last, kinds="iu")
         starts = self._starts[start : stop + 1] - first
-        matrix = checked_csr(values, columns, starts, (stop - start, self.record.n_features))
-        return canonical_csr("features", matrix)
+        matrix = csr_from_arrays(values, columns, starts, (stop - start, self.record.n_features))
+        return canonicalize_csr("features", matrix)
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         if self._pairs is None:
             return None
-        return rows_of_pairs(self._pairs, self._weights, rows, self.record.n_nodes)
+        return graph_rows_from_pairs(self._pairs, self._weights, rows, self.record.n_nodes)
 
 
-# --- parquet_source: A Parquet table read by rows: columns are looked at one by one, features batc
-
-_BATCH_ROWS = 16_384
+_BATCH_ROWS = 16_384  # rows of a Parquet file that are read at once
 
 
 class ParquetSource:
     """A table in a Parquet file, whose features are read by rows.
 
-    Parameters
-    ----------
-    path
-        The file.
-    labels_path, graph_path
-        A table of ids and labels, and an edge list between ids, read at once.
-    options
-        How to use the columns; categories, medians and first dates are found by reading one
-        column after the other.
+    ``labels_path`` is a table of ids and labels and ``graph_path`` an edge list between ids; both
+    are read once. Categories, medians and first dates are found by reading the columns one by one.
     """
 
     def __init__(
@@ -215,90 +180,83 @@ class ParquetSource:
         path: str | Path,
         labels_path: str | Path | None = None,
         graph_path: str | Path | None = None,
-        options: TableOptions = DEFAULT,
+        options: TableOptions = DEFAULT_OPTIONS,
     ) -> None:
         files = TableFiles.of(path, labels_path, graph_path)
-        self.path, self._where = files.features, shown_path(files.features)
+        self.path, self._where = files.features, quote_path(files.features)
         self._file = open_parquet(self.path)
-        names = column_names(self.path, self._file.schema_arrow.names)
+        names = parse_column_names(self.path, self._file.schema_arrow.names)
         n_rows = int(self._file.metadata.num_rows)
-        record, self.report = table_record(files, names, self._column, n_rows, options)
+        record, self.report = build_table_data(files, names, self._read_column, n_rows, options)
         self.record, self._graph = record.replace(graph=None), record.graph
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the file, read in pieces."""
+        """SHA-256 of the file."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
-        """Return the features of some rows; groups of rows that hold none of them are not read."""
-        start, stop = bounds(rows, self.record.n_nodes)
+        """Read the features of some rows; only row groups with these rows are read."""
+        start, stop = slice_bounds(rows, self.record.n_nodes)
         encode = self.report.encoder.transform
-        blocks = [encode(frame, self._where, first) for first, frame in self._read(start, stop)]
+        blocks = [
+            encode(frame, self._where, first) for first, frame in self._iter_frames(start, stop)
+        ]
         if not blocks:
-            return no_values(0, self.record.n_features)
+            return empty_features(0, self.record.n_features)
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self._graph is None else self._graph[rows]
 
-    def _column(self, name: str) -> pd.Series:
-        table = guarded(self.path, lambda: self._file.read(columns=[name]))
-        return guarded(self.path, lambda: parquet_frame(table))[name]
+    def _read_column(self, name: str) -> pd.Series:
+        table = wrap_parquet_errors(self.path, lambda: self._file.read(columns=[name]))
+        return wrap_parquet_errors(self.path, lambda: arrow_to_frame(table))[name]
 
-    def _read(self, start: int, stop: int) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Yield the wanted rows batch by batch, with the number of each batch's first row."""
+    def _iter_frames(self, start: int, stop: int) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Yield the requested rows in batches, each with the number of its first row."""
         begin, groups = 0, []
         for group in range(self._file.metadata.num_row_groups):
             end = begin + self._file.metadata.row_group(group).num_rows
             if begin < stop and end > start:
                 groups.append((group, begin))
             begin = end
-        for group, place in groups:
-            for batch in self._batches(group):
-                low, high = max(start, place), min(stop, place + batch.num_rows)
+        for group, offset in groups:
+            for batch in self._iter_batches(group):
+                low, high = max(start, offset), min(stop, offset + batch.num_rows)
                 if low < high:
-                    part = batch.slice(low - place, high - low)
-                    yield low, guarded(self.path, partial(parquet_frame, part))
-                place += batch.num_rows
+                    part = batch.slice(low - offset, high - low)
+                    yield low, wrap_parquet_errors(self.path, partial(arrow_to_frame, part))
+                offset += batch.num_rows
 
-    def _batches(self, group: int) -> Iterator[Any]:
+    def _iter_batches(self, group: int) -> Iterator[Any]:
         batches = self._file.iter_batches(
             batch_size=_BATCH_ROWS, row_groups=[group], columns=list(self.report.encoder.names)
         )
-        while (batch := guarded(self.path, lambda: next(batches, None))) is not None:
+        while (batch := wrap_parquet_errors(self.path, lambda: next(batches, None))) is not None:
             yield batch
-
-
-# --- open_source: The source of a file: by rows where its format allows, else from memory
 
 
 def open_source(
     path: str | Path,
-    options: TableOptions = DEFAULT,
+    options: TableOptions = DEFAULT_OPTIONS,
     graph_path: Path | None = None,
     labels_path: Path | None = None,
 ) -> RowSource:
-    """Return a source for the rows of a file.
+    """Return the row source of a file.
 
-    Parameters
-    ----------
-    path
-        A Parquet table, or an npz file with large features, is read by rows; any other format
-        that :func:`glnn.data.read_data` knows is read whole.
-    options
-        How to use the columns of a table.
-    graph_path, labels_path
-        An edge list for a Parquet table, by default the one beside it, and a table of labels.
+    A Parquet table and an npz file with uncompressed features are read by rows; any other format
+    of :func:`glnn.data.read_data` is read at once. ``graph_path`` (by default the edge list beside
+    the table) and ``labels_path`` belong to a Parquet table.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet" and not is_edge_table(path):
-        beside = edges_beside(path)
+        beside = edge_table_path(path)
         graph = graph_path or (beside if beside.is_file() else None)
         return ParquetSource(path, labels_path, graph, options)
-    if suffix == ".npz" and path.is_file() and can_be_read_by_rows(path):
+    if suffix == ".npz" and path.is_file() and has_uncompressed_features(path):
         return NpzSource(path)
     return RecordSource(read_data(path, options=options))

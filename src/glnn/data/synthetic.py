@@ -1,4 +1,4 @@
-"""Made-up data with a known answer: blobs, block models of any size, paths."""
+"""Synthetic data with known classes: Gaussian blobs, block models of any size, paths."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_integer, check_number, did_you_mean
-from glnn.data.node_data import NodeData, distinct_codes, symmetric_from_pairs
+from glnn.data.node_data import NodeData, symmetric_from_pairs, unique_codes
 from glnn.exceptions import InputError
 
-# --- synthetic: Made-up data with a known answer: blobs, block models of any size, paths
+# Small data sets
 
 
 def blobs(
@@ -22,16 +22,10 @@ def blobs(
     separation: float | int = 4.0,
     seed: int = 0,
 ) -> NodeData:
-    """Return Gaussian clouds of unit deviation, one a class, without a graph.
+    """Return Gaussian clouds of unit deviation, one for each class, without a graph.
 
-    Parameters
-    ----------
-    n_nodes, n_classes, n_features
-        Sizes; classes are equally large, to within one node.
-    separation
-        Typical distance between two centres.
-    seed
-        Number of the draw.
+    Class sizes differ by at most one node; ``separation`` is the typical distance between two
+    centres.
 
     Examples
     --------
@@ -39,10 +33,10 @@ def blobs(
     [0, 1, 2, 0, 1, 2, 0, 1, 2]
     """
     rng = np.random.default_rng(check_integer("seed", seed, low=0))
-    labels = _round_robin(n_nodes, n_classes)
-    features = _clouds(labels, n_classes, n_features, separation, rng)
+    labels = _cycle_labels(n_nodes, n_classes)
+    features = _draw_clouds(labels, n_classes, n_features, separation, rng)
     note = {"generated": f"blobs, separation {separation:g}, seed {seed}"}
-    return NodeData(features, labels, None, _names(n_classes), name="blobs", provenance=note)
+    return NodeData(features, labels, None, _class_names(n_classes), name="blobs", provenance=note)
 
 
 def block_model(
@@ -58,25 +52,10 @@ def block_model(
 ) -> NodeData:
     """Return a stochastic block model with Gaussian features, in time linear in its edges.
 
-    Edges are drawn one by one: with probability ``homophily`` between two nodes of a class,
-    otherwise between two classes. Repeated pairs are merged, so the mean degree of a small or
-    dense graph lies below ``degree``.
-
-    Parameters
-    ----------
-    n_nodes, n_classes, n_features
-        Sizes; classes are equally large, to within one node.
-    degree
-        Edges drawn, as a mean number of neighbours.
-    homophily
-        Share of edges inside a class.
-    separation
-        Typical distance between two centres of features, in units of their deviation.
-    power
-        With a number above 1 the wanted degrees follow a power law with this exponent (a
-        degree-corrected block model); ``None`` makes all nodes of a class alike.
-    seed
-        Number of the draw.
+    Each edge joins two nodes of a class with probability ``homophily``, otherwise two classes.
+    Repeated pairs are merged, so the mean degree of a small or dense graph is below ``degree``.
+    With a ``power`` above 1 the expected degrees follow a power law with this exponent (a
+    degree-corrected block model); ``None`` draws all nodes equally often.
 
     Examples
     --------
@@ -87,20 +66,22 @@ def block_model(
     check_number("degree", degree, low=0)
     check_number("homophily", homophily, low=0, high=1)
     rng = np.random.default_rng(check_integer("seed", seed, low=0))
-    labels = _round_robin(n_nodes, n_classes)
-    features = _clouds(labels, n_classes, n_features, separation, rng)
-    propensity = _propensities(n_nodes, power, rng)
+    labels = _cycle_labels(n_nodes, n_classes)
+    features = _draw_clouds(labels, n_classes, n_features, separation, rng)
+    propensity = _draw_propensities(n_nodes, power, rng)
     n_drawn = round(n_nodes * degree / 2)
     source = _draw_nodes(propensity, n_drawn, rng)
     inside = rng.random(n_drawn) < homophily
     target = _draw_partners(labels[source], inside, propensity, n_classes, rng)
     graph = symmetric_from_pairs(source, target, n_nodes)
     note = {"generated": f"block model, homophily {homophily:g}, seed {seed}"}
-    return NodeData(features, labels, graph, _names(n_classes), name="block_model", provenance=note)
+    return NodeData(
+        features, labels, graph, _class_names(n_classes), name="block_model", provenance=note
+    )
 
 
 def path_graph(n_nodes: int) -> NodeData:
-    """Return nodes in a row, each linked to the next; the first half is class 0.
+    """Return a path of nodes, each linked to the next; the first half is class 0.
 
     Examples
     --------
@@ -118,17 +99,17 @@ def path_graph(n_nodes: int) -> NodeData:
     )
 
 
-def _round_robin(n_nodes: int, n_classes: int) -> np.ndarray:
+def _cycle_labels(n_nodes: int, n_classes: int) -> np.ndarray:
     check_integer("n_classes", n_classes, low=1)
     check_integer("n_nodes", n_nodes, low=n_classes)
     return np.arange(n_nodes, dtype=np.int64) % n_classes
 
 
-def _names(n_classes: int) -> tuple[str, ...]:
+def _class_names(n_classes: int) -> tuple[str, ...]:
     return tuple(f"class {c}" for c in range(n_classes))
 
 
-def _clouds(
+def _draw_clouds(
     labels: np.ndarray,
     n_classes: int,
     n_features: int,
@@ -142,18 +123,22 @@ def _clouds(
     return sp.csr_matrix(centres[labels].astype(np.float32) + noise)
 
 
-def _propensities(n_nodes: int, power: float | int | None, rng: np.random.Generator) -> np.ndarray:
-    """How often a node is drawn, relative to the others."""
+def _draw_propensities(
+    n_nodes: int, power: float | int | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the relative frequency with which each node is drawn as an end of an edge."""
     if power is None:
         return np.ones(n_nodes)
     exponent = check_number("power", power, low=1, open_low=True)
     heavy = (1 - rng.random(n_nodes)) ** (-1 / (exponent - 1))
-    return np.minimum(heavy, np.sqrt(n_nodes))  # beyond this a simple graph cannot follow
+    return np.minimum(heavy, np.sqrt(n_nodes))  # a simple graph cannot have larger expected degrees
 
 
 def _draw_nodes(propensity: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    ladder = np.cumsum(propensity)
-    drawn: np.ndarray = np.searchsorted(ladder, rng.random(count) * ladder[-1], side="right")
+    cumulative = np.cumsum(propensity)
+    drawn: np.ndarray = np.searchsorted(
+        cumulative, rng.random(count) * cumulative[-1], side="right"
+    )
     return drawn
 
 
@@ -164,7 +149,7 @@ def _draw_partners(
     n_classes: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Partners of the source nodes: in their class where ``inside``, else in another one."""
+    """Draw the other ends of edges: in the same class where ``inside``, else in another one."""
     step = rng.integers(1, max(n_classes, 2), size=source_class.size)
     wanted = np.where(inside, source_class, (source_class + step) % n_classes)
     target = np.empty(source_class.size, dtype=np.int64)
@@ -175,46 +160,33 @@ def _draw_partners(
     return target
 
 
-# --- scale: Attributed graphs of any size from a seed, for tests of speed and scale
+# Graphs of any size
 
-_AT_ONCE = 4_000_000  # draws in one go: bounds the scratch memory
-_MAX_TURNS = 60
-_CLASS_DECAY = 0.5  # class sizes fall with this power of their rank
-_SPECTRUM_DECAY = 0.5  # deviations of the hidden directions, likewise
+_MAX_DRAWS = 4_000_000  # draws at a time: bounds the memory
+_MAX_PASSES = 60
+_CLASS_DECAY = 0.5  # class sizes decay with this power of their rank
+_SPECTRUM_DECAY = 0.5  # so do the deviations along the principal directions
 _LEADING, _CENTRE_DECAY = 16, 0.25  # classes differ along the widest directions, as in real data
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSize:
-    """How large and how difficult a made-up graph is.
+    """Size and difficulty of a generated graph.
 
-    Parameters
-    ----------
-    n_nodes, n_edges, n_features, n_classes
-        Exact sizes; edges are undirected, distinct and without loops.
-    homophily
-        Share of edges that join two nodes of one class, to within the chance of the draw.
-    misfits
-        Share of nodes whose links and features speak of another class than their label; no
-        method can know these, so ``1 - misfits`` is about the best accuracy there is.
-    separation
-        Typical distance of two classes' features, in units of their deviation.
-    power
-        Exponent of the power law of the wanted degrees.
-    train, val
-        Shares of nodes in the split that comes with the graph; all others are test nodes.
+    Links and features of the misfits follow another class than their label. They cannot be
+    predicted, so the best accuracy is about ``1 - misfits``.
     """
 
     n_nodes: int
-    n_edges: int
+    n_edges: int  # undirected, distinct and without loops
     n_features: int = 128
     n_classes: int = 40
-    homophily: float | int = 0.38
-    misfits: float | int = 0.25
-    separation: float | int = 4.6
-    power: float | int = 2.5
-    train: float | int = 0.5
-    val: float | int = 0.2
+    homophily: float | int = 0.38  # expected share of edges inside a class
+    misfits: float | int = 0.25  # share of nodes that follow another class
+    separation: float | int = 4.6  # typical distance between two centres, in deviations
+    power: float | int = 2.5  # exponent of the power law of the expected degrees
+    train: float | int = 0.5  # share of training nodes
+    val: float | int = 0.2  # share of validation nodes; all others are test nodes
 
     def __post_init__(self) -> None:
         check_integer("n_classes", self.n_classes, low=2)
@@ -234,6 +206,7 @@ class GraphSize:
             )
 
 
+# Sizes and splits of two published graphs; everything else about them is synthetic.
 SIZES = {
     "arxiv-size": GraphSize(n_nodes=169_343, n_edges=1_166_243, train=0.537, val=0.176),
     "products-size": GraphSize(
@@ -245,29 +218,29 @@ SIZES = {
         val=0.0161,
     ),
 }
-"""Sizes and splits of two published graphs; everything else about them is made up."""
 
 
-def sized(n_nodes: int, degree: float | int = 10, **changes: float | int) -> GraphSize:
-    """Return a size by its mean degree, other fields as in :class:`GraphSize`.
+def size_from_degree(n_nodes: int, degree: float | int = 10, **changes: float | int) -> GraphSize:
+    """Return the size of a graph with a given mean degree.
 
     Examples
     --------
-    >>> sized(1000, 8).n_edges
+    >>> size_from_degree(1000, 8).n_edges
     4000
     """
     n_edges = round(check_integer("n_nodes", n_nodes, low=1) * degree / 2)
     return GraphSize(**{"n_nodes": n_nodes, "n_edges": n_edges, **changes})  # type: ignore[arg-type]
 
 
-def named_size(name: str, **changes: float | int | None) -> GraphSize:
-    """Return a named size with some fields changed; any other name needs ``n_nodes``.
+def resolve_size(name: str, **changes: float | int | None) -> GraphSize:
+    """Return a size of :data:`SIZES` with some fields changed.
 
-    ``n_edges`` then defaults to five a node. Changes that are ``None`` change nothing.
+    For any other name ``n_nodes`` must be given; ``n_edges`` is then five a node by default.
+    Changes that are ``None`` are ignored.
 
     Examples
     --------
-    >>> named_size("arxiv-size", n_classes=10).n_nodes
+    >>> resolve_size("arxiv-size", n_classes=10).n_nodes
     169343
     """
     given = {key: value for key, value in changes.items() if value is not None}
@@ -283,47 +256,47 @@ def named_size(name: str, **changes: float | int | None) -> GraphSize:
 
 
 def attributed_graph(size: GraphSize, seed: int = 0, *, name: str = "generated") -> NodeData:
-    """Return a degree-corrected block model with features, in time and memory of its edges.
+    """Return a degree-corrected block model with features, in time and memory linear in its edges.
 
-    Every node has a topic, which is its class unless the node is a misfit. Edges join two nodes
-    of a topic or of two topics, so often that the classes have the wanted homophily; which nodes,
-    is drawn by weights with a heavy tail. Features are a Gaussian cloud a topic whose deviations
-    differ from direction to direction (classes lie apart along the widest), turned so that every
-    column sees all of them.
+    Every node has a topic, which is its class unless the node is a misfit. The share of edges
+    inside a topic is solved for the wanted homophily of the classes; ends of edges are drawn by
+    weights with a heavy tail. Features are one Gaussian cloud for each topic. Their deviations
+    decay over directions, centres differ along the widest ones, and a random rotation mixes all
+    directions into every column.
 
     Examples
     --------
-    >>> data = attributed_graph(sized(2000, 8, n_classes=5, n_features=16), seed=1)
+    >>> data = attributed_graph(size_from_degree(2000, 8, n_classes=5, n_features=16), seed=1)
     >>> data.n_nodes, data.n_edges, round(data.homophily, 1)
     (2000, 8000, 0.4)
     """
     rng = np.random.default_rng(check_integer("seed", seed, low=0))
-    labels = _labels(size, rng)
-    topics = _topics(labels, size, rng)
-    graph = _graph(labels, topics, size, rng)
-    features = _features(topics, size, rng)
+    labels = _draw_labels(size, rng)
+    topics = _draw_topics(labels, size, rng)
+    graph = _draw_graph(labels, topics, size, rng)
+    features = _draw_features(topics, size, rng)
     note = {"generated": f"degree-corrected block model with features, seed {seed}, {size}"}
     return NodeData(
         features,
         labels,
         graph,
         tuple(f"class {c}" for c in range(size.n_classes)),
-        splits=_split(size, rng),
+        splits=_draw_split(size, rng),
         name=name,
         provenance=note,
     )
 
 
-def _labels(size: GraphSize, rng: np.random.Generator) -> np.ndarray:
-    """Return classes of uneven size, each with at least two nodes, in random order."""
+def _draw_labels(size: GraphSize, rng: np.random.Generator) -> np.ndarray:
+    """Draw labels of classes of uneven size, each with at least two nodes."""
     share = np.arange(1, size.n_classes + 1) ** -_CLASS_DECAY
     counts = 2 + np.floor((size.n_nodes - 2 * size.n_classes) * share / share.sum()).astype(int)
     counts[0] += size.n_nodes - counts.sum()
     return rng.permutation(np.repeat(np.arange(size.n_classes, dtype=np.int64), counts))
 
 
-def _topics(labels: np.ndarray, size: GraphSize, rng: np.random.Generator) -> np.ndarray:
-    """Return what links and features of a node speak of; for a misfit some other node's class."""
+def _draw_topics(labels: np.ndarray, size: GraphSize, rng: np.random.Generator) -> np.ndarray:
+    """Return the topic of each node: its class, or for a misfit a random other class."""
     topics = labels.copy()
     misfits = rng.permutation(size.n_nodes)[: round(size.misfits * size.n_nodes)]
     step = rng.integers(1, size.n_classes, size=misfits.size)
@@ -331,8 +304,8 @@ def _topics(labels: np.ndarray, size: GraphSize, rng: np.random.Generator) -> np
     return topics
 
 
-class _Ladder:
-    """Draws nodes by weight, from all of them or from one topic, each in one lookup."""
+class _WeightedSampler:
+    """Draws nodes by weight, from all nodes or from one topic, by search in cumulative sums."""
 
     def __init__(self, topics: np.ndarray, weight: np.ndarray) -> None:
         self.order = np.argsort(topics, kind="stable")
@@ -340,51 +313,54 @@ class _Ladder:
         ends = np.cumsum(np.bincount(topics))
         self.starts = self.steps[np.concatenate([[0], ends])]
 
-    def any(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        return self._at(rng.random(count) * self.steps[-1])
+    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        return self._lookup(rng.random(count) * self.steps[-1])
 
-    def of_topic(self, topic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw_from_topic(self, topic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         low, high = self.starts[topic], self.starts[topic + 1]
-        return self._at(low + rng.random(topic.size) * (high - low))
+        return self._lookup(low + rng.random(topic.size) * (high - low))
 
-    def _at(self, height: np.ndarray) -> np.ndarray:
+    def _lookup(self, height: np.ndarray) -> np.ndarray:
         place = np.searchsorted(self.steps, height, side="right") - 1
         return self.order[np.minimum(place, self.order.size - 1)]
 
 
-def _graph(
+def _draw_graph(
     labels: np.ndarray, topics: np.ndarray, size: GraphSize, rng: np.random.Generator
 ) -> sp.csr_matrix:
     tail = (1 - rng.random(size.n_nodes)) ** (-1 / (size.power - 1))
-    weight = np.minimum(tail, np.sqrt(size.n_nodes))  # beyond this a simple graph cannot follow
-    ladder = _Ladder(topics, weight)
-    n_inside = round(_topic_share(labels, topics, weight, size) * size.n_edges)
+    weight = np.minimum(
+        tail, np.sqrt(size.n_nodes)
+    )  # a simple graph cannot have larger expected degrees
+    sampler = _WeightedSampler(topics, weight)
+    n_inside = round(_solve_topic_share(labels, topics, weight, size) * size.n_edges)
 
     def inside(count: int) -> tuple[np.ndarray, np.ndarray]:
-        source = ladder.any(count, rng)
-        return source, ladder.of_topic(topics[source], rng)
+        source = sampler.draw(count, rng)
+        return source, sampler.draw_from_topic(topics[source], rng)
 
     def across(count: int) -> tuple[np.ndarray, np.ndarray]:
-        source, target = ladder.any(count, rng), ladder.any(count, rng)
+        source, target = sampler.draw(count, rng), sampler.draw(count, rng)
         apart = topics[source] != topics[target]
         return source[apart], target[apart]
 
     keys = np.concatenate(
         [
-            _distinct(inside, n_inside, size.n_nodes, rng),
-            _distinct(across, size.n_edges - n_inside, size.n_nodes, rng),
+            _draw_distinct_pairs(inside, n_inside, size.n_nodes, rng),
+            _draw_distinct_pairs(across, size.n_edges - n_inside, size.n_nodes, rng),
         ]
     )
     source, target = np.divmod(keys, size.n_nodes)
     return symmetric_from_pairs(source, target, size.n_nodes)
 
 
-def _topic_share(
+def _solve_topic_share(
     labels: np.ndarray, topics: np.ndarray, weight: np.ndarray, size: GraphSize
 ) -> float:
-    """Return the share t of edges inside a topic that gives the wanted homophily h of classes.
+    """Return the share t of edges inside a topic that gives the homophily h of the classes.
 
-    Both kinds of edges have a known chance to join one class, so h = t·p + (1 − t)·q.
+    Edges inside a topic join one class with probability p, all others with probability q, so
+    h = t·p + (1 − t)·q.
     """
     k = size.n_classes
     mass = np.bincount(topics * k + labels, weights=weight, minlength=k * k).reshape(k, k)
@@ -405,25 +381,25 @@ def _topic_share(
     return share
 
 
-def _distinct(
+def _draw_distinct_pairs(
     draw: Callable[[int], tuple[np.ndarray, np.ndarray]],
     count: int,
     n_nodes: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return exactly ``count`` distinct pairs as keys ``low · n + high``, drawn until there are."""
+    """Draw until there are ``count`` distinct pairs; return them as keys ``low · n + high``."""
     keys = np.empty(0, np.int64)
-    for _ in range(_MAX_TURNS):
+    for _ in range(_MAX_PASSES):
         missing = count - keys.size
         if missing <= 0:
             break
         parts = [keys]
-        for start in range(0, missing + missing // 8 + 16, _AT_ONCE):
-            source, target = draw(min(_AT_ONCE, missing + missing // 8 + 16 - start))
+        for start in range(0, missing + missing // 8 + 16, _MAX_DRAWS):
+            source, target = draw(min(_MAX_DRAWS, missing + missing // 8 + 16 - start))
             apart = source != target
             low, high = np.minimum(source, target)[apart], np.maximum(source, target)[apart]
             parts.append(low * n_nodes + high)
-        keys = distinct_codes(np.concatenate(parts))
+        keys = unique_codes(np.concatenate(parts))
     if keys.size < count:
         raise InputError(
             f"n_edges must be small enough for distinct pairs of such classes, got room for "
@@ -433,26 +409,26 @@ def _distinct(
     return np.delete(keys, dropped)
 
 
-def _features(topics: np.ndarray, size: GraphSize, rng: np.random.Generator) -> sp.csr_matrix:
-    """Return dense features in CSR, made in blocks of rows."""
+def _draw_features(topics: np.ndarray, size: GraphSize, rng: np.random.Generator) -> sp.csr_matrix:
+    """Draw dense features in blocks of rows; return them as CSR."""
     n_nodes, width = topics.size, size.n_features
     spectrum = (np.arange(1, width + 1) ** -_SPECTRUM_DECAY).astype(np.float32)
-    turn = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
+    rotation = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     lead = np.where(np.arange(width) < _LEADING, np.arange(1, width + 1) ** -_CENTRE_DECAY, 0.0)
     lead *= size.separation / np.sqrt(2 * (lead**2).sum())
     centres = (rng.standard_normal((size.n_classes, width)) * lead).astype(np.float32)
     values = np.empty((n_nodes, width), dtype=np.float32)
-    height = max(1, _AT_ONCE // width)
+    height = max(1, _MAX_DRAWS // width)
     for first in range(0, n_nodes, height):
         rows = slice(first, min(first + height, n_nodes))
         noise = rng.standard_normal((rows.stop - first, width), dtype=np.float32)
-        values[rows] = ((noise + centres[topics[rows]]) * spectrum) @ turn
+        values[rows] = ((noise + centres[topics[rows]]) * spectrum) @ rotation
     columns = np.tile(np.arange(width, dtype=np.int32), n_nodes)
     starts = np.arange(0, n_nodes * width + 1, width)
     return sp.csr_matrix((values.ravel(), columns, starts), shape=(n_nodes, width))
 
 
-def _split(size: GraphSize, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _draw_split(size: GraphSize, rng: np.random.Generator) -> dict[str, np.ndarray]:
     order = rng.permutation(size.n_nodes)
     n_train, n_val = round(size.train * size.n_nodes), round(size.val * size.n_nodes)
     train, val, test = np.split(order, [n_train, n_train + n_val])

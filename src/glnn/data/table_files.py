@@ -1,4 +1,7 @@
-"""Tables from CSV, TSV, Excel and Parquet files as pandas frames, by the suffix."""
+"""Reading and writing tables as pandas frames: CSV, TSV, Excel and Parquet, by the suffix.
+
+Workbooks and Parquet files are checked for sensible sizes and harmless XML before they are read.
+"""
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -9,31 +12,31 @@ from xml.parsers import expat
 import numpy as np
 import pandas as pd
 
-from glnn._utils import need
-from glnn.data.files import atomic_write, check_file, one_line, parsing, shown, shown_path
-from glnn.data.node_data import NodeData, upper_pairs
-from glnn.data.npz import opened_zip
-from glnn.data.table_text import AS_FOUND, TableFormat, column_names, first_line, read_text_table
+from glnn._utils import import_optional
+from glnn.data.files import atomic_write, check_file, one_line, quote, quote_path, wrap_parse_errors
+from glnn.data.node_data import NodeData, upper_triangle
+from glnn.data.npz import open_zip
+from glnn.data.table_text import (
+    AUTO_FORMAT,
+    TableFormat,
+    parse_column_names,
+    read_first_line,
+    read_text_table,
+)
 from glnn.exceptions import DataFormatError, GlnnError, InputError
 
-# --- xml_guard: A first pass over XML that refuses what could grow without end or reach for other
+# XML
 
 MAX_DEPTH = 32
 _BLOCK = 2**16
 
 
-def refuse_declarations(file: Any, what: str, start: Any = None) -> None:
-    """Walk through an XML file; refuse document types, entities and deep nesting.
+def check_xml(file: Any, what: str, start: Any = None) -> None:
+    """Scan an open XML file; refuse document types, entities and deep nesting.
 
-    Parameters
-    ----------
-    file
-        The open file.
-    what
-        What it should be, for messages: ``"a GraphML file"``.
-    start
-        Called with the tag, its attributes and its depth at the start of every element. Without
-        it the pass ends at the first element, as declarations stand before it.
+    ``what`` describes the file in messages (``"a GraphML file"``). ``start`` is called with the
+    tag, attributes and depth of every element; without it the scan stops at the first element,
+    as declarations come before it.
     """
     depth = 0
 
@@ -67,84 +70,84 @@ def refuse_declarations(file: Any, what: str, start: Any = None) -> None:
     parser.Parse(b"", True)
 
 
-# --- workbook: Excel workbooks: a zip of XML, checked as such before openpyxl sees it
+# Excel workbooks: zip archives of XML
 
 MAX_BYTES = 2**30
-MAX_EXPANSION = 250
+MAX_EXPANSION = 250  # unpacked size over packed size
 
 
 def read_workbook(path: Path, header: bool) -> pd.DataFrame:
-    """Return the table on the first sheet."""
-    frame = sheet_cells(path)
+    """Read the first sheet of a workbook as a table."""
+    frame = read_sheet(path)
     if header and len(frame):
         first = [None if pd.isna(cell) else cell for cell in frame.iloc[0]]
-        frame = frame.iloc[1:].set_axis(list(column_names(path, first)), axis=1)
+        frame = frame.iloc[1:].set_axis(list(parse_column_names(path, first)), axis=1)
     else:
         frame.columns = frame.columns.map(str)
     return frame.reset_index(drop=True).infer_objects()
 
 
-def sheet_cells(path: Path, n_rows: int | None = None) -> pd.DataFrame:
-    """Return the cells of the first sheet, or of its first rows."""
+def read_sheet(path: Path, n_rows: int | None = None) -> pd.DataFrame:
+    """Read the cells of the first sheet, or of its first rows."""
     check_file(path, max_bytes=MAX_BYTES)
-    need("openpyxl")
-    with parsing(path, "Excel"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl speaks of styles and extensions
-        with opened_zip(path) as archive:
+    import_optional("openpyxl")
+    with wrap_parse_errors(path, "Excel"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions
+        with open_zip(path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
             if unpacked > max(MAX_BYTES // 4, MAX_EXPANSION * path.stat().st_size):
                 raise DataFormatError(
-                    f"{shown_path(path)} must unpack to a sensible size, got {unpacked:,} bytes."
+                    f"{quote_path(path)} must unpack to a sensible size, got {unpacked:,} bytes."
                 )
             for member in archive.infolist():
                 if member.filename.endswith((".xml", ".rels")):
                     with archive.open(member) as file:
-                        refuse_declarations(file, "an Excel file")
+                        check_xml(file, "an Excel file")
         cells = pd.read_excel(path, header=None, nrows=n_rows, keep_default_na=True)
     if not len(cells):
-        raise DataFormatError(f"{shown_path(path)} must have a first sheet with rows, got none.")
+        raise DataFormatError(f"{quote_path(path)} must have a first sheet with rows, got none.")
     return cells
 
 
-# --- parquet: Parquet files through pyarrow; what they declare is checked before anything is read
+# Parquet files
 
-SMALL_TABLE = 10_000_000
+SMALL_TABLE = 10_000_000  # so many cells are accepted for any size of the file
 MAX_CELLS_PER_BYTE = 2_000
 
 T = TypeVar("T")
 
 
 def open_parquet(path: Path) -> Any:
-    """Return the Parquet file of pyarrow, if what it declares is sensible; nothing is read yet."""
+    """Open a Parquet file with pyarrow and check its declared size and types; reads no cells."""
     check_file(path, max_bytes=2**35)
-    return guarded(path, lambda: _checked_parquet(path))
+    return wrap_parquet_errors(path, lambda: _open_and_check_parquet(path))
 
 
-def _checked_parquet(path: Path) -> Any:
-    file = need("pyarrow.parquet").ParquetFile(path)
+def _open_and_check_parquet(path: Path) -> Any:
+    file = import_optional("pyarrow.parquet").ParquetFile(path)
     n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
     limit = max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size)
     if not file.schema_arrow.names or n_rows * n_columns > limit:
         raise DataFormatError(
-            f"{shown_path(path)} must declare a sensible size, got {n_rows:,} rows and "
+            f"{quote_path(path)} must declare a sensible size, got {n_rows:,} rows and "
             f"{n_columns:,} columns. Nothing was read."
         )
-    nested = need("pyarrow.types").is_nested
+    nested = import_optional("pyarrow.types").is_nested
     for field in file.schema_arrow:
         if nested(field.type):
             raise DataFormatError(
-                f"column {shown(field.name)} of {shown_path(path)} must hold one value a cell, "
+                f"column {quote(field.name)} of {quote_path(path)} must hold one value a cell, "
                 f"got {one_line(field.type)}."
             )
     return file
 
 
-def parquet_frame(table: Any) -> pd.DataFrame:
-    """Return a table of pyarrow as a frame; whole numbers with gaps stay whole numbers.
+def arrow_to_frame(table: Any) -> pd.DataFrame:
+    """Convert a table of pyarrow to a frame; integers with missing cells stay integers.
 
-    Its cells are looked at first: text that is not UTF-8 would fail wherever it is used later.
+    The cells are validated first, as text that is not UTF-8 would fail only later.
     """
-    kinds = need("pyarrow")
+    kinds = import_optional("pyarrow")
     table.validate(full=True)
     whole = {
         getattr(kinds, f"{sign}int{bits}")(): getattr(pd, f"{'U' if sign else ''}Int{bits}Dtype")()
@@ -155,135 +158,123 @@ def parquet_frame(table: Any) -> pd.DataFrame:
     return frame
 
 
-def guarded(path: Path, read: Callable[[], T]) -> T:
-    """Run one step of reading; whatever pyarrow raises on a bad file becomes one clear line."""
+def wrap_parquet_errors(path: Path, read: Callable[[], T]) -> T:
+    """Run one step of reading; turn any error of pyarrow into a :class:`DataFormatError`."""
     try:
         return read()
     except GlnnError:
         raise
     except Exception as error:  # pyarrow's own errors derive from many built-in ones
         raise DataFormatError(
-            f"{shown_path(path)} must be a whole Parquet file, got: {one_line(error)}. "
+            f"{quote_path(path)} must be a whole Parquet file, got: {one_line(error)}. "
             "Export it again."
         ) from error
 
 
-# --- table_file: Tables from CSV, TSV, Excel and Parquet files as pandas frames, by the suffix
+# Tables by suffix
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+# Known formats that are no tables; as text they would give misleading errors.
 _OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods", ".zip")
-"""Files of other kinds, which would be told of as tables that are badly written."""
 
 
 def read_frame(
     path: Path,
-    form: TableFormat = AS_FOUND,
+    form: TableFormat = AUTO_FORMAT,
     *,
-    as_text: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
+    select_text: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
     header: bool = True,
 ) -> pd.DataFrame:
-    """Return a table as a frame of numbers, dates and text.
+    """Read a table as a frame of numbers, dates and text.
 
-    Parameters
-    ----------
-    path
-        ``.parquet``, ``.xlsx`` (its first sheet), ``.tsv``, or any other text.
-    form
-        How text is written.
-    as_text
-        Told the column names, says which of them are text whatever they hold: ids and labels.
-    header
-        Whether the first line names the columns; otherwise they are numbered.
-
-    Returns
-    -------
-    DataFrame
-        What was read in one of two ways is told by :func:`glnn.data.table_text.notes_on_thousands`.
+    The suffix is ``.parquet``, ``.xlsx`` (first sheet), ``.tsv``, or any other for text in the
+    format ``form``. ``select_text`` gets the column names and returns those that are always text,
+    such as ids and labels. Without a ``header`` line the columns are numbered.
     """
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         file = open_parquet(path)
-        frame = guarded(path, lambda: parquet_frame(file.read()))
-        return frame.set_axis(list(column_names(path, list(frame.columns))), axis=1)
+        frame = wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
+        return frame.set_axis(list(parse_column_names(path, list(frame.columns))), axis=1)
     if suffix == ".xlsx":
         return read_workbook(path, header)
     if suffix in _OTHER_SUFFIXES:
         raise DataFormatError(
-            f"{shown_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
+            f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
             f"got a {suffix} file. Save it as one of those; glnn data convert may help."
         )
-    return read_text_table(path, form, as_text, header)
+    return read_text_table(path, form, select_text, header)
 
 
-def names_of(frame: pd.DataFrame) -> list[str]:
+def frame_column_names(frame: pd.DataFrame) -> list[str]:
     """Return the column names of a frame as text."""
     return [str(name) for name in frame.columns]
 
 
-def first_row(path: Path, form: TableFormat = AS_FOUND) -> tuple[str, ...]:
-    """Return the cells of the first line, or the column names of a Parquet file."""
+def read_first_row(path: Path, form: TableFormat = AUTO_FORMAT) -> tuple[str, ...]:
+    """Read the cells of the first line, or the column names of a Parquet file."""
     if path.suffix.lower() == ".parquet":
         schema = open_parquet(path).schema_arrow
-        return guarded(path, lambda: tuple(str(name) for name in schema.names))
+        return wrap_parquet_errors(path, lambda: tuple(str(name) for name in schema.names))
     if path.suffix.lower() == ".xlsx":
-        return tuple(str(cell) for cell in sheet_cells(path, n_rows=1).iloc[0])
-    return first_line(path, form)
+        return tuple(str(cell) for cell in read_sheet(path, n_rows=1).iloc[0])
+    return read_first_line(path, form)
 
 
-# --- table_out: Writing records, graphs and predictions as tables with the nodes' own ids
+# Writing tables
 
 SPECIAL_COLUMNS = ("id", "label", "split")
-_BATCH_CELLS = 4_000_000
+_BATCH_CELLS = 4_000_000  # bounds the size of a dense block
 
 
-def edges_beside(path: Path) -> Path:
-    """Return where the edges of a table are kept: ``people.csv`` has ``people.edges.csv``.
+def edge_table_path(path: Path) -> Path:
+    """Return the path of the edge list that belongs to a table.
 
     Examples
     --------
-    >>> edges_beside(Path("people.csv")).name
+    >>> edge_table_path(Path("people.csv")).name
     'people.edges.csv'
     """
     return path.with_suffix(f".edges{path.suffix}")
 
 
 def write_node_table(data: NodeData, path: Path) -> None:
-    """Write id, features, label and split as one table, and the edges as a second one beside it.
+    """Write ids, features, labels and split as one table, and the edges as a second one.
 
-    Text is written as it is, so that ids and labels come back unchanged. A cell that begins with
-    ``=``, ``+``, ``-`` or ``@`` is a formula to a spreadsheet; see docs/data.md.
+    Text is not escaped, so that ids and labels are read back unchanged. Spreadsheets treat cells
+    that begin with ``=``, ``+``, ``-`` or ``@`` as formulas; see docs/data.md.
     """
-    refuse_special_names(data, "a table")
-    beside = edges_beside(path)
-    if data.graph is None and beside.exists():
+    check_feature_names(data, "a table")
+    edges_path = edge_table_path(path)
+    if data.graph is None and edges_path.exists():
         raise InputError(
-            f"{shown_path(beside)} must not be there, or it would be read as the graph of "
+            f"{quote_path(edges_path)} must not exist, or it would be read as the graph of "
             f"{path.name}. Remove it, or choose another name."
         )
-    write_frames(path, _frames(data))
+    write_frames(path, _iterate_frames(data))
     if data.graph is not None:
-        write_edge_table(beside, data.graph, data.node_ids)
+        write_edge_table(edges_path, data.graph, data.node_ids)
 
 
-def refuse_special_names(data: NodeData, what: str) -> None:
-    """Refuse features that bear the name of a column with a meaning of its own."""
+def check_feature_names(data: NodeData, what: str) -> None:
+    """Refuse features that are named like a special column: id, label or split."""
     clash = [name for name in data.column_names if name in SPECIAL_COLUMNS]
     if clash:
         raise InputError(f"feature_names must not be {clash[0]!r} in {what}. Rename the feature.")
 
 
 def write_edge_table(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
-    """Write source, target and weight of each edge once."""
-    rows, columns, weights = upper_pairs(graph)
+    """Write source, target and weight of each undirected edge once."""
+    rows, columns, weights = upper_triangle(graph)
     names = np.asarray(ids)
     frame = pd.DataFrame({"source": names[rows], "target": names[columns], "weight": weights})
     write_frames(path, [frame])
 
 
 def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:
-    """Write the rows of frames one after the other, whole or not at all, by the path's suffix."""
+    """Write the rows of all frames to one file atomically; the suffix decides on the format."""
     if path.suffix.lower() == ".parquet":
-        arrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+        arrow, parquet = import_optional("pyarrow"), import_optional("pyarrow.parquet")
         with atomic_write(path, "wb") as file:
             tables = (arrow.Table.from_pandas(frame, preserve_index=False) for frame in frames)
             first = next(tables)
@@ -299,20 +290,20 @@ def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:
 
 
 def label_texts(data: NodeData) -> list[str]:
-    """Return the class name of each node, empty text where it is unknown."""
+    """Return the class name of each node, empty text if it has no label."""
     return [data.class_names[label] if label >= 0 else "" for label in data.labels]
 
 
 def split_texts(data: NodeData) -> list[str]:
-    """Return the part of the split that each node is in, empty text where it is in none."""
+    """Return the part of the split of each node, empty text if it is in none."""
     texts = np.full(data.n_nodes, "", dtype="<U5")
     for key, nodes in data.splits.items():
         texts[nodes] = key
     return texts.tolist()
 
 
-def _frames(data: NodeData) -> Iterator[pd.DataFrame]:
-    """Yield the record as frames of some rows each, so that no dense copy of all is made."""
+def _iterate_frames(data: NodeData) -> Iterator[pd.DataFrame]:
+    """Yield the record as frames of some rows each, to avoid one dense copy of all features."""
     size = max(1, _BATCH_CELLS // data.n_features)
     labels, splits = label_texts(data), split_texts(data)
     for start in range(0, data.n_nodes, size):
@@ -323,17 +314,17 @@ def _frames(data: NodeData) -> Iterator[pd.DataFrame]:
         yield frame.assign(split=splits[rows]) if data.splits else frame
 
 
-# --- spreadsheet: Cells that no spreadsheet takes for a formula
+# Formulas in spreadsheets
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def safe_cell(cell: Any) -> Any:
-    """Return a cell that is no formula: an apostrophe before text that a spreadsheet would run.
+def escape_formula(cell: Any) -> Any:
+    """Put an apostrophe before text that a spreadsheet would take for a formula.
 
     Examples
     --------
-    >>> safe_cell("=1+1"), safe_cell("-3"), safe_cell("oak"), safe_cell(-0.5)
+    >>> escape_formula("=1+1"), escape_formula("-3"), escape_formula("oak"), escape_formula(-0.5)
     ("'=1+1", '-3', 'oak', -0.5)
     """
     if not isinstance(cell, str) or not cell.startswith(_FORMULA):

@@ -1,1 +1,1 @@
-"""The one training loop, and the rounds of graph step and classifier step."""
+"""A fit: settings, tasks, training loop, rounds of graph step and classifier step, saved models."""

@@ -1,4 +1,9 @@
-"""A folder of named arrays (safetensors) and a JSON page about them: saved models, no pickle."""
+"""Files of saved models and checkpoints, without pickle.
+
+Named arrays go into a safetensors file, also from several processes; metadata goes into a JSON
+file with a checksum. The functions ``pack_...`` and ``unpack_...`` turn parts of a fit into named
+arrays and JSON values and back.
+"""
 
 import hashlib
 import json
@@ -19,24 +24,23 @@ from torch import nn
 from glnn.data.files import (
     atomic_write,
     is_replaceable,
+    lock_folder,
     one_line,
-    only_writer,
-    shown,
-    shown_path,
-    swapped,
+    quote,
+    quote_path,
+    replace_folder,
 )
-from glnn.distributed import ALONE, Partition, Peers, agreed
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
 from glnn.exceptions import CheckpointError, GlnnError, InputError
 from glnn.objective import Weights
-from glnn.objective.base import RowShare
+from glnn.objective.base import RowCoefficients
 from glnn.solver import FeatureSignal, NewRowProblem
 from glnn.solver.signals import PriorRows
 
-# --- array_file: Named arrays in one safetensors file, written piece by piece, also from several p
+# Arrays in a safetensors file
 
-PIECE = 2**26
-"""Bytes of an array that travel at a time."""
+CHUNK_BYTES = 2**26  # of an array that one message between processes holds
 
 _TYPES = {
     "float64": "F64",
@@ -49,65 +53,57 @@ _TYPES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """An array of which each process has a part; whole, they follow each other."""
+class ShardedArray:
+    """An array split by rows over the processes, in the order of their ranks."""
 
     part: np.ndarray
 
 
-Writes = Callable[[bytes | memoryview], object]
-Arrays = Mapping[str, np.ndarray | Spread]
+WriteBytes = Callable[[bytes | memoryview], object]
+Arrays = Mapping[str, np.ndarray | ShardedArray]
 
 
-def write_arrays(write: Writes | None, arrays: Arrays, peers: Peers = ALONE) -> str:
-    """Write the arrays of process 0, and the spread ones of all, into its file.
+def write_arrays(write: WriteBytes | None, arrays: Arrays, peers: Peers = SINGLE_PROCESS) -> str:
+    """Write the arrays of process 0, and the sharded arrays of all processes, to one file.
 
-    Parameters
-    ----------
-    write
-        How process 0 writes bytes to the file; ``None`` in the others.
-    arrays
-        By name. Spread arrays must be the same ones in every process.
-    peers
-        The processes.
-
-    Returns
-    -------
-    str
-        The SHA-256 digest of the file; in process 0 alone, elsewhere that of nothing.
+    ``write`` writes bytes to the file in process 0 and is ``None`` elsewhere. Every process must
+    have the same names of sharded arrays. Returns the SHA-256 digest of the file in process 0, and
+    that of no bytes elsewhere.
     """
-    order = sorted(arrays, key=lambda name: (-_part(arrays[name]).itemsize, name))
+    order = sorted(arrays, key=lambda name: (-_local_part(arrays[name]).itemsize, name))
     lengths = {
-        n: _lengths(array, peers) for n, array in arrays.items() if isinstance(array, Spread)
+        n: _gather_lengths(array, peers)
+        for n, array in arrays.items()
+        if isinstance(array, ShardedArray)
     }
     digest = hashlib.sha256()
-    for piece in _pieces(order, arrays, lengths, peers):
+    for piece in _iter_chunks(order, arrays, lengths, peers):
         if write is not None:
             write(piece)
             digest.update(piece)
     return digest.hexdigest()
 
 
-def _pieces(
+def _iter_chunks(
     order: list[str], arrays: Arrays, lengths: dict[str, np.ndarray], peers: Peers
 ) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of the file in process 0; the others send theirs and yield nothing."""
+    """Yield the bytes of the file in process 0; the others send their parts and yield nothing."""
     if peers.rank == 0:
-        yield _header({name: _described(name, arrays[name], lengths) for name in order})
+        yield _build_header({name: _describe(name, arrays[name], lengths) for name in order})
     for name in order:
         array = arrays[name]
-        if isinstance(array, Spread):
-            for piece in _arriving(array.part, lengths[name], peers):
+        if isinstance(array, ShardedArray):
+            for piece in _exchange_chunks(array.part, lengths[name], peers):
                 if peers.rank == 0:
-                    yield _bytes(piece)
+                    yield _to_bytes(piece)
         elif peers.rank == 0:
-            yield _bytes(array)
+            yield _to_bytes(array)
 
 
-def _arriving(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[np.ndarray]:
-    """Yield an array's pieces in order; in process 0 what they are, elsewhere anything."""
+def _exchange_chunks(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[np.ndarray]:
+    """Yield the chunks of a sharded array in order; the values are valid in process 0 only."""
     width = max(1, int(np.prod(part.shape[1:])) * part.itemsize)
-    height = max(1, PIECE // width)
+    height = max(1, CHUNK_BYTES // width)
     for source, length in enumerate(lengths.tolist()):
         for start in range(0, length, height):
             mine = part[start : start + height] if peers.rank == source else part[:0]
@@ -118,22 +114,22 @@ def _arriving(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[n
             yield peers.all_to_all(sent)[source]
 
 
-def _header(entries: dict[str, tuple[str, list[int], int]]) -> bytes:
+def _build_header(entries: dict[str, tuple[str, list[int], int]]) -> bytes:
     page: dict[str, Any] = {}
     first = 0
     for name, (kind, shape, n_bytes) in entries.items():
         page[name] = {"dtype": kind, "shape": shape, "data_offsets": [first, first + n_bytes]}
         first += n_bytes
     text = json.dumps(page, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # arrays begin at a multiple of eight
+    text += b" " * (-len(text) % 8)  # the format aligns arrays to 8 bytes
     return struct.pack("<Q", len(text)) + text
 
 
-def _described(
-    name: str, array: np.ndarray | Spread, lengths: dict[str, np.ndarray]
+def _describe(
+    name: str, array: np.ndarray | ShardedArray, lengths: dict[str, np.ndarray]
 ) -> tuple[str, list[int], int]:
     """Return an array's type, shape and number of bytes."""
-    part = _part(array)
+    part = _local_part(array)
     kind = _TYPES.get(part.dtype.name)
     if kind is None:
         raise InputError(f"arrays of type {part.dtype} cannot be saved, got one named {name!r}.")
@@ -143,25 +139,25 @@ def _described(
     return kind, shape, int(np.prod(shape)) * part.itemsize
 
 
-def _lengths(array: Spread, peers: Peers) -> np.ndarray:
+def _gather_lengths(array: ShardedArray, peers: Peers) -> np.ndarray:
     counts = np.zeros(peers.size, dtype=np.int64)
     counts[peers.rank] = len(array.part)
     return peers.all_reduce(counts)
 
 
-def _part(array: np.ndarray | Spread) -> np.ndarray:
-    return array.part if isinstance(array, Spread) else array
+def _local_part(array: np.ndarray | ShardedArray) -> np.ndarray:
+    return array.part if isinstance(array, ShardedArray) else array
 
 
-def _bytes(array: np.ndarray) -> memoryview:
+def _to_bytes(array: np.ndarray) -> memoryview:
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8).data
 
 
-# --- sealed: Pages of JSON that notice when they were changed, and digests of what an answer depen
+# JSON files with a checksum
 
-_SEAL = "page_sha256"
-_MOST_BYTES = 2**30
+_CHECKSUM = "page_sha256"  # key of the digest
+_MAX_BYTES = 2**30  # of a JSON file
 _UNPACK_ERRORS = (
     LookupError,
     TypeError,
@@ -174,47 +170,40 @@ _UNPACK_ERRORS = (
 )
 
 
-def write_sealed(path: Path, kind: str, version: int, page: Mapping[str, Any]) -> None:
-    """Write a page of JSON whole or not at all, with its kind, version and digest."""
+def write_checked_json(path: Path, kind: str, version: int, page: Mapping[str, Any]) -> None:
+    """Write a JSON file atomically, with its kind, version and checksum."""
     page = {"format": kind, "version": version, **page}
     with atomic_write(path) as file:
-        file.write(json.dumps({_SEAL: _digest(page), **page}, indent=1))
+        file.write(json.dumps({_CHECKSUM: _page_digest(page), **page}, indent=1))
 
 
-def read_sealed(
+def read_checked_json(
     path: Path, kind: str, version: int, advice: str = "Remove its folder to start anew"
 ) -> dict[str, Any]:
-    """Read a page that :func:`write_sealed` wrote; refuse anything else in one line.
+    """Read a file of :func:`write_checked_json`; check its kind, version and checksum.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind, version
-        What it must be.
-    advice
-        What to do where it is not.
+    ``advice`` is the last sentence of the error line.
     """
-    name = shown_path(path)
-    if path.is_file() and path.stat().st_size > _MOST_BYTES:
-        raise CheckpointError(f"{name} must have at most {_MOST_BYTES:,} bytes. {advice}.")
+    name = quote_path(path)
+    if path.is_file() and path.stat().st_size > _MAX_BYTES:
+        raise CheckpointError(f"{name} must have at most {_MAX_BYTES:,} bytes. {advice}.")
     try:
         page = {**json.loads(path.read_text(encoding="utf-8"))}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name} cannot be read: {type(error).__name__}. {advice}.") from None
     if page.get("format") != kind or page.get("version") != version:
         raise CheckpointError(
-            f"{name} must be a {kind} of format {version}, got {shown(page.get('version'))}. "
+            f"{name} must be a {kind} of format {version}, got {quote(page.get('version'))}. "
             f"{advice}, or use the version of glnn that wrote it."
         )
-    if page.pop(_SEAL, None) != _digest(page):
+    if page.pop(_CHECKSUM, None) != _page_digest(page):
         raise CheckpointError(f"{name} was damaged. {advice}.")
     return page
 
 
 @contextmanager
-def unpacking(path: Path) -> Iterator[None]:
-    """Say in one line that what was read does not hold what it must, whatever it lacks."""
+def wrap_unpack_errors(path: Path) -> Iterator[None]:
+    """Turn any error while unpacking a file into a :class:`CheckpointError` of one line."""
     try:
         yield
     except GlnnError:
@@ -222,11 +211,11 @@ def unpacking(path: Path) -> Iterator[None]:
     except _UNPACK_ERRORS as error:
         reason = one_line(error) or "no detail"
         raise CheckpointError(
-            f"{shown_path(path)} was damaged or is not complete: {type(error).__name__}: {reason}."
+            f"{quote_path(path)} was damaged or is not complete: {type(error).__name__}: {reason}."
         ) from None
 
 
-def digest_of(facts: str, arrays: Mapping[str, np.ndarray]) -> bytes:
+def compute_digest(facts: str, arrays: Mapping[str, np.ndarray]) -> bytes:
     """Return the SHA-256 digest of a text and of arrays with their names, types and shapes."""
     digest = hashlib.sha256(facts.encode())
     for name, array in sorted(arrays.items()):
@@ -235,11 +224,11 @@ def digest_of(facts: str, arrays: Mapping[str, np.ndarray]) -> bytes:
     return digest.digest()
 
 
-def _digest(page: Mapping[str, Any]) -> str:
+def _page_digest(page: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
 
 
-# --- archive: A folder of named arrays (safetensors) and a JSON page about them: saved models, no
+# Folder of a saved model
 
 FORMAT = "glnn-model"
 VERSION = 4
@@ -247,29 +236,32 @@ _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
 def write_archive(
-    folder: Path, arrays: dict[str, np.ndarray | Spread], page: dict[str, Any], peers: Peers = ALONE
+    folder: Path,
+    arrays: dict[str, np.ndarray | ShardedArray],
+    page: dict[str, Any],
+    peers: Peers = SINGLE_PROCESS,
 ) -> None:
-    """Write arrays, then the page that names their digest: a broken write is seen on reading.
+    """Write the arrays, then the metadata with their digest, so that reading detects a torn write.
 
-    Of several processes the first writes; the others give their parts of what is spread.
+    Over several processes, process 0 writes, and the others send their parts of sharded arrays.
     """
-    agreed(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
+    run_everywhere(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
     if peers.rank:
         write_arrays(None, arrays, peers)
         return
-    with _place(folder) as place:
+    with _open_target(folder) as place:
         with atomic_write(place / _ARRAYS, "wb") as file:
             digest = write_arrays(file.write, arrays, peers)
-        write_sealed(place / _PAGE, FORMAT, VERSION, {"arrays_sha256": digest, **page})
+        write_checked_json(place / _PAGE, FORMAT, VERSION, {"arrays_sha256": digest, **page})
 
 
 @contextmanager
-def _place(folder: Path) -> Iterator[Path]:
-    """Give the folder to write in; an earlier model is replaced in one move, or stays."""
+def _open_target(folder: Path) -> Iterator[Path]:
+    """Yield the folder to write into; an existing model is replaced in one step at the end."""
     if not (folder / _PAGE).exists() or not is_replaceable(folder):
         yield folder
         return
-    with only_writer(folder.resolve()), swapped(folder, (_ARRAYS, _PAGE)) as place:
+    with lock_folder(folder.resolve()), replace_folder(folder, (_ARRAYS, _PAGE)) as place:
         yield place
 
 
@@ -283,10 +275,10 @@ def _make_folder(folder: Path) -> None:
 
 
 def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what :func:`write_archive` wrote; refuse anything else in one line."""
+    """Read the arrays and the metadata of :func:`write_archive`; check their digests."""
     advice = "Name a folder that glnn fit or GLNNClassifier.save wrote"
-    page = read_sealed(folder / _PAGE, FORMAT, VERSION, advice)
-    name = shown_path(folder / _ARRAYS)
+    page = read_checked_json(folder / _PAGE, FORMAT, VERSION, advice)
+    name = quote_path(folder / _ARRAYS)
     try:
         packed = (folder / _ARRAYS).read_bytes()
         if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
@@ -299,32 +291,32 @@ def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def pack_matrix(
     name: str,
     matrix: Any,
-    arrays: dict[str, np.ndarray | Spread],
+    arrays: dict[str, np.ndarray | ShardedArray],
     partition: Partition | None = None,
 ) -> None:
     """Add a dense or CSR matrix to the arrays under ``name``; ``None`` adds nothing.
 
-    With a partition each process has its rows of the matrix.
+    With a partition, each process passes its rows of the matrix.
     """
     if matrix is None:
         return
     if not sp.issparse(matrix):
-        arrays[name] = _spread(np.asarray(matrix), partition)
+        arrays[name] = _shard(np.asarray(matrix), partition)
         return
     csr = sp.csr_matrix(matrix)
     offsets, n_rows = csr.indptr.astype(np.int64), csr.shape[0]
     if partition is not None:
-        before = partition.counts(csr.nnz)[: partition.peers.rank].sum()
+        before = partition.all_gather_count(csr.nnz)[: partition.peers.rank].sum()
         offsets, n_rows = (offsets + before)[int(partition.peers.rank > 0) :], partition.n_nodes
-    arrays[f"{name}.data"] = _spread(csr.data, partition)
+    arrays[f"{name}.data"] = _shard(csr.data, partition)
     width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
-    arrays[f"{name}.indices"] = _spread(csr.indices.astype(width, copy=False), partition)
-    arrays[f"{name}.indptr"] = _spread(offsets, partition)
+    arrays[f"{name}.indices"] = _shard(csr.indices.astype(width, copy=False), partition)
+    arrays[f"{name}.indptr"] = _shard(offsets, partition)
     arrays[f"{name}.shape"] = np.array([n_rows, csr.shape[1]], dtype=np.int64)
 
 
-def _spread(part: np.ndarray, partition: Partition | None) -> np.ndarray | Spread:
-    return part if partition is None else Spread(part)
+def _shard(part: np.ndarray, partition: Partition | None) -> np.ndarray | ShardedArray:
+    return part if partition is None else ShardedArray(part)
 
 
 def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -335,24 +327,26 @@ def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:
         return None
     parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
     matrix = sp.csr_matrix(parts, shape=tuple(arrays[f"{name}.shape"]))
-    matrix.check_format(full_check=True)  # an index beyond the end would be read without a check
+    matrix.check_format(full_check=True)  # SciPy does not check the range of indices elsewhere
     return matrix
 
 
-# --- packing: Parts of a fit as named arrays and plain values, and back: for saved models and chec
+# Parts of a fit as arrays and JSON values
 
 _SHARE = "new_rows.share."
 
 
-def pack_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray | Spread]) -> None:
-    """Add the parameters of networks to the arrays, in their order."""
+def pack_networks(
+    networks: Sequence[nn.Module], arrays: dict[str, np.ndarray | ShardedArray]
+) -> None:
+    """Add the parameters of networks to the arrays, by position."""
     for place, network in enumerate(networks):
         for name, value in network.state_dict().items():
             arrays[f"network.{place}.{name}"] = value.cpu().numpy()
 
 
 def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) -> None:
-    """Give networks the parameters that :func:`pack_networks` added."""
+    """Load the parameters from the output of :func:`pack_networks` into networks."""
     for place, network in enumerate(networks):
         prefix = f"network.{place}."
         state = {
@@ -366,11 +360,11 @@ def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) 
 _HEAD_LISTS = ("cautious", "unwatched", "competitors", "unwatched_competitors", "partners")
 
 
-def settings_of(page: dict[str, Any]) -> FitSettings:
-    """Return the settings that were written as plain values."""
+def parse_settings(page: dict[str, Any]) -> FitSettings:
+    """Return the settings from their JSON values."""
     parts: dict[str, Any] = dict(page)
     for name in ("graph", "no_graph"):
-        parts[name] = graph_settings_of(page[name])
+        parts[name] = parse_graph_settings(page[name])
     for name in _HEAD_LISTS:
         parts[name] = tuple(HeadSettings(**head) for head in page[name])
     parts["head"] = HeadSettings(**page["head"])
@@ -378,8 +372,8 @@ def settings_of(page: dict[str, Any]) -> FitSettings:
     return FitSettings(**parts)
 
 
-def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
-    """Return those of the graph step, likewise."""
+def parse_graph_settings(page: dict[str, Any]) -> GraphSettings:
+    """Return the settings of the graph step from their JSON values."""
     changes = {
         "weights": Weights(**page["weights"]),
         "signals": tuple(page["signals"]),
@@ -389,13 +383,15 @@ def graph_settings_of(page: dict[str, Any]) -> GraphSettings:
 
 
 def pack_new_rows(
-    rows: NewRowProblem, arrays: dict[str, np.ndarray | Spread], partition: Partition | None = None
+    rows: NewRowProblem,
+    arrays: dict[str, np.ndarray | ShardedArray],
+    partition: Partition | None = None,
 ) -> dict[str, Any]:
-    """Add the one-row problem to the arrays; return its plain facts.
+    """Add the graph problem of new rows to the arrays; return its JSON metadata.
 
-    With a partition each process has its rows of signals and prior graph.
+    With a partition, each process has its rows of the signal and of the prior graph.
     """
-    shares, facts = rows.share.packed()
+    shares, facts = rows.share.to_arrays()
     arrays |= {_SHARE + name: array for name, array in shares.items()}
     for name in ("scale", "shift"):
         pack_matrix(f"new_rows.transform.{name}", getattr(rows.transform, name), arrays)
@@ -413,7 +409,7 @@ def pack_new_rows(
 
 
 def unpack_new_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> NewRowProblem:
-    """Return the one-row problem that :func:`pack_new_rows` took apart."""
+    """Return the graph problem of new rows from the output of :func:`pack_new_rows`."""
     transform = "new_rows.transform."
     scale, shift = (unpack_matrix(transform + name, arrays) for name in ("scale", "shift"))
     prior = None
@@ -424,7 +420,7 @@ def unpack_new_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> NewR
     return NewRowProblem(
         FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
         unpack_matrix("new_rows.signal", arrays),
-        RowShare.unpacked(shares, page["share"]),
+        RowCoefficients.from_arrays(shares, page["share"]),
         prior,
         page["has_loops"],
         page["n_candidates"],

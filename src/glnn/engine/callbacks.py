@@ -1,4 +1,4 @@
-"""What may watch a fit: each event has a method, and none may raise but to end the fit."""
+"""Callbacks of a fit and the history of its epochs. An exception in a callback aborts the fit."""
 
 import importlib
 import json
@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.solver import LearnedGraph
 
-# --- history: Append-only record of what happened in each epoch; JSON lines in and out
+# History of the epochs
 
 Record = dict[str, float | int | str]
 
 
 class History:
-    """The named numbers of each epoch, in order.
+    """The records of all epochs, in order.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class History:
             self.append(record)
 
     def column(self, name: str) -> list[float | int | str | None]:
-        """Return one named number of every epoch, ``None`` where it was not recorded."""
+        """Return one value of every epoch, ``None`` where it was not recorded."""
         return [record.get(name) for record in self._records]
 
     def __len__(self) -> int:
@@ -58,12 +58,12 @@ class History:
         return self._records[index]
 
     def to_jsonl(self) -> str:
-        """Return one line of JSON for each epoch; numbers that are not finite become null."""
-        return "".join(json.dumps(_finite(record)) + "\n" for record in self._records)
+        """Return one line of JSON per epoch; numbers that are not finite become null."""
+        return "".join(json.dumps(_replace_nonfinite(record)) + "\n" for record in self._records)
 
     @classmethod
     def read(cls, path: Path) -> "History":
-        """Read a file of JSON lines; a null becomes NaN."""
+        """Read a file of JSON lines; null becomes NaN."""
         history = cls()
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             try:
@@ -78,22 +78,21 @@ class History:
         return history
 
 
-def _finite(record: Record) -> dict[str, float | int | str | None]:
+def _replace_nonfinite(record: Record) -> dict[str, float | int | str | None]:
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in record.items()
     }
 
 
-# --- callbacks: What may watch a fit: each event has a method, and none may raise but to end the f
+# Callbacks
 
-Memory = dict[str, tuple[Any, Mapping[str, float]]]
-"""Graphs (CSR matrices) and numbers by name."""
+CallbackState = dict[str, tuple[Any, Mapping[str, float]]]  # by name: a CSR matrix and numbers
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit stands: the stage, and how much of the whole is done."""
+    """The current stage and epoch of a fit."""
 
     stage: str
     epoch: int
@@ -101,52 +100,46 @@ class Progress:
 
 
 class Callback:
-    """Base of all callbacks: does nothing at every event.
+    """Base class of all callbacks; every method does nothing by default.
 
-    ``may_lag`` says that epochs may be told of some time after they took place: a request to stop
-    then comes some epochs late, and the network may be that of one of those. A callback that must
-    stop at its epoch, or looks at the network, leaves it ``False``: trainings on a CUDA device
-    then take one step at a time.
+    With ``may_lag = True`` the calls for an epoch may come some epochs late, so that training on a
+    CUDA device runs without waiting for the host. A request to stop then takes effect some epochs
+    later, and the network may already be a later one. A callback that must stop at a certain
+    epoch, or inspects the network, leaves it ``False``; epochs on a CUDA device then run one by
+    one, which is slower.
     """
 
     may_lag: bool = False
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Take note that a step begins; ``n_epochs`` is 0 for a graph step."""
+        """Handle the beginning of a stage; ``n_epochs`` is 0 for a graph step."""
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Take note of an epoch; return ``True`` to ask the loop to stop after it."""
+        """Handle the end of an epoch; return ``True`` to stop the training."""
         return False
 
     def on_stage_end(self, stage: str) -> None:
-        """Take note that a step ended."""
+        """Handle the end of a stage."""
 
     def on_graph(self, number: int, learned: LearnedGraph) -> None:
-        """Take note of a solved graph problem, this process's rows of it; it may be a try."""
+        """Handle a learned graph (this process's rows); the fit may drop it later."""
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
-        """Take note of the graph that a round ends with; a round that is undone has none."""
+        """Handle the graph at the end of a round; rounds that are undone are skipped."""
 
-    def memory(self) -> Memory:
-        """Return what a checkpoint is to keep: graphs and numbers by name; nothing by default."""
+    def state_dict(self) -> CallbackState:
+        """Return the state to save in a checkpoint: graphs and numbers by name."""
         return {}
 
-    def recall(self, memory: Memory) -> None:
-        """Take back what :meth:`memory` returned when the checkpoint was written."""
+    def load_state_dict(self, state: CallbackState) -> None:
+        """Restore the state that :meth:`state_dict` returned when the checkpoint was saved."""
 
 
 @contextmanager
-def told_of_stage(callbacks: Sequence[Callback], name: str, n_epochs: int = 0) -> Iterator[None]:
-    """Tell callbacks that a stage begins, and that it has ended unless it raises.
+def notify_stage(callbacks: Sequence[Callback], name: str, n_epochs: int = 0) -> Iterator[None]:
+    """Call the callbacks at the beginning of a stage and, unless it raises, at its end.
 
-    Parameters
-    ----------
-    callbacks
-        Who is told.
-    name
-        Of the stage.
-    n_epochs
-        How many epochs it has at most; 0: it has none.
+    ``n_epochs`` is the maximum number of epochs, or 0 for a stage without epochs.
     """
     for callback in callbacks:
         callback.on_stage_begin(name, n_epochs)
@@ -156,14 +149,14 @@ def told_of_stage(callbacks: Sequence[Callback], name: str, n_epochs: int = 0) -
 
 
 class EarlyStopping(Callback):
-    """Ask to stop when a monitored number has not improved for ``patience`` epochs."""
+    """Stop when a monitored number has not improved for ``patience`` epochs."""
 
     def __init__(self, patience: int, monitor: str = "validation_loss") -> None:
         self.patience, self.monitor = patience, monitor
         self._best, self._waited = float("inf"), 0
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Start counting anew."""
+        """Reset the best value and the count."""
         self._best, self._waited = float("inf"), 0
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
@@ -176,31 +169,23 @@ class EarlyStopping(Callback):
         return self._waited >= self.patience
 
 
-class GiveUp(Callback):
-    """Ask to stop when, after some epochs, validation accuracy has never come near a rival's.
+class StopIfWorse(Callback):
+    """Stop if the best validation accuracy is still below ``accuracy`` from epoch ``grace`` on."""
 
-    Parameters
-    ----------
-    accuracy
-        What must have been reached.
-    grace
-        Epochs before anybody looks.
-    """
-
-    may_lag = True  # heard late, the request only saves less time
+    may_lag = True  # a late stop only saves less time
 
     def __init__(self, accuracy: float, grace: int) -> None:
         self.accuracy, self.grace = accuracy, grace
         self._best = 0.0
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Look at the best epoch so far."""
+        """Compare the best accuracy so far with the required one."""
         self._best = max(self._best, float(record.get("validation_accuracy", 1.0)))
         return int(record["epoch"]) >= self.grace and self._best < self.accuracy
 
 
 class ProgressLog(Callback):
-    """Tell a function how far the fit is, for a progress bar."""
+    """Pass the progress of the fit to a function, for a progress bar."""
 
     may_lag = True
 
@@ -220,20 +205,14 @@ class ProgressLog(Callback):
 
 @runtime_checkable
 class Writer(Protocol):
-    """What lines can be written to."""
+    """An object with a ``write`` method."""
 
     def write(self, text: str, /) -> object:
-        """Take some text."""
+        """Write some text."""
 
 
-class StageLines(Callback):
-    """Write a line for each stage that ended, as scikit-learn's ``verbose`` does.
-
-    Parameters
-    ----------
-    stream
-        Where to write; the standard output by default.
-    """
+class StageLog(Callback):
+    """Write one line per finished stage to ``stream`` or standard output."""
 
     may_lag = True
 
@@ -241,33 +220,33 @@ class StageLines(Callback):
         self._stream, self._began = stream, 0.0
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Look at the clock."""
+        """Start the clock."""
         self._began = time.perf_counter()
 
     def on_stage_end(self, stage: str) -> None:
-        """Write what took how long."""
+        """Write the name of the stage and its duration."""
         seconds = time.perf_counter() - self._began
         (self._stream or sys.stdout).write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
 
 
-def stop_requested(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
-    """Tell every callback of the epoch; return whether any of them asks to stop."""
-    return any([c.on_epoch_end(stage, record) for c in callbacks])  # noqa: C419 - tell them all
+def notify_epoch_end(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
+    """Call ``on_epoch_end`` of every callback; return whether any of them asks to stop."""
+    return any([c.on_epoch_end(stage, record) for c in callbacks])  # noqa: C419 - call them all
 
 
-# --- tensorboard: A callback that writes what TensorBoard shows
+# TensorBoard
 
 
 class TensorBoardLog(Callback):
-    """Write every number of every epoch, and the edges of each round's graph, for TensorBoard.
+    """Log every number of every epoch, and the number of edges after each round, for TensorBoard.
 
-    ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each stage of training has its
-    own group (``classifier 1/loss``), with the epoch as step; ``graph/edges`` has the round.
+    ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each training stage has its own
+    group (``classifier 1/loss``) with the epoch as step; the step of ``graph/edges`` is the round.
 
     Parameters
     ----------
     folder
-        Where the events go.
+        Folder for the event files.
     """
 
     may_lag = True
@@ -290,10 +269,10 @@ class TensorBoardLog(Callback):
         return False
 
     def on_stage_end(self, stage: str) -> None:
-        """Let TensorBoard see all that was written."""
+        """Flush the event file."""
         self._writer.flush()
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
-        """Write how many edges this process's rows of the graph have."""
+        """Write the number of edges in this process's rows of the graph."""
         self._writer.add_scalar("graph/edges", adjacency.nnz / 2, number)
         self._writer.flush()

@@ -1,7 +1,8 @@
-"""The state of a fit between its rounds, on disk: one file a process, and a page that names them.
+"""Checkpoints: the state of a fit between its rounds, on disk.
 
-The page is replaced in one move when every process's new file is there, and old files go after
-that. So whenever a process dies, the page names files that are whole.
+Each process writes one file of arrays, and process 0 writes a JSON page that names them. The page
+is replaced atomically after all files are written, and old files are removed after that. So the
+page always names complete files, whenever a process dies.
 """
 
 import dataclasses
@@ -16,58 +17,57 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from glnn.data.files import atomic_write
-from glnn.distributed import agreed
+from glnn.distributed import run_everywhere
 from glnn.engine.archive import (
-    digest_of,
+    compute_digest,
     fill_networks,
-    graph_settings_of,
     pack_matrix,
     pack_networks,
     pack_new_rows,
-    read_sealed,
+    parse_graph_settings,
+    read_checked_json,
     unpack_matrix,
     unpack_new_rows,
-    unpacking,
-    write_sealed,
+    wrap_unpack_errors,
+    write_checked_json,
 )
 from glnn.engine.callbacks import Callback
 from glnn.engine.fit_problem import pack_shares, unpack_shares
 from glnn.engine.settings import HeadSettings
-from glnn.engine.steps import FitState, Solution, Steps, Trained
+from glnn.engine.steps import FitState, Solution, Steps, TrainedClassifier
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver.certificate import Certificate
 
-# --- memories: What callbacks remember of a fit, in a checkpoint: a fit that goes on tells the sam
+# State of the callbacks
 
-_Names = list[list[list[Any]]]
-"""For each callback: name and numbers of each graph, as JSON has them."""
+_Names = list[list[list[Any]]]  # for each callback: name and numbers of each graph
 
 
-def pack_memories(callbacks: Sequence[Callback], arrays: dict[str, Any]) -> _Names:
-    """Add the graphs that callbacks remember to the arrays; return their names and numbers."""
+def pack_callback_state(callbacks: Sequence[Callback], arrays: dict[str, Any]) -> _Names:
+    """Add the graphs of the callbacks' states to the arrays; return their names and numbers."""
     found: _Names = []
     for place, callback in enumerate(callbacks):
-        memory = callback.memory()
-        for number, (graph, _) in enumerate(memory.values()):
+        state = callback.state_dict()
+        for number, (graph, _) in enumerate(state.values()):
             pack_matrix(_key(place, number), graph, arrays)
-        found.append([[name, dict(numbers)] for name, (_, numbers) in memory.items()])
+        found.append([[name, dict(numbers)] for name, (_, numbers) in state.items()])
     return found
 
 
-def recall_memories(
+def restore_callback_state(
     callbacks: Sequence[Callback], packed: _Names, arrays: dict[str, np.ndarray]
 ) -> None:
-    """Give callbacks back what they remembered; those that were not there before get nothing."""
+    """Load the saved states into the callbacks; callbacks without a saved state are skipped."""
     for place, (callback, names) in enumerate(zip(callbacks, packed)):
         graphs = [unpack_matrix(_key(place, number), arrays) for number in range(len(names))]
-        callback.recall({name: (g, numbers) for (name, numbers), g in zip(names, graphs)})
+        callback.load_state_dict({name: (g, numbers) for (name, numbers), g in zip(names, graphs)})
 
 
 def _key(place: int, number: int) -> str:
     return f"memory.{place}.{number}"
 
 
-# --- checkpoint: The state of a fit between its rounds, on disk: one file a process, and a page th
+# The checkpoint
 
 FORMAT, VERSION, PAGE = "glnn-checkpoint", 4, "checkpoint.json"
 
@@ -75,68 +75,63 @@ Page = dict[str, Any]
 
 
 class Checkpoint:
-    """A folder that holds the state after the last finished round of one fit.
+    """A folder with the state after the last finished round of one fit.
 
-    Parameters
-    ----------
-    folder
-        Where; all processes must see the same one.
-    steps
-        The fit; its settings, seed, rows and number of processes must be those of the state that
-        is found there.
+    All processes must use the same folder. The settings, seed, data and number of processes of
+    ``steps`` must be those of the state in the folder.
     """
 
     def __init__(self, folder: Path, steps: Steps) -> None:
         self.folder, self._steps, self._peers = folder, steps, steps.partition.peers
-        self._fit = self._everyones(_fingerprint(steps))
+        self._fit = self._gather_digests(_fingerprint(steps))
 
     def save(self, state: FitState) -> None:
-        """Write the state after a round, or leave the old one as it was."""
+        """Write the state after a round; if that fails, the old state stays."""
         arrays, facts = _pack(state)
-        facts["memories"] = pack_memories(self._steps.callbacks, arrays)
+        facts["memories"] = pack_callback_state(self._steps.callbacks, arrays)
         packed = save(arrays)
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
-        agreed(self._peers, lambda: _write(mine, packed))
+        run_everywhere(self._peers, lambda: _write(mine, packed))
         page = {
             "fit": self._fit,
-            "files": self._everyones(digest.digest()),
+            "files": self._gather_digests(digest.digest()),
             "history": [dict(record) for record in self._steps.history],
             **facts,
         }
-        agreed(self._peers, lambda: self._write_page(page))
+        run_everywhere(self._peers, lambda: self._write_page(page))
         for old in self.folder.glob(self._file("*").name):
             if old != mine:
                 old.unlink(missing_ok=True)
 
-    def restored(self) -> FitState | None:
-        """Return the state that the folder holds, its history put back; ``None`` without one."""
+    def load(self) -> FitState | None:
+        """Return the saved state, or ``None`` without one; restore history and callbacks."""
         read: list[tuple[dict[str, np.ndarray], Page]] = []
-        agreed(self._peers, lambda: read.extend(self._read()))
+        run_everywhere(self._peers, lambda: read.extend(self._read()))
         if not read:
             return None
         arrays, page = read[0]
-        with unpacking(self.folder):
+        with wrap_unpack_errors(self.folder):
             state = _unpack(self._steps, arrays, page)
-            recall_memories(self._steps.callbacks, page["memories"], arrays)
+            restore_callback_state(self._steps.callbacks, page["memories"], arrays)
             for record in page["history"]:
                 self._steps.history.append(record)
         return state
 
     def _write_page(self, page: Page) -> None:
         if self._peers.rank == 0:
-            write_sealed(self.folder / PAGE, FORMAT, VERSION, page)
+            write_checked_json(self.folder / PAGE, FORMAT, VERSION, page)
 
     def _file(self, digest: str) -> Path:
         part = f"process-{self._peers.rank}-of-{self._peers.size}"
         return self.folder / f"{part}-{digest[:16]}.safetensors"
 
     def _read(self) -> list[tuple[dict[str, np.ndarray], Page]]:
-        """Return this process's arrays and the page, in a list; none if there is no page."""
+        """Return this process's arrays and the page, or an empty list if there is no page."""
         path = self.folder / PAGE
         if not path.is_file():
             return []
-        page = read_sealed(path, FORMAT, VERSION)
+        page = read_checked_json(path, FORMAT, VERSION)
         if page.get("fit") != self._fit:
             raise CheckpointError(
                 f"{self.folder} must be the checkpoint of this very fit, got one of other data, "
@@ -148,11 +143,11 @@ class Checkpoint:
             if hashlib.sha256(packed).hexdigest() == digest:
                 return [(dict(load(packed)), page)]
         except (OSError, LookupError, TypeError, SafetensorError):
-            pass  # said below
+            pass  # the error is raised below
         raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
 
-    def _everyones(self, digest: bytes) -> list[str]:
-        """Return the digests of all processes."""
+    def _gather_digests(self, digest: bytes) -> list[str]:
+        """Gather the digests of all processes."""
         parts = self._peers.all_gather(np.frombuffer(digest, dtype=np.uint8))
         return [bytes(part).hex() for part in parts]
 
@@ -167,7 +162,7 @@ def _write(path: Path, packed: bytes) -> None:
 
 
 def _fingerprint(steps: Steps) -> bytes:
-    """Return a digest of what the fit's answer depends on, as far as this process has it."""
+    """Return a digest of the settings, the seed and this process's part of the data."""
     problem = steps.problem
     arrays: dict[str, Any] = {}
     pack_matrix("features", problem.features, arrays)
@@ -181,11 +176,11 @@ def _fingerprint(steps: Steps) -> bytes:
         if known is not None and known.weights is not None:
             arrays[f"{name}.weights"] = known.weights.numpy()
     settings = json.dumps([dataclasses.asdict(steps.settings), steps.seed], sort_keys=True)
-    return digest_of(settings, arrays)
+    return compute_digest(settings, arrays)
 
 
 def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
-    """Return this process's arrays, and what is the same in every process."""
+    """Return this process's arrays, and the metadata that is the same in every process."""
     trained, learned = state.trained, state.learned
     assert trained is not None  # a round has ended
     arrays: dict[str, Any] = {"probabilities": trained.probabilities}
@@ -222,9 +217,9 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState
         candidates = (arrays["candidates.i"], arrays["candidates.j"])
         certificate = Certificate.from_dict(page["certificate"])
         shares = unpack_shares(arrays, page["shares"])
-        learned = Solution(certificate, candidates, kept_shares=shares)
+        learned = Solution(certificate, candidates, saved_shares=shares)
     state = FitState(
-        graph_settings_of(page["graph"]),
+        parse_graph_settings(page["graph"]),
         HeadSettings(**page["head"]),
         steps.given if page["trusts_graph"] else None,
         page["n_rounds"],
@@ -237,8 +232,10 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState
         temperature=page["temperature"],
     )
     heads = (state.head, *(HeadSettings(**head) for head in page["partners"]))
-    tasks = [steps.task_of(state.changed(head=head)) for head in heads]
+    tasks = [steps.build_task(state.replace(head=head)) for head in heads]
     fill_networks([task.module for task in tasks], arrays)
     answers = [arrays["probabilities"], *(arrays[f"partner.{k}"] for k in range(len(tasks) - 1))]
-    members = [Trained(*each[:2], *each[2]) for each in zip(tasks, answers, page["validation"])]
-    return state.changed(trained=members[0], partners=tuple(members[1:]))
+    members = [
+        TrainedClassifier(*each[:2], *each[2]) for each in zip(tasks, answers, page["validation"])
+    ]
+    return state.replace(trained=members[0], partners=tuple(members[1:]))

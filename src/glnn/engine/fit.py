@@ -1,4 +1,4 @@
-"""One fit from features and labels to a graph and a trained network."""
+"""A whole fit: memory check, rounds of graph step and classifier step, result."""
 
 import dataclasses
 import re
@@ -13,33 +13,31 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import Partition, agreed
+from glnn.distributed import Partition, run_everywhere
 from glnn.engine.callbacks import Callback, History
 from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.rounds import Rounds
 from glnn.engine.row_task import RowTask
 from glnn.engine.settings import FitSettings
-from glnn.engine.steps import FitState, Steps, probabilities_of, with_structure
+from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
 from glnn.engine.tasks import ClassifierTask, LiteralTask
 from glnn.exceptions import GlnnError, InputError
-from glnn.graph.operators import Structure
+from glnn.graph.operators import SpectralFeatures
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.attribution import LinkShares
 
-# --- memory: How much memory a fit will need, said before it is taken
+# Memory
 
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", re.IGNORECASE)
-FIXED = 2**26
-"""What a fit takes whatever its size."""
-_SLACK = 2**27
-"""Below this many free bytes not even an error could be told."""
+FIXED = 2**26  # bytes that a fit of any size takes
+_SLACK = 2**27  # free bytes needed to raise an error at all
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def expected_bytes(problem: FitProblem, settings: FitSettings) -> int:
+def estimate_bytes(problem: FitProblem, settings: FitSettings) -> int:
     r"""Return about how many bytes a fit takes at its peak, on top of its data.
 
     For the preset ``literal``, :math:`56\,n^2`: a dense matrix in single precision with its
@@ -58,8 +56,8 @@ def expected_bytes(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def check_memory(problem: FitProblem, settings: FitSettings) -> None:
-    """Refuse a fit that needs more memory than there is, before any of it is taken."""
-    free, needed = free_bytes(), expected_bytes(problem, settings)
+    """Refuse a fit that needs more memory than is available."""
+    free, needed = free_bytes(), estimate_bytes(problem, settings)
     if free is None or needed <= free:
         return
     way_out = (
@@ -68,8 +66,8 @@ def check_memory(problem: FitProblem, settings: FitSettings) -> None:
         else "Set n_candidates to fewer, or spread the fit over processes with torchrun"
     )
     raise InputError(
-        f"this fit of {problem.features.shape[0]:,} nodes needs about {shown_bytes(needed)} of "
-        f"memory, got {shown_bytes(free)}. {way_out}."
+        f"this fit of {problem.features.shape[0]:,} nodes needs about {format_bytes(needed)} of "
+        f"memory, got {format_bytes(free)}. {way_out}."
     )
 
 
@@ -82,22 +80,22 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def free_bytes() -> int | None:
-    """Return how many bytes this process can still take; ``None`` where nothing says so.
+    """Return the number of bytes this process can still allocate, or ``None`` if unknown.
 
-    That is what the machine has free, less where a container or :func:`capped_memory` allows less.
+    That is the free memory of the machine, or the limit of a container or of :func:`cap_memory`.
     """
-    free = _number("/proc/meminfo", "MemAvailable:")
+    free = _read_number("/proc/meminfo", "MemAvailable:")
     if free is None:
         return None
     free *= 1024
     for name in _LIMITS:
-        free = min(free, _number(name) or free)
-    used, soft = _number("/proc/self/status", "VmData:"), _data_limit()
+        free = min(free, _read_number(name) or free)
+    used, soft = _read_number("/proc/self/status", "VmData:"), _data_limit()
     return free if used is None or soft is None else min(free, max(0, soft - 1024 * used))
 
 
-def _number(path: str, after: str = "") -> int | None:
-    """Return the first whole number of a file, or the one that follows a word."""
+def _read_number(path: str, after: str = "") -> int | None:
+    """Return the first integer of a file, or the first one after a word."""
     try:
         text = Path(path).read_text(encoding="ascii")
         return int((text.split(after)[1] if after else text).split()[0])
@@ -106,7 +104,7 @@ def _number(path: str, after: str = "") -> int | None:
 
 
 def _data_limit() -> int | None:
-    """Return the limit of this process's own memory; ``None`` without one."""
+    """Return the memory limit of this process; ``None`` without one."""
     if not sys.platform.startswith("linux"):  # elsewhere it counts something else
         return None
     import resource
@@ -116,18 +114,18 @@ def _data_limit() -> int | None:
 
 
 @contextmanager
-def capped_memory(limit: int | None) -> Iterator[None]:
-    """Let the system refuse this process more memory inside the block, where it can (Linux)."""
+def cap_memory(limit: int | None) -> Iterator[None]:
+    """Limit the memory of this process inside the block (Linux only)."""
     if limit is None or not sys.platform.startswith("linux"):
         yield
         return
     import resource
 
-    used = 1024 * (_number("/proc/self/status", "VmData:") or 0)
+    used = 1024 * (_read_number("/proc/self/status", "VmData:") or 0)
     if limit < used + _SLACK:
         raise InputError(
-            f"the memory limit must be at least {shown_bytes(used + _SLACK)}, which glnn takes by "
-            f"itself, got {shown_bytes(limit)}."
+            f"the memory limit must be at least {format_bytes(used + _SLACK)}, which glnn takes by "
+            f"itself, got {format_bytes(limit)}."
         )
     before = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
@@ -142,7 +140,7 @@ def parse_bytes(text: str) -> int:
 
     Examples
     --------
-    >>> parse_bytes("1.5GB") == 3 * 2**29, parse_bytes("200"), shown_bytes(parse_bytes("2g"))
+    >>> parse_bytes("1.5GB") == 3 * 2**29, parse_bytes("200"), format_bytes(parse_bytes("2g"))
     (True, 200, '2.0 GB')
     """
     found = _SIZE.fullmatch(text.strip())
@@ -152,12 +150,12 @@ def parse_bytes(text: str) -> int:
     return int(float(found[1]) * _UNITS[unit if not unit or unit.endswith("B") else f"{unit}B"])
 
 
-def shown_bytes(count: int) -> str:
-    """Return a number of bytes in words.
+def format_bytes(count: int) -> str:
+    """Return a number of bytes as text with a unit.
 
     Examples
     --------
-    >>> shown_bytes(2**31), shown_bytes(3 * 2**19)
+    >>> format_bytes(2**31), format_bytes(3 * 2**19)
     ('2.0 GB', '1.5 MB')
     """
     for unit in ("TB", "GB", "MB", "KB"):
@@ -166,40 +164,31 @@ def shown_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-# --- fit: One fit from features and labels to a graph and a trained network
+# The fit
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit leaves: the graph with its proof, the network, and how it came about.
+    """The result of a fit. Everything with one row per node holds the rows of this process."""
 
-    ``settings.head`` is the head that was taken, ``settings.partners`` those that answer together
-    with it, ``tasks`` all of them with their ``temperatures``, and ``row_graph`` what heads on
-    rows see; ``scaled`` are the scaled features, beside those of the ``structure`` if it is a
-    signal. ``learned`` is the last solution of the graph
-    problem where this process has solved it alone; after a checkpoint ``shares`` says in its stead
-    which term made which link. ``new_rows`` is the one-row problem of new nodes, ``None`` for the
-    preset ``literal``. ``choices`` is what the fit chose by itself. Everything with a row a node
-    has this process's rows.
-    """
-
-    settings: FitSettings
+    settings: FitSettings  # with the chosen head and its ``partners``
     scaling: Scaling
-    scaled: Any
+    scaled: Any  # scaled features, with the columns of ``structure`` if there are any
     partition: Partition
-    adjacency: sp.csr_matrix
-    prior: sp.csr_matrix | None
+    adjacency: sp.csr_matrix  # the learned graph
+    prior: sp.csr_matrix | None  # the prior graph of the closeness term
+    # last solution of the graph problem, if one process solved it and no checkpoint was loaded
     learned: LearnedGraph | None
     certificate: Certificate | None
-    new_rows: NewRowProblem | None
-    tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]
-    temperatures: tuple[float, ...]
-    row_graph: sp.csr_matrix | None
-    structure: Structure | None
-    probabilities: np.ndarray
+    new_rows: NewRowProblem | None  # graph problem of new rows; ``None`` for the preset ``literal``
+    tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]  # of ``settings.members``
+    temperatures: tuple[float, ...]  # one per task, for the average of their predictions
+    row_graph: sp.csr_matrix | None  # the graph of row heads; ``None`` without such heads
+    structure: SpectralFeatures | None  # for the signal ``structure``
+    probabilities: np.ndarray  # class probabilities of the training nodes
     history: History
-    choices: dict[str, float | str]
-    shares: LinkShares | None = None
+    choices: dict[str, float | str]  # see :func:`summarize_choices`
+    shares: LinkShares | None = None  # link shares from a checkpoint, in place of ``learned``
 
     @property
     def distrusts_graph(self) -> bool:
@@ -218,8 +207,8 @@ def fit_problem(
 ) -> FitResult:
     """Run the rounds of a preset, or the literal method, on one problem.
 
-    Of several processes each calls it with its rows. ``checkpoint`` is a folder for the state
-    after each round; a fit goes on from what it finds there.
+    Over several processes, each one calls it with its rows. ``checkpoint`` is a folder for the
+    state after each round; a fit resumes from the state it finds there.
     """
     if settings.is_literal and (problem.peers.size > 1 or checkpoint is not None):
         raise InputError(
@@ -227,24 +216,24 @@ def fit_problem(
             "dense matrix. Use 'default' or 'paper'."
         )
     settings = with_structure(settings, problem)
-    agreed(problem.peers, lambda: check_memory(problem, settings))
+    run_everywhere(problem.peers, lambda: check_memory(problem, settings))
     scaling = Scaling.fit(problem.features, settings.scaling, problem.peers, trims=settings.trims)
-    with _told_if_full(device):
+    with _explain_out_of_memory(device):
         steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
         if settings.is_literal:
             return _fit_literal(steps)
-        return _result(steps, _final_state(steps, checkpoint))
+        return _make_result(steps, _run_rounds(steps, checkpoint))
 
 
-def _final_state(steps: Steps, folder: Path | None) -> FitState:
+def _run_rounds(steps: Steps, folder: Path | None) -> FitState:
     rounds = Rounds(steps)
     if folder is None:
         return rounds.run(steps.start())
     checkpoint = Checkpoint(folder, steps)
-    return rounds.run(checkpoint.restored() or steps.start(), after_round=checkpoint.save)
+    return rounds.run(checkpoint.load() or steps.start(), after_round=checkpoint.save)
 
 
-def _result(steps: Steps, state: FitState) -> FitResult:
+def _make_result(steps: Steps, state: FitState) -> FitResult:
     assert state.learned is not None and state.trained is not None
     members = (state.trained, *state.partners)
     return FitResult(
@@ -267,8 +256,8 @@ def _result(steps: Steps, state: FitState) -> FitResult:
         steps.structure,
         state.answer,
         steps.history,
-        choices_of(steps.problem, state),
-        state.learned.kept_shares,
+        summarize_choices(steps.problem, state),
+        state.learned.saved_shares,
     )
 
 
@@ -278,8 +267,8 @@ def _needs_row_graph(state: FitState) -> bool:
 
 
 @contextmanager
-def _told_if_full(device: str) -> Iterator[None]:
-    """Say in one line that a device has too little memory."""
+def _explain_out_of_memory(device: str) -> Iterator[None]:
+    """Turn out-of-memory errors into a :class:`GlnnError` with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -293,10 +282,11 @@ def _told_if_full(device: str) -> Iterator[None]:
         ) from None
 
 
-def choices_of(problem: FitProblem, state: FitState) -> dict[str, float | str]:
-    """Return what the rounds chose by themselves.
+def summarize_choices(problem: FitProblem, state: FitState) -> dict[str, float | str]:
+    """Return the choices that the rounds made.
 
-    ``source`` is what the graph was learned from: ``given``, ``features`` in spite of it, ``none``.
+    ``source`` is ``given`` if the given graph was used, ``features`` if it was dropped, and
+    ``none`` without a given graph.
     """
     assert state.trained is not None  # rounds have been run
     members, source = (state.trained, *state.partners), "none"
@@ -314,16 +304,16 @@ def choices_of(problem: FitProblem, state: FitState) -> dict[str, float | str]:
 
 
 def _fit_literal(steps: Steps) -> FitResult:
-    """Train graph and network together, as the paper prints it."""
+    """Train graph and network together, as printed in the paper."""
     problem, settings, device = steps.problem, steps.settings, steps.features.device
     prior = None if steps.given is None else steps.given.prior
     task = LiteralTask(
         steps.features,
         problem.labels,
         settings.head,
-        LiteralTask.objective(steps.signal, prior, settings.graph, device),
-        init=generator_for(steps.seed, 1, 0),
-        noise=generator_for(steps.seed, 1, 1, device=device),
+        LiteralTask.build_objective(steps.signal, prior, settings.graph, device),
+        init=make_generator(steps.seed, 1, 0),
+        noise=make_generator(steps.seed, 1, 1, device=device),
     )
     steps.train(task, "literal", settings.head)
     with torch.no_grad():
@@ -342,7 +332,7 @@ def _fit_literal(steps: Steps) -> FitResult:
         (1.0,),
         None,
         steps.structure,
-        probabilities_of(task),
+        predict_probabilities(task),
         steps.history,
         {},
     )

@@ -1,4 +1,4 @@
-"""What a fit is given."""
+"""The input of a fit, and the record of it that a fitted model keeps for explanations."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
-from glnn.distributed import ALONE, Partition, Peers
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.inputs import UNLABELLED
 from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
@@ -15,86 +15,65 @@ from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import LearnedGraph
 from glnn.solver.signals import FeatureSignal
 
-# --- problem: What a fit is given
-
 
 @dataclass(frozen=True)
 class FitProblem:
-    """What a fit is given: features of all nodes, a few labels, perhaps a graph.
+    """The input of a fit: features of all nodes, some labels, and optionally a graph.
 
-    Parameters
-    ----------
-    features
-        Dense array or CSR matrix, one row a node; of several processes each has its rows.
-    labels
-        Class numbers of all training nodes.
-    graph
-        Checked symmetric adjacency matrix, the same rows of it, or ``None``.
-    validation
-        All labelled nodes that choose epoch, head and signal, or ``None``.
-    peers
-        The processes that have the other rows.
+    Over several processes each one holds its rows of features and graph, and all labels.
     """
 
-    features: Any
-    labels: Labels
-    graph: sp.csr_matrix | None = None
-    validation: Validation | None = None
-    peers: Peers = field(default=ALONE)
+    features: Any  # dense array or CSR matrix, one row per node
+    labels: Labels  # class numbers of all training nodes
+    graph: sp.csr_matrix | None = None  # symmetric adjacency matrix, checked before
+    validation: Validation | None = None  # nodes used to choose the epoch, the head and the signal
+    peers: Peers = field(default=SINGLE_PROCESS)
 
     @property
     def partition(self) -> Partition:
-        """Which rows are here."""
+        """The rows of this process."""
         return Partition(self.labels.n_nodes, self.peers)
 
 
-# --- record: What a fit was told and why it linked what it linked: kept for explanations
-
-RECORD = "record."
-"""How the names of its arrays begin."""
+RECORD = "record."  # prefix of the names of its saved arrays
 
 
 class FitRecord:
-    """The labels of a fit, and which term made which link.
+    """The labels of a fit, and the share of each term of the objective in each link.
 
-    Parameters
-    ----------
-    labels
-        Number of the class of every node whose label was given, -1 elsewhere.
-    trains
-        Which of them trained the network; the others chose its epoch.
-    made_by
-        The solved graph problem, or which term made which link of it. ``None`` where neither is
-        known: the preset ``literal`` and fits over several processes.
+    ``labels`` has the class number of every labelled node and -1 elsewhere. ``trains`` marks the
+    training nodes; the other labelled nodes were used for validation. ``attribution`` is the
+    solved graph problem or its link shares, or ``None`` for the preset ``literal`` and for fits
+    over several processes.
     """
 
     def __init__(
         self,
         labels: Int[np.ndarray, "n"],
         trains: Bool[np.ndarray, "n"],
-        made_by: LearnedGraph | LinkShares | None,
+        attribution: LearnedGraph | LinkShares | None,
     ) -> None:
-        self.labels, self.trains, self._made_by = labels, trains, made_by
+        self.labels, self.trains, self._attribution = labels, trains, attribution
 
     @property
     def trains_all(self) -> bool:
-        """Whether every label trained, so that there are no validation nodes."""
+        """Whether there were no validation nodes."""
         return bool(self.trains[self.labels != UNLABELLED].all())
 
     @property
     def shares(self) -> LinkShares | None:
-        """Which term made which link; found when it is first asked for, which few fits are."""
-        if isinstance(self._made_by, LearnedGraph):
-            self._made_by = link_shares(self._made_by)
-        return self._made_by
+        """The share of each term in each link, computed on first use and then cached."""
+        if isinstance(self._attribution, LearnedGraph):
+            self._attribution = link_shares(self._attribution)
+        return self._attribution
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: the shares, but not the problem they come from."""
-        return vars(self) | {"_made_by": self.shares}
+        """Keep the shares in a pickle, but not the graph problem they come from."""
+        return vars(self) | {"_attribution": self.shares}
 
     @classmethod
-    def of(cls, problem: FitProblem, made_by: LearnedGraph | LinkShares | None) -> "FitRecord":
-        """Keep the labels of all nodes."""
+    def of(cls, problem: FitProblem, attribution: LearnedGraph | LinkShares | None) -> "FitRecord":
+        """Collect training and validation labels in one array over all nodes."""
         known, validation = problem.labels, problem.validation
         labels = np.full(known.n_nodes, UNLABELLED, dtype=np.int64)
         trains = np.zeros(known.n_nodes, dtype=bool)
@@ -102,22 +81,22 @@ class FitRecord:
         trains[known.nodes.cpu().numpy()] = True
         if validation is not None:
             labels[validation.nodes.cpu().numpy()] = validation.labels.cpu().numpy()
-        return cls(labels, trains, made_by)
+        return cls(labels, trains, attribution)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
-        """Return the arrays by name, and the plain facts about the shares."""
+    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
+        """Return the arrays by name, and the JSON metadata of the shares."""
         arrays = {f"{RECORD}labels": self.labels, f"{RECORD}trains": self.trains}
         return arrays, pack_shares(self.shares, arrays)
 
     @classmethod
-    def unpacked(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> "FitRecord":
-        """Return the record that :meth:`packed` took apart; other arrays are left alone."""
+    def unpack(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> "FitRecord":
+        """Return the record from the output of :meth:`pack`; other arrays are ignored."""
         labels, trains = arrays[f"{RECORD}labels"], arrays[f"{RECORD}trains"]
         return cls(labels, trains, unpack_shares(arrays, facts))
 
 
 def pack_shares(shares: LinkShares | None, arrays: dict[str, np.ndarray]) -> dict[str, Any] | None:
-    """Add the arrays of shares to others; return the plain facts about them."""
+    """Add the arrays of link shares to ``arrays``; return their JSON metadata."""
     if shares is None:
         return None
     parts = {
@@ -132,7 +111,7 @@ def pack_shares(shares: LinkShares | None, arrays: dict[str, np.ndarray]) -> dic
 
 
 def unpack_shares(arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> LinkShares | None:
-    """Return the shares that :func:`pack_shares` took apart."""
+    """Return the link shares from the output of :func:`pack_shares`."""
     if facts is None:
         return None
     scale, shift = (arrays.get(f"{RECORD}{name}") for name in ("scale", "shift"))

@@ -1,4 +1,4 @@
-"""From labels of any kind to class numbers, and back."""
+"""Prepare the inputs of a fit: encode labels, scale features, seed generators, check the device."""
 
 import numbers
 import warnings
@@ -11,31 +11,26 @@ import torch
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from glnn._utils import by_rows, check_choice, check_indices
-from glnn.data.arguments import plain_labels
-from glnn.distributed import ALONE, Peers
+from glnn._utils import check_choice, check_indices, map_row_blocks
+from glnn.data.arguments import convert_labels
+from glnn.distributed import SINGLE_PROCESS, Peers
 from glnn.exceptions import InputError
-from glnn.graph.rows import dense_rows
+from glnn.graph.rows import to_dense_array
 
-# --- labels: From labels of any kind to class numbers, and back
+# Labels
 
-UNLABELLED = -1
+UNLABELLED = -1  # class number of a node without a label
 
 
-def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def encode_targets(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes and the class number of every node, -1 where unlabelled.
 
-    Parameters
-    ----------
-    y
-        One label a node. Unlabelled is ``-1`` for numbers, and ``None``, NaN, ``""`` or ``"-1"``
-        for text and objects.
-    n_nodes
-        Number of rows of the features.
+    In ``y``, ``-1`` marks an unlabelled node among numbers; ``None``, NaN, ``""`` or ``"-1"``
+    among text and objects.
 
     Examples
     --------
-    >>> encode_labels(["cat", "", "ant", " cat"], 4)
+    >>> encode_targets(["cat", "", "ant", " cat"], 4)
     (array(['ant', 'cat'], dtype='<U4'), array([ 1, -1,  0,  1]))
     """
     labels = as_labels(y)
@@ -72,9 +67,9 @@ def encode_labels(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_labels(y: Any) -> np.ndarray:
-    """Return labels as an array: text without blanks around it, numbers beside gaps as numbers.
+    """Return labels as an array, with surrounding blanks removed from text.
 
-    Missing values of pandas become ``None``, or -1 among numbers.
+    Missing values of pandas become ``None``, or -1 among integers.
 
     Examples
     --------
@@ -83,7 +78,7 @@ def as_labels(y: Any) -> np.ndarray:
     >>> as_labels([3, None, 5])
     array([ 3, -1,  5])
     """
-    labels = np.asarray(plain_labels(y))
+    labels = np.asarray(convert_labels(y))
     if labels.dtype.kind == "U":
         bare = [label.strip() for label in labels.ravel()]
         return np.array(bare, dtype=labels.dtype).reshape(labels.shape)
@@ -100,16 +95,10 @@ def as_labels(y: Any) -> np.ndarray:
 def split_labels(
     encoded: np.ndarray, validation: Any, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training nodes and, apart from them, the validation nodes, of which none may be.
+    """Split the labelled nodes into training nodes and validation nodes.
 
-    Parameters
-    ----------
-    encoded
-        Class numbers of all nodes, -1 where unlabelled.
-    validation
-        Numbers or mask of labelled nodes, or ``None``.
-    n_classes
-        Number of classes, all of which must have a training label left.
+    ``validation`` holds node numbers or is a mask; ``None`` leaves every labelled node in the
+    training set. Every class must keep at least one training label.
     """
     labelled = np.flatnonzero(encoded != UNLABELLED)
     none = np.empty(0, dtype=np.int64)
@@ -128,7 +117,7 @@ def split_labels(
 
 
 def _check_targets(labels: np.ndarray) -> None:
-    """Refuse targets that are no classes, with scikit-learn's own words for them."""
+    """Refuse targets that are not classes, with scikit-learn's error message."""
     if labels.ndim == 1 and labels.dtype.kind in "iub":
         try:
             check_classification_targets(labels)
@@ -137,14 +126,14 @@ def _check_targets(labels: np.ndarray) -> None:
 
 
 def _minus_one_hint(unlabelled: np.ndarray) -> str:
-    """Return a word for those who use -1 as a class."""
+    """Return a hint for labels that use -1 as a class."""
     if not np.isin(unlabelled.astype(np.str_), ["-1", "-1.0"]).any():
         return ""
     return " -1 marks unlabelled rows: if it is a class, rename it, as in np.where(y < 0, 0, 1)."
 
 
 def is_unlabelled(labels: np.ndarray) -> np.ndarray:
-    """Return which labels say that there is none, as a mask."""
+    """Return the mask of the labels that mean "no label"."""
     if labels.dtype.kind == "f":
         if np.isinf(labels).any():
             raise InputError("y must hold finite labels, got infinity.")
@@ -172,7 +161,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def encode_classes(classes: np.ndarray) -> dict[str, Any]:
-    """Return the classes as JSON can hold them, with their kind."""
+    """Return the classes as JSON values, with their type."""
     kind = {"i": "integer", "u": "integer", "b": "boolean", "f": "float"}.get(classes.dtype.kind)
     if kind is None and not all(isinstance(label, str) for label in classes.tolist()):
         raise InputError(
@@ -183,57 +172,54 @@ def encode_classes(classes: np.ndarray) -> dict[str, Any]:
 
 
 def decode_classes(page: dict[str, Any]) -> np.ndarray:
-    """Return the classes that :func:`encode_classes` wrote."""
+    """Return the classes from the output of :func:`encode_classes`."""
     dtypes = {"integer": np.int64, "boolean": np.bool_, "float": np.float64, "text": np.str_}
     return np.array(page["values"], dtype=dtypes[page["kind"]])
 
 
-# --- scaling: How features are brought to a common scale, by a rule that is fitted once and writte
+# Scaling of features
 
 ScalingName = Literal["auto", "rows", "columns", "trimmed", "unit", "none"]
 SCALINGS = get_args(ScalingName)
-ScalingKind = Literal["rows", "columns", "trimmed", "unit", "none"]
-"""What ``auto`` comes to."""
+ScalingKind = Literal["rows", "columns", "trimmed", "unit", "none"]  # ``auto`` resolved
 
-_FAR = 5.0
-"""Deviations from the mean at which a trimmed entry stays."""
+_MAX_DEVIATIONS = 5.0  # ``trimmed`` clips entries at this many standard deviations
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A fitted scaling of features: the same for training rows and for new ones.
+    """A fitted scaling of features, for training rows and for new ones.
 
-    Parameters
-    ----------
-    kind
-        ``rows``: each row is divided by its sum, as for bags of words. ``columns``: each column
-        gets mean 0 and variance 1. ``trimmed``: the same, and no entry is more than five
-        deviations from its mean: a few extreme rows would stretch all distances. ``unit``: columns
-        share one unit (pixels, say), so they are centred and divided by one number. ``none``:
-        nothing is done.
-    center, scale
-        What is subtracted from and divided by, column by column; empty for ``rows``, ``none``.
+    Kinds: ``rows`` divides each row by its sum, as for bags of words. ``columns`` gives each
+    column mean 0 and variance 1. ``trimmed`` does the same and clips at five standard deviations,
+    so that a few extreme rows do not stretch all distances. ``unit`` is for columns that share
+    one unit, such as pixels: they are centred and divided by one number. ``none`` does nothing.
     """
 
     kind: ScalingKind
-    center: np.ndarray
-    scale: np.ndarray
+    center: np.ndarray  # subtracted from each column; empty for ``rows`` and ``none``
+    scale: np.ndarray  # divides each column; empty for ``rows`` and ``none``
 
     @classmethod
     def fit(
-        cls, features: Any, kind: ScalingName = "auto", peers: Peers = ALONE, *, trims: bool = False
+        cls,
+        features: Any,
+        kind: ScalingName = "auto",
+        peers: Peers = SINGLE_PROCESS,
+        *,
+        trims: bool = False,
     ) -> "Scaling":
-        """Choose and fit a scaling; several processes give their rows and get the same one.
+        """Choose and fit a scaling; each process passes its rows, and all get the same result.
 
-        ``auto`` takes ``rows`` for non-negative features of which at most a third are not zero,
+        ``auto`` takes ``rows`` for non-negative features with at most a third non-zero entries,
         ``unit`` if the widest column spans at most four times the median span of the columns
-        that vary, and ``columns`` otherwise; ``trimmed`` if it ``trims``.
+        that vary, and otherwise ``columns``, or ``trimmed`` if ``trims`` is set.
         """
         check_choice("scaling", kind, SCALINGS)
-        taken = _natural_kind(features, peers, trims=trims) if kind == "auto" else kind
+        taken = _choose_kind(features, peers, trims=trims) if kind == "auto" else kind
         if taken in ("rows", "none"):
             return cls(taken, np.empty(0), np.empty(0))
-        dense = dense_rows(features)
+        dense = to_dense_array(features)
         n_nodes = peers.all_reduce(float(len(dense)))
         center = peers.all_reduce(dense.sum(0, dtype=np.float64)) / n_nodes
         scale = np.sqrt(peers.all_reduce(np.square(dense - center).sum(0)) / n_nodes)
@@ -243,7 +229,7 @@ class Scaling:
         return cls(taken, center, np.where(tiny, 1.0, scale))
 
     def apply(self, features: Any) -> Any:
-        """Return scaled features in float32; sparse stays sparse where no centre is taken."""
+        """Return scaled features in float32; they stay sparse unless they are centred."""
         if self.kind == "none":
             return features.astype(np.float32)
         if self.kind == "rows":
@@ -252,24 +238,24 @@ class Scaling:
             if sp.issparse(features):
                 return sp.csr_matrix(sp.diags(inverse) @ features).astype(np.float32)
             return (features * inverse[:, None]).astype(np.float32)
-        return by_rows(self._applied, dense_rows(features))
+        return map_row_blocks(self._scale_rows, to_dense_array(features))
 
-    def _applied(self, rows: np.ndarray) -> np.ndarray:
-        """Return some rows with their columns scaled."""
+    def _scale_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Scale the columns of a block of rows."""
         scaled: np.ndarray = (rows - self.center) / self.scale
         if self.kind == "trimmed":
-            scaled = np.clip(scaled, -_FAR, _FAR)
+            scaled = np.clip(scaled, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         return scaled.astype(np.float32)
 
 
-def _natural_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
+def _choose_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
     stored = features.data if sp.issparse(features) else features
     n_filled = peers.all_reduce(float(np.count_nonzero(stored)))
     n_entries = peers.all_reduce(float(features.shape[0] * features.shape[1]))
     lowest = -peers.all_reduce(-float(stored.min(initial=0)), "max")
     if n_filled * 3 <= n_entries and lowest >= 0:
         return "rows"
-    dense = dense_rows(features)
+    dense = to_dense_array(features)
     high, low = dense.max(0).astype(np.float64), dense.min(0).astype(np.float64)
     span = peers.all_reduce(high, "max") + peers.all_reduce(-low, "max")
     span = span[span > 0]
@@ -278,16 +264,16 @@ def _natural_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
     return "trimmed" if trims else "columns"
 
 
-# --- seeding: Every random number of a fit comes from generators made here; where it runs is check
+# Random generators and devices
 
 
-def generator_for(seed: int, *stream: int, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return an independent generator for a numbered stream of one seed.
+def make_generator(seed: int, *stream: int, device: str | torch.device = "cpu") -> torch.Generator:
+    """Return an independent generator for a numbered stream of a seed.
 
     Examples
     --------
-    >>> a = torch.rand(1, generator=generator_for(0, 1))
-    >>> b = torch.rand(1, generator=generator_for(0, 1))
+    >>> a = torch.rand(1, generator=make_generator(0, 1))
+    >>> b = torch.rand(1, generator=make_generator(0, 1))
     >>> bool(a == b)
     True
     """
@@ -296,7 +282,7 @@ def generator_for(seed: int, *stream: int, device: str | torch.device = "cpu") -
 
 
 def check_device(device: Any) -> str:
-    """Return the name of a device that PyTorch has here.
+    """Return the name of a device after checking that PyTorch can use it.
 
     Examples
     --------

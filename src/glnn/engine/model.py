@@ -1,4 +1,4 @@
-"""A fitted model: the graph, the network and what new nodes need, in memory and on disk."""
+"""A fitted model: prediction for training rows and new rows, saving and loading."""
 
 import copy
 import dataclasses
@@ -16,45 +16,45 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.engine.archive import (
-    Spread,
+    ShardedArray,
     fill_networks,
     pack_matrix,
     pack_networks,
     pack_new_rows,
+    parse_settings,
     read_archive,
-    settings_of,
     unpack_matrix,
     unpack_new_rows,
-    unpacking,
+    wrap_unpack_errors,
     write_archive,
 )
 from glnn.engine.fit import FitResult
 from glnn.engine.inputs import Scaling
 from glnn.engine.settings import FitSettings
-from glnn.engine.steps import tempered, with_columns
+from glnn.engine.steps import temper, with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
 from glnn.graph.adjacency import GraphOperator
-from glnn.graph.operators import Structure, walk_matrix, with_loops, without_loops
-from glnn.graph.prior import inverse_root, normalized
-from glnn.graph.rows import CsrPattern, dense_rows
+from glnn.graph.operators import SpectralFeatures, add_loops, drop_loops, random_walk_matrix
+from glnn.graph.prior import inverse_sqrt, normalize_adjacency
+from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
 from glnn.solver import NewRowProblem
 from glnn.solver.new_rows import NewLinks
 
-# --- new_nodes: Classifying nodes that were not there in training, by their links to those that we
+# Prediction for new nodes
 
 
 class ExtendedGraph(GraphOperator):
-    r"""The training graph with new nodes that listen to it but are not heard.
+    r"""The training graph extended by new nodes, with edges from training nodes to new nodes only.
 
     .. math:: \begin{pmatrix} \hat A & 0 \\ R & \mathrm{diag}(\ell) \end{pmatrix}
 
-    New nodes do not see each other, so the answer for one does not depend on the others.
+    New nodes have no edges between them, so the prediction for one is independent of the others.
     """
 
     def __init__(self, adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> None:
@@ -63,7 +63,7 @@ class ExtendedGraph(GraphOperator):
         offsets = torch.from_numpy(whole.indptr.astype(np.int64))
         columns = torch.from_numpy(whole.indices.astype(np.int64))
         order = torch.arange(whole.nnz)
-        self._pattern = CsrPattern.compressed(whole.shape, offsets, columns, order)
+        self._pattern = CsrPattern.from_compressed(whole.shape, offsets, columns, order)
         self._values = torch.from_numpy(whole.data.astype(np.float64))
 
     @property
@@ -76,51 +76,41 @@ class ExtendedGraph(GraphOperator):
 
 @dataclass(frozen=True)
 class NewNodes:
-    """New nodes beside a graph and the features that networks were trained on.
+    """New nodes, with the graph and the features that the networks were trained on."""
 
-    Parameters
-    ----------
-    graph
-        The graph of the training nodes, symmetric CSR.
-    known, features
-        Scaled features of the training nodes, and of the new ones.
-    links, loops
-        Links of the new nodes to the training nodes, and to themselves.
-    """
+    graph: sp.csr_matrix  # of the training nodes, symmetric
+    known: Any  # scaled features of the training nodes
+    features: Any  # scaled features of the new nodes
+    links: sp.csr_matrix  # new nodes x training nodes
+    loops: np.ndarray  # self-loops of the new nodes
 
-    graph: sp.csr_matrix
-    known: Any
-    features: Any
-    links: sp.csr_matrix
-    loops: np.ndarray
+    def predict_on_graph(self, network: nn.Module) -> np.ndarray:
+        r"""Return the class probabilities of a network on the normalised graph.
 
-    def on_graph(self, network: nn.Module) -> np.ndarray:
-        r"""Return class probabilities by a network on the normalised graph.
-
-        Links are normalised as the training graph is,
-        :math:`\hat a_{nj} = a_{nj} / \sqrt{r_n r_j}`. A node without any link has only itself.
+        Links are normalised like the training graph,
+        :math:`\hat a_{nj} = a_{nj} / \sqrt{r_n r_j}`. A node without links gets a self-loop.
         """
         loops = self.loops.astype(np.float64)
         degree = np.asarray(self.links.sum(1)).ravel() + loops
         loops[degree == 0] = degree[degree == 0] = 1.0
-        left, right = degree**-0.5, inverse_root(np.asarray(self.graph.sum(1)).ravel())
+        left, right = degree**-0.5, inverse_sqrt(np.asarray(self.graph.sum(1)).ravel())
         scaled_links = sp.csr_matrix(sp.diags(left) @ self.links @ sp.diags(right))
-        whole = ExtendedGraph(normalized(self.graph), scaled_links, loops / degree)
-        return self._answer(network, whole)
+        whole = ExtendedGraph(normalize_adjacency(self.graph), scaled_links, loops / degree)
+        return self._predict(network, whole)
 
-    def on_rows(self, network: RowNet) -> np.ndarray:
-        r"""Return class probabilities by a head that sees the random walk, :math:`a_{nj} / r_n`."""
+    def predict_on_walk(self, network: RowNet) -> np.ndarray:
+        r"""Return the class probabilities of a row head on the walk :math:`a_{nj} / r_n`."""
         if not network.needs_loops:
-            walk, loops = walk_matrix(without_loops(self.graph)), np.zeros(self.links.shape[0])
+            walk, loops = random_walk_matrix(drop_loops(self.graph)), np.zeros(self.links.shape[0])
         else:
-            walk, loops = walk_matrix(with_loops(self.graph)), np.ones(self.links.shape[0])
+            walk, loops = random_walk_matrix(add_loops(self.graph)), np.ones(self.links.shape[0])
         degree = np.asarray(self.links.sum(1)).ravel() + loops
         share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
         links = sp.csr_matrix(sp.diags(share) @ self.links)
-        return self._answer(network, ExtendedGraph(walk, links, loops * share))
+        return self._predict(network, ExtendedGraph(walk, links, loops * share))
 
-    def _answer(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
-        """Answer in double precision, so that batches of any size agree."""
+    def _predict(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
+        """Predict in double precision, so that batches of any size agree."""
         both = (self.known, self.features)
         stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
         module = copy.deepcopy(network).cpu().double()
@@ -130,79 +120,84 @@ class NewNodes:
         return new_rows
 
 
-# --- row_index: Recognising rows that were seen in training, by a digest of their values
+# Recognition of training rows by a digest of their values
 
-_SIZE = 16
-_BLOCK = 4096
-"""Dense rows that are looked at together: few enough to stay in the processor's cache."""
+_DIGEST_BYTES = 16
+_BLOCK_ROWS = 4096  # dense rows per block: they stay in the processor's cache
 
-_NONE = np.empty((0, _SIZE), dtype=np.uint8)
+_NONE = np.empty((0, _DIGEST_BYTES), dtype=np.uint8)
 
 
-def row_digests(features: Any) -> np.ndarray:
-    """Return 16 bytes for each row: equal for equal rows, whether dense or sparse.
+def digest_rows(features: Any) -> np.ndarray:
+    """Return a 16-byte digest of each row, the same for dense and sparse rows.
 
     Examples
     --------
     >>> dense = np.array([[0.0, 2.0], [1.0, 0.0]])
-    >>> bool((row_digests(dense) == row_digests(sp.csr_matrix(dense))).all())
+    >>> bool((digest_rows(dense) == digest_rows(sp.csr_matrix(dense))).all())
     True
     """
     if sp.issparse(features) and features.nnz < features.shape[0] * features.shape[1]:
-        return _of_stored(features)
-    rows = dense_rows(features)
-    starts = range(0, len(rows), _BLOCK)
-    return np.concatenate([_NONE, *(_of_dense(rows[start : start + _BLOCK]) for start in starts)])
+        return _digest_sparse(features)
+    rows = to_dense_array(features)
+    starts = range(0, len(rows), _BLOCK_ROWS)
+    return np.concatenate(
+        [_NONE, *(_digest_dense(rows[start : start + _BLOCK_ROWS]) for start in starts)]
+    )
 
 
-def _of_dense(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of some dense rows; those without a zero need no search for it."""
+def _digest_dense(rows: np.ndarray) -> np.ndarray:
+    """Return the digests of dense rows; rows without zeros take a faster path."""
     rows = np.ascontiguousarray(rows, dtype=np.float64)
     is_full = (rows != 0).all(1)
-    found = np.empty((len(rows), _SIZE), dtype=np.uint8)
-    found[is_full] = _of_full(rows[is_full])
+    found = np.empty((len(rows), _DIGEST_BYTES), dtype=np.uint8)
+    found[is_full] = _digest_full(rows[is_full])
     if not is_full.all():
-        found[~is_full] = _of_stored(rows[~is_full])
+        found[~is_full] = _digest_sparse(rows[~is_full])
     return found
 
 
-def _of_full(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of rows without a zero, whose columns are all the same."""
-    columns = hashlib.blake2b(np.arange(rows.shape[1], dtype=np.int64).tobytes(), digest_size=_SIZE)
+def _digest_full(rows: np.ndarray) -> np.ndarray:
+    """Return the digests of rows without zeros: all share the digest of their column numbers."""
+    columns = hashlib.blake2b(
+        np.arange(rows.shape[1], dtype=np.int64).tobytes(), digest_size=_DIGEST_BYTES
+    )
     digests = []
     for row in rows:
         content = columns.copy()
         content.update(row)
         digests.append(content.digest())
-    return _joined(digests)
+    return _stack_digests(digests)
 
 
-def _of_stored(rows: Any) -> np.ndarray:
-    """Return the digests of rows of which some entries are stored."""
+def _digest_sparse(rows: Any) -> np.ndarray:
+    """Return the digests of rows from their non-zero entries."""
     csr = sp.csr_matrix(rows, dtype=np.float64, copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
     columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
     bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
-    return _joined(
+    return _stack_digests(
         [
-            hashlib.blake2b(columns[start:end] + values[start:end], digest_size=_SIZE).digest()
+            hashlib.blake2b(
+                columns[start:end] + values[start:end], digest_size=_DIGEST_BYTES
+            ).digest()
             for start, end in itertools.pairwise(bounds)
         ]
     )
 
 
-def _joined(digests: list[bytes]) -> np.ndarray:
-    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _SIZE)
+def _stack_digests(digests: list[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
 
 
-def known_distributions(
+def lookup_training_rows(
     digests: np.ndarray, trained: np.ndarray, distributions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows were seen in training, and the distributions of those.
+    """Return the mask of the rows seen in training, and the class distributions of those.
 
-    A row that equals several training rows gets the mean of their distributions. All the training
-    rows in their order get exactly their own.
+    A row that equals several training rows gets the mean of their distributions. The whole
+    training set in its original order gets exactly its own distributions.
     """
     if digests.shape == trained.shape and (digests == trained).all():
         return np.ones(len(digests), dtype=bool), distributions
@@ -217,64 +212,40 @@ def known_distributions(
 
 def _keys(digests: np.ndarray) -> np.ndarray:
     """View rows of bytes as single values that sort and compare."""
-    return np.ascontiguousarray(digests).view(np.dtype((np.void, _SIZE))).ravel()
+    return np.ascontiguousarray(digests).view(np.dtype((np.void, _DIGEST_BYTES))).ravel()
 
 
-# --- model: A fitted model: the graph, the network and what new nodes need, in memory and on disk
+# The model
 
-_MORE = "more."
+_EXTRA = "more."  # prefix of the names of the caller's arrays in a saved model
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is needed to classify rows after a fit.
+    """A fitted model: everything that prediction needs.
 
-    Parameters
-    ----------
-    settings, scaling
-        How it was fitted, and how features are scaled.
-    adjacency, prior
-        The learned graph and the prior graph it was kept close to.
-    distributions
-        Class probabilities of the training nodes.
-    features
-        Scaled features of the training nodes.
-    digests
-        One digest for each training row, to recognise it.
-    networks, temperatures
-        The trained networks, in the order of ``settings.members``; their answers are averaged at
-        these temperatures.
-    row_graph
-        The graph that heads on rows see; ``None`` if there are no such heads.
-    structure
-        What the graph says of nodes by their links, where that is a signal; else ``None``.
-    new_rows
-        The one-row problem of new nodes; ``None`` where there is no rule for them.
-    distrusts_graph
-        Whether a graph was given but the fit went on without it: links do not count then.
-    partition
-        Which rows are here: after a fit over several processes everything with a row a node has
-        those of this process. To predict, save such a model and load it.
+    After a fit over several processes, everything with one row per node holds the rows of this
+    process. To predict, save such a model and load it in one process.
     """
 
     settings: FitSettings
     scaling: Scaling
-    adjacency: sp.csr_matrix
-    prior: sp.csr_matrix | None
-    distributions: np.ndarray
-    features: Any
-    digests: np.ndarray
-    networks: tuple[nn.Module, ...]
-    temperatures: tuple[float, ...]
-    row_graph: sp.csr_matrix | None
-    structure: Structure | None
-    new_rows: NewRowProblem | None
-    distrusts_graph: bool
-    partition: Partition
+    adjacency: sp.csr_matrix  # the learned graph
+    prior: sp.csr_matrix | None  # the prior graph of the closeness term
+    distributions: np.ndarray  # class probabilities of the training nodes
+    features: Any  # scaled features of the training nodes
+    digests: np.ndarray  # one per training row, to recognise it
+    networks: tuple[nn.Module, ...]  # in the order of ``settings.members``
+    temperatures: tuple[float, ...]  # one per network, for the average
+    row_graph: sp.csr_matrix | None  # the graph of row heads; ``None`` without such heads
+    structure: SpectralFeatures | None  # of the given graph, for the signal ``structure``
+    new_rows: NewRowProblem | None  # links of new nodes; ``None`` for the preset ``literal``
+    distrusts_graph: bool  # a graph was given but not used, so links of new rows are ignored too
+    partition: Partition  # the rows of this process
 
     @classmethod
     def of(cls, features: Any, result: FitResult) -> "Model":
-        """Keep what a fit left that prediction needs."""
+        """Build the model from the result of a fit."""
         literal = result.settings.is_literal
         modules = [task.module for task in result.tasks]
         networks = [module["network"] if literal else module for module in modules]  # type: ignore[index]
@@ -285,7 +256,7 @@ class Model:
             result.prior,
             result.probabilities,
             result.scaled,
-            row_digests(features),
+            digest_rows(features),
             tuple(networks),
             result.temperatures,
             result.row_graph,
@@ -295,38 +266,38 @@ class Model:
             result.partition,
         )
 
-    def whole(self, name: str) -> Any:
-        """Return a part with a row a node; in process 0 all rows of it, elsewhere those here."""
+    def gather(self, name: str) -> Any:
+        """Return an attribute with one row per node: all rows in process 0, elsewhere its own."""
         part = getattr(self, name)
         if part is None:
             return None
-        collected = self.partition.collected(part)
+        collected = self.partition.gather(part)
         return part if collected is None else collected
 
     def structure_columns(self) -> np.ndarray | None:
-        """Return what the graph says of the training nodes, where that is a signal."""
+        """Return the structural features of the training nodes, or ``None`` without them."""
         if self.structure is None:
             return None
-        last = self.features[:, -self.structure.voices.shape[1] :]
-        return dense_rows(last)
+        last = self.features[:, -self.structure.embedding.shape[1] :]
+        return to_dense_array(last)
 
     def was_fitted_to(self, features: Any, graph: Any) -> bool:
-        """Say whether these are the rows and the graph of the fit, which one process has made.
+        """Return whether these are the rows and the graph of a fit in one process.
 
-        A graph that the fit has left is not kept, so that any would do.
+        A given graph that the fit did not use is not stored, so it is not compared.
         """
-        if not np.array_equal(row_digests(features), self.digests):
+        if not np.array_equal(digest_rows(features), self.digests):
             return False
         if self.prior is None:
             return True
-        kind: Any = self.settings.graph.prior  # which was checked
+        kind: Any = self.settings.graph.prior  # checked by the settings
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GraphWarning)  # the fit has said it
+            warnings.simplefilter("ignore", GraphWarning)  # the fit has already warned
             prior = prior_graph(as_adjacency(graph, features.shape[0]), kind)
         return bool((prior != self.prior).nnz == 0)
 
     def predict_proba(self, features: Any, links: Any = None) -> np.ndarray:
-        """Return class probabilities of rows, known or new; see the estimator for the rule."""
+        """Return class probabilities: stored ones for training rows, new ones for other rows."""
         if self.partition.peers.size > 1:
             raise InputError(
                 "a model fitted over several processes must be saved and loaded to predict, got "
@@ -334,7 +305,7 @@ class Model:
             )
         if links is not None:
             return self.predict_new(features, links)
-        seen, known = known_distributions(row_digests(features), self.digests, self.distributions)
+        seen, known = lookup_training_rows(digest_rows(features), self.digests, self.distributions)
         probabilities = np.empty((len(seen), self.distributions.shape[1]))
         probabilities[seen] = known
         if not seen.all():
@@ -342,15 +313,15 @@ class Model:
         return probabilities
 
     def predict_new(self, features: Any, links: Any = None) -> np.ndarray:
-        """Return class probabilities of rows, each taken for a new node."""
+        """Return class probabilities of rows, each treated as a new node."""
         if self.new_rows is None:
             raise InputError(
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
                 "Fit with preset 'default' or 'paper'."
             )
         own_links = links
-        is_heard = not self.distrusts_graph or self.row_graph is not None
-        if links is not None and not is_heard and self.structure is None:
+        uses_links = not self.distrusts_graph or self.row_graph is not None
+        if links is not None and not uses_links and self.structure is None:
             warnings.warn(
                 "links are ignored: the fit found that its features alone classify better than "
                 "with the given graph. Fit with doubts_graph=False to keep the graph.",
@@ -362,43 +333,43 @@ class Model:
         scaled = self.scaling.apply(features)
         signal = features if self.scaling.kind in ("rows", "none") else scaled
         if self.structure is not None:
-            signal = self.structure.rows(own_links, features.shape[0])
+            signal = self.structure.transform(own_links, features.shape[0])
             scaled = with_columns(scaled, signal)
         new = self.new_rows.connect(signal, links)
-        return self._mean_answer(scaled, new, own_links)
+        return self._average_networks(scaled, new, own_links)
 
-    def _mean_answer(self, scaled: Any, new: NewLinks, links: Any) -> np.ndarray:
-        """Ask every network; heads on rows hear the links that were given, others the learned."""
-        heard = new.links if links is None else sp.csr_matrix(links, dtype=np.float64)
+    def _average_networks(self, scaled: Any, new: NewLinks, links: Any) -> np.ndarray:
+        """Average the networks; row heads use the given links, other heads the learned ones."""
+        row_links = new.links if links is None else sp.csr_matrix(links, dtype=np.float64)
         answers = []
         for network, temperature in zip(self.networks, self.temperatures):
             if isinstance(network, RowNet):
-                nodes = NewNodes(self.row_graph, self.features, scaled, heard, new.loops)
-                answer = nodes.on_rows(network)
+                nodes = NewNodes(self.row_graph, self.features, scaled, row_links, new.loops)
+                answer = nodes.predict_on_walk(network)
             else:
                 nodes = NewNodes(self.adjacency, self.features, scaled, new.links, new.loops)
-                answer = nodes.on_graph(network)
-            answers.append(tempered(answer, temperature) if temperature != 1 else answer)
+                answer = nodes.predict_on_graph(network)
+            answers.append(temper(answer, temperature) if temperature != 1 else answer)
         mean: np.ndarray = np.mean(answers, axis=0)
         return mean
 
     def save(
         self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
     ) -> None:
-        """Write the model into a folder, with further facts for its page and further arrays.
+        """Write the model into a folder, with the caller's metadata and arrays.
 
-        Of several processes all call it, and the first one writes.
+        Over several processes, all must call it, and process 0 writes.
         """
         partition = None if self.partition.peers.size == 1 else self.partition
-        arrays: dict[str, np.ndarray | Spread] = {
-            **{f"{_MORE}{name}": array for name, array in (more or {}).items()},
+        arrays: dict[str, np.ndarray | ShardedArray] = {
+            **{f"{_EXTRA}{name}": array for name, array in (more or {}).items()},
             "scaling.center": self.scaling.center,
             "scaling.scale": self.scaling.scale,
         }
         for name in ("adjacency", "prior", "row_graph", "features", "distributions", "digests"):
             pack_matrix(name, getattr(self, name), arrays, partition)
         if self.structure is not None:
-            pack_matrix("voices", self.structure.voices, arrays, partition)
+            pack_matrix("voices", self.structure.embedding, arrays, partition)
         pack_networks(self.networks, arrays)
         rows = self.new_rows
         facts = {
@@ -413,19 +384,19 @@ class Model:
 
     @classmethod
     def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
-        """Read a saved model and its page, which has further arrays under ``more``."""
+        """Read a saved model and its metadata, with the caller's arrays under ``more``."""
         arrays, page = read_archive(folder)
         page["more"] = {
-            name.removeprefix(_MORE): array
+            name.removeprefix(_EXTRA): array
             for name, array in arrays.items()
-            if name.startswith(_MORE)
+            if name.startswith(_EXTRA)
         }
-        with unpacking(folder):
+        with wrap_unpack_errors(folder):
             return _unpack(arrays, page), page
 
 
 def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
-    settings = settings_of(page["settings"])
+    settings = parse_settings(page["settings"])
     scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
     features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
     networks = tuple(
@@ -444,8 +415,10 @@ def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
         networks,
         tuple(page["temperatures"]),
         unpack_matrix("row_graph", arrays),
-        None if page["structure"] is None else Structure(arrays["voices"], page["structure"]),
+        None
+        if page["structure"] is None
+        else SpectralFeatures(arrays["voices"], page["structure"]),
         None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
         page["distrusts_graph"],
-        Partition(features.shape[0], ALONE),
+        Partition(features.shape[0], SINGLE_PROCESS),
     )

@@ -1,6 +1,6 @@
-r"""How well a graph serves the labels, without training a network: a linear probe.
+r"""A linear probe: how well the labels can be predicted with a graph, without training a network.
 
-Features are spread over the graph, :math:`Z = \frac13 (I + \hat A + \hat A^2) X`, and a ridge
+Features are propagated over the graph, :math:`Z = \frac13 (I + \hat A + \hat A^2) X`, and a ridge
 regression on :math:`Z` predicts the classes. Everything is needed at the labelled and validation
 nodes alone, so the probe works with the kernel of those rows and takes a fraction of a second.
 """
@@ -13,19 +13,16 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from glnn.distributed import ALONE, Partition, Peers
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.tasks import Labels
 from glnn.engine.trainer import Validation
 from glnn.graph.adjacency import stored_entries
-from glnn.graph.prior import inverse_root
-from glnn.graph.rows import dense_rows, hear_beta_warning, to_device
-
-# --- probe: How well a graph serves the labels, without training a network: a linear probe
+from glnn.graph.prior import inverse_sqrt
+from glnn.graph.rows import silence_csr_warning, to_dense_array, to_device
 
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _LEAST_WEIGHT = 1e-9
-_MAX_NODES = 1000
-"""This many labelled nodes, and this many validation nodes, tell two graphs apart."""
+_MAX_NODES = 1000  # labelled nodes, and validation nodes, that a probe uses at most
 
 
 def probe_loss(
@@ -44,15 +41,15 @@ def probe_loss(
     labels have weights, each counts by its own. Over several processes graph and features are
     those of the partition's rows, labels are all.
     """
-    partition = partition or Partition(labels.n_nodes, ALONE)
-    nodes, classes, weights, n_known = probed_nodes(labels, validation, seed)
+    partition = partition or Partition(labels.n_nodes, SINGLE_PROCESS)
+    nodes, classes, weights, n_known = sample_nodes(labels, validation, seed)
     one_hot = torch.from_numpy(np.eye(labels.n_classes)[classes])
-    rows = spread_features(adjacency, features, nodes, partition, device)
+    rows = propagate_features(adjacency, features, nodes, partition, device)
     counted = torch.from_numpy(weights).to(device)
     return partition.peers.broadcast(loss_of_rows(rows, one_hot.to(device), n_known, counted))
 
 
-class Probed(NamedTuple):
+class ProbeNodes(NamedTuple):
     """Nodes, their classes and weights, those to fit to first, and how many those are."""
 
     nodes: np.ndarray
@@ -61,17 +58,17 @@ class Probed(NamedTuple):
     n_known: int
 
 
-def probed_nodes(labels: Labels, validation: Validation | None, seed: int) -> Probed:
-    """Return the nodes that tell two graphs apart."""
+def sample_nodes(labels: Labels, validation: Validation | None, seed: int) -> ProbeNodes:
+    """Return the nodes of a probe: all labelled and validation nodes, or a sample."""
     rng = np.random.default_rng(seed)
-    found = [_some(labels.nodes, labels.classes, labels.weights, rng)]
+    found = [_sample_nodes(labels.nodes, labels.classes, labels.weights, rng)]
     if validation is not None:
-        found.append(_some(validation.nodes, validation.labels, validation.weights, rng))
+        found.append(_sample_nodes(validation.nodes, validation.labels, validation.weights, rng))
     nodes, classes, weights = (np.concatenate(parts) for parts in zip(*found))
-    return Probed(nodes, classes, weights, len(found[0][0]))
+    return ProbeNodes(nodes, classes, weights, len(found[0][0]))
 
 
-def spread_features(
+def propagate_features(
     block: sp.csr_matrix,
     features: Any,
     nodes: np.ndarray,
@@ -84,25 +81,27 @@ def spread_features(
     :math:`\hat A` have few entries, which all processes learn; each applies its rows of
     :math:`\hat A` to them, and adds what its rows of :math:`X` give.
     """
-    adj_hat = _normalized(block, partition, device)
+    adj_hat = _normalize(block, partition, device)
     place = torch.full((partition.n_nodes,), -1, device=device)
     place[to_device(nodes, device)] = torch.arange(len(nodes), device=device)
     steps = _columns(adj_hat, place, len(nodes))
-    here = np.flatnonzero(partition.has(nodes))
+    here = np.flatnonzero(partition.is_local(nodes))
     marks = to_device(np.stack([nodes[here] - partition.start, here]), device)
     ones = torch.ones(len(here), dtype=torch.float64, device=device)
     near = steps + _coo(marks, ones, steps.shape, is_sorted=False)
-    weights = (near.coalesce() + torch.sparse.mm(adj_hat, _everyones(steps, partition))) / 3
+    weights = (
+        near.coalesce() + torch.sparse.mm(adj_hat, _gather_sparse_rows(steps, partition))
+    ) / 3
     own: Tensor = torch.sparse.mm(weights.t(), _tensor(features, device))
     return partition.peers.all_reduce(own.to_dense() if own.is_sparse else own)
 
 
-def _normalized(
+def _normalize(
     block: sp.csr_matrix, partition: Partition, device: str | torch.device
 ) -> Float64[Tensor, "m n"]:
     r"""Return the rows that are here of :math:`D^{-1/2} A D^{-1/2}`."""
     own = np.asarray(block.sum(1), dtype=np.float64).ravel()
-    roots = inverse_root(own), inverse_root(partition.everyone(own))
+    roots = inverse_sqrt(own), inverse_sqrt(partition.all_gather_rows(own))
     left, right = (to_device(part, device) for part in roots)
     adjacency = _tensor(block, device)
     rows, columns = adjacency.indices()
@@ -120,7 +119,9 @@ def _columns(
     return _coo(places, block.values()[kept], shape, is_sorted=False).coalesce()
 
 
-def _everyones(block: Float64[Tensor, "m k"], partition: Partition) -> Float64[Tensor, "n k"]:
+def _gather_sparse_rows(
+    block: Float64[Tensor, "m k"], partition: Partition
+) -> Float64[Tensor, "n k"]:
     """Return all rows of a matrix with few entries."""
     rows, columns = block.indices()
     parts = (rows + partition.start, columns, block.values())
@@ -134,7 +135,7 @@ def loss_of_rows(
     n_known: int,
     weights: Float64[Tensor, "k"],
 ) -> float:
-    """Return the error of the best ridge, given the spread features of the probed nodes."""
+    """Return the error of the best ridge, given the propagated features of its nodes."""
     targets = one_hot - 1 / one_hot.shape[1]
     kernel = rows @ rows[:n_known].T
     size = (kernel[:n_known].trace() / n_known).clamp_min(1e-300)
@@ -183,13 +184,13 @@ def _coo(
     is_sorted: bool = True,
 ) -> Float64[Tensor, "n d"]:
     """Return a sparse matrix by its entries, each given once."""
-    hear_beta_warning()  # products turn to compressed rows inside
+    silence_csr_warning()  # products turn to compressed rows inside
     return torch.sparse_coo_tensor(
         places, values, shape, is_coalesced=is_sorted, check_invariants=False
     )
 
 
-def _some(
+def _sample_nodes(
     nodes: Tensor, classes: Tensor, weights: Tensor | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, ...]:
     """Return nodes, classes and weights, which are 1 by default, of at most this many nodes."""
@@ -201,10 +202,12 @@ def _some(
     return tuple(part[picked] for part in parts)
 
 
-# --- metric: A metric learned from the task: how much each feature column says about the classes
+# Column weights learned from the predictions
 
 
-def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALONE) -> np.ndarray:
+def channel_weights(
+    features: Any, probabilities: np.ndarray, peers: Peers = SINGLE_PROCESS
+) -> np.ndarray:
     r"""Return the weight :math:`w_f \ge 0` of each column, mean one; processes have own rows.
 
     Non-negative columns (words): :math:`w_f = KL(p(c \mid f) \,\|\, p(c))`, smoothed by one
@@ -216,7 +219,7 @@ def channel_weights(features: Any, probabilities: np.ndarray, peers: Peers = ALO
     if lowest >= 0 and sp.issparse(features):
         weights = _word_weights(features, probabilities, peers)
     else:
-        dense = np.asarray(dense_rows(features), dtype=np.float64)
+        dense = np.asarray(to_dense_array(features), dtype=np.float64)
         weights = _variance_weights(dense, probabilities, peers)
     mean = weights.mean()
     return weights / mean if mean > 0 else np.ones_like(weights)

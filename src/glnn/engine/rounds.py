@@ -5,33 +5,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from glnn.engine.selection import competed, settled
+from glnn.engine.selection import compete, settle
 from glnn.engine.steps import FitState, Solution, Steps, has_collapsed, is_better, is_worse
 from glnn.objective import Weights
 
-FEW_LABELS = 15
-"""Below this many labels a class, predictions are believed with caution."""
-
-MANY_LABELS = 50
-"""From this many labels a class on, a plain network may do better than losses on predictions."""
-
-_CLEAR_PROBE = 0.95
-"""One source serves clearly better than another if its probe has at most this share of its loss."""
-
-_BY_FAR = 0.87
-"""Below this share of the features' probe a given graph is by far the better source."""
+FEW_LABELS = 15  # per class: below this, cautious heads are used
+MANY_LABELS = 50  # per class: from this on, a head without losses on predictions is tried
+_CLEAR_PROBE = 0.95  # ratio of probe losses up to which one source is clearly better than another
+_BY_FAR = 0.87  # ratio of probe losses up to which the given graph is by far the better source
 
 _NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Rounds:
-    """The turns of one fit: what it chooses, keeps and undoes.
-
-    Parameters
-    ----------
-    steps
-        The steps that the rounds are made of.
-    """
+    """The rounds of one fit: choices in the first one, and undoing of rounds that harm."""
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
@@ -51,26 +38,26 @@ class Rounds:
             before = state.round
             state = self.first_round(state) if state.round == 0 else self.later_round(state)
             if state.round > before:
-                self.steps.tell_of_round(state)
+                self.steps.notify_round_end(state)
             if after_round is not None:
                 after_round(state)
-        return settled(self.steps, state)
+        return settle(self.steps, state)
 
     def first_round(self, state: FitState) -> FitState:
         """Choose source, signal and head while features and labels are all that is known."""
         if not self._has_validation:
-            state = self._following_labels(state)
+            state = self._adapt_to_labels(state)
         state = self.steps.graph_step(state.next_round())
         if state.given is not None and self.steps.settings.doubts_graph:
-            state = self._doubting_graph(state)
+            state = self._probe_graph(state)
         state = self.steps.classifier_step(state)
         if self._has_validation:
             state = self._with_best_signal(state)
             state = self._with_best_head(state)
-        if self.steps.settings.rivals(self._has_validation) and self._can_judge():
-            state = competed(self.steps, state)
+        if self.steps.settings.competing_heads(self._has_validation) and self._can_judge():
+            state = compete(self.steps, state)
         if state.learned is None and state.n_rounds == 1:
-            state = self._learning_nothing(state)
+            state = self._take_prior(state)
         return state
 
     def later_round(self, before: FitState) -> FitState:
@@ -80,14 +67,14 @@ class Rounds:
         such a collapse, the most cautious head is trained on the new graph instead. A round whose
         loss and accuracy on them are both worse than before is undone.
         """
-        state = self._with_best_closeness(before, self._round_after(before))
+        state = self._with_best_closeness(before, self._run_round(before))
         if not is_worse(state.trained, before.trained):
             return state
         if before.learned is None:
-            before = self._learning_nothing(before)
-        return before.changed(n_rounds=before.round)
+            before = self._take_prior(before)
+        return before.replace(n_rounds=before.round)
 
-    def _round_after(self, before: FitState, like: FitState | None = None) -> FitState:
+    def _run_round(self, before: FitState, like: FitState | None = None) -> FitState:
         """Solve and train; a network that has collapsed is trained again with all caution.
 
         ``like`` is what another try has ended with, which has searched for the same candidates.
@@ -95,7 +82,7 @@ class Rounds:
         solved = self.steps.graph_step(before.next_round(), like)
         state = self.steps.classifier_step(solved)
         if self._cautious and has_collapsed(state.trained, before.trained):
-            state = self.steps.classifier_step(solved.changed(head=self._cautious[-1]))
+            state = self.steps.classifier_step(solved.replace(head=self._cautious[-1]))
         return state
 
     def _with_best_closeness(self, before: FitState, state: FitState) -> FitState:
@@ -108,46 +95,45 @@ class Rounds:
                 graph = dataclasses.replace(
                     before.graph, weights=weights.replace(closeness=closeness)
                 )
-                tried = self._round_after(before.changed(graph=graph), like=state)
+                tried = self._run_round(before.replace(graph=graph), like=state)
                 if _better(tried, state) is state:
                     return state
                 state = tried
         return state
 
-    def _following_labels(self, state: FitState) -> FitState:
+    def _adapt_to_labels(self, state: FitState) -> FitState:
         """Without validation nodes the number of labels decides.
 
-        With few, nothing tells whether predictions are right: the cautious head is taken, and
-        where there is no given graph to hold them in place, they stay out of the graph problem.
+        With few labels, predictions cannot be checked: the cautious head is used, and without a
+        given graph the predictions stay out of the graph problem.
         """
         if not self._cautious or not self._has_few_labels():
             return state
         n_rounds = state.n_rounds if state.given is not None else 1
-        return state.changed(head=self._cautious[-1], n_rounds=n_rounds)
+        return state.replace(head=self._cautious[-1], n_rounds=n_rounds)
 
-    def _doubting_graph(self, state: FitState) -> FitState:
-        """Let probes say how far to trust the given graph.
+    def _probe_graph(self, state: FitState) -> FitState:
+        """Use probes to decide how closely to follow the given graph.
 
-        Where features alone serve clearly better it is left, where it serves clearly better than
-        they do the learned graph stays closer to it. Weights without a ridge have no answer
-        without the graph, and few labels without validation nodes prove nothing: then there is
-        nothing to doubt.
+        Where the features alone are clearly better, the given graph is dropped; where it is clearly
+        better, the learned graph stays closer to it. Nothing changes if the weights have no ridge,
+        which a fit without the graph needs, or if labels are few and there are no validation nodes.
         """
         alone = self.steps.settings.no_graph
         is_proven = self._has_validation or not self._has_few_labels()
         if alone.weights.ridge == 0 or not is_proven:
             return state
         given = self.steps.probe(state)
-        without = self.steps.graph_step(state.restarted(alone, None))
+        without = self.steps.graph_step(state.restart(alone, None))
         features = self.steps.probe(without)
         if features <= _CLEAR_PROBE * given:
-            return without.changed(n_rounds=alone.n_rounds)
-        state = state.changed(doubt=given / features)
+            return without.replace(n_rounds=alone.n_rounds)
+        state = state.replace(doubt=given / features)
         closeness = state.graph.trusted_closeness
         if closeness is None or given > _CLEAR_PROBE * features:
             return state
         weights = state.graph.weights.replace(closeness=closeness)
-        return state.changed(graph=dataclasses.replace(state.graph, weights=weights))
+        return state.replace(graph=dataclasses.replace(state.graph, weights=weights))
 
     def _with_best_signal(self, state: FitState) -> FitState:
         """Try other signals of bags of words, where there is no graph to go by."""
@@ -156,7 +142,7 @@ class Rounds:
         for signal in state.graph.signals:
             if signal != self.steps.settings.no_graph.signal:
                 graph = dataclasses.replace(state.graph, signal=signal)
-                tried = self.steps.graph_step(state.restarted(graph, None))
+                tried = self.steps.graph_step(state.restart(graph, None))
                 state = _better(self.steps.classifier_step(tried), state)
         return state
 
@@ -168,16 +154,16 @@ class Rounds:
             heads = [plain]
         for head in heads:
             if head != state.head:
-                state = _better(self.steps.classifier_step(state.changed(head=head)), state)
+                state = _better(self.steps.classifier_step(state.replace(head=head)), state)
         return state
 
-    def _learning_nothing(self, state: FitState) -> FitState:
+    def _take_prior(self, state: FitState) -> FitState:
         """Take the prior graph for the learned one: the optimum where closeness alone counts."""
         weights = Weights.closeness_alone()
         graph = dataclasses.replace(state.graph, weights=weights, n_neighbors=None, metric="fixed")
-        state = state.changed(graph=graph)
+        state = state.replace(graph=graph)
         learned = self.steps.solve(state, candidates=_NO_PAIRS, support="candidates")
-        return state.changed(learned=Solution.of(learned), new_rows=learned.new_rows)
+        return state.replace(learned=Solution.of(learned), new_rows=learned.new_rows)
 
     def _can_judge(self) -> bool:
         """Whether validation nodes, or labels that are hidden in turn, may judge competitors."""

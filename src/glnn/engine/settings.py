@@ -1,4 +1,4 @@
-"""Everything a fit can be told: the graph step, the classifier step, and their turns."""
+"""Settings of a fit: the graph step, the classifier step, their rounds, and the presets."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -14,8 +14,6 @@ from glnn.objective import READINGS, Reading, Weights
 from glnn.solver import SUPPORTS, Support
 from glnn.solver.signals import SignalKind
 
-# --- settings: Everything a fit can be told: the graph step, the classifier step, and their turns
-
 Preset = Literal["default", "paper", "literal"]
 Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
@@ -23,71 +21,56 @@ FirstGraph = Literal["prior", "features"]
 Signal = Literal[SignalKind, "structure"]
 Selection = Literal["auto", "schedule", "folds"]
 ROW_HEADS = ("linear", "hops")
-HEADS, METRICS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
+HEADS, METRIC_KINDS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
 SIGNALS, SELECTIONS, POWERS = get_args(Signal), get_args(Selection), get_args(Powers)
 CHOICES: dict[str, Iterable[str]] = {
     "reading": READINGS,
     "signal": SIGNALS,
     "prior": PRIORS,
     "support": SUPPORTS,
-    "metric": METRICS,
+    "metric": METRIC_KINDS,
     "first_graph": FIRST_GRAPHS,
     "head": HEADS,
     "powers": POWERS,
     "scaling": SCALINGS,
     "selection": SELECTIONS,
-}
-"""What each setting that is a choice may be."""
+}  # allowed values by the name of the setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings:
-    """The graph step: which problem is solved, on which signals and pairs, how often.
+    """Settings of the graph step: the problem, its signals and candidate pairs, and the rounds.
 
-    Parameters
-    ----------
-    weights, reading, prior, support, n_candidates, n_neighbors
-        As in :func:`glnn.learn_graph`.
-    signal
-        Likewise; or ``structure``: the smooth part of the given graph joins the features
-        (:mod:`glnn.graph.operators`), and rows have length one.
-    signals
-        Signals to choose between in the first round, by the validation loss; needs validation
-        nodes and features that are bags of words, otherwise ``signal`` is taken.
-    prediction_weight
-        How much predictions count among the signals from the second round on.
-    task_weight
-        How much the gradient of the classification loss counts from the second round on.
-    dial
-        Lower weights of closeness to try in the second round, one after the other while validation
-        nodes like the next one clearly better; only where the given graph is not by far the better
-        source.
-    trusted_closeness
-        Weight of closeness where a probe shows that the given graph serves the labels clearly
-        better than features alone; ``None``: that of ``weights`` in any case.
-    metric
-        ``learned``: from the second round on, columns count by what they say about the classes.
-    n_rounds
-        Number of graph steps, each with its classifier step.
-    first_graph
-        With a given graph: ``prior``, the first classifier sees it as it is; ``features``, the
-        graph learned from features alone.
+    ``weights``, ``reading``, ``prior``, ``support``, ``n_candidates`` and ``n_neighbors`` are those
+    of :func:`glnn.learn_graph`.
     """
 
     weights: Weights = field(default_factory=Weights)
     reading: Reading = "trace"
+    # as in :func:`glnn.learn_graph`; or ``structure``: spectral features of the given graph are
+    # appended to the features, and rows are scaled to length one
     signal: Signal = "l2"
+    # tried in the first round, chosen by the validation loss; only with validation nodes and bags
+    # of words
     signals: tuple[Signal, ...] = ()
     prior: PriorKind = "renormalized"
     support: Support = "candidates"
     n_candidates: int = 20
     n_neighbors: int | None = None
-    prediction_weight: float = 3.0
-    task_weight: float = 0.0
+    prediction_weight: float = 3.0  # of the predictions among the signals, from the second round on
+    task_weight: float = 0.0  # of the gradient of the classification loss, from the second round on
+    # closeness where a probe shows that the given graph predicts the labels clearly better than
+    # the features; ``None``: that of ``weights``
     trusted_closeness: float | None = None
+    # lower closeness weights to try in the second round, one by one while validation clearly
+    # improves; skipped where the given graph is by far the better source
     dial: tuple[float, ...] = ()
+    # ``learned``: columns are weighted by how well they separate the classes, from the second
+    # round on
     metric: Metric = "fixed"
-    n_rounds: int = 2
+    n_rounds: int = 2  # number of graph steps, each with a classifier step
+    # of the first classifier with a given graph: ``prior``, the given graph; ``features``, a
+    # graph learned from features
     first_graph: FirstGraph = "prior"
 
     def __post_init__(self) -> None:
@@ -110,69 +93,47 @@ class GraphSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSettings:
-    """The classifier step: the network, its losses and its optimiser.
+    """Settings of the classifier step: the network, its losses and its optimiser.
 
-    Parameters
-    ----------
-    head, n_hidden, dropout
-        The network, its hidden units and the share of entries that are dropped in training:
-        ``gcn``, the paper's; ``propagation``, a perceptron on features that were spread over the
-        graph, with random views; ``linear``, one layer on spread features; ``hops``, a perceptron
-        on a node and each ring of its neighbourhood side by side. The last two train on rows.
-    drop_node, n_steps, teleport, n_views
-        Of the head ``propagation``: share of nodes silenced in a view, steps over the graph,
-        PageRank's teleport (0: mean of powers), views an epoch.
-    powers
-        Of the head ``linear``: the ``mean`` of the graph's powers up to ``n_steps``, or the
-        ``last`` one.
-    consistency_weight, consistency_temperature
-        Agreement of views, and how much its target is sharpened.
-    smoothness_weight, smoothness_temperature
-        Graph Laplacian regulariser on the predictions, likewise.
-    gate
-        How far above chance a prediction must be to take part in these two losses, as a share of
-        the way to certainty; ``None``: as far as :func:`glnn.nn.losses.natural_gate` says.
-    ramp_epochs
-        Epochs over which these two losses grow to their weight.
-    learning_rate, weight_decay, n_epochs
-        Adam; decay on the first layer alone.
-    patience
-        With validation nodes: epochs without a lower validation loss, counted from the end of the
-        ramp, that end a training; ``None``: never.
-    batch_labels, batch_nodes, pool_size
-        Of the heads ``linear`` and ``hops``, which train on rows: how many labelled rows a step
-        takes (``None``: all), how many others, and how many others there are at most, from which
-        they are drawn and by which columns are scaled.
-    max_gradient
-        Of the same: longer gradients are cut to this length; ``None``: none are.
+    Heads: ``gcn`` is the paper's network. ``propagation`` is a perceptron on features propagated
+    over the graph, with random views. ``linear`` is one layer on propagated features. ``hops`` is a
+    perceptron on a node's features and those of each hop, side by side. The last two train on
+    mini-batches of rows.
     """
 
     head: Head = "gcn"
-    n_hidden: int = 16
+    n_hidden: int = 16  # hidden units
     dropout: float = 0.5
-    drop_node: float = 0.0
-    n_steps: int = 2
-    teleport: float = 0.0
+    drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
+    n_steps: int = 2  # propagation steps over the graph
+    teleport: float = 0.0  # ``propagation``: teleport probability of PageRank; 0: mean of powers
+    # ``linear``: ``mean`` of the powers of the graph up to ``n_steps``, or the ``last`` one
     powers: Powers = "mean"
-    n_views: int = 1
-    consistency_weight: float = 0.0
-    consistency_temperature: float = 0.5
-    smoothness_weight: float = 0.0
-    smoothness_temperature: float = 0.3
+    n_views: int = 1  # views per epoch
+    consistency_weight: float = 0.0  # agreement of the views
+    consistency_temperature: float = 0.5  # sharpens its target
+    smoothness_weight: float = 0.0  # graph Laplacian regulariser on the predictions
+    smoothness_temperature: float = 0.3  # sharpens its target
+    # how far above chance, on the way to certainty, a prediction must be to count in these two
+    # losses; ``None``: a default by the number of classes
     gate: float | None = None
-    ramp_epochs: int = 100
+    ramp_epochs: int = 100  # over which these two losses grow to their full weight
     learning_rate: float = 0.01
-    weight_decay: float = 5e-4
+    weight_decay: float = 5e-4  # on the first layer; for row heads on all parameters
     n_epochs: int = 200
+    # epochs without a lower validation loss, counted from the end of the ramp, after which
+    # training stops; ``None``: never
     patience: int | None = None
-    batch_labels: int | None = None
-    batch_nodes: int = 0
+    batch_labels: int | None = None  # row heads: labelled rows per step; ``None``: all
+    batch_nodes: int = 0  # row heads: other rows per step
+    # row heads: most other rows to draw from; columns are standardised on the pool
     pool_size: int = 20_000
+    # row heads: gradients are clipped to this norm; ``None``: no clipping
     max_gradient: float | None = None
 
     @property
     def is_on_rows(self) -> bool:
-        """Whether the head trains on rows that were spread over the graph before."""
+        """Whether the head trains on rows of features propagated beforehand."""
         return self.head in ROW_HEADS
 
     def __post_init__(self) -> None:
@@ -199,61 +160,34 @@ class HeadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """A whole fit.
-
-    Parameters
-    ----------
-    preset
-        Its name.
-    graph, no_graph
-        The graph step with a given graph and without.
-    head
-        The classifier step.
-    cautious
-        Classifier steps for few labels, the most cautious last. With validation nodes they are
-        tried in the first round and the best is kept; without, the last one is taken.
-    unwatched
-        The same heads for fits without validation nodes: ``head`` first, then ``cautious``.
-        Empty: those with validation nodes.
-    plain
-        A classifier step that is tried against ``head`` on the validation nodes where labels are
-        many; ``None``: nothing is tried.
-    competitors
-        Heads on rows that compete with ``head`` in the first round, where validation nodes or
-        hidden labels can judge.
-    unwatched_competitors
-        The same where hidden labels judge, as no validation node ends a training there.
-    partners
-        Of a fit that is done: the heads that answer together with ``head``.
-    scaling, trims
-        How features are scaled, and whether by itself it trims columns of their own units; see
-        :class:`glnn.engine.inputs.Scaling`.
-    doubts_graph
-        Whether probes decide how far a given graph is trusted, on validation nodes or on each
-        labelled node when it is left out.
-    selection
-        Without validation nodes: ``schedule``, the number of labels says which head is taken;
-        ``folds``, labels that are hidden in turn let it compete
-        (:mod:`glnn.engine.selection`); ``auto``, the latter where a graph is given and labels
-        are not few.
-    seeks_structure
-        Whether the signal is ``structure`` where features say nothing and a graph is given.
-    """
+    """Settings of a whole fit."""
 
     preset: Preset
-    graph: GraphSettings
-    no_graph: GraphSettings
-    head: HeadSettings
+    graph: GraphSettings  # the graph step with a given graph
+    no_graph: GraphSettings  # the graph step without a given graph
+    head: HeadSettings  # the classifier step
+    # heads for few labels, the most cautious last; with validation nodes the best is kept,
+    # otherwise the last one is used
     cautious: tuple[HeadSettings, ...] = ()
+    # ``head`` and ``cautious`` for fits without validation nodes; empty: the same heads
     unwatched: tuple[HeadSettings, ...] = ()
+    # head compared with ``head`` on the validation nodes where labels are many; ``None``: none
     plain: HeadSettings | None = None
+    # row heads compared with ``head`` in the first round, on validation nodes or hidden labels
     competitors: tuple[HeadSettings, ...] = ()
+    # ``competitors`` for hidden labels, where no validation node stops a training
     unwatched_competitors: tuple[HeadSettings, ...] = ()
+    # after a fit: heads whose predictions are averaged with those of ``head``
     partners: tuple[HeadSettings, ...] = ()
-    scaling: ScalingName = "auto"
-    trims: bool = False
-    doubts_graph: bool = False
+    scaling: ScalingName = "auto"  # of the features, see :class:`glnn.engine.inputs.Scaling`
+    trims: bool = False  # whether the scaling ``auto`` may choose ``trimmed``
+    doubts_graph: bool = False  # whether probes decide how closely to follow a given graph
+    # whether to use the signal ``structure`` where features carry no information and a graph is
+    # given
     seeks_structure: bool = False
+    # without validation nodes: ``schedule``, the number of labels decides the head; ``folds``,
+    # heads are compared on labels hidden in turn (:mod:`glnn.engine.selection`); ``auto``,
+    # ``folds`` where a graph is given and labels are not few
     selection: Selection = "auto"
 
     def __post_init__(self) -> None:
@@ -261,47 +195,50 @@ class FitSettings:
 
     @property
     def members(self) -> tuple[HeadSettings, ...]:
-        """The heads that answer together."""
+        """All heads whose predictions are averaged."""
         return (self.head, *self.partners)
 
     @property
     def is_literal(self) -> bool:
-        """Whether the paper's dense optimiser is used instead of rounds."""
+        """Whether graph and network are trained together, as printed in the paper."""
         return self.preset == "literal"
 
     def heads(self, has_validation: bool) -> tuple[HeadSettings, ...]:
-        """Return the head and its cautious forms for fits with or without validation nodes."""
+        """Return the head and its cautious variants for fits with or without validation nodes."""
         if self.unwatched and not has_validation:
             return self.unwatched
         return (self.head, *self.cautious)
 
-    def rivals(self, has_validation: bool) -> tuple[HeadSettings, ...]:
+    def competing_heads(self, has_validation: bool) -> tuple[HeadSettings, ...]:
         """Return the competitors for fits with or without validation nodes."""
         return self.competitors if has_validation else self.unwatched_competitors
 
-    def alone(self) -> "FitSettings":
+    def without_competitors(self) -> "FitSettings":
         """Return the settings without competitors."""
         return dataclasses.replace(self, competitors=(), unwatched_competitors=())
 
     def with_head(self, head: HeadSettings) -> "FitSettings":
-        """Return the settings with another head, which competes with none."""
-        return dataclasses.replace(self.alone(), head=head, cautious=(), unwatched=(), plain=None)
+        """Return the settings with another head and no competitors."""
+        return dataclasses.replace(
+            self.without_competitors(), head=head, cautious=(), unwatched=(), plain=None
+        )
 
     def graph_settings(self, has_graph: bool) -> GraphSettings:
         """Return the graph step's settings for data with or without a given graph."""
         return self.graph if has_graph else self.no_graph
 
-    def changed(self, name: str, value: Any) -> "FitSettings":
-        """Return the settings with one of them changed, wherever it lives.
+    def replace_setting(self, name: str, value: Any) -> "FitSettings":
+        """Return the settings with one value replaced, in whichever part it belongs to.
 
-        Weights that are given leave no wanted number of neighbours beside them.
+        Setting ``weights`` also resets the settings that would override them, such as
+        ``n_neighbors``.
         """
         if name in ("doubts_graph", "competes") and not isinstance(value, bool):
             raise InputError(f"{name} must be True or False, got {value!r}.")
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])
         if name == "competes":
-            return self if value else self.alone()
+            return self if value else self.without_competitors()
         if name in ("scaling", "doubts_graph", "selection"):
             return dataclasses.replace(self, **{name: value})
         if name in field_names(HeadSettings):
@@ -312,8 +249,10 @@ class FitSettings:
             )
             plain = self.plain and dataclasses.replace(self.plain, **{name: value})
             rivals = (self.competitors, self.unwatched_competitors)
-            if name == "n_epochs":  # no training is longer; all else is said of the head alone
-                rivals = (_shortened(rivals[0], value), _shortened(rivals[1], value))
+            if (
+                name == "n_epochs"
+            ):  # an upper limit for all heads; other settings apply to the head only
+                rivals = (_limit_epochs(rivals[0], value), _limit_epochs(rivals[1], value))
             return dataclasses.replace(
                 self,
                 head=head,
@@ -342,16 +281,16 @@ def _check_choices(settings: Any, *names: str) -> None:
         check_choice(name, getattr(settings, name), CHOICES[name])
 
 
-def _shortened(heads: tuple[HeadSettings, ...], n_epochs: int) -> tuple[HeadSettings, ...]:
+def _limit_epochs(heads: tuple[HeadSettings, ...], n_epochs: int) -> tuple[HeadSettings, ...]:
     return tuple(dataclasses.replace(h, n_epochs=min(h.n_epochs, n_epochs)) for h in heads)
 
 
 def field_names(settings: type[GraphSettings] | type[HeadSettings]) -> list[str]:
-    """Return the names of a part's settings."""
+    """Return the names of the fields."""
     return [f.name for f in dataclasses.fields(settings)]
 
 
-# --- presets: The presets by name, and how a user's own settings change them
+# Presets
 
 _WITHOUT_PRIOR = GraphSettings(weights=Weights.without_prior(), n_neighbors=20, n_candidates=40)
 
@@ -369,14 +308,15 @@ _PROPAGATION = HeadSettings(
     n_epochs=200,
     patience=30,
 )
+# Smaller steps, because no validation node stops the training.
 _UNWATCHED = dataclasses.replace(
     _PROPAGATION, ramp_epochs=100, learning_rate=0.02, weight_decay=5e-4, n_epochs=300
 )
-"""Where no validation node can end a training, it takes smaller steps."""
 
+# For many labels: a wider network, no losses on predictions.
 _PLAIN = HeadSettings(head="gcn", n_hidden=64, patience=30)
-"""Many labels need no losses on predictions, and fill a wider network."""
 
+# Small steps; good for dense features.
 _LINEAR = HeadSettings(
     head="linear",
     dropout=0.2,
@@ -392,8 +332,8 @@ _LINEAR = HeadSettings(
     batch_nodes=100,
     max_gradient=0.1,
 )
-"""Small steps, which visit many solutions: good where features are dense."""
 
+# Hops side by side; good where neighbours differ in class, or labels are many.
 _HOPS = HeadSettings(
     head="hops",
     n_hidden=64,
@@ -404,8 +344,8 @@ _HOPS = HeadSettings(
     batch_labels=1024,
     pool_size=2000,
 )
-"""A node and its neighbourhood apart: good where neighbours differ, or labels are many."""
 
+# Second power of the graph only, no loss on predictions; good for weak features.
 _FAR = HeadSettings(
     head="linear",
     powers="last",
@@ -418,17 +358,15 @@ _FAR = HeadSettings(
     patience=50,
     batch_labels=1024,
 )
-"""Neighbours of neighbours alone, and no loss on predictions: good where features are weak."""
 
 _COMPETITORS = (_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0), _FAR)
-_UNWATCHED_EPOCHS = {"linear": 300, "hops": 100}
-"""Where no validation node can end a training."""
+_UNWATCHED_EPOCHS = {"linear": 300, "hops": 100}  # without validation nodes
 
 _ROW_HEADS = {"linear": _LINEAR, "hops": _HOPS}
 
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
+# With few labels: a higher gate on predictions, and more propagation steps.
 _CAUTION: tuple[dict[str, Any], ...] = ({"gate": 0.5, "n_steps": 8}, {"gate": 0.7, "n_steps": 8})
-"""With few labels, predictions are believed later, and labels must reach further."""
 
 
 def _cautious(head: HeadSettings) -> tuple[HeadSettings, ...]:
@@ -477,9 +415,9 @@ _LITERAL = FitSettings(
     head=HeadSettings(),
 )
 
+# ``default``: the best settings we measured. ``paper``: the paper's terms, weights and network,
+# with the graph problem solved exactly. ``literal``: the paper's optimiser as printed.
 PRESETS = {"default": _DEFAULT, "paper": _PAPER, "literal": _LITERAL}
-"""``default``: the best recipe we measured. ``paper``: the paper's terms, weights and network,
-solved exactly. ``literal``: the paper's optimiser as printed, for the record."""
 
 
 def resolve_settings(
@@ -497,18 +435,18 @@ def resolve_settings(
         settings = _with_head(settings, head)
     known = [*field_names(GraphSettings), *field_names(HeadSettings)]
     known += ["scaling", "doubts_graph", "competes", "selection"]
-    # weights first: a wanted number of neighbours that is given beside them has the last word
+    # weights first, because they reset n_neighbors, which may be given too
     for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
         if name not in known:
             raise InputError(f"{name!r} is not a setting of a fit.{did_you_mean(name, known)}")
-        settings = settings.changed(name, value)
+        settings = settings.replace_setting(name, value)
     return settings
 
 
 def _with_head(settings: FitSettings, name: str) -> FitSettings:
     check_choice("head", name, HEADS)
     if name == settings.head.head:
-        return settings.alone()  # whoever names a head wants that one
+        return settings.without_competitors()  # a head chosen by name has no competitors
     if settings.is_literal:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
     if name in _ROW_HEADS:

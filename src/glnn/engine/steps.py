@@ -12,37 +12,40 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from glnn._utils import by_rows
-from glnn.engine.callbacks import Callback, History, told_of_stage
+from glnn._utils import map_row_blocks
+from glnn.engine.callbacks import Callback, History, notify_stage
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.probe import channel_weights, probe_loss
-from glnn.engine.row_task import RowTask, fitted_to_width
+from glnn.engine.row_task import RowTask, limit_hops
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
-from glnn.engine.tasks import ClassifierTask, Labels, Task, task_factors
+from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask, factor_task_gradient
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
-from glnn.graph.operators import RandomWalk, Structure, says_nothing, with_loops, without_loops
+from glnn.graph.operators import (
+    RandomWalk,
+    SpectralFeatures,
+    add_loops,
+    drop_loops,
+    is_uninformative,
+)
 from glnn.nn.features import Features
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem, TaskTerm, learn_graph
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import GivenGraph
-from glnn.solver.signals import joined
+from glnn.solver.signals import append_columns
 
-# --- trained: What a classifier step leaves, and how two of them compare on the validation nodes
+# Trained classifiers
 
-_CLEARLY_BETTER = 0.98
-"""A second choice must have at most this share of the first one's validation loss."""
-
-_COLLAPSE = 0.05
-"""A round that loses this much validation accuracy has gone wrong."""
+_CLEARLY_BETTER = 0.98  # largest ratio of validation losses of another choice and the current one
+_COLLAPSE = 0.05  # loss of validation accuracy from which a round counts as failed
 
 
 @dataclass(frozen=True)
-class Trained:
-    """One classifier step: the trained network, its predictions, how it did on validation.
+class TrainedClassifier:
+    """The result of a classifier step: network, predictions, validation loss and accuracy.
 
-    ``temperature`` is how much its predictions are evened out where it answers with others.
+    ``temperature`` is applied to the predictions where several classifiers are averaged.
     """
 
     task: ClassifierTask | RowTask
@@ -52,56 +55,56 @@ class Trained:
     temperature: float = 1.0
 
 
-def mean_answer(members: Sequence[Trained]) -> np.ndarray:
+def mean_answer(members: Sequence[TrainedClassifier]) -> np.ndarray:
     """Return the probabilities of a classifier, or the mean of several at their temperatures."""
     if len(members) == 1:
         return members[0].probabilities
 
     def mean(*answers: np.ndarray) -> np.ndarray:
-        evened = [tempered(answer, member.temperature) for answer, member in zip(answers, members)]
+        evened = [temper(answer, member.temperature) for answer, member in zip(answers, members)]
         return np.asarray(np.mean(evened, axis=0))
 
-    return by_rows(mean, *(member.probabilities for member in members))
+    return map_row_blocks(mean, *(member.probabilities for member in members))
 
 
-def tempered(probabilities: np.ndarray, temperature: float) -> np.ndarray:
+def temper(probabilities: np.ndarray, temperature: float) -> np.ndarray:
     r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
 
     Examples
     --------
-    >>> tempered(np.array([[0.8, 0.2]]), 0.5).round(4)
+    >>> temper(np.array([[0.8, 0.2]]), 0.5).round(4)
     array([[0.9412, 0.0588]])
     """
-    return softened(logarithms(probabilities), temperature)
+    return temper_logs(log_probabilities(probabilities), temperature)
 
 
-def softened(logs: np.ndarray, temperature: float) -> np.ndarray:
-    """Return the same of logarithms, which do for many temperatures."""
+def temper_logs(logs: np.ndarray, temperature: float) -> np.ndarray:
+    """Return :func:`temper` of log probabilities."""
     logits = logs / temperature
     powers = np.exp(logits - logits.max(1, keepdims=True))
     evened: np.ndarray = powers / powers.sum(1, keepdims=True)
     return evened
 
 
-def logarithms(probabilities: np.ndarray) -> np.ndarray:
+def log_probabilities(probabilities: np.ndarray) -> np.ndarray:
     """Return finite logarithms of probabilities."""
     logs: np.ndarray = np.log(np.maximum(probabilities, 1e-300))
     return logs
 
 
-def predicted(task: Task) -> Float64[Tensor, "n c"]:
+def predict_on_device(task: TrainingTask) -> Float64[Tensor, "n c"]:
     """Return the class probabilities of every node in double precision, where the task is."""
     with torch.no_grad():
         return task.scores().double().softmax(1)
 
 
-def probabilities_of(task: Task) -> np.ndarray:
-    """Return the same on the host."""
-    probabilities: np.ndarray = predicted(task).cpu().numpy()
+def predict_probabilities(task: TrainingTask) -> np.ndarray:
+    """Return the class probabilities of every node as an array."""
+    probabilities: np.ndarray = predict_on_device(task).cpu().numpy()
     return probabilities
 
 
-def is_better(tried: Trained, kept: Trained | None) -> bool:
+def is_better(tried: TrainedClassifier, kept: TrainedClassifier | None) -> bool:
     """Whether the validation loss of another choice is clearly lower."""
     assert tried.validation_loss is not None
     if kept is None or kept.validation_loss is None:
@@ -109,7 +112,7 @@ def is_better(tried: Trained, kept: Trained | None) -> bool:
     return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
 
 
-def is_worse(trained: Trained | None, before: Trained | None) -> bool:
+def is_worse(trained: TrainedClassifier | None, before: TrainedClassifier | None) -> bool:
     """Whether validation loss and accuracy are both worse than in the round before."""
     if trained is None or before is None:
         return False
@@ -120,100 +123,62 @@ def is_worse(trained: Trained | None, before: Trained | None) -> bool:
     return has_higher_loss and trained.validation_accuracy < before.validation_accuracy
 
 
-def has_collapsed(trained: Trained | None, before: Trained | None) -> bool:
+def has_collapsed(trained: TrainedClassifier | None, before: TrainedClassifier | None) -> bool:
     """Whether a round has lost so much validation accuracy that it must have gone wrong."""
     now, then = (t.validation_accuracy if t is not None else None for t in (trained, before))
     return now is not None and then is not None and now < then - _COLLAPSE
 
 
-# --- state: The state of a fit between its steps, as a value
+# State of a fit
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What later steps need of a solved graph problem, beside the graph.
-
-    Parameters
-    ----------
-    certificate
-        What is proven about the graph.
-    candidates
-        The pairs of the feature search, to be used again.
-    learned
-        The solution itself; ``None`` after a checkpoint, and over several processes.
-    kept_shares
-        Which term made which link, where a checkpoint has kept that alone.
-    """
+    """The parts of a solved graph problem that later steps need, beside the graph."""
 
     certificate: Certificate
-    candidates: tuple[np.ndarray, np.ndarray]
-    learned: LearnedGraph | None = None
-    kept_shares: LinkShares | None = None
+    candidates: tuple[np.ndarray, np.ndarray]  # pairs of the feature search, for later rounds
+    learned: LearnedGraph | None = None  # ``None`` after a checkpoint, and over several processes
+    saved_shares: LinkShares | None = None  # link shares from a checkpoint
 
     def shares(self) -> LinkShares | None:
-        """Return which term made which link; ``None`` over several processes."""
-        return self.kept_shares if self.learned is None else link_shares(self.learned)
+        """Return the share of each term in each link; ``None`` over several processes."""
+        return self.saved_shares if self.learned is None else link_shares(self.learned)
 
     @classmethod
     def of(cls, learned: LearnedGraph) -> "Solution":
-        """Keep what counts."""
+        """Build it from a solved problem."""
         is_whole = learned.adjacency.shape[0] == learned.n_nodes
         return cls(learned.certificate, learned.candidates, learned if is_whole else None)
 
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Where a fit stands. A step takes one and returns the next; to undo is to keep the old one.
+    """The state of a fit. A step returns a new state; to undo a step is to keep the old one.
 
-    Parameters
-    ----------
-    graph, head
-        Settings of the next graph step and of the next classifier step.
-    given
-        The given graph with its prior graph; ``None`` if there is none, or it is not trusted.
-    doubt
-        Error of the given graph's probe as a share of that of the features' probe; 0 if there was
-        none.
-    n_rounds
-        How many rounds to take.
-    round
-        The round under way, or the last one taken; 0 before the first.
-    adjacency
-        The graph that the classifier sees.
-    learned
-        The last solution of the graph problem; ``None`` while there was none.
-    new_rows
-        The one-row problem of new nodes. Their predictions are not known yet, so without a given
-        graph it is that of the first round, whose signals are features alone.
-    trained
-        The last classifier.
-    partners
-        Classifiers of the first round on rows, which do not change with the learned graph, that
-        may answer together with the last one.
-    row_graph
-        The graph that heads on rows see: the given one as it is, or else that of the first round.
-    temperature
-        How much the next classifier's predictions are evened out where it answers with others, if
-        that is known before it is trained.
-
-    Graphs, signals and predictions are those of this process's rows.
+    Graphs, signals and predictions hold the rows of this process.
     """
 
-    graph: GraphSettings
-    head: HeadSettings
-    given: GivenGraph | None
+    graph: GraphSettings  # of the next graph step
+    head: HeadSettings  # of the next classifier step
+    given: GivenGraph | None  # ``None`` without a given graph, or if it is not used
     n_rounds: int
-    round: int = 0
-    adjacency: sp.csr_matrix | None = None
-    learned: Solution | None = None
+    round: int = 0  # current or last round; 0 before the first
+    adjacency: sp.csr_matrix | None = None  # the graph of the classifier
+    learned: Solution | None = None  # last solution of the graph problem
+    # graph problem of new rows; without a given graph that of the first round, which uses
+    # features only
     new_rows: NewRowProblem | None = None
-    trained: Trained | None = None
-    partners: tuple[Trained, ...] = ()
+    trained: TrainedClassifier | None = None  # the last classifier
+    # row heads of the first round, averaged with ``trained``
+    partners: tuple[TrainedClassifier, ...] = ()
+    # the graph of row heads: the given one, or that of the first round
     row_graph: sp.csr_matrix | None = None
+    # probe error of the given graph divided by that of the features; 0 without probes
     doubt: float = 0.0
-    temperature: float = 1.0
+    temperature: float = 1.0  # of the next classifier in the average, if known before training
 
-    def changed(self, **changes: Any) -> "FitState":
+    def replace(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""
         return dataclasses.replace(self, **changes)
 
@@ -225,16 +190,16 @@ class FitState:
 
     def next_round(self) -> "FitState":
         """Return the state at the beginning of the next round."""
-        return self.changed(round=self.round + 1)
+        return self.replace(round=self.round + 1)
 
-    def restarted(self, graph: GraphSettings, given: GivenGraph | None) -> "FitState":
+    def restart(self, graph: GraphSettings, given: GivenGraph | None) -> "FitState":
         """Return the state with another graph problem, nothing of which is solved yet."""
-        return self.changed(
+        return self.replace(
             graph=graph, given=given, adjacency=None, learned=None, new_rows=None, trained=None
         )
 
 
-# --- structured: Fits in which the graph itself stands in for features that say nothing
+# The signal ``structure``
 
 STRUCTURE = "structure"
 
@@ -247,50 +212,38 @@ def with_structure(settings: FitSettings, problem: FitProblem) -> FitSettings:
                 "signal='structure' must come with a graph, got none. Give graph=, or take another."
             )
         return settings
-    if settings.seeks_structure and says_nothing(problem.features, problem.peers):
-        return settings.changed("signal", STRUCTURE)
+    if settings.seeks_structure and is_uninformative(problem.features, problem.peers):
+        return settings.replace_setting("signal", STRUCTURE)
     return settings
 
 
-def structure_of(problem: FitProblem, scaled: Any, seed: int) -> tuple[Structure, np.ndarray]:
+def compute_structure(
+    problem: FitProblem, scaled: Any, seed: int
+) -> tuple[SpectralFeatures, np.ndarray]:
     """Return the structure of the given graph, and its features as long as the scaled ones are."""
     assert problem.graph is not None  # the settings were checked
     squares = scaled.multiply(scaled) if sp.issparse(scaled) else np.square(scaled)
     lengths = np.sqrt(np.asarray(squares.sum(1), dtype=np.float64))
     size = problem.peers.all_reduce(float(lengths.sum())) / problem.labels.n_nodes
     graph = problem.graph.astype(np.float64, copy=False)
-    return Structure.of(graph, problem.partition, size=size or 1.0, seed=seed)
+    return SpectralFeatures.of(graph, problem.partition, size=size or 1.0, seed=seed)
 
 
 def with_columns(scaled: Any, more: np.ndarray) -> Any:
     """Return scaled features with further columns, sparse if they are."""
-    return joined(scaled, more).astype(np.float32)
+    return append_columns(scaled, more).astype(np.float32)
 
 
-# --- steps: The two steps of a round: solve for the graph, train the classifier on it
+# Steps
 
 _INIT, _NOISE = 0, 1  # purposes of generators
 _PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")
 
 
 class Steps:
-    """The steps of one fit; what they change is the state that they return.
+    """The steps of one fit; each takes a state and returns the next one.
 
-    Parameters
-    ----------
-    problem, settings, scaling
-        What is fitted, and how.
-    seed
-        Of all random numbers.
-    device
-        Where the network is trained.
-    callbacks
-        Told of every stage and epoch.
-
-    Attributes
-    ----------
-    history
-        Every epoch so far, those of choices that were dropped included.
+    ``history`` holds every epoch so far, also those of choices that were dropped.
     """
 
     def __init__(
@@ -308,17 +261,17 @@ class Steps:
         self._walks: dict[bool, tuple[sp.csr_matrix, RandomWalk]] = {}  # with loops or without
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
-        self.structure: Structure | None = None
+        self.structure: SpectralFeatures | None = None
         signal: Any = None
         if settings.graph.signal == STRUCTURE:
-            self.structure, signal = structure_of(problem, self.scaled, seed)
+            self.structure, signal = compute_structure(problem, self.scaled, seed)
             self.scaled = with_columns(self.scaled, signal)
         self.features = Features.of(self.scaled, device=device)
         self.has_words = scaling.kind in ("rows", "none")
         if signal is None:
             signal = problem.features if self.has_words else self.scaled
         self.signal = signal
-        self.given = self._prepared(problem.graph)
+        self.given = self._prepare_given(problem.graph)
         self.validation = None
         if problem.validation is not None:
             local = problem.validation.local(self.partition)
@@ -337,13 +290,13 @@ class Steps:
         other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
         return other
 
-    def _prepared(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
+    def _prepare_given(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
         """Return the given graph with its prior graph, which all rounds use."""
         if graph is None:
             return None
         kind: Any = self.settings.graph.prior  # which was checked
         peers = self.partition.peers
-        return GivenGraph.checked(graph.astype(np.float64, copy=False), kind, peers)
+        return GivenGraph.from_adjacency(graph.astype(np.float64, copy=False), kind, peers)
 
     def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -355,7 +308,7 @@ class Steps:
         graph, given = state.graph, state.given
         takes_prior = graph.first_graph == "prior" and state.n_rounds > 1
         if given is not None and state.round == 1 and takes_prior:
-            return state.changed(adjacency=given.prior)
+            return state.replace(adjacency=given.prior)
         signals = self.task_signals(state)
         if like is not None and like.learned is not None:
             signals["candidates"] = like.learned.candidates
@@ -364,12 +317,12 @@ class Steps:
             callback.on_graph(state.round, learned)
         keeps = state.new_rows is not None and given is None
         new_rows = state.new_rows if keeps else learned.new_rows
-        return state.changed(
+        return state.replace(
             adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=new_rows
         )
 
-    def tell_of_round(self, state: FitState) -> None:
-        """Tell the callbacks of the graph that a round ends with."""
+    def notify_round_end(self, state: FitState) -> None:
+        """Call the callbacks with the graph at the end of a round."""
         for callback in self.callbacks:
             callback.on_round_end(state.round, state.adjacency)
 
@@ -377,7 +330,7 @@ class Steps:
         """Learn the graph of a state's settings."""
         graph = state.graph
         kind: Any = "l2" if graph.signal == STRUCTURE else graph.signal  # which was checked
-        with told_of_stage(self.callbacks, f"graph {state.round}"):
+        with notify_stage(self.callbacks, f"graph {state.round}"):
             return learn_graph(
                 self.signal,
                 state.given,
@@ -396,7 +349,7 @@ class Steps:
         if trained is not None:
             signals["predictions"] = predictions = state.answer
             if graph.task_weight and isinstance(trained.task, ClassifierTask):
-                left, right = task_factors(trained.task)
+                left, right = factor_task_gradient(trained.task)
                 signals["task"] = TaskTerm(graph.task_weight * left, right)
             if graph.metric == "learned":
                 peers = self.partition.peers
@@ -407,7 +360,7 @@ class Steps:
         return signals
 
     def probe(self, state: FitState) -> float:
-        """Return how badly the graph of a state serves the labels."""
+        """Return the probe loss of the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
         return probe_loss(
             state.adjacency,
@@ -419,7 +372,7 @@ class Steps:
             device=self.features.device,
         )
 
-    def task_of(self, state: FitState) -> ClassifierTask | RowTask:
+    def build_task(self, state: FitState) -> ClassifierTask | RowTask:
         """Return a fresh network on the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
         if state.head.is_on_rows:
@@ -430,8 +383,8 @@ class Steps:
             self.features,
             self.problem.labels,
             state.head,
-            init=generator_for(self.seed, state.round, _INIT),
-            noise=generator_for(self.seed, state.round, _NOISE, rank, device=device),
+            init=make_generator(self.seed, state.round, _INIT),
+            noise=make_generator(self.seed, state.round, _NOISE, rank, device=device),
             partition=self.partition,
         )
 
@@ -444,9 +397,9 @@ class Steps:
             self.features,
             self.problem.labels,
             self.problem.validation,
-            fitted_to_width(head, self.features.shape[1]),
-            init=generator_for(self.seed, state.round, _INIT),
-            noise=generator_for(self.seed, state.round, _NOISE, 0, device=device),
+            limit_hops(head, self.features.shape[1]),
+            init=make_generator(self.seed, state.round, _INIT),
+            noise=make_generator(self.seed, state.round, _NOISE, 0, device=device),
             partition=self.partition,
         )
 
@@ -455,7 +408,7 @@ class Steps:
         made = self._walks.get(has_loops)
         if made is None or made[0] is not graph:
             start, device = self.partition.start, self.features.device
-            rows = with_loops(graph, start) if has_loops else without_loops(graph, start)
+            rows = add_loops(graph, start) if has_loops else drop_loops(graph, start)
             made = (graph, RandomWalk.of(rows, self.partition, device=device))
             self._walks[has_loops] = made
         return made[1]
@@ -466,27 +419,33 @@ class Steps:
         return state.adjacency if graph is None else graph.astype(np.float64, copy=False)
 
     def classifier_step(
-        self, state: FitState, stage: str = "classifier", rivals: Sequence[Callback] = ()
+        self, state: FitState, stage: str = "classifier", extra_callbacks: Sequence[Callback] = ()
     ) -> FitState:
         """Train the network of a state's settings from scratch on its graph.
 
-        ``rivals`` may end the training of one that stands no chance.
+        ``extra_callbacks`` apply to this training only.
         """
         if state.head.is_on_rows and state.row_graph is None:
-            state = state.changed(row_graph=self.row_graph(state))
-        task = self.task_of(state)
-        self.train(task, f"{stage} {state.round}", state.head, rivals)
-        found = predicted(task)
+            state = state.replace(row_graph=self.row_graph(state))
+        task = self.build_task(state)
+        self.train(task, f"{stage} {state.round}", state.head, extra_callbacks)
+        found = predict_on_device(task)
         probabilities: np.ndarray = found.cpu().numpy()
         if self.validation is None:
-            trained = Trained(task, probabilities, None, None, state.temperature)
+            trained = TrainedClassifier(task, probabilities, None, None, state.temperature)
         else:
             loss, accuracy = self.validation.measure(found.log())
-            trained = Trained(task, probabilities, float(loss), float(accuracy), state.temperature)
-        return state.changed(trained=trained)
+            trained = TrainedClassifier(
+                task, probabilities, float(loss), float(accuracy), state.temperature
+            )
+        return state.replace(trained=trained)
 
     def train(
-        self, task: Task, stage: str, head: HeadSettings, rivals: Sequence[Callback] = ()
+        self,
+        task: TrainingTask,
+        stage: str,
+        head: HeadSettings,
+        extra_callbacks: Sequence[Callback] = (),
     ) -> None:
         """Run the training loop and keep its history."""
         trainer = Trainer(
@@ -494,6 +453,6 @@ class Steps:
             learning_rate=head.learning_rate,
             patience=head.patience,
             grace=head.ramp_epochs,
-            callbacks=[*self.callbacks, *rivals],
+            callbacks=[*self.callbacks, *extra_callbacks],
         )
         self.history.extend(trainer.fit(task, self.validation, stage=stage))

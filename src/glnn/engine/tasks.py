@@ -1,4 +1,9 @@
-"""What the training loop needs to know of a method: a model and its objective."""
+"""Training tasks: a network with its objective, as the training loop needs it.
+
+:class:`ClassifierTask` trains a head on a fixed graph, :class:`LiteralTask` trains graph and
+network together as the paper prints it. Heads that train on rows are in
+:mod:`glnn.engine.row_task`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,84 +16,82 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.distributed import ALONE, Partition, Peers
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.graph.operators import normalized_rows
-from glnn.graph.rows import dense_rows
+from glnn.graph.operators import normalize_graph_rows
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN, GraphLearningLayer
 from glnn.nn.losses import (
     consistency,
     cross_entropy,
-    natural_gate,
-    probabilities,
+    default_graph_gate,
     smoothness_of_predictions,
+    softmax_by_class,
 )
 from glnn.nn.propagation import PropagationNet
 from glnn.nn.row_heads import HopsNet, LinearNet
 from glnn.objective import Objective
 
-# --- task: What the training loop needs to know of a method: a model and its objective
+# Interface of the training loop
 
-Measure = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Loss and accuracy of scores."""
+Measure = Callable[[Tensor], tuple[Tensor, Tensor]]  # from scores to loss and accuracy
 
 
-class Task(ABC):
-    """A model with its objective: all that tells one method from another.
+class TrainingTask(ABC):
+    """A model with its objective.
 
-    The trainer calls :meth:`losses` once an epoch, minimises their sum, and evaluates
-    :meth:`scores`. Randomness comes from generators that the task holds.
+    The trainer calls :meth:`losses` once per epoch, minimises their sum, and evaluates
+    :meth:`scores`. All random numbers come from generators that the task holds.
 
-    With several ``peers`` the losses and their gradients are this process's share of sums over all
-    of them, and the scores are those of its rows. The module is the same in every process.
+    Over several processes, the losses and their gradients are this process's summands of the
+    totals, and the scores are those of its rows. The module is the same in every process.
     """
 
     module: nn.Module
-    peers: Peers = ALONE
-    max_gradient: float | None = None
-    """Longer gradients are cut to this length; ``None``: none are."""
+    peers: Peers = SINGLE_PROCESS
+    max_gradient: float | None = None  # gradients are clipped to this norm; ``None``: no clipping
 
     @abstractmethod
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted terms of the objective by name, for this epoch (from 0)."""
+        """Return the weighted terms of the objective by name; epochs count from 0."""
 
     @abstractmethod
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without randomness."""
 
-    def judged(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return loss and accuracy on the validation nodes, as numbers that stay on the device.
+    def validate(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy on the validation nodes, as tensors on the device.
 
-        ``measure`` returns them for the scores of every node that is here; a task that has those
-        of the validation nodes at less cost need not ask it.
+        ``measure`` computes them from the scores of all nodes of this process. A task may
+        override this where it can score the validation nodes alone.
         """
         return measure(self.scores())
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Return the parameters with their optimiser settings."""
+        """Return the parameter groups for the optimiser."""
         return [{"params": list(self.module.parameters())}]
 
 
-class RampedTask(Task):
-    """A task in which an epoch's number plays no part but for the share of some weights.
+class RampedTask(TrainingTask):
+    """A task that depends on the epoch only through a ramp on the weights of some terms.
 
-    Its losses are a function of tensors alone, so a process that is alone may record an epoch and
-    replay it.
+    Its losses are a function of tensors alone, so a single process can capture an epoch as a CUDA
+    graph and replay it.
     """
 
     @abstractmethod
     def ramp(self, epoch: int) -> float:
-        """Return the share of their weight that ramped terms have in this epoch."""
+        """Return the factor between 0 and 1 on the ramped terms in this epoch."""
 
     @abstractmethod
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted terms of the objective by name, for this share."""
+        """Return the weighted terms of the objective by name, for this ramp factor."""
 
     @abstractmethod
     def generators(self) -> list[torch.Generator]:
-        """Return the generators that the terms draw from."""
+        """Return the generators used by the terms."""
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms of this epoch."""
@@ -96,38 +99,30 @@ class RampedTask(Task):
 
 
 class HeadTask(RampedTask):
-    """A head by its settings, with one generator of all its noise."""
+    """A task for a head given by its settings, with one generator for all its noise."""
 
     settings: HeadSettings
     _noise: torch.Generator
 
     def ramp(self, epoch: int) -> float:
-        """Return the share of their weight that the losses on predictions have."""
+        """Return the factor on the losses on predictions: linear up to ``ramp_epochs``."""
         return min(1.0, epoch / self.settings.ramp_epochs)
 
     def generators(self) -> list[torch.Generator]:
-        """Return the generator of everything that is drawn."""
+        """Return the only generator."""
         return [self._noise]
 
 
-# --- classifier: The classifier step: a head on a fixed graph, trained on labels and on its own ag
+# Labels, and the classifier on a fixed graph
 
 
 class Labels:
-    """The training labels: which nodes, which classes.
+    """The training labels: numbers of the labelled nodes and their class numbers.
 
-    Parameters
-    ----------
-    nodes, classes
-        Numbers of the labelled nodes, and their class numbers.
-    n_nodes, n_classes
-        Number of all nodes, and of all classes.
-    n_labels
-        How many labels there are in all processes; ``None``: these.
-    weights
-        How much each label counts, of mean one over all processes; ``None``: all the same.
-    class_weights
-        How much an unlabelled node that is drawn to each class counts; ``None``: all the same.
+    ``n_labels`` is the number of labels over all processes (default: the labels given).
+    ``weights`` is the weight of each label, with mean one over all processes; ``class_weights``
+    is the weight of an unlabelled node in the losses on predictions, by its target class.
+    ``None`` weights all alike.
     """
 
     def __init__(
@@ -146,8 +141,8 @@ class Labels:
         self._n_labels = len(self.nodes) if n_labels is None else n_labels
         self.weights, self.class_weights = weights, class_weights
 
-    def weighted(self, weights: np.ndarray) -> "Labels":
-        """Return the labels with weights, scaled to mean one; a class has the mean of its own."""
+    def with_weights(self, weights: np.ndarray) -> "Labels":
+        """Return the labels with weights of mean one; class weights are the means per class."""
         each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
         total = torch.zeros(self.n_classes).index_add_(0, self.classes, each)
         by_class = total / torch.bincount(self.classes, minlength=self.n_classes).clamp_min(1)
@@ -166,24 +161,24 @@ class Labels:
 
     @cached_property
     def one_hot(self) -> Float[Tensor, "n c"]:
-        """The same as rows of one-hot, zero where there is no label."""
+        """One-hot rows of all nodes, zero where there is no label."""
         rows = torch.zeros(self.n_nodes, self.n_classes, device=self.nodes.device)
         rows[self.nodes, self.classes] = 1.0
         return rows
 
-    def picked(self, places: np.ndarray) -> "Labels":
-        """Return some of the labels, by their places among them."""
+    def select(self, places: np.ndarray) -> "Labels":
+        """Return the labels at the given positions."""
         chosen = torch.from_numpy(places)
         nodes, classes = self.nodes[chosen].numpy(), self.classes[chosen].numpy()
         labels = Labels(nodes, classes, self.n_nodes, self.n_classes)
         if self.weights is None:
             return labels
-        return labels.weighted(self.weights[chosen].numpy())
+        return labels.with_weights(self.weights[chosen].numpy())
 
     def local(self, partition: Partition) -> "Labels":
-        """Return the labels of this process's rows, numbered from the first of them."""
+        """Return the labels of this process's rows, with local row numbers."""
         nodes, classes = self.nodes.numpy(), self.classes.numpy()
-        here = partition.has(nodes)
+        here = partition.is_local(nodes)
         own = nodes[here] - partition.start
         weights = None if self.weights is None else self.weights[torch.from_numpy(here)]
         return Labels(
@@ -212,7 +207,7 @@ class Labels:
 def build_head(
     settings: HeadSettings, n_features: int, n_classes: int, generator: torch.Generator
 ) -> GCN | PropagationNet | LinearNet | HopsNet:
-    """Return the named network with fresh parameters."""
+    """Return a freshly initialised network."""
     common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
     if settings.head == "linear":
         reach: dict[str, Any] = {"n_steps": settings.n_steps, "powers": settings.powers}
@@ -235,20 +230,12 @@ def build_head(
 class ClassifierTask(HeadTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
-    Parameters
-    ----------
-    adjacency
-        The graph, symmetric CSR; the network sees it as ``D^-1/2 A D^-1/2``.
-    features, labels
-        All nodes' features; the labelled nodes.
-    settings
-        The network and the weights of its losses.
-    init, noise
-        Generators of the first parameters and of all dropout.
-    partition
-        Over several processes: which rows are here. Graph and features are then those of these
-        rows, labels are all of them, ``init`` is the same everywhere and ``noise`` is not. Each
-        term is a mean over all nodes, to which each process adds its share.
+    ``adjacency`` is symmetric CSR; the network uses ``D^-1/2 A D^-1/2``. ``init`` draws the
+    initial parameters, ``noise`` draws all dropout.
+
+    Over several processes, graph and features hold the rows of this process, ``labels`` holds all
+    labels, ``init`` is the same in every process and ``noise`` is not. Each term is a mean over
+    all nodes, to which each process adds its summand.
     """
 
     def __init__(
@@ -263,19 +250,19 @@ class ClassifierTask(HeadTask):
         partition: Partition | None = None,
     ) -> None:
         device = features.device
-        partition = partition or Partition(labels.n_nodes, ALONE)
+        partition = partition or Partition(labels.n_nodes, SINGLE_PROCESS)
         self.features, self.settings = features, settings
         self.labels, self._noise = labels.local(partition).to(device), noise
         self.n_nodes, self.peers = labels.n_nodes, partition.peers
-        self.adjacency, self.adj_hat = normalized_rows(adjacency, partition, device=device)
+        self.adjacency, self.adj_hat = normalize_graph_rows(adjacency, partition, device=device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         self.module: nn.Module = head.to(device)
-        self.gate = natural_gate(labels.n_classes) if settings.gate is None else settings.gate
+        self.gate = default_graph_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted terms; those on predictions are ramped up."""
+        """Return the weighted terms; the ramp applies to the losses on predictions."""
         s = self.settings
         logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
@@ -283,7 +270,7 @@ class ClassifierTask(HeadTask):
         terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.consistency_weight == 0 and s.smoothness_weight == 0:
             return terms
-        views = probabilities(logits)
+        views = softmax_by_class(logits)
         if s.consistency_weight:
             agreement = consistency(
                 views, s.consistency_temperature, self.gate, n_nodes, labels.class_weights
@@ -312,19 +299,19 @@ class ClassifierTask(HeadTask):
         return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Weight decay on the first layer alone, as in the paper's settings."""
+        """Return two groups: weight decay applies to the first layer only, as in the paper."""
         first = [p for name, p in self.module.named_parameters() if name.startswith("first")]
         rest = [p for name, p in self.module.named_parameters() if not name.startswith("first")]
         return [{"params": first, "weight_decay": self.settings.weight_decay}, {"params": rest}]
 
 
-# --- literal: The paper's method as printed: graph and network trained together by Adam, all entri
+# The paper's method as printed
 
 
-class LiteralTask(Task):
+class LiteralTask(TrainingTask):
     r"""Paper: eq:overall_loss, :math:`L_{GCN} + L_{GL} + \alpha L_{gt}`, on a dense matrix.
 
-    Holds n x n numbers with gradient and two moments: for small graphs, and for the record.
+    Holds n x n numbers with their gradient and two moments, so it is for small graphs only.
     """
 
     def __init__(
@@ -345,20 +332,20 @@ class LiteralTask(Task):
         self._objective, self._settings = objective, settings
 
     @staticmethod
-    def objective(
+    def build_objective(
         signal: Any, prior: sp.csr_matrix | None, graph: GraphSettings, device: str | torch.device
     ) -> Objective:
-        """Return the paper's loss of a graph, on dense features and a dense prior graph."""
-        x = torch.from_numpy(np.asarray(dense_rows(signal), dtype=np.float32)).to(device)
+        """Return the paper's graph learning loss, on dense features and a dense prior graph."""
+        x = torch.from_numpy(np.asarray(to_dense_array(signal), dtype=np.float32)).to(device)
         given = None
         if prior is not None:
             matrix = torch.from_numpy(prior.toarray().astype(np.float32))
             given = DenseAdjacency(matrix.to(device))
-        reading: Any = graph.reading  # which was checked
+        reading: Any = graph.reading  # checked by the settings
         return Objective.of(graph.weights, x, given, reading=reading)
 
     def adjacency(self) -> DenseAdjacency:
-        """Return the graph as it stands."""
+        """Return the current graph."""
         graph: DenseAdjacency = self.module["graph"]()  # type: ignore[index]
         return graph
 
@@ -382,18 +369,18 @@ class LiteralTask(Task):
         return logits
 
     def parameter_groups(self) -> list[dict[str, object]]:
-        """Weight decay on the network's first layer alone."""
+        """Return two groups: weight decay applies to the network's first layer only."""
         named = list(self.module.named_parameters())
         first = [p for name, p in named if name.startswith("network.first")]
         rest = [p for name, p in named if not name.startswith("network.first")]
         return [{"params": first, "weight_decay": self._settings.weight_decay}, {"params": rest}]
 
 
-# --- task_gradient: The gradient of the classification loss with respect to every entry of the gra
+# Gradient of the classification loss with respect to the graph
 
 
-class RecordedGraph(GraphOperator):
-    """A graph that remembers what it was multiplied with, and the gradients of the products."""
+class RecordingGraph(GraphOperator):
+    """A graph that records the inputs and outputs of its products, to read their gradients."""
 
     def __init__(self, graph: GraphOperator) -> None:
         self._graph = graph
@@ -412,7 +399,7 @@ class RecordedGraph(GraphOperator):
         return out
 
 
-def task_factors(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
+def factor_task_gradient(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
     r"""Return :math:`U, V` with :math:`\partial L/\partial a_{ij} = \frac12(u_i v_j + u_j v_i)`.
 
     :math:`L` is the paper's cross-entropy, summed over the labelled nodes, without dropout, and
@@ -422,7 +409,7 @@ def task_factors(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
     .. math:: \tfrac12 s_i s_j (E_{ij} + E_{ji}) + \tfrac12 (\delta_i + \delta_j), \qquad
               \delta_i = -\tfrac{1}{2 r_i} \textstyle\sum_j (E_{ij} + E_{ji}) \hat a_{ij}.
     """
-    recorded = RecordedGraph(task.adj_hat)
+    recorded = RecordingGraph(task.adj_hat)
     logits: Tensor = task.module(recorded, task.features)
     nodes, classes = task.labels.nodes, task.labels.classes
     weights = task.labels.weights

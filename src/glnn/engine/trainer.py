@@ -1,4 +1,8 @@
-"""The one training loop: forward, objective, step, evaluate, notify."""
+"""The training loop: Adam, validation, early stopping, and the choice of the best epoch.
+
+On a CUDA device an epoch is captured once as a CUDA graph and replayed; elsewhere epochs run one
+by one. Both choose the same epoch.
+"""
 
 import math
 import warnings
@@ -15,43 +19,37 @@ from torch.nn import functional
 from torch.optim.adam import adam
 
 from glnn._utils import check_integer, check_number
-from glnn.distributed import ALONE, Partition, Peers
-from glnn.engine.callbacks import Callback, History, Record, stop_requested, told_of_stage
-from glnn.engine.tasks import Measure, RampedTask, Task
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers
+from glnn.engine.callbacks import Callback, History, Record, notify_epoch_end, notify_stage
+from glnn.engine.tasks import Measure, RampedTask, TrainingTask
 from glnn.exceptions import GlnnError, SlowPathWarning
 
-# --- adam: Adam through PyTorch's functional form
+# Adam through PyTorch's functional form
 
 
 class Adam:
-    """The steps of ``torch.optim.Adam`` on groups of parameters, fused.
-
-    Parameters
-    ----------
-    groups
-        For each group its ``params`` and, where it has one, its ``weight_decay``.
-    learning_rate
-        The step size.
-    """
+    """Fused ``torch.optim.Adam`` on parameter groups with an optional ``weight_decay`` each."""
 
     def __init__(self, groups: Sequence[dict[str, Any]], learning_rate: float) -> None:
         self._learning_rate = learning_rate
-        self._groups = [_Group(list(g["params"]), g.get("weight_decay", 0.0)) for g in groups]
+        self._groups = [
+            _ParameterGroup(list(g["params"]), g.get("weight_decay", 0.0)) for g in groups
+        ]
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Drop all gradients."""
         for group in self._groups:
             group.zero_grad()
 
     @torch.no_grad()
     def step(self) -> None:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self._groups:
             group.step(self._learning_rate)
 
 
-class _Group:
-    """Parameters of one weight decay, with their moments and numbers of steps."""
+class _ParameterGroup:
+    """Parameters with one weight decay, with their moments and step counts."""
 
     def __init__(self, parameters: list[Tensor], weight_decay: float) -> None:
         self._parameters, self._weight_decay = parameters, weight_decay
@@ -87,48 +85,31 @@ class _Group:
         )
 
 
-# --- epochs: The work of an epoch on a device, in parts that ask the host nothing: so it can be re
+# One epoch on the device, without synchronising with the host
 
-READ_EVERY = 25
-"""Epochs between two reads, where somebody waits for the numbers."""
+READ_EVERY = 25  # epochs between two copies of the numbers to the host, where they are needed
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a training is told before it begins.
-
-    Parameters
-    ----------
-    learning_rate
-        Adam's step size.
-    deadlines
-        One number an epoch: the last epoch that still counts if this one is the best so far.
-    """
+    """The schedule of a training, fixed before it begins."""
 
     learning_rate: float
-    deadlines: tuple[float | int, ...]
+    deadlines: tuple[float | int, ...]  # per epoch: the last one to run if this is the best so far
 
 
 class Epochs:
-    """Epochs of a task whose losses are a function of tensors alone, its state on a device.
+    """The parts of an epoch, with all state in tensors on the device, so that they can be captured.
 
-    ``losses`` and ``measured`` have a row an epoch: the sum of the terms and the terms as in
-    ``names``, and loss and accuracy on the validation nodes. Judging an epoch after its deadline
-    changes nothing, so the parameters kept are those that looking after each epoch would keep.
-
-    Parameters
-    ----------
-    task
-        The task.
-    schedule
-        The optimiser's settings and when epochs stop to count.
-    measure
-        Loss and accuracy of all nodes' scores; ``None``: nothing is judged or kept.
+    ``losses`` has one row per epoch: the total and the terms, as in ``names``. ``measured`` has
+    loss and accuracy on the validation nodes. An epoch after the deadline never becomes the best
+    one, so the chosen parameters are those that early stopping at that epoch would choose.
+    Without ``measure`` there is no validation, and the last parameters stay.
     """
 
     def __init__(self, task: RampedTask, schedule: Schedule, measure: Measure | None) -> None:
         self._task, self._measure = task, measure
-        self.judges, self.n_epochs = measure is not None, len(schedule.deadlines)
+        self.has_validation, self.n_epochs = measure is not None, len(schedule.deadlines)
         self.names: list[str] = []
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
@@ -146,15 +127,15 @@ class Epochs:
         self._states = [generator.get_state() for generator in task.generators()]
 
     def last_needed(self) -> float:
-        """Return the last epoch that counts if none is better than the best that was judged."""
+        """Return the last epoch to run if none is better than the best one so far."""
         return float(self._deadline)
 
     def generators(self) -> list[torch.Generator]:
-        """Return the generators that an epoch draws from."""
+        """Return the generators used in an epoch."""
         return self._task.generators()
 
     def train(self) -> None:
-        """Compute losses and gradients; no node of autograd outlives the epoch."""
+        """Compute losses and gradients; no autograd node outlives the epoch."""
         ramp = self._table.index_select(0, self._epoch)[0, 0]
         terms = self._task.terms(ramp)
         values = torch.stack(list(terms.values()))
@@ -169,10 +150,10 @@ class Epochs:
         self.losses.index_copy_(0, self._epoch, row[None])
 
     @torch.no_grad()
-    def judge(self) -> None:
-        """Measure the parameters of the epoch before; keep them if they are the best in time."""
-        assert self._measure is not None  # the callers have looked
-        loss, accuracy = self._task.judged(self._measure)
+    def validate_previous(self) -> None:
+        """Evaluate the parameters of the previous epoch; keep them if they are the best so far."""
+        assert self._measure is not None  # checked by the callers
+        loss, accuracy = self._task.validate(self._measure)
         before = self._epoch - 1
         self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
         extended = self._table.index_select(0, before)[0, 1]
@@ -182,77 +163,67 @@ class Epochs:
             torch.where(is_better, new, old, out=old)
 
     def step(self) -> None:
-        """Change the parameters and count the epoch."""
+        """Update the parameters and increment the epoch."""
         if self._task.max_gradient is not None:
             torch.nn.utils.clip_grad_norm_(self._parameters, self._task.max_gradient)
         self._optimizer.step()
         self._epoch.add_(1)
 
     def finish(self) -> None:
-        """Give the task the best parameters, or the last ones if nothing was judged."""
-        if self.judges:
-            self._give(self._best)
-        self._forget()
+        """Load the best parameters into the task; without validation the last ones stay."""
+        if self.has_validation:
+            self._load_state(self._best)
+        self._clear_gradients()
 
     def undo(self) -> None:
-        """Leave the task as it was before the first epoch."""
+        """Reset the task to its state before the first epoch."""
         for generator, state in zip(self._task.generators(), self._states):
             generator.set_state(state)
-        self._give(self._first)
-        self._forget()
+        self._load_state(self._first)
+        self._clear_gradients()
 
-    def _give(self, tensors: list[Tensor]) -> None:
+    def _load_state(self, tensors: list[Tensor]) -> None:
         for live, wanted in zip(self._live, tensors):
             live.copy_(wanted)
 
-    def _forget(self) -> None:
+    def _clear_gradients(self) -> None:
         for parameter in self._parameters:
             parameter.grad = None
 
 
-# --- captured: Training on a CUDA device with an epoch as one CUDA graph, replayed without the hos
+# Training by replays of a CUDA graph
 
-FEWEST_EPOCHS = 10
-"""Shorter trainings are over before a recording pays."""
+MIN_CAPTURE_EPOCHS = 10  # for shorter trainings a capture costs more than it saves
 
 
 class CaptureError(RuntimeError):
-    """An epoch cannot be recorded; the task is as it was before the try."""
+    """An epoch cannot be captured; the task is unchanged."""
 
 
 class CapturedEpochs:
-    r"""Epochs of a training, recorded once and replayed.
+    """Epochs of a training, captured once as a CUDA graph and replayed.
 
-    A replay judges the parameters that the epoch before has left (loss and accuracy on validation
-    nodes, a copy of the best) on one stream while another computes the losses and gradients of
-    this epoch: both only read. Then Adam writes.
-
-    Parameters
-    ----------
-    epochs
-        The work of an epoch.
-    read_every
-        Epochs between two reads.
-    records
-        Whether to record; otherwise each epoch is run step by step, on any device.
+    A replay validates the parameters of the previous epoch on one stream while another stream
+    computes the losses and gradients of this epoch; both only read the parameters. Then Adam
+    writes. With ``capture=False`` each epoch runs eagerly, on any device.
     """
 
     def __init__(
-        self, epochs: Epochs, read_every: int = READ_EVERY, *, records: bool = True
+        self, epochs: Epochs, read_every: int = READ_EVERY, *, capture: bool = True
     ) -> None:
         self._epochs, self._read_every = epochs, read_every
         device = epochs.device
         is_cuda = device.type == "cuda"
         self._stream, self._side = (_new_stream(device) if is_cuda else None for _ in range(2))
-        self._graph = self._prepared() if records else None
+        self._graph = self._capture() if capture else None
 
     def run(self, stage: str) -> Iterator[Record]:
-        """Train, and yield the records of the epochs in order, some time after they took place."""
+        """Train, and yield the records of the epochs in order, up to ``read_every`` epochs late."""
         epochs, n_read, n_taken = self._epochs, 0, 1
         if self._graph is None:
-            self._first_epoch()
+            self._run_first_epoch()
         while n_taken < epochs.n_epochs:
-            if n_taken > 1:  # all epochs but the last are judged
+            if n_taken > 1:  # all epochs but the last are validated
                 yield from self._read(stage, n_read, n_taken - 1)
                 n_read = n_taken - 1
             stop = self._next_stop(n_taken)
@@ -260,32 +231,32 @@ class CapturedEpochs:
                 for _ in range(n_taken, stop):
                     self._replay()
             n_taken = stop
-        if epochs.judges:
+        if epochs.has_validation:
             with self._on_stream():
-                epochs.judge()
+                epochs.validate_previous()
         yield from self._read(stage, n_read, epochs.n_epochs)
 
     def _next_stop(self, n_taken: int) -> int:
-        """Return how many epochs are taken before the next read: none that no longer counts."""
+        """Return the epoch of the next read, at the latest the one where early stopping ends."""
         stop = min(n_taken + self._read_every, self._epochs.n_epochs)
-        if not self._epochs.judges or n_taken == 1:
+        if not self._epochs.has_validation or n_taken == 1:
             return stop
-        needed = self._epochs.last_needed() + 2  # the epoch after it judges it
+        needed = self._epochs.last_needed() + 2  # an epoch is validated in the next one
         return stop if needed >= stop else max(n_taken + 1, int(needed))
 
     def restore(self) -> None:
-        """Give the task the best parameters, or leave it the last ones if nothing was judged."""
+        """Load the best parameters into the task; without validation the last ones stay."""
         with self._on_stream():
             self._epochs.finish()
 
-    def _prepared(self) -> "torch.cuda.CUDAGraph":
-        """Take the first epoch by hand, which loads what replays need, and record the next."""
+    def _capture(self) -> "torch.cuda.CUDAGraph":
+        """Run the first epoch eagerly, which loads the kernels, and capture the next one."""
         epochs = self._epochs
         try:
-            self._first_epoch()
-            if epochs.judges:
+            self._run_first_epoch()
+            if epochs.has_validation:
                 with self._on_stream():
-                    epochs.judge()
+                    epochs.validate_previous()
             graph = torch.cuda.CUDAGraph()
             for generator in epochs.generators():
                 graph.register_generator_state(generator)
@@ -293,7 +264,7 @@ class CapturedEpochs:
             with self._on_stream():
                 graph.capture_begin()
                 try:
-                    self._next_epoch()
+                    self._run_epoch()
                 finally:
                     graph.capture_end()
         except RuntimeError as error:
@@ -301,7 +272,7 @@ class CapturedEpochs:
             raise CaptureError(str(error).strip().split("\n")[0]) from error
         return graph
 
-    def _first_epoch(self) -> None:
+    def _run_first_epoch(self) -> None:
         with self._on_stream():
             self._epochs.train()
             self._epochs.step()
@@ -310,20 +281,20 @@ class CapturedEpochs:
         if self._graph is not None:
             self._graph.replay()
         else:
-            self._next_epoch()
+            self._run_epoch()
 
-    def _next_epoch(self) -> None:
-        """Judge the epoch before while this one is computed, then step."""
-        if self._epochs.judges:
-            with self._beside():
-                self._epochs.judge()
+    def _run_epoch(self) -> None:
+        """Validate the previous epoch while this one is computed, then step."""
+        if self._epochs.has_validation:
+            with self._on_side_stream():
+                self._epochs.validate_previous()
         self._epochs.train()
-        if self._side is not None and self._epochs.judges:
+        if self._side is not None and self._epochs.has_validation:
             torch.cuda.current_stream().wait_stream(self._side)
         self._epochs.step()
 
     def _read(self, stage: str, start: int, stop: int) -> Iterator[Record]:
-        """Bring the numbers of some epochs to the host."""
+        """Copy the numbers of some epochs to the host."""
         epochs = self._epochs
         with self._on_stream():
             losses = epochs.losses[start:stop].tolist()
@@ -331,16 +302,16 @@ class CapturedEpochs:
         for place, (numbers, (loss, accuracy)) in enumerate(zip(losses, measured)):
             record: Record = {"stage": stage, "epoch": start + place}
             record |= dict(zip(epochs.names, numbers))
-            if epochs.judges:
+            if epochs.has_validation:
                 record |= {"validation_loss": loss, "validation_accuracy": accuracy}
             yield record
 
     def _on_stream(self) -> AbstractContextManager[None]:
-        """Work on the stream of the replays, in order with the caller's."""
-        return nullcontext() if self._stream is None else _in_order(self._stream)
+        """Use the stream of the replays, ordered with the caller's stream."""
+        return nullcontext() if self._stream is None else _ordered_on(self._stream)
 
-    def _beside(self) -> AbstractContextManager[object]:
-        """Work on the second stream, after what is under way."""
+    def _on_side_stream(self) -> AbstractContextManager[object]:
+        """Use the second stream, after the work already queued."""
         if self._side is None:
             return nullcontext()
         self._side.wait_stream(torch.cuda.current_stream())
@@ -352,8 +323,8 @@ def _new_stream(device: torch.device) -> Any:
 
 
 @contextmanager
-def _in_order(stream: Any) -> Iterator[None]:
-    """Work on a stream after the current one's work; what follows there waits in turn."""
+def _ordered_on(stream: Any) -> Iterator[None]:
+    """Use a stream after the current one's queued work, and make the current one wait for it."""
     outer = torch.cuda.current_stream(stream.device)
     stream.wait_stream(outer)
     with torch.cuda.stream(stream):
@@ -361,41 +332,29 @@ def _in_order(stream: Any) -> Iterator[None]:
     outer.wait_stream(stream)
 
 
-# --- trainer: The one training loop: forward, objective, step, evaluate, notify
+# The trainer
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Labelled nodes used to choose the epoch, never to train.
-
-    Parameters
-    ----------
-    nodes, labels
-        Numbers of the nodes, and their class numbers.
-    n_labels
-        How many there are in all processes; ``None``: these.
-    peers
-        The processes that have the others.
-    weights
-        How much each counts in the loss, of mean one over all processes; ``None``: all the same.
-    """
+    """Labelled nodes used to choose the epoch, never to train."""
 
     nodes: Int[Tensor, "v"]
-    labels: Int[Tensor, "v"]
-    n_labels: int | None = None
-    peers: Peers = ALONE
-    weights: Float[Tensor, "v"] | None = None
+    labels: Int[Tensor, "v"]  # class numbers
+    n_labels: int | None = None  # number over all processes; ``None``: those given
+    peers: Peers = SINGLE_PROCESS
+    weights: Float[Tensor, "v"] | None = None  # in the loss, mean one; ``None``: all alike
 
-    def weighted(self, weights: np.ndarray) -> "Validation":
-        """Return the nodes with weights of mean one; where none has any, all count alike."""
+    def with_weights(self, weights: np.ndarray) -> "Validation":
+        """Return the nodes with weights of mean one; all-zero weights are ignored."""
         if not weights.any():
             return self
         each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
         return replace(self, weights=each)
 
     def local(self, partition: Partition) -> "Validation":
-        """Return the nodes among this process's rows, numbered from the first of them."""
-        here = torch.from_numpy(partition.has(self.nodes.numpy()))
+        """Return the nodes among this process's rows, with local row numbers."""
+        here = torch.from_numpy(partition.is_local(self.nodes.numpy()))
         own = self.nodes[here] - partition.start
         weights = None if self.weights is None else self.weights[here]
         return Validation(own, self.labels[here], len(self.nodes), partition.peers, weights)
@@ -412,7 +371,7 @@ class Validation:
         return {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
 
     def measure(self, scores: Float[Tensor, "n c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return the same as numbers that stay on the device: means over all processes."""
+        """Return loss and accuracy as tensors on the device: means over all processes."""
         picked = scores[self.nodes]
         if self.weights is None:
             loss = functional.cross_entropy(picked, self.labels, reduction="sum")
@@ -426,24 +385,14 @@ class Validation:
 
 
 class Trainer:
-    """Minimise a task's objective with Adam; with validation nodes, keep the best epoch.
+    """Minimise a task's objective with Adam.
 
-    Parameters
-    ----------
-    n_epochs
-        Length of the schedule. Without validation nodes the last epoch is what counts.
-    learning_rate
-        Adam's step size.
-    patience
-        With validation nodes: the number of epochs without a lower loss that ends the training,
-        counted from ``grace`` at the earliest; ``None``: never.
-    callbacks
-        Told of every epoch; may ask to stop.
+    With validation nodes the epoch with the lowest validation loss is kept, and training stops
+    after ``patience`` epochs without a lower loss, counted from epoch ``grace`` at the earliest.
+    Without validation nodes the last epoch is kept. Callbacks may also ask to stop.
 
-    Notes
-    -----
-    On a CUDA device a :class:`~glnn.engine.tasks.RampedTask` is trained by replaying one recorded
-    epoch, unless a callback must not lag. The chosen epoch is the same.
+    On a CUDA device a :class:`~glnn.engine.tasks.RampedTask` is trained by replaying one captured
+    epoch, unless a callback has ``may_lag = False``. The chosen epoch is the same.
     """
 
     def __init__(
@@ -461,105 +410,107 @@ class Trainer:
         self.callbacks = list(callbacks)
 
     def fit(
-        self, task: Task, validation: Validation | None = None, *, stage: str = "classifier"
+        self, task: TrainingTask, validation: Validation | None = None, *, stage: str = "classifier"
     ) -> History:
-        """Train in place; the module ends with the parameters of the chosen epoch."""
-        with told_of_stage(self.callbacks, stage, self.n_epochs):
-            recorded = self._recorded(task, validation)
-            if recorded is not None:
-                return self._replay(recorded, stage)
-            return self._step_by_step(task, validation, stage)
+        """Train in place; afterwards the module has the parameters of the chosen epoch."""
+        with notify_stage(self.callbacks, stage, self.n_epochs):
+            captured = self._try_capture(task, validation)
+            if captured is not None:
+                return self._run_captured(captured, stage)
+            return self._run_eagerly(task, validation, stage)
 
-    def _step_by_step(self, task: Task, validation: Validation | None, stage: str) -> History:
+    def _run_eagerly(
+        self, task: TrainingTask, validation: Validation | None, stage: str
+    ) -> History:
         optimizer = Adam(task.parameter_groups(), self.learning_rate)
         history, best = History(), _BestState(task)
         for epoch in range(self.n_epochs):
             record = self._step(task, optimizer, epoch, stage)
             if validation is not None:
                 with torch.no_grad():
-                    loss, accuracy = task.judged(validation.measure)
+                    loss, accuracy = task.validate(validation.measure)
                 record |= {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
                 best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
-            if self._is_asked_to_stop(task.peers, stage, record) or epoch >= self._deadline(
-                best.epoch
-            ):
+            if self._notify(task.peers, stage, record) or epoch >= self._deadline(best.epoch):
                 break
         best.restore()
         return history
 
-    def _is_asked_to_stop(self, peers: Peers, stage: str, record: Record) -> bool:
-        """Tell the callbacks of an epoch; where one may ask to stop, all processes agree."""
-        is_asked = stop_requested(self.callbacks, stage, record)
+    def _notify(self, peers: Peers, stage: str, record: Record) -> bool:
+        """Call the callbacks; return whether to stop. Processes agree, unless all may lag."""
+        is_asked = notify_epoch_end(self.callbacks, stage, record)
         if peers.size == 1 or all(callback.may_lag for callback in self.callbacks):
             return is_asked
         return peers.all_reduce(float(is_asked), "max") > 0
 
     def _deadline(self, best_epoch: int | None) -> float | int:
-        """Return the last epoch that is taken if none after the best so far is better."""
+        """Return the last epoch to run if ``best_epoch`` remains the best."""
         if self.patience is None or best_epoch is None:
             return math.inf
         return max(best_epoch, self.grace) + self.patience
 
-    def _recorded(self, task: Task, validation: Validation | None) -> CapturedEpochs | None:
-        """Return the recorded epochs of a task that can be, ``None`` for all others."""
+    def _try_capture(
+        self, task: TrainingTask, validation: Validation | None
+    ) -> CapturedEpochs | None:
+        """Return the captured epochs of a task, or ``None`` if it cannot be captured."""
         may_lag = all(callback.may_lag for callback in self.callbacks)
         if not isinstance(task, RampedTask) or task.peers.size > 1 or not may_lag:
             return None
         device = next(task.module.parameters()).device
-        if device.type != "cuda" or self.n_epochs < FEWEST_EPOCHS:
+        if device.type != "cuda" or self.n_epochs < MIN_CAPTURE_EPOCHS:
             return None
         is_read = self.callbacks or self.patience is not None
         try:
-            epochs = self._epochs(task, validation)
+            epochs = self._build_epochs(task, validation)
             return CapturedEpochs(epochs, READ_EVERY if is_read else self.n_epochs)
         except CaptureError as error:
             warnings.warn(
-                f"epochs are run one by one, as none could be recorded: {error}",
+                f"epochs run one by one, because none could be captured: {error}",
                 SlowPathWarning,
                 stacklevel=3,
             )
         return None
 
-    def _epochs(self, task: RampedTask, validation: Validation | None) -> Epochs:
-        """Return the work of an epoch in parts that can be recorded."""
+    def _build_epochs(self, task: RampedTask, validation: Validation | None) -> Epochs:
+        """Return the parts of an epoch that can be captured."""
         deadlines = tuple(self._deadline(epoch) for epoch in range(self.n_epochs))
         schedule = Schedule(self.learning_rate, deadlines)
         return Epochs(task, schedule, None if validation is None else validation.measure)
 
-    def _replay(self, recorded: CapturedEpochs, stage: str) -> History:
+    def _run_captured(self, captured: CapturedEpochs, stage: str) -> History:
         history = History()
         best_loss, best_epoch = math.inf, None
-        for epoch, record in enumerate(recorded.run(stage)):
+        for epoch, record in enumerate(captured.run(stage)):
             if not math.isfinite(float(record["loss"])):
-                raise _diverged(epoch, stage, record)
+                raise _divergence_error(epoch, stage, record)
             loss = float(record.get("validation_loss", math.inf))
             if loss < best_loss:
                 best_loss, best_epoch = loss, epoch
             history.append(record)
-            is_asked = stop_requested(self.callbacks, stage, record)
+            is_asked = notify_epoch_end(self.callbacks, stage, record)
             if is_asked or epoch >= self._deadline(best_epoch):
                 break
-        recorded.restore()
+        captured.restore()
         return history
 
-    def _step(self, task: Task, optimizer: Adam, epoch: int, stage: str) -> Record:
+    def _step(self, task: TrainingTask, optimizer: Adam, epoch: int, stage: str) -> Record:
         optimizer.zero_grad()
         terms = task.losses(epoch)
         values = torch.stack(list(terms.values()))
         values.sum().backward()  # type: ignore[no-untyped-call]
-        values = _summed(task, values.detach())
+        values = _reduce_over_processes(task, values.detach())
         record: Record = {"stage": stage, "epoch": epoch, "loss": values.sum().item()}
         record |= {name: value.item() for name, value in zip(terms, values)}
         if not math.isfinite(float(record["loss"])):
-            raise _diverged(epoch, stage, record)
+            raise _divergence_error(epoch, stage, record)
         if task.max_gradient is not None:
             torch.nn.utils.clip_grad_norm_(task.module.parameters(), task.max_gradient)
         optimizer.step()
         return record
 
 
-def _summed(task: Task, losses: Tensor) -> Tensor:
+def _reduce_over_processes(task: TrainingTask, losses: Tensor) -> Tensor:
     """Sum gradients and losses over processes, in one message; return the losses."""
     if task.peers.size == 1:
         return losses
@@ -572,8 +523,8 @@ def _summed(task: Task, losses: Tensor) -> Tensor:
     return losses
 
 
-def _diverged(epoch: int, stage: str, record: Record) -> GlnnError:
-    """Say when a loss stopped being a number, and which of its terms did."""
+def _divergence_error(epoch: int, stage: str, record: Record) -> GlnnError:
+    """Return the error for a loss that is not finite, naming its terms that are not."""
     terms = {name: part for name, part in record.items() if name not in ("stage", "epoch", "loss")}
     named = [f"{n} is {v}" for n, v in terms.items() if not math.isfinite(float(v))]
     return GlnnError(
@@ -584,9 +535,9 @@ def _diverged(epoch: int, stage: str, record: Record) -> GlnnError:
 
 
 class _BestState:
-    """The parameters of the epoch with the lowest offered loss."""
+    """The parameters of the epoch with the lowest loss so far."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: TrainingTask) -> None:
         self._module = task.module
         self._loss = float("inf")
         self._state: dict[str, Tensor] | None = None

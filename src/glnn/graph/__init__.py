@@ -1,4 +1,4 @@
-"""How a graph is stored, normalised and converted; no learning, no loss."""
+"""Storage, normalisation and conversion of graphs."""
 
 from glnn.graph.adjacency import Adjacency, DenseAdjacency, GraphOperator, SparseAdjacency
 from glnn.graph.convert import as_adjacency

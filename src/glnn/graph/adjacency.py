@@ -1,4 +1,4 @@
-"""The contract of every storage of a graph: the few reductions that the objective needs."""
+"""Weighted graphs: the interface that the objective and the networks use, dense and sparse."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -11,13 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.rows import CsrMatrix, CsrPattern, added, product, to_device
-
-# --- base: The contract of every storage of a graph: the few reductions that the objective needs
+from glnn.graph.rows import CsrMatrix, CsrPattern, csr_addmm, csr_matmul, to_device
 
 
 class GraphOperator(ABC):
-    """What a network needs of a graph: its size, and products with signals."""
+    """A linear operator on signals over the nodes of a graph."""
 
     @property
     @abstractmethod
@@ -29,7 +27,7 @@ class GraphOperator(ABC):
         r"""Return :math:`A x`."""
 
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:
-        r"""Return :math:`\sum_{k=0}^{K} A^k x`, by Horner's rule :math:`z \leftarrow A z + x`."""
+        r"""Return :math:`\sum_{k=0}^{K} A^k x` by Horner's rule, :math:`z \leftarrow A z + x`."""
         z = x
         for _ in range(n_steps):
             z = self @ z + x
@@ -39,9 +37,9 @@ class GraphOperator(ABC):
 class Adjacency(GraphOperator):
     r"""A weighted graph on ``n`` nodes, :math:`A \in \mathbb{R}^{n \times n}`.
 
-    A storage gives its entries as a list (:meth:`rows`, :meth:`columns`, :meth:`values`) in which
-    entry ``p`` stands for :meth:`counts` ``[p]`` entries of the full matrix: 2 for a pair that is
-    stored once, 1 for a loop or for a matrix stored whole. Every sum over :math:`A` follows.
+    A subclass lists its stored entries (:meth:`rows`, :meth:`columns`, :meth:`values`). Entry
+    ``p`` of the list stands for :meth:`counts` ``[p]`` entries of the full matrix: 2 for a pair
+    that is stored once, 1 for a loop or if the full matrix is stored.
     """
 
     @abstractmethod
@@ -54,19 +52,19 @@ class Adjacency(GraphOperator):
 
     @abstractmethod
     def values(self) -> Float[Tensor, "p"]:
-        """Weight of each stored entry; gradients reach the storage's parameters through it."""
+        """Weight of each stored entry; differentiable."""
 
     @abstractmethod
     def counts(self) -> Float[Tensor, "p"]:
-        """How many entries of the full matrix each stored entry stands for."""
+        """Return how many entries of the full matrix each stored entry stands for."""
 
     @abstractmethod
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
-        """Weights at the given places, zero where nothing is stored."""
+        """Return the weights at these rows and columns, zero where nothing is stored."""
 
     @abstractmethod
     def to_dense(self) -> Float[Tensor, "n n"]:
-        """Return the full matrix: for tests and small graphs."""
+        """Return the full matrix, for tests and small graphs."""
 
     @abstractmethod
     def asymmetry(self) -> Float[Tensor, ""]:
@@ -82,11 +80,8 @@ class Adjacency(GraphOperator):
         return self.values()[self.rows() == self.columns()].sum()
 
 
-# --- dense: All n x n entries of a graph: the oracle of the tests and the preset ``literal``
-
-
 class DenseAdjacency(Adjacency):
-    """A graph stored as its full matrix.
+    """A graph stored as a dense matrix.
 
     Examples
     --------
@@ -133,14 +128,11 @@ class DenseAdjacency(Adjacency):
         return self._matrix.diagonal().sum()
 
 
-# --- sparse: Symmetric values on a list of pairs i <= j, each stored once: the storage of what we
-
-
 class SparseAdjacency(Adjacency):
     r"""A symmetric graph stored as one value for each pair :math:`i \le j` of a fixed list.
 
-    The pattern (which pairs, their compressed rows) is built once; values may be replaced, and
-    carry gradients. For an off-diagonal pair the gradient is that of both of its entries.
+    The sparsity pattern is built once; values may be replaced and are differentiable. The gradient
+    of an off-diagonal pair is the sum over both of its entries.
 
     Examples
     --------
@@ -199,18 +191,18 @@ class SparseAdjacency(Adjacency):
         return SparseAdjacency(self._n_nodes, *moved)
 
     def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
-        """Return the same pairs with other values; the pattern is shared, not built again."""
+        """Return a graph with the same pairs and other values; the pattern is shared."""
         other = object.__new__(SparseAdjacency)
         other.__dict__.update(self.__dict__, _pattern=self._pattern)
         other._values, other._matrix = values, None
         return other
 
-    def matrix(self) -> CsrMatrix:
-        """Return the full matrix; built once while the values are no variables."""
+    def to_csr(self) -> CsrMatrix:
+        """Return the full matrix; it is cached unless the values require gradients."""
         if self._values.requires_grad:
-            return self._pattern.filled(self._values.detach()[self._pattern.source])
+            return self._pattern.with_entries(self._values.detach()[self._pattern.source])
         if self._matrix is None:
-            self._matrix = self._pattern.filled(self._values[self._pattern.source])
+            self._matrix = self._pattern.with_entries(self._values[self._pattern.source])
         return self._matrix
 
     @property
@@ -238,7 +230,7 @@ class SparseAdjacency(Adjacency):
         return torch.where(found, self._values[place], torch.zeros_like(self._values[place]))
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return _SymmetricProduct.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
+        return _SymmetricMatmul.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
         if self._values.requires_grad:
@@ -252,20 +244,20 @@ class SparseAdjacency(Adjacency):
         return upper + upper.T - torch.diag(upper.diagonal())
 
     def asymmetry(self) -> Float[Tensor, ""]:
-        """Zero: the storage admits symmetric matrices only."""
+        """Return zero: the matrix is symmetric."""
         return self._values.sum() * 0
 
 
 def symmetric_pattern(
     n_nodes: int, rows: Int[Tensor, "p"], columns: Int[Tensor, "p"]
 ) -> CsrPattern:
-    """Compressed rows of both triangles, remembering which stored value each entry has."""
+    """Return the pattern of both triangles; the source of an entry is its pair."""
     place = torch.arange(len(rows), device=rows.device)
     off = (rows != columns).nonzero()[:, 0]
     all_rows = torch.cat([rows, columns[off]])
     all_columns = torch.cat([columns, rows[off]])
     source = torch.cat([place, place[off]])
-    return CsrPattern.build(n_nodes, n_nodes, all_rows, all_columns, source)
+    return CsrPattern.from_entries(n_nodes, n_nodes, all_rows, all_columns, source)
 
 
 def stored_entries(
@@ -274,38 +266,38 @@ def stored_entries(
     """Return rows, columns and values of the stored entries, on a device."""
     parts = (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
     starts, columns, values = (to_device(part, device) for part in parts)
-    every = torch.arange(matrix.shape[0], device=starts.device)
-    rows = torch.repeat_interleave(every, starts.diff(), output_size=len(columns))
+    nodes = torch.arange(matrix.shape[0], device=starts.device)
+    rows = torch.repeat_interleave(nodes, starts.diff(), output_size=len(columns))
     return rows, columns, values
 
 
 def upper_entries(
     matrix: sp.csr_matrix, device: str | torch.device = "cpu"
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the same of the entries with row <= column."""
+    """Return rows, columns and values of the stored entries with row <= column."""
     rows, columns, values = stored_entries(matrix, device)
     upper = torch.nonzero(rows <= columns).view(-1)
     return rows[upper], columns[upper].long(), values[upper]
 
 
-class _SymmetricProduct(torch.autograd.Function):
-    r""":math:`Z = A X` with both gradients; :math:`A^\top = A` spares a transposed copy."""
+class _SymmetricMatmul(torch.autograd.Function):
+    r""":math:`Z = A X` with both gradients; since :math:`A^\top = A` no transpose is stored."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
         ctx.save_for_backward(values, x)
         ctx.adjacency = adjacency
-        return product(adjacency.matrix(), x)
+        return csr_matmul(adjacency.to_csr(), x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         _, x = ctx.saved_tensors
         (grad,) = grads
         adjacency: SparseAdjacency = ctx.adjacency
-        need_values, need_x, _ = ctx.needs_input_grad
-        for_x = product(adjacency.matrix(), grad.contiguous()) if need_x else None
+        needs_values, needs_x, _ = ctx.needs_input_grad
+        for_x = csr_matmul(adjacency.to_csr(), grad.contiguous()) if needs_x else None
         for_values = None
-        if need_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
+        if needs_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
             i, j = adjacency._rows, adjacency._columns
             both = (grad[i] * x[j]).sum(1) + (grad[j] * x[i]).sum(1)
             for_values = both * (adjacency._counts / 2)
@@ -313,23 +305,23 @@ class _SymmetricProduct(torch.autograd.Function):
 
 
 class _SumOfPowers(torch.autograd.Function):
-    r""":math:`S x` with :math:`S = \sum_k A^k`; :math:`S^\top = S` takes gradients back."""
+    r""":math:`S x` with :math:`S = \sum_k A^k`; the gradient is the same, since S is symmetric."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, adjacency: SparseAdjacency, n_steps: int) -> Tensor:
         ctx.adjacency, ctx.n_steps = adjacency, n_steps
-        return _horner(adjacency.matrix(), x, n_steps)
+        return _horner(adjacency.to_csr(), x, n_steps)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return _horner(ctx.adjacency.matrix(), grads[0].contiguous(), ctx.n_steps), None, None
+        return _horner(ctx.adjacency.to_csr(), grads[0].contiguous(), ctx.n_steps), None, None
 
 
 def _horner(matrix: CsrMatrix, x: Tensor, n_steps: int) -> Tensor:
-    """Return the sum of powers; two buffers take turns: the sum so far, and the next one."""
+    """Return the sum of powers by Horner's rule with two alternating buffers."""
     if n_steps == 0:
         return x.clone()
-    z, spare = added(x, matrix, x, out=torch.empty_like(x)), torch.empty_like(x)
+    z, spare = csr_addmm(x, matrix, x, out=torch.empty_like(x)), torch.empty_like(x)
     for _ in range(n_steps - 1):
-        z, spare = added(x, matrix, z, out=spare), z
+        z, spare = csr_addmm(x, matrix, z, out=spare), z
     return z

@@ -1,4 +1,4 @@
-"""From what users have (scipy, arrays, edge lists, networkx) to one checked adjacency matrix."""
+"""Conversion of graphs (scipy, arrays, edge lists, networkx) to a checked adjacency matrix."""
 
 import warnings
 from typing import Any
@@ -9,27 +9,27 @@ import scipy.sparse as sp
 from glnn._utils import check_array
 from glnn.distributed import Partition
 from glnn.exceptions import GraphWarning, InputError
-from glnn.graph.prior import transposed_rows
+from glnn.graph.prior import transpose_rows
 
 
 def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
-    """Return a symmetric, non-negative scipy CSR matrix without loops.
+    """Return a graph as a symmetric, non-negative scipy CSR matrix without loops.
 
     Parameters
     ----------
     graph
-        A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` or ``E x 2`` array of node numbers
-        (undirected; either or both directions of an edge may be listed; a ``2 x 2`` array has one
-        edge a row, see :func:`edge_ends`, or is a matrix where there are two nodes), or a networkx
-        graph whose nodes are ``0..n-1``; names are matched by
-        :func:`glnn.data.arguments.named_graph`.
+        A scipy sparse or dense ``n x n`` matrix, a ``2 x E`` or ``E x 2`` array of node numbers, or
+        a networkx graph whose nodes are ``0..n-1``. Edges are undirected: an array may list one or
+        both directions. A ``2 x 2`` array is a matrix if there are two nodes, otherwise it has one
+        edge a row (see :func:`as_edge_index`). Graphs with named nodes are aligned by
+        :func:`glnn.data.arguments.align_graph`.
     n_nodes
         Number of rows of the features.
 
     Notes
     -----
     Loops are dropped, repeated edges are merged, and an asymmetric matrix is replaced by the
-    larger of ``a_ij`` and ``a_ji``; each of these is said in one :class:`GraphWarning`.
+    larger of ``a_ij`` and ``a_ji``; each of these issues one :class:`GraphWarning`.
 
     Examples
     --------
@@ -54,20 +54,19 @@ def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
     return _from_matrix(sp.csr_matrix(array.astype(np.float64)), n_nodes)
 
 
-def edge_ends(name: str, edges: np.ndarray) -> np.ndarray:
+def as_edge_index(name: str, edges: np.ndarray) -> np.ndarray:
     """Return a ``2 x E`` or ``E x 2`` array of edges as ``2 x E``.
 
-    A ``2 x 2`` array could be either. It has one edge a row, as people write pairs; one edge in
-    both directions, as PyTorch Geometric lists it, is the same either way. Where its columns would
-    be other edges than its rows, a :class:`GraphWarning` says how it was read.
-    :meth:`glnn.data.NodeData.from_arrays` and :func:`as_adjacency` both follow this rule.
+    A ``2 x 2`` array could be either; it is read as one edge a row. If its columns are not the same
+    edges as its rows, a :class:`GraphWarning` says how it was read (one edge in both directions, as
+    PyTorch Geometric lists it, is the same either way).
 
     Examples
     --------
-    >>> edge_ends("graph", np.array([[0, 1], [1, 2], [0, 2]])).tolist()
+    >>> as_edge_index("graph", np.array([[0, 1], [1, 2], [0, 2]])).tolist()
     [[0, 1, 0], [1, 2, 2]]
     """
-    if edges.shape == (2, 2) and _pairs(edges) != _pairs(edges.T):
+    if edges.shape == (2, 2) and _undirected_edges(edges) != _undirected_edges(edges.T):
         (a, b), (c, d) = edges.tolist()
         _warn(
             f"{name} of shape 2 x 2 is read as one edge a row, {a}-{b} and {c}-{d}. "
@@ -76,16 +75,16 @@ def edge_ends(name: str, edges: np.ndarray) -> np.ndarray:
     return edges if edges.shape[1] != 2 else edges.T
 
 
-def _pairs(rows: np.ndarray) -> set[frozenset[int]]:
-    """Return the undirected edges of the rows of an array."""
+def _undirected_edges(rows: np.ndarray) -> set[frozenset[int]]:
+    """Return the rows of an array as undirected edges."""
     return {frozenset(row) for row in rows.tolist()}
 
 
 def as_adjacency_rows(block: Any, partition: Partition) -> sp.csr_matrix:
     """Return this process's rows of a symmetric, non-negative CSR matrix without loops.
 
-    ``block`` are its rows of a matrix. Where the matrix is not symmetric, the larger of ``a_ij``
-    and ``a_ji`` is used for both.
+    ``block`` are this process's rows of the given matrix. If that is not symmetric, the larger of
+    ``a_ij`` and ``a_ji`` is used for both.
     """
     shape = (partition.n_rows, partition.n_nodes)
     if not sp.issparse(block) or block.shape != shape:
@@ -93,8 +92,8 @@ def as_adjacency_rows(block: Any, partition: Partition) -> sp.csr_matrix:
             f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
             f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
         )
-    matrix = _checked_weights(sp.csr_matrix(block))
-    matrix = sp.csr_matrix(matrix.maximum(transposed_rows(matrix, partition)))
+    matrix = _check_weights(sp.csr_matrix(block))
+    matrix = sp.csr_matrix(matrix.maximum(transpose_rows(matrix, partition)))
     matrix = sp.csr_matrix(
         matrix - sp.diags(matrix.diagonal(partition.start), partition.start, shape=shape)
     )
@@ -114,12 +113,12 @@ def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
             f"graph must hold node numbers in [0, {n_nodes}), got {edges.min()} to {edges.max()}. "
             "Number the nodes from 0, or give features for every node."
         )
-    source, target = edge_ends("graph", edges.astype(np.int64))
+    source, target = as_edge_index("graph", edges.astype(np.int64))
     n_repeated = source.size - np.unique(source * n_nodes + target).size
     if n_repeated:
         _warn(f"graph lists {n_repeated} edges more than once; each counts once.")
     loops = source == target
-    source, target = _without_loops(source, target, loops)
+    source, target = _drop_loops(source, target, loops)
     ones = np.ones(2 * source.size)
     both = (np.concatenate([source, target]), np.concatenate([target, source]))
     matrix = sp.csr_matrix((ones, both), shape=(n_nodes, n_nodes))
@@ -128,7 +127,7 @@ def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
     return matrix
 
 
-def _without_loops(
+def _drop_loops(
     source: np.ndarray, target: np.ndarray, loops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     if loops.any():
@@ -146,11 +145,11 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
         raise InputError(
             f"graph must have one row for each of the {n_nodes} nodes, got {matrix.shape[0]}."
         )
-    matrix = _checked_weights(matrix)
-    n_uneven = _count_uneven(matrix)
-    if n_uneven:
+    matrix = _check_weights(matrix)
+    n_asymmetric = _count_asymmetric(matrix)
+    if n_asymmetric:
         _warn(
-            f"graph is not symmetric in {n_uneven} entries; "
+            f"graph is not symmetric in {n_asymmetric} entries; "
             "the larger of a_ij and a_ji is used for both."
         )
         matrix = sp.csr_matrix(matrix.maximum(matrix.T))
@@ -163,8 +162,8 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
     return matrix
 
 
-def _checked_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the matrix in float64 without stored zeros; weights must be finite, at least 0."""
+def _check_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Return the matrix in float64 without stored zeros; weights must be finite and at least 0."""
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"graph must hold real weights, got dtype {matrix.dtype}.")
     matrix = matrix.astype(np.float64)
@@ -180,9 +179,9 @@ def _checked_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
     return matrix
 
 
-def _count_uneven(matrix: sp.csr_matrix) -> int:
+def _count_asymmetric(matrix: sp.csr_matrix) -> int:
     """Count the entries that differ from those of the transpose; rows must be sorted."""
-    mirrored = sp.csr_matrix(matrix.T)  # sorted, as all transposed rows are
+    mirrored = sp.csr_matrix(matrix.T)  # its rows are sorted
     if np.array_equal(matrix.indptr, mirrored.indptr) and np.array_equal(
         matrix.indices, mirrored.indices
     ):
@@ -199,10 +198,10 @@ def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
             f"got {graph.number_of_nodes()}."
         )
     if set(graph.nodes) != set(range(n_nodes)):
-        strange = next(node for node in graph.nodes if node not in range(n_nodes))
+        unknown = next(node for node in graph.nodes if node not in range(n_nodes))
         raise InputError(
             f"graph must have the nodes 0 to {n_nodes - 1}, as its rows have no names; got "
-            f"{strange!r}. Fit a DataFrame whose index names the rows, or relabel the nodes."
+            f"{unknown!r}. Fit a DataFrame whose index names the rows, or relabel the nodes."
         )
     try:
         matrix = nx.to_scipy_sparse_array(graph, nodelist=range(n_nodes))

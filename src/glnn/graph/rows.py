@@ -1,4 +1,9 @@
-"""Compressed rows whose structure is built once and whose values may change each step."""
+"""Storage of matrices by rows, in PyTorch.
+
+:class:`CsrPattern` and :class:`CsrMatrix` are sparse matrices whose pattern is built once while
+their values may change at each step. :class:`RowMatrix` is a matrix of signal rows, dense
+(:class:`DenseRows`) or sparse (:class:`SparseRows`).
+"""
 
 import functools
 import warnings
@@ -15,30 +20,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-# --- csr: Compressed rows whose structure is built once and whose values may change each step
+# CSR matrices with a fixed pattern
 
 
 @dataclass(frozen=True)
 class CsrPattern:
-    """Which entries a sparse matrix has, and which of the caller's values each one shows.
+    """The sparsity pattern of a matrix, and which value each entry takes.
 
-    Parameters
-    ----------
-    shape
-        Rows and columns of the matrix.
-    offsets, columns
-        The usual compressed rows.
-    source
-        Entry ``e`` holds ``values[source[e]]`` of whatever values it is multiplied with.
+    Several entries may share a value, such as the two entries of a symmetric pair.
     """
 
     shape: tuple[int, int]
-    offsets: Int[Tensor, "r1"]
+    offsets: Int[Tensor, "r1"]  # row ``i`` has the entries from offsets[i] to offsets[i + 1]
     columns: Int[Tensor, "e"]
-    source: Int[Tensor, "e"]
+    source: Int[Tensor, "e"]  # entry ``e`` is ``values[source[e]]``
 
     @classmethod
-    def build(
+    def from_entries(
         cls,
         n_rows: int,
         n_columns: int,
@@ -46,44 +44,44 @@ class CsrPattern:
         columns: Int[Tensor, "e"],
         source: Int[Tensor, "e"],
     ) -> "CsrPattern":
-        """Sort the entries by row, then column."""
+        """Build the pattern from a list of entries in any order."""
         order = torch.argsort(rows * n_columns + columns, stable=True)
         offsets = torch.zeros(n_rows + 1, dtype=torch.int64, device=rows.device)
         offsets = offsets.index_add_(0, rows + 1, torch.ones_like(rows)).cumsum(0)
-        return cls.compressed((n_rows, n_columns), offsets, columns[order], source[order])
+        return cls.from_compressed((n_rows, n_columns), offsets, columns[order], source[order])
 
     @classmethod
-    def compressed(
+    def from_compressed(
         cls,
         shape: tuple[int, int],
         offsets: Int[Tensor, "r1"],
         columns: Int[Tensor, "e"],
         source: Int[Tensor, "e"],
     ) -> "CsrPattern":
-        """Take compressed rows as they are; indices are halved where they fit, for speed."""
+        """Build the pattern from compressed rows; int32 indices are used where they suffice."""
         fits = len(columns) < 2**31 and max(shape) < 2**31
         dtype = torch.int32 if fits else torch.int64
         return cls(shape, offsets.to(dtype), columns.to(dtype).contiguous(), source)
 
-    def transposed(self) -> "CsrPattern":
-        """Return the pattern of the transposed matrix, over the same values."""
+    def transpose(self) -> "CsrPattern":
+        """Return the pattern of the transposed matrix, for the same values."""
         n_rows, n_columns = self.shape
         rows = torch.repeat_interleave(
             torch.arange(n_rows, device=self.columns.device), self.offsets.diff()
         )
-        return CsrPattern.build(n_columns, n_rows, self.columns.long(), rows, self.source)
+        return CsrPattern.from_entries(n_columns, n_rows, self.columns.long(), rows, self.source)
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        return product(self.filled(values.index_select(0, self.source)), x.detach())
+        return csr_matmul(self.with_entries(values.index_select(0, self.source)), x.detach())
 
-    def filled(self, entries: Float[Tensor, "e"]) -> "CsrMatrix":
-        """Return the matrix with these entries in the order of the pattern."""
+    def with_entries(self, entries: Float[Tensor, "e"]) -> "CsrMatrix":
+        """Return the matrix with these entries, in the order of the pattern."""
         return CsrMatrix(self, entries)
 
-    def matrix(self, entries: Float[Tensor, "e"]) -> Tensor:
-        """Return the same as torch knows it."""
-        hear_beta_warning()
+    def to_torch(self, entries: Float[Tensor, "e"]) -> Tensor:
+        """Return the matrix with these entries as a torch CSR tensor."""
+        silence_csr_warning()
         return torch.sparse_csr_tensor(
             self.offsets, self.columns, entries, self.shape, check_invariants=False
         )
@@ -98,26 +96,26 @@ class CsrMatrix:
 
     @classmethod
     def from_scipy(cls, matrix: sp.csr_matrix) -> "CsrMatrix":
-        """Take a scipy matrix as it is, on the host."""
+        """Wrap a scipy matrix on the CPU, without a copy where possible."""
         offsets, columns = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices))
         order = torch.arange(matrix.nnz)
-        pattern = CsrPattern.compressed(matrix.shape, offsets, columns, order)
+        pattern = CsrPattern.from_compressed(matrix.shape, offsets, columns, order)
         return cls(pattern, torch.from_numpy(matrix.data))
 
     @cached_property
     def tensor(self) -> Tensor:
-        """The same as torch knows it."""
-        return self.pattern.matrix(self.entries)
+        """The matrix as a torch CSR tensor."""
+        return self.pattern.to_torch(self.entries)
 
 
-def product(matrix: CsrMatrix, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
+def csr_matmul(matrix: CsrMatrix, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
     """Return the product with a dense matrix."""
-    if _is_single_on_host(matrix, x):
-        return _by_bags(matrix, x)
-    return added(x.new_zeros(matrix.pattern.shape[0], x.shape[1]), matrix, x)
+    if _is_cpu_float32(matrix, x):
+        return _embedding_bag_matmul(matrix, x)
+    return csr_addmm(x.new_zeros(matrix.pattern.shape[0], x.shape[1]), matrix, x)
 
 
-def added(
+def csr_addmm(
     total: Float[Tensor, "r d"],
     matrix: CsrMatrix,
     x: Float[Tensor, "c d"],
@@ -128,22 +126,22 @@ def added(
     The result may be written into ``out``, or into ``total`` where there is no ``out``.
     """
     out = total if out is None else out
-    if _is_single_on_host(matrix, x):
-        return _by_bags(matrix, x).add_(total)
+    if _is_cpu_float32(matrix, x):
+        return _embedding_bag_matmul(matrix, x).add_(total)
     if out is not total:
         out.copy_(total)
     return torch.addmm(out, matrix.tensor, x, out=out)
 
 
-def _is_single_on_host(matrix: CsrMatrix, x: Tensor) -> bool:
+def _is_cpu_float32(matrix: CsrMatrix, x: Tensor) -> bool:
     return x.dtype == matrix.entries.dtype == torch.float32 and not x.is_cuda
 
 
-def _by_bags(matrix: CsrMatrix, x: Tensor) -> Tensor:
-    """Take the rows of ``x`` for words, and each row of the matrix for a weighted bag of them.
+def _embedding_bag_matmul(matrix: CsrMatrix, x: Tensor) -> Tensor:
+    """Return the product by ``embedding_bag``: a row of the matrix is a weighted bag of rows of x.
 
-    Sums over bags of words have vector kernels for every processor; MKL's sparse products have
-    them for Intel's, and take two to three times as long on others.
+    It has vectorized kernels for every processor. MKL's sparse products have them for Intel's
+    only, and take two to three times as long on others.
     """
     p = matrix.pattern
     return functional.embedding_bag(
@@ -157,33 +155,27 @@ def _by_bags(matrix: CsrMatrix, x: Tensor) -> Tensor:
 
 
 @functools.cache
-def hear_beta_warning() -> None:
-    """Let torch say once per process, unheard, that its CSR support is beta and unchecked."""
+def silence_csr_warning() -> None:
+    """Trigger torch's once-per-process warning that CSR tensors are in beta, and suppress it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
         offsets = torch.zeros(2, dtype=torch.int32)
         torch.sparse_csr_tensor(offsets, offsets[:0], offsets[:0], (1, 1), check_invariants=False)
 
 
-# --- row_base: What a matrix of signal rows can do, whether it is dense or stored by entries
+# Matrices of signal rows
 
-BLOCK_BYTES = 64 * 2**20
-"""Memory for one block of products on the host."""
-
-DEVICE_BYTES = 4 * 2**30
-"""The same on a device that is not the host."""
-
-DENSE_FROM = 0.05
-"""Share of stored entries from which a dense product is the faster one."""
-
-_ENTRIES = 2**18  # entries of pairs that are looked at together on the host
+BLOCK_BYTES = 64 * 2**20  # memory for one block of products on the CPU
+DEVICE_BYTES = 4 * 2**30  # the same on another device
+DENSE_THRESHOLD = 0.05  # share of nonzero entries above which a dense product is faster
+_BLOCK_ENTRIES = 2**18  # entries of pairs that are processed together on the CPU
 
 
 class RowMatrix(ABC):
-    """A matrix that is read row by row; device and dtype are those of its tensors."""
+    """A matrix with one row for each node, dense or sparse."""
 
     n_columns: int
-    is_stored_by_entries: bool = False
+    is_sparse: bool = False
 
     @abstractmethod
     def __len__(self) -> int:
@@ -191,15 +183,15 @@ class RowMatrix(ABC):
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return what the matrix consists of, to be sent to another process."""
+        """Return the tensors that store the matrix, to be sent to another process."""
 
     @abstractmethod
-    def like(self, tensors: tuple[Tensor, ...]) -> "RowMatrix":
-        """Return the matrix of the same width that consists of these tensors."""
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "RowMatrix":
+        """Return a matrix of the same type and width with these tensors."""
 
     @abstractmethod
     def to(self, dtype: torch.dtype) -> "RowMatrix":
-        """Return the same numbers in another precision."""
+        """Return the matrix in another precision."""
 
     @abstractmethod
     def block(self, rows: slice) -> "RowMatrix":
@@ -207,95 +199,93 @@ class RowMatrix(ABC):
 
     @abstractmethod
     def take(self, index: Tensor) -> "RowMatrix":
-        """Return the rows with these numbers."""
+        """Return the rows with these indices."""
 
     @abstractmethod
-    def joined(self, others: "list[RowMatrix]") -> "RowMatrix":
-        """Return these rows, then those of others that are stored alike."""
+    def concatenate(self, others: "list[RowMatrix]") -> "RowMatrix":
+        """Return these rows followed by those of matrices of the same type."""
 
     @abstractmethod
-    def dense(self) -> Tensor:
-        """Return all entries."""
+    def to_dense(self) -> Tensor:
+        """Return the matrix as a dense tensor."""
 
     @abstractmethod
-    def times(self, right: Tensor) -> Tensor:
-        """Return the product with a dense matrix."""
+    def matmul(self, right: Tensor) -> Tensor:
+        r"""Return :math:`X R` for a dense matrix."""
 
     @abstractmethod
-    def met_by(self, left: Tensor) -> Tensor:
-        r"""Return :math:`L X^\top`: dense rows times these."""
+    def left_matmul(self, left: Tensor) -> Tensor:
+        r"""Return :math:`L X^\top` for a dense matrix."""
 
     @abstractmethod
-    def scaled(self, scale: Tensor) -> "RowMatrix":
-        """Return the matrix with its columns multiplied."""
+    def scale_columns(self, scale: Tensor) -> "RowMatrix":
+        """Return the matrix with each column multiplied by a number."""
 
     @abstractmethod
-    def squared(self) -> "RowMatrix":
-        """Return the squares of all entries."""
+    def square(self) -> "RowMatrix":
+        """Return the matrix of squared entries."""
 
     @abstractmethod
     def column_sums(self, weights: Tensor) -> Tensor:
         r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
 
     @abstractmethod
-    def products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "RowMatrix":
-        r"""Return :math:`x_{ic}\,z_{jc}`, a row for every pair (i, j)."""
+    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "RowMatrix":
+        r"""Return :math:`x_{ic}\,z_{jc}`, one row for each pair (i, j)."""
 
     @abstractmethod
-    def dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
-        r"""Return :math:`x_i \cdot z_j` for every pair (i, j)."""
+    def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
+        r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
 
     @property
     @abstractmethod
-    def row_length(self) -> float:
-        """Mean number of stored entries of a row."""
+    def mean_row_nnz(self) -> float:
+        """Mean number of stored entries in a row."""
 
     @property
     def device(self) -> torch.device:
-        """Where the numbers lie."""
+        """Device of the tensors."""
         return self.tensors()[0].device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Their precision."""
+        """Precision of the values."""
         return self.tensors()[0].dtype
 
-    def lengths(self) -> Tensor:
-        """Return the squared length of each row."""
+    def squared_norms(self) -> Tensor:
+        """Return the squared norm of each row."""
         every = torch.arange(len(self), device=self.device)
-        return self.dots(self, every, every)
+        return self.pair_dots(self, every, every)
 
 
 def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
-    """Return a tensor on the device; torch refuses to share arrays that may not be written."""
+    """Return an array as a tensor on a device; read-only arrays are copied, as torch demands."""
     own = np.require(array, requirements=["C", "W"])
     return torch.from_numpy(own).to(device)
 
 
-def block_bytes_of(device: torch.device, on_host: int = BLOCK_BYTES) -> int:
+def block_bytes_on(device: torch.device, cpu_bytes: int = BLOCK_BYTES) -> int:
     """Return the memory for one block of products on a device."""
-    return on_host if device.type == "cpu" else DEVICE_BYTES
+    return cpu_bytes if device.type == "cpu" else DEVICE_BYTES
 
 
-def entries_at_once(device: torch.device) -> int:
-    """Return how many entries of pairs are looked at together on a device."""
-    return _ENTRIES if device.type == "cpu" else 256 * _ENTRIES
+def block_entries_on(device: torch.device) -> int:
+    """Return how many entries of pairs are processed together on a device."""
+    return _BLOCK_ENTRIES if device.type == "cpu" else 256 * _BLOCK_ENTRIES
 
 
-# --- sparse_rows: Rows stored by their entries
-
-_LOOKED_UP = 2**23  # bytes of dense rows that entries are looked up in: new memory is slow
+_LOOKUP_BYTES = 2**23  # dense rows for lookups; larger ones are slow, as memory is newly allocated
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRows(RowMatrix):
-    """Compressed rows: ``columns[starts[i]:starts[i + 1]]`` have entries in row ``i``.
+    """Sparse rows: row ``i`` has entries in ``columns[starts[i]:starts[i + 1]]``.
 
     Examples
     --------
-    >>> from glnn.graph.rows import row_matrix
-    >>> rows = row_matrix(sp.csr_matrix(np.array([[0.0, 2.0], [1.0, 0.0]])))
-    >>> rows.dots(rows, torch.tensor([0, 0]), torch.tensor([0, 1]))
+    >>> from glnn.graph.rows import as_row_matrix
+    >>> rows = as_row_matrix(sp.csr_matrix(np.array([[0.0, 2.0], [1.0, 0.0]])))
+    >>> rows.pair_dots(rows, torch.tensor([0, 0]), torch.tensor([0, 1]))
     tensor([4., 0.], dtype=torch.float64)
     """
 
@@ -304,7 +294,7 @@ class SparseRows(RowMatrix):
     starts: Tensor
     width: int
 
-    is_stored_by_entries = True
+    is_sparse = True
 
     @property
     def n_columns(self) -> int:  # type: ignore[override] # noqa: D102
@@ -316,7 +306,7 @@ class SparseRows(RowMatrix):
     def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
         return self.values, self.columns, self.starts
 
-    def like(self, tensors: tuple[Tensor, ...]) -> "SparseRows":  # noqa: D102
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "SparseRows":  # noqa: D102
         values, columns, starts = tensors
         return SparseRows(values, columns, starts, self.width)
 
@@ -330,7 +320,7 @@ class SparseRows(RowMatrix):
         return SparseRows(self.values[low:high], self.columns[low:high], starts - low, self.width)
 
     def take(self, index: Tensor) -> "SparseRows":  # noqa: D102
-        place, lengths = self.entries_of(index)
+        place, lengths = self.locate_entries(index)
         starts = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
         torch.cumsum(lengths, 0, out=starts[1:])
         return SparseRows(
@@ -340,7 +330,7 @@ class SparseRows(RowMatrix):
             self.width,
         )
 
-    def joined(self, others: list[RowMatrix]) -> "SparseRows":  # noqa: D102
+    def concatenate(self, others: list[RowMatrix]) -> "SparseRows":  # noqa: D102
         every = [self.tensors(), *(other.tensors() for other in others)]
         values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
         lengths = torch.cat([part[2].diff() for part in every])
@@ -348,8 +338,8 @@ class SparseRows(RowMatrix):
         torch.cumsum(lengths, 0, out=starts[1:])
         return SparseRows(values, columns, starts, self.width)
 
-    def entries_of(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the places of the entries of some rows, and how many each row has."""
+    def locate_entries(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the positions of the entries of some rows, and the number of entries of each."""
         first = self.starts.index_select(0, index)
         lengths = self.starts.index_select(0, index + 1) - first
         shift = first - (lengths.cumsum(0) - lengths)
@@ -360,132 +350,130 @@ class SparseRows(RowMatrix):
         every = torch.arange(len(self), device=self.values.device)
         return torch.repeat_interleave(every, self.starts.diff(), output_size=len(self.values))
 
-    def dense(self) -> Tensor:  # noqa: D102
+    def to_dense(self) -> Tensor:  # noqa: D102
         place = self._row_of_entries() * self.width + self.columns
         flat = self.values.new_zeros(len(self) * self.width)
         return flat.index_add_(0, place, self.values).view(len(self), self.width)
 
     @property
-    def is_thin(self) -> bool:
-        """Whether a sparse product beats a dense one."""
-        few = len(self.values) < DENSE_FROM * len(self) * self.width
+    def is_very_sparse(self) -> bool:
+        """Whether a sparse product is faster than a dense one."""
+        few = len(self.values) < DENSE_THRESHOLD * len(self) * self.width
         return few and self.values.device.type == "cpu"
 
-    def csr(self) -> CsrMatrix:
-        """Return the same as a matrix whose structure is known once."""
+    def to_csr(self) -> CsrMatrix:
+        """Return the rows as a CSR matrix."""
         shape = (len(self), self.width)
-        return CsrPattern.compressed(shape, self.starts, self.columns, self.columns).filled(
-            self.values
-        )
+        return CsrPattern.from_compressed(
+            shape, self.starts, self.columns, self.columns
+        ).with_entries(self.values)
 
-    def times(self, right: Tensor) -> Tensor:  # noqa: D102
-        if self.is_thin or right.shape[1] == 1:
-            return product(self.csr(), right.contiguous())
+    def matmul(self, right: Tensor) -> Tensor:  # noqa: D102
+        if self.is_very_sparse or right.shape[1] == 1:
+            return csr_matmul(self.to_csr(), right.contiguous())
         parts = [block @ right for block in self._dense_blocks()]
         return parts[0] if len(parts) == 1 else torch.cat([right[:0], *parts])
 
-    def met_by(self, left: Tensor) -> Tensor:  # noqa: D102
-        if self.is_thin:
-            return self.times(left.T.contiguous()).T.contiguous()
+    def left_matmul(self, left: Tensor) -> Tensor:  # noqa: D102
+        if self.is_very_sparse:
+            return self.matmul(left.T.contiguous()).T.contiguous()
         return torch.cat([left[:, :0], *(left @ block.T for block in self._dense_blocks())], 1)
 
     def _dense_blocks(self) -> Iterator[Tensor]:
-        """Yield all rows, as many at a time as there is room for."""
-        step = max(1, block_bytes_of(self.values.device) // (8 * max(1, self.width)))
+        """Yield all rows as dense blocks that fit in the memory of one block."""
+        step = max(1, block_bytes_on(self.values.device) // (8 * max(1, self.width)))
         for first in range(0, len(self), step):
-            yield self.block(slice(first, first + step)).dense()
+            yield self.block(slice(first, first + step)).to_dense()
 
-    def scaled(self, scale: Tensor) -> "SparseRows":  # noqa: D102
-        return self.like(
+    def scale_columns(self, scale: Tensor) -> "SparseRows":  # noqa: D102
+        return self.with_tensors(
             (self.values * scale.index_select(0, self.columns), self.columns, self.starts)
         )
 
-    def squared(self) -> "SparseRows":  # noqa: D102
-        return self.like((self.values.square(), self.columns, self.starts))
+    def square(self) -> "SparseRows":  # noqa: D102
+        return self.with_tensors((self.values.square(), self.columns, self.starts))
 
     def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
         total = self.values.new_zeros(self.width)
         parts = self.values * weights.index_select(0, self._row_of_entries())
         return total.index_add_(0, self.columns, parts)
 
-    def products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
+    def pair_products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
         columns, values, counts = [self.columns[:0]], [self.values[:0]], [self.columns[:0]]
-        for met in _met(self, other, i, j):
-            found = met.dense.take(met.place).mul_(met.values)
+        for block in _iterate_pair_entries(self, other, i, j):
+            found = block.dense.take(block.place).mul_(block.values)
             kept = torch.nonzero(found).view(-1)
-            columns.append(met.columns[kept])
+            columns.append(block.columns[kept])
             values.append(found[kept])
-            ends = torch.searchsorted(kept, met.starts)  # entries kept before each pair
+            ends = torch.searchsorted(kept, block.starts)  # entries kept before each pair
             counts.append(ends.diff())
         starts = torch.zeros(len(i) + 1, dtype=torch.int64, device=i.device)
         torch.cumsum(torch.cat(counts), 0, out=starts[1:])
         return SparseRows(torch.cat(values), torch.cat(columns), starts, self.width)
 
-    def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        parts = [torch.mv(met.matrix(), met.dense) for met in _met(self, other, i, j)]
+    def pair_dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
+        parts = [
+            torch.mv(block.to_torch(), block.dense)
+            for block in _iterate_pair_entries(self, other, i, j)
+        ]
         return torch.cat([self.values[:0], *parts])
 
     @property
-    def row_length(self) -> float:  # noqa: D102
+    def mean_row_nnz(self) -> float:  # noqa: D102
         return len(self.values) / max(1, len(self))
 
 
 @dataclass(frozen=True, eq=False)
-class _Met:
-    """The stored entries of one end of some pairs, and where to look for the other end's.
+class _PairEntries:
+    """The stored entries of the first row of some pairs, and the second rows as dense ones."""
 
-    Entry ``e`` of pair ``p``, in ``starts[p]:starts[p + 1]``, has its value and column here and
-    meets ``dense[place[e]]``.
-    """
+    starts: Tensor  # pair ``p`` has the entries from starts[p] to starts[p + 1]
+    columns: Tensor  # column of each entry
+    values: Tensor  # value of each entry
+    place: Tensor  # the second row has dense[place[e]] in the column of entry ``e``
+    dense: Tensor  # the second rows, flat
 
-    starts: Tensor
-    columns: Tensor
-    values: Tensor
-    place: Tensor
-    dense: Tensor
-
-    def matrix(self) -> Tensor:
-        """Return the entries as rows over the numbers they meet."""
+    def to_torch(self) -> Tensor:
+        """Return the matrix whose product with ``dense`` has the dot product of each pair."""
         shape = (len(self.starts) - 1, len(self.dense))
-        pattern = CsrPattern.compressed(shape, self.starts, self.place, self.place)
-        return pattern.matrix(self.values)
+        pattern = CsrPattern.from_compressed(shape, self.starts, self.place, self.place)
+        return pattern.to_torch(self.values)
 
 
-def _met(left: SparseRows, right: RowMatrix, i: Tensor, j: Tensor) -> Iterator[_Met]:
-    """Yield the entries of some pairs at a time.
+def _iterate_pair_entries(
+    left: SparseRows, right: RowMatrix, i: Tensor, j: Tensor
+) -> Iterator[_PairEntries]:
+    """Yield the entries of the pairs block by block.
 
-    The stored entries of one row are looked up in the other, which is made dense: the one whose
-    number changes less often, where both are stored by entries.
+    The stored entries of one row are looked up in the other row, which is made dense. If both are
+    sparse, that is the row whose index changes less often.
     """
     if isinstance(right, SparseRows):
         left, right, i, j = right, left, j, i
-    step = max(1, int(entries_at_once(i.device) / max(1.0, left.row_length)))
-    room, first = block_bytes_of(i.device, _LOOKED_UP) // 8, 0
+    step = max(1, int(block_entries_on(i.device) / max(1.0, left.mean_row_nnz)))
+    room, first = block_bytes_on(i.device, _LOOKUP_BYTES) // 8, 0
     while first < len(i):
         far, turn = torch.unique_consecutive(j[first : first + step], return_inverse=True)
         if len(far) * left.width > room and step > 1:
             step //= 2
             continue
-        entries, lengths = left.entries_of(i[first : first + step])
+        entries, lengths = left.locate_entries(i[first : first + step])
         starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=i.device)
         torch.cumsum(lengths, 0, out=starts[1:])
         columns = left.columns.index_select(0, entries)
         rows = torch.repeat_interleave(turn * left.width, lengths, output_size=len(entries))
-        values, dense = left.values.index_select(0, entries), right.take(far).dense().reshape(-1)
-        yield _Met(starts, columns, values, rows.add_(columns), dense)
+        values, dense = left.values.index_select(0, entries), right.take(far).to_dense().reshape(-1)
+        yield _PairEntries(starts, columns, values, rows.add_(columns), dense)
         first += step
-
-
-# --- row_matrix: Matrices of signal rows from what users have, and those with all entries
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(RowMatrix):
-    """All entries of all rows.
+    """Rows of a dense matrix.
 
     Examples
     --------
-    >>> DenseRows(torch.tensor([[3.0, 4.0]])).lengths()
+    >>> DenseRows(torch.tensor([[3.0, 4.0]])).squared_norms()
     tensor([25.])
     """
 
@@ -501,7 +489,7 @@ class DenseRows(RowMatrix):
     def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
         return (self.matrix,)
 
-    def like(self, tensors: tuple[Tensor, ...]) -> "DenseRows":  # noqa: D102
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "DenseRows":  # noqa: D102
         return DenseRows(*tensors)
 
     def to(self, dtype: torch.dtype) -> "DenseRows":  # noqa: D102
@@ -513,50 +501,50 @@ class DenseRows(RowMatrix):
     def take(self, index: Tensor) -> "DenseRows":  # noqa: D102
         return DenseRows(self.matrix.index_select(0, index))
 
-    def joined(self, others: list[RowMatrix]) -> "DenseRows":  # noqa: D102
-        return DenseRows(torch.cat([self.matrix, *(other.dense() for other in others)]))
+    def concatenate(self, others: list[RowMatrix]) -> "DenseRows":  # noqa: D102
+        return DenseRows(torch.cat([self.matrix, *(other.to_dense() for other in others)]))
 
-    def dense(self) -> Tensor:  # noqa: D102
+    def to_dense(self) -> Tensor:  # noqa: D102
         return self.matrix
 
-    def times(self, right: Tensor) -> Tensor:  # noqa: D102
+    def matmul(self, right: Tensor) -> Tensor:  # noqa: D102
         return self.matrix @ right
 
-    def met_by(self, left: Tensor) -> Tensor:  # noqa: D102
+    def left_matmul(self, left: Tensor) -> Tensor:  # noqa: D102
         return left @ self.matrix.T
 
-    def scaled(self, scale: Tensor) -> "DenseRows":  # noqa: D102
+    def scale_columns(self, scale: Tensor) -> "DenseRows":  # noqa: D102
         return DenseRows(self.matrix * scale)
 
-    def squared(self) -> "DenseRows":  # noqa: D102
+    def square(self) -> "DenseRows":  # noqa: D102
         return DenseRows(self.matrix.square())
 
     def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
         return weights @ self.matrix
 
-    def products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.take(i).matrix * other.take(j).dense())
+    def pair_products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "DenseRows":  # noqa: D102
+        return DenseRows(self.take(i).matrix * other.take(j).to_dense())
 
-    def dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        if other.is_stored_by_entries:
-            return other.dots(self, j, i)
-        at_once = entries_at_once(i.device) // 4  # what a cache holds
-        step = max(1, at_once // max(1, self.n_columns))
+    def pair_dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
+        if other.is_sparse:
+            return other.pair_dots(self, j, i)
+        n_entries = block_entries_on(i.device) // 4  # fits in the cache
+        step = max(1, n_entries // max(1, self.n_columns))
         parts = [
-            (self.matrix.index_select(0, a) * other.dense().index_select(0, b)).sum(1)
+            (self.matrix.index_select(0, a) * other.to_dense().index_select(0, b)).sum(1)
             for a, b in zip(torch.split(i, step), torch.split(j, step))
         ]
         return torch.cat([self.matrix.new_empty(0), *parts])
 
     @property
-    def row_length(self) -> float:  # noqa: D102
+    def mean_row_nnz(self) -> float:  # noqa: D102
         return float(self.n_columns)
 
 
-def row_matrix(
+def as_row_matrix(
     matrix: Any, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
 ) -> RowMatrix:
-    """Return a NumPy array, a tensor or a scipy CSR matrix as rows on a device."""
+    """Return a NumPy array, a tensor or a scipy CSR matrix as a row matrix on a device."""
     if sp.issparse(matrix):
         values = to_device(matrix.data, device)
         columns = to_device(matrix.indices.astype(np.int64), device)
@@ -569,17 +557,14 @@ def row_matrix(
     return rows if dtype is None else rows.to(dtype)
 
 
-# --- dense_rows: Rows of a matrix as an array, whatever they are stored in
+def to_dense_array(matrix: Any) -> np.ndarray:
+    """Return a dense or sparse matrix as an array, which may share its memory: do not write to it.
 
-
-def dense_rows(matrix: Any) -> np.ndarray:
-    """Return an array of a dense or sparse matrix; it may share its memory and is not written to.
-
-    A CSR matrix with every entry stored is an array already.
+    A CSR matrix that stores every entry is not copied.
 
     Examples
     --------
-    >>> dense_rows(sp.csr_matrix([[0.0, 2.0]]))
+    >>> to_dense_array(sp.csr_matrix([[0.0, 2.0]]))
     array([[0., 2.]])
     """
     if not sp.issparse(matrix):

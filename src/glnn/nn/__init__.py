@@ -1,4 +1,4 @@
-"""Modules with parameters, and the losses that train them."""
+"""Networks and their training losses."""
 
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN, GraphConvolution, GraphLearningLayer

@@ -1,4 +1,4 @@
-"""Input features that stay sparse: products with a weight matrix, dropout on stored values."""
+"""Input features of a network, dense or sparse, and dropout with an explicit generator."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.rows import CsrPattern, dense_rows, product, to_device
+from glnn.graph.rows import CsrPattern, csr_matmul, to_dense_array, to_device
 
-# --- dropout: Dropout whose randomness comes from a generator that the caller holds
+# Dropout
 
 
-def dropped(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) -> Tensor:
-    """Return ``x`` with each entry zero with probability ``rate``, the rest rescaled.
+def apply_dropout(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) -> Tensor:
+    """Set each entry to zero with probability ``rate`` and rescale the others.
 
     Examples
     --------
-    >>> dropped(torch.ones(2), 0.0, torch.Generator())
+    >>> apply_dropout(torch.ones(2), 0.0, torch.Generator())
     tensor([1., 1.])
     """
     if rate == 0:
@@ -27,54 +27,53 @@ def dropped(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) ->
 
 
 def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) -> Tensor:
-    """Return a mask of ``x``'s shape: 0 where dropped, else the rescaling that keeps the mean.
+    """Return a dropout mask of ``x``'s shape: 0 or the rescaling factor.
 
-    One random byte decides an entry, which is several times faster than a random float; the rate
-    is therefore rounded to a multiple of 1/256, and the rescaling uses the rounded one. On a GPU
-    numbers are cheap and kernels are not: there one draw makes the mask.
+    On the CPU each entry uses one random byte, several times faster than a random float; so the
+    rate is rounded to a multiple of 1/256, and the factor is that of the rounded rate. On a GPU
+    few kernels matter more than few random numbers, so the mask is drawn by ``bernoulli_``.
     """
     if x.is_cuda:
         mask = torch.empty_like(x).bernoulli_(1 / rescaling(rate), generator=generator)
         return mask.mul_(rescaling(rate))
-    return mask_of(random_bytes(x.numel(), generator), x, rate)
+    return mask_from_bytes(random_bytes(x.numel(), generator), x, rate)
 
 
-def mask_of(drawn: Tensor, x: Float[Tensor, "..."], rate: float) -> Tensor:
-    """Return the mask that random bytes, one for each entry of ``x``, stand for.
+def mask_from_bytes(values: Tensor, x: Float[Tensor, "..."], rate: float) -> Tensor:
+    """Return the dropout mask of random bytes, one for each entry of ``x``.
 
-    A byte is kept from :func:`n_dropped_bytes` on. Cutting off below and above says so in
-    numbers, five times faster than a comparison, whose truth values would be turned into numbers
-    one by one.
+    Entries with a byte of at least :func:`n_dropped_bytes` are kept. Subtracting and clamping is
+    five times faster than a comparison and a conversion of its result to floats.
     """
-    kept = drawn.to(x.dtype).sub_(n_dropped_bytes(rate) - 1).clamp_(0, 1)
+    kept = values.to(x.dtype).sub_(n_dropped_bytes(rate) - 1).clamp_(0, 1)
     return kept.mul_(rescaling(rate)).reshape(x.shape)
 
 
 def n_dropped_bytes(rate: float) -> int:
-    """Return how many of the 256 values of a byte drop an entry: the rate rounded to 1/256."""
+    """Return how many of the 256 values of a byte drop an entry."""
     return round(256 * rate)
 
 
 def rescaling(rate: float) -> float:
-    """Return what kept entries are multiplied with, for the rounded rate."""
+    """Return the factor of kept entries, for the rounded rate."""
     return 256 / (256 - n_dropped_bytes(rate))
 
 
 def random_bytes(n_bytes: int, generator: torch.Generator) -> Tensor:
-    """Return random bytes, eight from each random word: the one place where noise is drawn."""
+    """Return random bytes, eight from each random 64-bit integer."""
     words = torch.empty(-(-n_bytes // 8), dtype=torch.int64, device=generator.device)
     words.random_(-(2**63), None, generator=generator)
     return words.view(torch.uint8)[:n_bytes]
 
 
-# --- features: Input features that stay sparse: products with a weight matrix, dropout on stored v
+# Features
 
 
 class Features:
     """Features ``X`` of all nodes, dense or CSR, for products ``X @ W`` inside a network.
 
-    The transposed structure that the gradient needs is built once. ``dropped`` draws a new mask
-    over the stored values alone: dropping a zero changes nothing.
+    The transposed pattern that the gradient needs is built once. Dropout applies to the stored
+    values only: dropping a zero changes nothing.
 
     Examples
     --------
@@ -103,9 +102,16 @@ class Features:
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> "Features":
-        """Wrap a numpy array or a scipy sparse matrix.
+        """Wrap a NumPy array or a SciPy sparse matrix.
 
-        A sparse matrix with more than a third of its entries stored is cheaper dense.
+        A sparse matrix with more than a third of its entries stored becomes dense, which is faster.
+
+        Parameters
+        ----------
+        matrix
+            Nodes x columns.
+        device, dtype
+            Device and type of the values.
         """
         if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
             csr = sp.csr_matrix(matrix)
@@ -113,37 +119,37 @@ class Features:
             offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
             columns = torch.from_numpy(csr.indices.astype(np.int64)).to(device)
             source = torch.arange(csr.nnz, device=device)
-            pattern = CsrPattern.compressed(csr.shape, offsets, columns, source)
+            pattern = CsrPattern.from_compressed(csr.shape, offsets, columns, source)
             values = torch.tensor(csr.data, device=device, dtype=dtype)
-            return cls(csr.shape, values, pattern, pattern.transposed())
-        shared = to_device(dense_rows(matrix), "cpu")
+            return cls(csr.shape, values, pattern, pattern.transpose())
+        shared = to_device(to_dense_array(matrix), "cpu")
         values = shared.to(device=device, dtype=dtype, copy=True)
         return cls(matrix.shape, values)
 
     @property
     def device(self) -> torch.device:
-        """Where the values lie."""
+        """Device of the values."""
         return self.values.device
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only some entries are stored."""
+        """Whether the features are CSR."""
         return self._pattern is not None
 
     @property
     def pattern(self) -> CsrPattern:
-        """Where the stored values of sparse features lie, in their order."""
+        """Pattern of the stored values (sparse features only)."""
         assert self._pattern is not None
         return self._pattern
 
     @property
     def transposed(self) -> CsrPattern:
-        """Where they lie in the transposed matrix."""
+        """Pattern of the transposed matrix (sparse features only)."""
         assert self._transposed is not None
         return self._transposed
 
     def columns(self, first: int, last: int) -> Float[Tensor, "n k"]:
-        """Return the columns from ``first`` up to ``last``, dense.
+        """Return the columns from ``first`` up to ``last`` (exclusive), dense.
 
         Examples
         --------
@@ -163,19 +169,19 @@ class Features:
         dense.index_add_(0, places, self.values[self._transposed.source[stored]])
         return dense.view(n_rows, width)
 
-    def dropped(self, rate: float, generator: torch.Generator) -> "Features":
-        """Return the features with a share ``rate`` of the stored values dropped, rescaled."""
-        values = dropped(self.values, rate, generator)
+    def apply_dropout(self, rate: float, generator: torch.Generator) -> "Features":
+        """Drop stored values with probability ``rate`` and rescale the others."""
+        values = apply_dropout(self.values, rate, generator)
         return Features(self.shape, values, self._pattern, self._transposed)
 
     def product(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
-        """Return the product; no gradient flows through it."""
+        """Return ``X @ weight`` without a gradient."""
         if self._pattern is None:
             return self.values @ weight.detach()
-        return product(self._pattern.filled(self.values), weight.detach())  # in its order
+        return csr_matmul(self._pattern.with_entries(self.values), weight.detach())  # in its order
 
-    def transposed_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
-        """Return the product of the transposed features, likewise."""
+    def transpose_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
+        """Return ``X.T @ g`` without a gradient."""
         if self._transposed is None:
             return self.values.T @ g
         return self._transposed.matmul(self.values, g.contiguous())
@@ -187,7 +193,7 @@ class Features:
 
 
 class _FeatureProduct(torch.autograd.Function):
-    r""":math:`Z = X W` with :math:`\partial W = X^\top \partial Z`, as the features take both."""
+    r""":math:`Z = X W` with the gradient :math:`\partial W = X^\top \partial Z`."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
@@ -196,4 +202,4 @@ class _FeatureProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.x.transposed_product(grads[0]), None
+        return ctx.x.transpose_product(grads[0]), None

@@ -1,17 +1,23 @@
-"""The paper's classifier: a two-layer graph convolutional network."""
+"""The paper's classifier (a two-layer GCN) and its graph learning layer as printed."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.nn.features import Features, dropped
-
-# --- gcn: The paper's classifier: a two-layer graph convolutional network
+from glnn.nn.features import Features, apply_dropout
 
 
 class GraphConvolution(nn.Module):
-    r"""One GCN layer, :math:`Z = \hat A X W + b`; the caller has normalised :math:`\hat A`."""
+    r"""One GCN layer, :math:`Z = \hat A X W + b`, with a normalised graph :math:`\hat A`.
+
+    Parameters
+    ----------
+    d_in, d_out
+        Numbers of input and output columns.
+    generator
+        Draws the initial weights (Xavier, uniform).
+    """
 
     def __init__(self, d_in: int, d_out: int, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -27,9 +33,18 @@ class GraphConvolution(nn.Module):
 
 
 class GCN(nn.Module):
-    r"""Two graph convolutions, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_0)\,W_1`, logits out.
+    r"""Logits of two graph convolutions, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_0)\,W_1`.
 
     Paper: section "Graph Convolution and Feature Transfer"; 16 hidden units, dropout 0.5.
+
+    Parameters
+    ----------
+    n_features, n_classes, n_hidden
+        Numbers of feature columns, classes and hidden units.
+    dropout
+        Dropout rate of the inputs of both layers.
+    generator
+        Draws the initial weights.
     """
 
     def __init__(
@@ -49,32 +64,38 @@ class GCN(nn.Module):
     def forward(
         self, adj_hat: GraphOperator, x: Features, generator: torch.Generator | None = None
     ) -> Float[Tensor, "n c"]:
-        """Return class logits; a generator switches dropout on."""
+        """Return class logits; dropout is applied if a generator is given."""
         rate = 0.0 if generator is None else self.dropout
         generator = generator or torch.Generator()
-        hidden = torch.relu(self.first(adj_hat, x.dropped(rate, generator)))
-        logits: Tensor = self.second(adj_hat, dropped(hidden, rate, generator))
+        hidden = torch.relu(self.first(adj_hat, x.apply_dropout(rate, generator)))
+        logits: Tensor = self.second(adj_hat, apply_dropout(hidden, rate, generator))
         return logits
 
-    def spread(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        r"""Return signals as they reach a node over both layers, :math:`\hat A^2 X`."""
+    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        r"""Propagate signals over both layers, :math:`\hat A^2 X`."""
         return adj_hat @ (adj_hat @ x)
 
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
-        """Return the logits of several passes that differ in their dropout."""
+        """Return the logits of several passes with different dropout masks."""
         return torch.stack([self(adj_hat, x, generator) for _ in range(n_views)])
 
 
-# --- literal: The paper's graph learning layer as printed: all n x n entries as parameters
-
-
 class GraphLearningLayer(nn.Module):
-    r"""A free matrix :math:`\hat A`, started uniform at random, and its symmetric part.
+    r"""The symmetric part of a free n x n matrix :math:`\hat A`, drawn uniformly at the start.
 
-    Paper: eq:symmetrization, :math:`\hat A_{out} = \frac12 (\hat A^\top + \hat A)`. Kept for the
-    record: trained as printed it does not reach a useful graph (see ``docs/paper_map.md``).
+    Paper: eq:symmetrization, :math:`\hat A_{out} = \frac12 (\hat A^\top + \hat A)`. Kept for
+    reference: trained as printed it does not reach a useful graph (see ``docs/paper_map.md``).
+
+    Parameters
+    ----------
+    n_nodes
+        Number of nodes.
+    generator
+        Draws the initial entries.
+    high
+        Upper bound of the initial entries.
     """
 
     def __init__(self, n_nodes: int, *, generator: torch.Generator, high: float = 1.0) -> None:

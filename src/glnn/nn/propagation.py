@@ -1,4 +1,7 @@
-"""Random propagation: a perceptron on features that were spread over the graph."""
+"""Random propagation: a perceptron on propagated features, trained on random views.
+
+On a fixed graph the views are computed by one autograd function, :func:`random_views`.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +13,17 @@ from torch import Tensor, nn
 from glnn.graph.adjacency import Adjacency, GraphOperator
 from glnn.nn.features import Features, keep_mask, rescaling
 
-# --- random_views: Random views of the propagation head, from features to logits, as one step with
+# Random views
 
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """How views are drawn: their number, steps over the graph, what they drop."""
+    """Settings of random views."""
 
     n_views: int
     n_steps: int
     dropout: float
-    drop_node: float
+    drop_node: float  # rate of dropped nodes
 
 
 def random_views(
@@ -35,12 +38,12 @@ def random_views(
     .. math:: Z_v = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k (n_v \circ X_v W_0)
 
     with :math:`X_v` the features with dropout, :math:`n_v` a mask over nodes, :math:`m_v` one over
-    hidden signals. The signals of all views lie side by side, so that one product takes them all
-    over the graph; their logits lie class by class, as the losses want them. Numbers stay where
-    they were written: a step of its own for each operation copies them a dozen times.
+    hidden units. The columns of all views are concatenated, so that one product propagates them
+    all; the logits are stored class by class, as the losses need them. Most operations work in
+    place: separate autograd operations would copy the numbers a dozen times.
     """
-    given = (adj_hat, x, settings, generator)
-    return _RandomViews.apply(*parameters, *given)  # type: ignore[no-any-return, no-untyped-call]
+    inputs = (adj_hat, x, settings, generator)
+    return _RandomViews.apply(*parameters, *inputs)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _RandomViews(torch.autograd.Function):
@@ -57,13 +60,13 @@ class _RandomViews(torch.autograd.Function):
         generator: torch.Generator,
     ) -> Tensor:
         n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
-        views = [x.dropped(settings.dropout, generator) for _ in range(n_views)]
+        views = [x.apply_dropout(settings.dropout, generator) for _ in range(n_views)]
         masks = node_masks(first, (n_views, n_nodes), settings.drop_node, generator)
-        silenced = first.new_empty(n_nodes, n_views * width)
-        for v, (dropped, mask) in enumerate(zip(views, masks)):
+        masked = first.new_empty(n_nodes, n_views * width)
+        for v, (view, mask) in enumerate(zip(views, masks)):
             columns = slice(v * width, (v + 1) * width)
-            torch.mul(dropped.product(first), mask, out=silenced[:, columns])
-        hidden = adj_hat.sum_of_powers(silenced, settings.n_steps).div_(settings.n_steps + 1)
+            torch.mul(view.product(first), mask, out=masked[:, columns])
+        hidden = adj_hat.sum_of_powers(masked, settings.n_steps).div_(settings.n_steps + 1)
         hidden.add_(first_bias.repeat(n_views)).relu_()
         if settings.dropout:
             hidden.mul_(keep_mask(hidden, settings.dropout, generator))
@@ -81,7 +84,7 @@ class _RandomViews(torch.autograd.Function):
         g = torch.empty_like(hidden)
         for v in range(n_views):
             torch.mm(by_class[v].T, second.T, out=g[:, v * width : (v + 1) * width])
-        # what was dropped is zero as well: one comparison undoes both, dropout and ReLU
+        # dropped entries are zero too, so one threshold is the gradient of dropout and ReLU
         torch.ops.aten.threshold_backward.grad_input(g, hidden, 0, grad_input=g)
         g.mul_(rescaling(settings.dropout) / n_shares)
         for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
@@ -89,8 +92,8 @@ class _RandomViews(torch.autograd.Function):
         for_second_bias = by_class.sum((0, 2))
         g = ctx.adj_hat.sum_of_powers(g, settings.n_steps)
         for_first = None
-        for v, (dropped, mask) in enumerate(zip(ctx.views, ctx.masks)):
-            part = dropped.transposed_product(g[:, v * width : (v + 1) * width] * mask)
+        for v, (view, mask) in enumerate(zip(ctx.views, ctx.masks)):
+            part = view.transpose_product(g[:, v * width : (v + 1) * width] * mask)
             for_first = part if for_first is None else for_first.add_(part)
         return for_first, for_bias, for_second, for_second_bias, None, None, None, None
 
@@ -98,10 +101,10 @@ class _RandomViews(torch.autograd.Function):
 def _sum_of_products(
     by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "v n h"]
 ) -> Float[Tensor, "c h"]:
-    """Return the products of all views, summed up."""
+    """Return the sum of the views' products."""
     if not hidden.is_cuda:
         return torch.bmm(by_class, hidden).sum(0)
-    total = by_class[0] @ hidden[0]  # a GPU shares the sum over nodes in mm alone
+    total = by_class[0] @ hidden[0]  # on a GPU only mm splits the sum over nodes
     for left, right in zip(by_class[1:], hidden[1:]):
         total.addmm_(left, right)
     return total
@@ -110,16 +113,16 @@ def _sum_of_products(
 def node_masks(
     like: Tensor, shape: tuple[int, int], rate: float, generator: torch.Generator
 ) -> Float[Tensor, "v n 1"]:
-    """Return the masks over nodes of several views, drawn at once."""
+    """Draw the node masks of several views at once."""
     return keep_mask(like.new_empty(*shape, 1), rate, generator)
 
 
 def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
-    """Return signals that lie side by side as one matrix for each view."""
+    """Return concatenated columns as one matrix for each view."""
     return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
 
 
-# --- propagation: Random propagation: a perceptron on features that were spread over the graph
+# Propagation
 
 
 def mean_of_powers(
@@ -156,15 +159,27 @@ def personalized_pagerank(
 
 
 class PropagationNet(nn.Module):
-    r"""A two-layer perceptron whose first layer's output is spread over the graph.
+    r"""A two-layer perceptron that propagates the output of its first layer over the graph.
 
     .. math:: \mathrm{ReLU}\bigl(S(m \circ X W_0) + b_0\bigr) W_1 + b_1,
               \qquad S = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k
               \text{ or } \gamma \textstyle\sum_k (1-\gamma)^k \hat A^k
 
-    with :math:`m` a random mask over nodes in training ("DropNode"). Spreading :math:`X W_0`
-    instead of :math:`X` is the same by linearity, and costs ``n_hidden`` columns instead of
-    ``n_features``.
+    with :math:`m` a random mask over nodes in training ("DropNode"). Propagating :math:`X W_0`
+    instead of :math:`X` gives the same result for ``n_hidden`` columns instead of ``n_features``.
+
+    Parameters
+    ----------
+    n_features, n_classes, n_hidden
+        Numbers of feature columns, classes and hidden units.
+    dropout, drop_node
+        Dropout rates of features and hidden units, and of whole nodes.
+    n_steps
+        Number of propagation steps :math:`K`.
+    teleport
+        Teleport probability :math:`\gamma` of personalised PageRank; 0: mean of powers.
+    generator
+        Draws the initial weights.
     """
 
     def __init__(
@@ -188,38 +203,38 @@ class PropagationNet(nn.Module):
         self.dropout, self.drop_node = dropout, drop_node
         self.n_steps, self.teleport = n_steps, teleport
 
-    def spread(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Return signals spread over the graph: PageRank with teleport, else mean of powers."""
+    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Propagate signals: personalised PageRank with teleport, else the mean of powers."""
         if self.teleport:
             return personalized_pagerank(adj_hat, x, self.n_steps, self.teleport)
         return mean_of_powers(adj_hat, x, self.n_steps)
 
     def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
-        """Return class logits without any randomness."""
-        spread = self.spread(adj_hat, x @ self.first)
-        hidden = torch.relu(spread + self.first_bias)
+        """Return class logits without dropout."""
+        propagated = self.propagate(adj_hat, x @ self.first)
+        hidden = torch.relu(propagated + self.first_bias)
         return (self.second.T @ hidden.T).T + self.second_bias
 
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v n c"]:
-        """Return the logits of several random views, spread over the graph in one product."""
+        """Return the logits of several random views, propagated together."""
         if not self.teleport and _is_fixed(adj_hat):
             parameters = (self.first, self.first_bias, self.second, self.second_bias)
             settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
             return random_views(parameters, adj_hat, x, settings, generator)
-        mapped = [x.dropped(self.dropout, generator) @ self.first for _ in range(n_views)]
+        mapped = [x.apply_dropout(self.dropout, generator) @ self.first for _ in range(n_views)]
         masks = node_masks(mapped[0].detach(), (n_views, x.shape[0]), self.drop_node, generator)
         masked = [hidden * mask for hidden, mask in zip(mapped, masks)]
-        spread = self.spread(adj_hat, torch.cat(masked, 1))
-        by_view = spread.reshape(len(spread), n_views, -1).transpose(0, 1)
+        propagated = self.propagate(adj_hat, torch.cat(masked, 1))
+        by_view = propagated.reshape(len(propagated), n_views, -1).transpose(0, 1)
         hidden = torch.relu(by_view + self.first_bias)
         if self.dropout:
-            mask = keep_mask(spread.detach(), self.dropout, generator)
-            hidden = hidden * mask.view(len(spread), n_views, -1).transpose(0, 1)
+            mask = keep_mask(propagated.detach(), self.dropout, generator)
+            hidden = hidden * mask.view(len(propagated), n_views, -1).transpose(0, 1)
         return (self.second.T @ hidden.mT + self.second_bias[:, None]).mT
 
 
 def _is_fixed(adj_hat: GraphOperator) -> bool:
-    """Say whether no gradient is asked for a graph's values."""
+    """Return whether the graph's values need no gradient."""
     return not (isinstance(adj_hat, Adjacency) and adj_hat.values().requires_grad)

@@ -1,4 +1,4 @@
-r"""What every term of the objective says of itself: its value, and how it enters the solver.
+r"""Base classes of the terms of the objective: their value, and how they enter the solver.
 
 The solver minimises, over symmetric :math:`A \ge 0`,
 
@@ -6,7 +6,8 @@ The solver minimises, over symmetric :math:`A \ge 0`,
 
 which differs from the sum of the terms by a constant. A term adds to the curvature
 :math:`\gamma`, to the matrix :math:`B`, or is one of the penalties. Inner products run over the
-full symmetric matrix: :math:`\langle T(A), y\rangle = \sum_{ij} a_{ij}\,T^*(y)_{ij}`.
+full symmetric matrix: :math:`\langle T(A), y\rangle = \sum_{ij} a_{ij}\,T^*(y)_{ij}`. On a list of
+pairs, :math:`T^*` is a matrix :math:`K` with one row for each pair (:class:`PairMap`).
 """
 
 import dataclasses
@@ -21,55 +22,61 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency, SparseAdjacency
-from glnn.graph.pairs import Implicit, Pairs
+from glnn.graph.pairs import ImplicitMatrix, Pairs
 
-# --- pair_map: A penalty's map :math:`T` and its adjoint for graphs that live on one list of pairs
+# Linear maps on pairs
 
-_PROBES = 8
+_N_PROBES = 8  # random vectors that estimate a diagonal
 
 
 class PairMap(ABC):
-    """The map on this process's pairs."""
+    """The map :math:`T` of a penalty and its adjoint, for graphs on the pairs of this process.
+
+    Results with one entry for each dual variable are this process's part of a sum over processes.
+    """
 
     pairs: Pairs
 
     @abstractmethod
     def apply(self, values: Tensor) -> Tensor:
-        """Return this process's share of :math:`T(a)`."""
+        """Return this process's part of :math:`T(a)`."""
 
     @abstractmethod
     def adjoint(self, y: Tensor) -> Tensor:
         """Return :math:`T^*(y)` on the pairs."""
 
     def add_adjoint(self, total: Tensor, y: Tensor) -> None:
-        """Add :math:`T^*(y)` to numbers on the pairs; a map that is zero on most adds the rest."""
+        """Add :math:`T^*(y)` to ``total``; a map that is zero on most pairs skips them."""
         total += self.adjoint(y)
 
     @abstractmethod
-    def squares(self, active: Tensor) -> Tensor:
-        r"""Return the share of the diagonal of :math:`T T^*`; pairs count as ``active`` says.
+    def gram_diagonal(self, active: Tensor) -> Tensor:
+        r"""Return the diagonal of :math:`T T^*`, with pairs weighted by ``active``.
 
-        An estimate is allowed: it is for scaling.
+        It is used for scaling, so an estimate suffices.
         """
 
-    def columns(self, place: slice) -> Tensor | None:
-        """Return the rows of :math:`K` of some pairs; ``None`` where :math:`K` is too wide.
+    def matrix_rows(self, place: slice) -> Tensor | None:
+        """Return the rows of :math:`K` of some pairs; ``None`` if :math:`K` is too wide.
 
-        A map that gives them is solved for together with those that have a :meth:`bound`.
+        The preconditioner treats maps with these rows and maps with a :meth:`gram_bound` jointly.
         """
         return None
 
-    def bound(self, active: Tensor) -> Tensor | None:
-        r"""Return the share of a diagonal matrix that is at least :math:`T T^*`, or ``None``."""
+    def gram_bound(self, active: Tensor) -> Tensor | None:
+        r"""Return the diagonal of a diagonal matrix that is at least :math:`T T^*`, or ``None``."""
         return None
 
-    def coupled(self, active: Tensor, columns: Tensor, place: slice) -> Tensor:
-        """Return the share of :math:`T` of the active pairs times columns of another map."""
-        raise NotImplementedError("a map with a bound must give its coupling")
+    def cross_gram(self, active: Tensor, columns: Tensor, place: slice) -> Tensor:
+        r"""Return :math:`T K'` with the rows ``columns`` of another map's :math:`K'`.
+
+        Pairs are weighted by ``active``. A map with a :meth:`gram_bound` must have it.
+        """
+        raise NotImplementedError("a map with gram_bound must override cross_gram")
 
 
-class ColumnsMap(PairMap):
-    """A map with few dual numbers: the matrix :math:`K` is kept, dense."""
+class DenseMap(PairMap):
+    """A map with few dual variables: :math:`K` is stored as a dense matrix."""
 
     def __init__(self, pairs: Pairs, matrix: Tensor) -> None:
         self.pairs, self.matrix = pairs, matrix
@@ -80,15 +87,15 @@ class ColumnsMap(PairMap):
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
         return self.matrix @ y
 
-    def squares(self, active: Tensor) -> Tensor:  # noqa: D102
+    def gram_diagonal(self, active: Tensor) -> Tensor:  # noqa: D102
         return (self.pairs.counts * active) @ self.matrix.square()
 
-    def columns(self, place: slice) -> Tensor | None:  # noqa: D102
+    def matrix_rows(self, place: slice) -> Tensor | None:  # noqa: D102
         return self.matrix[place]
 
 
-class ImageMap(PairMap):
-    """A map by its own definition on graphs: nothing is kept."""
+class ImplicitMap(PairMap):
+    """A map given by functions for :math:`T` and :math:`T^*`; :math:`K` is not stored."""
 
     def __init__(
         self,
@@ -97,7 +104,7 @@ class ImageMap(PairMap):
         adjoint: Callable[[Tensor], Tensor],
     ) -> None:
         self.pairs, self._image, self._adjoint = pairs, image, adjoint
-        self._graph = pairs.adjacency(torch.zeros_like(pairs.counts))
+        self._graph = pairs.to_adjacency(torch.zeros_like(pairs.counts))
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._image(self._graph.with_values(values))
@@ -105,62 +112,47 @@ class ImageMap(PairMap):
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
         return self._adjoint(y)
 
-    def squares(self, active: Tensor) -> Tensor:
-        """Estimate the diagonal by images of random signs, whose squares have it as their mean."""
+    def gram_diagonal(self, active: Tensor) -> Tensor:
+        """Estimate the diagonal by random signs: it is the expected square of their image."""
         draw = torch.Generator().manual_seed(0)
         sizes = (active / self.pairs.counts).sqrt()
-        signs = 2 * torch.randint(2, (_PROBES, len(active)), generator=draw).to(sizes) - 1
+        signs = 2 * torch.randint(2, (_N_PROBES, len(active)), generator=draw).to(sizes) - 1
         return torch.stack([self.apply(sizes * row).square() for row in signs]).mean(0)
 
 
-# --- new_row: What a term adds to the one-row problem: edges of a new node to a graph that stays a
+# Links of a new node
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    r"""A penalty :math:`\kappa (v \cdot a + v_0 a_0 - s)^2` that ties the links of a new node.
+    r"""A penalty :math:`\kappa (v \cdot a + v_0 a_0 - s)^2` on all links of a new node together."""
 
-    ``edges`` is the vector :math:`v`; its one entry stands for all nodes where it has only one.
-    """
-
-    weight: float
-    edges: Tensor
-    loop: float
-    target: float
+    weight: float  # the weight :math:`\kappa`
+    edges: Tensor  # the vector :math:`v`: one entry for each node, or one for all
+    loop: float  # the number :math:`v_0`
+    target: float  # the number :math:`s`
 
 
 @dataclass(frozen=True, eq=False)
-class RowShare:
-    r"""A term's part of the one-row problem; each of its fields is a sum over terms.
+class RowCoefficients:
+    r"""Coefficients of one or more terms in the problem of a new node's links.
 
-    Parameters
-    ----------
-    edge_curvature, loop_curvature
-        :math:`e` and :math:`\ell`.
-    edges
-        Numerators :math:`n_j` that do not depend on the new node: one for all, or one a node.
-    loop
-        The same for :math:`n_0`.
-    prior
-        What a unit of the prior graph's row adds to :math:`n_j`, and half of it to :math:`n_0`.
-    metrics
-        Similarities :math:`s^\top M s_j` that are added to :math:`n_j`, and half of
-        :math:`s^\top M s` to :math:`n_0`: each a number, one weight a channel, or a matrix.
-    couplings
-        Penalties that tie the links.
+    That problem has the dual of :mod:`glnn.solver.new_rows`. Coefficients of several terms are
+    added. A metric :math:`M` adds the similarity :math:`s^\top M s_j` to :math:`n_j`, and half of
+    :math:`s^\top M s` to :math:`n_0`.
     """
 
-    edge_curvature: float | int = 0.0
-    loop_curvature: float | int = 0.0
-    edges: Tensor | None = None
-    loop: float | int = 0.0
-    prior: float | int = 0.0
-    metrics: tuple[Tensor, ...] = ()
+    edge_curvature: float | int = 0.0  # the number :math:`e`
+    loop_curvature: float | int = 0.0  # the number :math:`\ell`
+    edges: Tensor | None = None  # part of all :math:`n_j`: one entry for each node, or one for all
+    loop: float | int = 0.0  # part of :math:`n_0`
+    prior: float | int = 0.0  # factor of the prior graph's row in :math:`n_j`; half in :math:`n_0`
+    metrics: tuple[Tensor, ...] = ()  # each a number, a weight for each channel, or a matrix
     couplings: tuple[Coupling, ...] = ()
 
-    def __add__(self, other: "RowShare") -> "RowShare":
+    def __add__(self, other: "RowCoefficients") -> "RowCoefficients":
         both = [part for part in (self.edges, other.edges) if part is not None]
-        return RowShare(
+        return RowCoefficients(
             self.edge_curvature + other.edge_curvature,
             self.loop_curvature + other.loop_curvature,
             both[0] + both[-1] if len(both) == 2 else next(iter(both), None),
@@ -170,8 +162,8 @@ class RowShare:
             self.couplings + other.couplings,
         )
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the arrays by name, and the plain numbers, to be written to a file."""
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays by name and a JSON object, to be written to a file."""
         arrays = {f"metric.{k}": metric.numpy() for k, metric in enumerate(self.metrics)}
         arrays |= {f"coupling.{k}": c.edges.numpy() for k, c in enumerate(self.couplings)}
         if self.edges is not None:
@@ -183,22 +175,22 @@ class RowShare:
         return arrays, facts
 
     @classmethod
-    def unpacked(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "RowShare":
-        """Return what :meth:`packed` took apart."""
-        given = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    def from_arrays(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "RowCoefficients":
+        """Return the coefficients that :meth:`to_arrays` has written."""
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
         numbers = ("edge_curvature", "loop_curvature", "loop", "prior")
         return cls(
             **{name: facts[name] for name in numbers},
-            edges=given.get("edges"),
-            metrics=tuple(given[f"metric.{k}"] for k in range(facts["n_metrics"])),
+            edges=tensors.get("edges"),
+            metrics=tuple(tensors[f"metric.{k}"] for k in range(facts["n_metrics"])),
             couplings=tuple(
-                Coupling(weight, given[f"coupling.{k}"], loop, target)
+                Coupling(weight, tensors[f"coupling.{k}"], loop, target)
                 for k, (weight, loop, target) in enumerate(facts["couplings"])
             ),
         )
 
-    def cpu(self) -> "RowShare":
-        """Return the same on the host, where new nodes are connected."""
+    def cpu(self) -> "RowCoefficients":
+        """Return the coefficients on the CPU, where new nodes are connected."""
         return dataclasses.replace(
             self,
             edges=None if self.edges is None else self.edges.cpu(),
@@ -210,43 +202,43 @@ class RowShare:
         )
 
 
-def number(value: float | int) -> Tensor:
-    """Return a number as a vector of one entry, in double precision."""
+def to_vector(value: float | int) -> Tensor:
+    """Return a number as a vector with one entry, in double precision."""
     return torch.tensor([float(value)], dtype=torch.float64)
 
 
-# --- base: What every term of the objective says of itself: its value, and how it enters the solve
+# Terms
 
-_FEW = 32  # dual numbers up to which the adjoint is kept as a dense matrix
+_MAX_DENSE_DUAL = 32  # dual variables up to which the adjoint is stored as a dense matrix
 
 
 class Term(ABC):
-    """One term of the objective, to be weighted.
+    """A weighted term of the objective.
 
-    A term overrides :attr:`curvature`, :meth:`linear` or, as a :class:`QuadraticTerm`, gives its
-    map, and says in :meth:`new_row` what it adds to the links of a new node; an objective refuses
-    one that leaves a part out. Nothing else knows a term.
+    A subclass overrides :attr:`curvature` or :meth:`linear`, or derives from
+    :class:`QuadraticTerm` and defines its map. :meth:`new_row` returns its coefficients for the
+    links of a new node. Nothing else in the library depends on single terms.
     """
 
     name: str
     weight: float | int
+    # Whether the term is the same for every symmetric graph; the solver then ignores it.
     is_constant: ClassVar[bool] = False
-    """Whether the term is the same for every symmetric graph, so that the solver need not know."""
+    # Whether the term only subtracts its weight from every entry of B. The weight can then be
+    # chosen such that nodes have a given mean number of neighbours.
     sets_degree: ClassVar[bool] = False
-    """Whether all that the term says is that its weight is taken from every entry of B: then a
-    wanted number of neighbours may set this weight."""
 
     @abstractmethod
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:
-        """Return the term of a graph, without its weight."""
+        """Return the value of the term for a graph, without its weight."""
 
     @property
     def curvature(self) -> float | int:
-        r"""What the term adds to :math:`\gamma`."""
+        r"""Part of :math:`\gamma`, the weight included."""
         return 0.0
 
-    def linear(self) -> Implicit | None:
-        """Return what the term adds to :math:`B`, its weight included; ``None``: nothing."""
+    def linear(self) -> ImplicitMatrix | None:
+        """Return the part of :math:`B`, the weight included; ``None``: zero."""
         return None
 
     def penalty(self) -> "QuadraticTerm | None":
@@ -254,10 +246,11 @@ class Term(ABC):
         return None
 
     @abstractmethod
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        r"""Return the term's share in the one-row problem of a new node; ``RowShare()``: nothing.
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        r"""Return the coefficients of the term for the links of a new node.
 
-        ``dual`` is :math:`2 w (T(A) - \tau)` of the learned graph where the term is a penalty.
+        ``RowCoefficients()`` if there are none. ``dual`` is :math:`2 w (T(A) - \tau)` of the
+        learned graph if the term is a quadratic penalty, else ``None``.
         """
 
 
@@ -274,8 +267,8 @@ class QuadraticTerm(Term):
         """Return :math:`T(A)`."""
 
     @abstractmethod
-    def adjoint(self, y: Tensor) -> Implicit:
-        """Return :math:`T^*(y)` as a matrix that is never formed."""
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        """Return :math:`T^*(y)` as an implicit matrix."""
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:
         r"""Return :math:`\|T(A) - \tau\|^2`."""
@@ -285,10 +278,10 @@ class QuadraticTerm(Term):
         """Return itself."""
         return self
 
-    def on(self, pairs: Pairs) -> PairMap:
-        """Return the map for graphs that live on these pairs."""
-        if len(self.target) > _FEW:
-            return ImageMap(pairs, self.image, lambda y: self.adjoint(y).on_pairs(pairs))
+    def pair_map(self, pairs: Pairs) -> PairMap:
+        """Return the map for graphs on these pairs."""
+        if len(self.target) > _MAX_DENSE_DUAL:
+            return ImplicitMap(pairs, self.image, lambda y: self.adjoint(y).on_pairs(pairs))
         units = torch.eye(len(self.target), dtype=torch.float64, device=pairs.i.device)
         columns = [self.adjoint(unit).on_pairs(pairs) for unit in units]
-        return ColumnsMap(pairs, torch.stack(columns, 1))
+        return DenseMap(pairs, torch.stack(columns, 1))

@@ -1,4 +1,4 @@
-"""The objective: a list of weighted terms, each under its own name."""
+"""The objective, a sum of weighted terms, and the weights of the paper."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -12,17 +12,15 @@ from torch import Tensor
 from glnn._utils import check_choice, check_number
 from glnn.exceptions import InputError, InputTypeError
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import SpreadRows, spread
+from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.objective.base import Term
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import Closeness, Loops, Ridge, RowSums, Sparsity, Symmetry
 
-# --- weights: How much each term of the objective counts
-
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    r"""How much each term of the objective counts; the defaults are the paper's.
+    r"""Weights of the terms of the objective; the defaults are the paper's.
 
     Parameters
     ----------
@@ -61,7 +59,7 @@ class Weights:
 
     @classmethod
     def without_prior(cls) -> "Weights":
-        """Return weights for data without a given graph, on signals of length one."""
+        """Return weights for data without a given graph and signal rows of norm one."""
         return cls(smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5)
 
     @classmethod
@@ -70,18 +68,16 @@ class Weights:
         return cls(smoothness=0.0, sparsity=0.0, row_sums=0.0, loops=0.0, closeness=1.0)
 
     def replace(self, **changes: float) -> "Weights":
-        """Return the same weights with some of them changed."""
+        """Return a copy with some weights changed."""
         return dataclasses.replace(self, **changes)
 
 
-# --- objective: The objective: a list of weighted terms, each under its own name
-
+# Interpretations of the graph Laplacian regulariser for more than one signal
 Reading = Literal["trace", "channel", "frobenius"]
-"""The readings of the graph Laplacian regulariser for more than one signal."""
 
 READINGS: tuple[Reading, ...] = get_args(Reading)
 
-_SMOOTHNESS: dict[Reading, Callable[[float, SpreadRows], Term]] = {
+_SMOOTHNESS: dict[Reading, Callable[[float, ShardedRows], Term]] = {
     "trace": TraceSmoothness,
     "channel": ChannelSmoothness,
     "frobenius": FrobeniusSmoothness,
@@ -90,7 +86,9 @@ _SMOOTHNESS: dict[Reading, Callable[[float, SpreadRows], Term]] = {
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """A sum of weighted terms: the paper's graph learning loss, and what a fit adds to it.
+    """A sum of weighted terms: the paper's graph learning loss and further terms.
+
+    A term must have a part in the solver, and names must differ.
 
     Examples
     --------
@@ -104,7 +102,7 @@ class Objective:
     def __post_init__(self) -> None:
         for term in self.parts:
             check_number(f"the weight of {term.name}", term.weight, low=0)
-            _refuse_silent(term)
+            _check_solver_part(term)
         names = [term.name for term in self.parts]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -114,31 +112,31 @@ class Objective:
     def of(
         cls,
         weights: Weights,
-        signal: Tensor | SpreadRows,
+        signal: Tensor | ShardedRows,
         prior: Adjacency | None = None,
         *,
         reading: Reading = "trace",
         more: Iterable[Term] = (),
     ) -> "Objective":
-        """Return the paper's terms with these weights, and further ones.
+        """Return the paper's terms with these weights, and further terms.
 
         Parameters
         ----------
         weights
             The weights of the terms.
         signal
-            The signal rows of all nodes; over several processes, this one's.
+            The signal rows of all nodes; with several processes, the rows of this one.
         prior
-            The prior graph; without one there is no closeness.
+            The prior graph; without one there is no closeness term.
         reading
             ``trace`` (default), ``channel`` or ``frobenius``.
         more
-            Terms that have their own weights.
+            Further terms, with their own weights.
         """
         check_choice("reading", reading, READINGS)
-        rows = spread(signal)
-        like = torch.empty(rows.partition.n_nodes, dtype=rows.own.dtype, device=rows.own.device)
-        own: list[Term] = [
+        rows = as_sharded_rows(signal)
+        like = torch.empty(rows.partition.n_nodes, dtype=rows.local.dtype, device=rows.local.device)
+        terms: list[Term] = [
             _SMOOTHNESS[reading](weights.smoothness, rows),
             Sparsity(weights.sparsity),
             Symmetry(weights.symmetry),
@@ -147,8 +145,8 @@ class Objective:
             Ridge(weights.ridge),
         ]
         if prior is not None:
-            own.append(Closeness(weights.closeness, prior, rows.partition))
-        return cls((*own, *more))
+            terms.append(Closeness(weights.closeness, prior, rows.partition))
+        return cls((*terms, *more))
 
     def terms(self, adj: Adjacency) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted value of each term by its name."""
@@ -159,8 +157,8 @@ class Objective:
         total: Tensor = sum(self.terms(adj).values(), start=adj.values().new_zeros(()))
         return total
 
-    def for_degree(self, weight: float) -> "Objective":
-        """Return the same terms, with another weight of the one that sets the degree."""
+    def with_degree_weight(self, weight: float) -> "Objective":
+        """Return the objective with another weight of the term whose ``sets_degree`` holds."""
         names = [term.name for term in self.parts if term.sets_degree]
         if len(names) > 1:
             raise InputError(
@@ -174,31 +172,31 @@ class Objective:
         return Objective(changed)
 
 
-def checked_terms(terms: object) -> list[Term]:
-    """Return further terms of an objective as a list; what is none is refused.
+def check_terms(terms: object) -> list[Term]:
+    """Return further terms of an objective as a list; each must be a :class:`Term`.
 
     Examples
     --------
-    >>> checked_terms((Sparsity(0.5),))
+    >>> check_terms((Sparsity(0.5),))
     [Sparsity(weight=0.5, name='sparsity')]
     """
-    given: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
-    for term in given:
+    listed: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
+    for term in listed:
         if not isinstance(term, Term):
             raise InputTypeError(
                 "terms must be a list of glnn.objective.Term, got one of type "
                 f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
             )
-    return given
+    return listed
 
 
-def _refuse_silent(term: Term) -> None:
-    """Refuse a term that has a value and no part in the solver."""
+def _check_solver_part(term: Term) -> None:
+    """Raise if a term has a value and no part in the solver."""
     parts = ("curvature", "linear", "penalty")
-    says = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
-    if not says and not term.is_constant:
+    has_part = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
+    if not has_part and not term.is_constant:
         raise InputError(
-            f"the term {term.name} must say how it enters the solver, got a value alone. Override "
+            f"the term {term.name} must have a part in the solver, got only a value. Override "
             "curvature or linear, derive it from QuadraticTerm, or set is_constant if it is the "
             "same for every symmetric graph."
         )

@@ -1,4 +1,4 @@
-"""The graph Laplacian regulariser of one reading: the linear one."""
+"""The graph Laplacian regulariser in three readings: trace, channel by channel, Frobenius norm."""
 
 import math
 from dataclasses import dataclass
@@ -7,57 +7,52 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.distributed import computed_once
+from glnn.distributed import lazy_property
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import Factor, Implicit, Pairs, SpreadRows
-from glnn.graph.rows import CsrMatrix, CsrPattern, DenseRows, RowMatrix, product
-from glnn.objective.base import PairMap, QuadraticTerm, RowShare, Term
-
-# --- smoothness: The graph Laplacian regulariser of one reading: the linear one
+from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows
+from glnn.graph.rows import CsrMatrix, CsrPattern, DenseRows, RowMatrix, csr_matmul
+from glnn.objective.base import PairMap, QuadraticTerm, RowCoefficients, Term
 
 
 @dataclass(frozen=True, eq=False)
-class SignalTerm(Term):
-    """A reading of the regulariser: how smooth signals are over a graph."""
+class SmoothnessTerm(Term):
+    """The smoothness of signals over a graph; base class of the readings."""
 
     weight: float | int
-    signal: SpreadRows
+    signal: ShardedRows
     name: str = "smoothness"
 
 
-class TraceSmoothness(SignalTerm):
+class TraceSmoothness(SmoothnessTerm):
     r"""Graph Laplacian regulariser :math:`\operatorname{tr}(X^\top (I - A) X)`.
 
     Paper: the exponent of the likelihood (eq:final_likelihood_func), summed over channels.
 
     Examples
     --------
-    >>> from glnn.graph.pairs import spread
+    >>> from glnn.graph.pairs import as_sharded_rows
     >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> TraceSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
+    >>> TraceSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(4.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        x = self.signal.own.dense()
+        x = self.signal.local.to_dense()
         return (x * (x - adj @ x)).sum()
 
-    def linear(self) -> Implicit:
+    def linear(self) -> ImplicitMatrix:
         r"""Return :math:`\lambda_0\, x_i \cdot x_j`."""
-        return Implicit(factors=(Factor(self.signal, self.signal, self.weight),))
+        return ImplicitMatrix(factors=(LowRankPart(self.signal, self.signal, self.weight),))
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the similarity to every node."""
-        return RowShare(metrics=(torch.tensor(float(self.weight), dtype=torch.float64),))
-
-
-# --- channel: The graph Laplacian regulariser of one reading: squared, channel by channel
-
-WIDEST = 512
-"""Channels up to which a dense matrix of them pays."""
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the similarity to every node as coefficients of the links."""
+        return RowCoefficients(metrics=(torch.tensor(float(self.weight), dtype=torch.float64),))
 
 
-class ChannelSmoothness(SignalTerm, QuadraticTerm):
+MAX_DENSE_COLUMNS = 512  # columns up to which a dense matrix on the pairs is faster
+
+
+class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
     r"""Squared regulariser of each channel, :math:`\sum_c (x_c^\top (I - A) x_c)^2`.
 
     Paper: the loss :math:`\mathcal{L}_{GLR}`, whose ``x`` is one signal, summed over channels.
@@ -66,177 +61,177 @@ class ChannelSmoothness(SignalTerm, QuadraticTerm):
 
     Examples
     --------
-    >>> from glnn.graph.pairs import spread
+    >>> from glnn.graph.pairs import as_sharded_rows
     >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> ChannelSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
+    >>> ChannelSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(16.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        x = self.signal.own.dense()
+        x = self.signal.local.to_dense()
         per_channel = (x * (x - adj @ x)).sum(0)  # x_c'(I - A)x_c
         return per_channel.square().sum()
 
-    @computed_once
+    @lazy_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`x_c^\top x_c`."""
-        own = self.signal.own
+        own = self.signal.local
         ones = torch.ones(len(own), dtype=own.dtype, device=own.device)
-        return self.signal.summed(own.squared().column_sums(ones))
+        return self.signal.all_reduce(own.square().column_sums(ones))
 
     def image(self, adj: Adjacency) -> Tensor:
         """Return the energy of every channel over the graph."""
-        x = self.signal.own.dense()
+        x = self.signal.local.to_dense()
         return (x * (adj @ x)).sum(0)
 
-    def adjoint(self, y: Tensor) -> Implicit:
-        """Return the similarity with weighted channels."""
-        weighted = self.signal.with_own(self.signal.own.scaled(y))
-        return Implicit(factors=(Factor(weighted, self.signal),))
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        """Return the similarity of rows with weighted channels."""
+        weighted = self.signal.with_local(self.signal.local.scale_columns(y))
+        return ImplicitMatrix(factors=(LowRankPart(weighted, self.signal),))
 
-    def on(self, pairs: Pairs) -> PairMap:
-        """Return the map through the products of every pair."""
+    def pair_map(self, pairs: Pairs) -> PairMap:
+        """Return the map by the products of the signals of each pair."""
         return ChannelMap(pairs, self.signal)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the similarity that the dual point implies: the energies are linearised there."""
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the similarity of the energies, linearised at the dual point."""
         assert dual is not None  # it is a penalty
-        return RowShare(metrics=(-dual,))
+        return RowCoefficients(metrics=(-dual,))
 
 
 class ChannelMap(PairMap):
-    r"""The channel energies through the products :math:`x_{ic} x_{jc}` of every pair."""
+    r"""The channel energies, by the products :math:`x_{ic} x_{jc}` of each pair."""
 
-    def __init__(self, pairs: Pairs, signal: SpreadRows) -> None:
-        self.pairs, self._products = pairs, _products(pairs, signal)
+    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
+        self.pairs, self._products = pairs, _pair_products(pairs, signal)
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._products.column_sums(values * self.pairs.counts)
 
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        return self._products.times(y[:, None])[:, 0]
+        return self._products.matmul(y[:, None])[:, 0]
 
-    def squares(self, active: Tensor) -> Tensor:  # noqa: D102
-        return self._products.squared().column_sums(active * self.pairs.counts)
+    def gram_diagonal(self, active: Tensor) -> Tensor:  # noqa: D102
+        return self._products.square().column_sums(active * self.pairs.counts)
 
-    def columns(self, place: slice) -> Tensor | None:  # noqa: D102
-        wide = self._products.n_columns > WIDEST
-        return None if wide else self._products.block(place).dense()
+    def matrix_rows(self, place: slice) -> Tensor | None:  # noqa: D102
+        wide = self._products.n_columns > MAX_DENSE_COLUMNS
+        return None if wide else self._products.block(place).to_dense()
 
 
-def _products(pairs: Pairs, signal: SpreadRows) -> RowMatrix:
-    """Return the products of both ends of every pair, the rows of other processes coming by."""
+def _pair_products(pairs: Pairs, signal: ShardedRows) -> RowMatrix:
+    """Return the products of the signals of each pair; remote rows arrive by ring exchange."""
     parts, places = [], []
     for rank, block in signal.blocks():
-        mine, far, near = pairs.meetings[rank]
-        parts.append(signal.own.products(block, near, far))
+        mine, far, near = pairs.remote_ends[rank]
+        parts.append(signal.local.pair_products(block, near, far))
         if mine is None:
             return parts[0]
         places.append(mine)
-    whole = parts[0].joined(parts[1:])
+    whole = parts[0].concatenate(parts[1:])
     return whole.take(torch.cat(places).argsort())
 
 
-# --- frobenius: The graph Laplacian regulariser of one reading: the squared norm of the whole prod
-
-_RANK = 1e-14  # eigenvalues of the signals below this share of the largest are rounding
+_RANK_TOLERANCE = 1e-14  # eigenvalues of the signals below this share of the largest are rounding
 
 
-class FrobeniusSmoothness(SignalTerm, QuadraticTerm):
+class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
     r"""Squared norm of the whole product, :math:`\|X^\top (I - A) X\|_F^2`.
 
     Paper: the loss :math:`\mathcal{L}_{GLR}` read literally for a matrix of signals. As a
     penalty, :math:`T(A) = X^\top A X`, flat, :math:`\tau = X^\top X`, and
     :math:`T^*(Y)_{ij} = x_i^\top (Y + Y^\top) x_j / 2`. The norm is the same in every
-    orthonormal basis of the channels; in that of the principal axes the dual is far better
-    scaled, and axes along which there is no signal are left out.
+    orthonormal basis of the channels. The basis of principal axes is used, because the dual is
+    far better scaled there and axes without signal can be dropped.
 
     Examples
     --------
-    >>> from glnn.graph.pairs import spread
+    >>> from glnn.graph.pairs import as_sharded_rows
     >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> FrobeniusSmoothness(1.0, spread(torch.tensor([[0.0], [2.0]]))).value(pair)
+    >>> FrobeniusSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
     tensor(16.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        x = self.signal.own.dense()
+        x = self.signal.local.to_dense()
         return (x.T @ (x - adj @ x)).square().sum()
 
-    @computed_once
+    @lazy_property
     def basis(self) -> Tensor:
-        """Return the principal axes of the signals, those without signal left out."""
-        x = self.signal.own.dense()
-        gram = self.signal.summed(x.T @ x)
+        """Return the principal axes of the signals that have any signal."""
+        x = self.signal.local.to_dense()
+        gram = self.signal.all_reduce(x.T @ x)
         sizes, axes = torch.linalg.eigh(gram)
-        kept: Tensor = axes[:, sizes > _RANK * sizes[-1].clamp_min(1e-300)].contiguous()
+        kept: Tensor = axes[:, sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)].contiguous()
         return self.signal.partition.peers.broadcast(kept)
 
-    @computed_once
-    def turned(self) -> SpreadRows:
-        """Return the signals along their principal axes."""
-        return self.signal.with_own(DenseRows(self.signal.own.times(self.basis)))
+    @lazy_property
+    def rotated_signal(self) -> ShardedRows:
+        """Return the signals in the basis of their principal axes."""
+        return self.signal.with_local(DenseRows(self.signal.local.matmul(self.basis)))
 
-    @computed_once
+    @lazy_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`X^\top X`, flat."""
-        x = self.turned.own.dense()
-        return self.signal.summed((x.T @ x).reshape(-1))
+        x = self.rotated_signal.local.to_dense()
+        return self.signal.all_reduce((x.T @ x).reshape(-1))
 
     def image(self, adj: Adjacency) -> Tensor:
         r"""Return :math:`X^\top A X`, flat."""
-        x = self.turned.own.dense()
+        x = self.rotated_signal.local.to_dense()
         return (x.T @ (adj @ x)).reshape(-1)
 
-    def adjoint(self, y: Tensor) -> Implicit:
-        """Return the similarity under the metric ``Y``."""
-        left = DenseRows(self.turned.own.times(_symmetric(y)))
-        return Implicit(factors=(Factor(self.turned.with_own(left), self.turned),))
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        """Return the similarity of rows under the metric ``Y``."""
+        left = DenseRows(self.rotated_signal.local.matmul(_symmetrize(y)))
+        return ImplicitMatrix(
+            factors=(LowRankPart(self.rotated_signal.with_local(left), self.rotated_signal),)
+        )
 
-    def on(self, pairs: Pairs) -> PairMap:
-        """Return the map through products with the signals."""
-        return FrobeniusMap(pairs, self.turned)
+    def pair_map(self, pairs: Pairs) -> PairMap:
+        """Return the map by products with the signals."""
+        return FrobeniusMap(pairs, self.rotated_signal)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the similarity that the dual point implies: the norm is linearised there."""
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the similarity of the norm, linearised at the dual point."""
         assert dual is not None  # it is a penalty
         width = self.basis.shape[1]
-        return RowShare(metrics=(-self.basis @ dual.view(width, width) @ self.basis.T,))
+        return RowCoefficients(metrics=(-self.basis @ dual.view(width, width) @ self.basis.T,))
 
 
 class FrobeniusMap(PairMap):
-    r""":math:`X^\top A X` of graphs on some pairs; the blocks of other processes come by."""
+    r""":math:`X^\top A X` of graphs on some pairs; remote rows arrive by ring exchange."""
 
-    def __init__(self, pairs: Pairs, signal: SpreadRows) -> None:
+    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
         self.pairs, self._signal = pairs, signal
-        self._width = signal.own.n_columns
+        self._width = signal.local.n_columns
         self._patterns: list[CsrPattern] = []
-        for rank, (mine, far, near) in enumerate(pairs.meetings):
+        for rank, (mine, far, near) in enumerate(pairs.remote_ends):
             bounds = pairs.partition.bounds
-            shape = (len(signal.own), int(bounds[rank + 1] - bounds[rank]))
+            shape = (len(signal.local), int(bounds[rank + 1] - bounds[rank]))
             place = torch.arange(len(pairs), device=near.device) if mine is None else mine
-            self._patterns.append(CsrPattern.build(*shape, near, far, place))
-        self._ends = self._gathered() if self._width**2 <= WIDEST else None
+            self._patterns.append(CsrPattern.from_entries(*shape, near, far, place))
+        self._ends = self._gather_ends() if self._width**2 <= MAX_DENSE_COLUMNS else None
 
-    def _gathered(self) -> tuple[Tensor, Tensor]:
-        """Return the signals at both ends of every pair."""
-        own = self._signal.own.dense()
+    def _gather_ends(self) -> tuple[Tensor, Tensor]:
+        """Return the signals at both ends of each pair."""
+        own = self._signal.local.to_dense()
         near, far = (own.new_empty(len(self.pairs), self._width) for _ in range(2))
         for rank, block in self._signal.blocks():
-            mine, there, here = self.pairs.meetings[rank]
+            mine, there, here = self.pairs.remote_ends[rank]
             place = slice(None) if mine is None else mine
-            near[place], far[place] = own.index_select(0, here), block.take(there).dense()
+            near[place], far[place] = own.index_select(0, here), block.take(there).to_dense()
         return near, far
 
-    def _sums(self, values: Tensor, signal: SpreadRows) -> Tensor:
+    def _sums(self, values: Tensor, signal: ShardedRows) -> Tensor:
         r"""Return the symmetric :math:`\sum_p c_p a_p x_i x_j^\top` over this process's pairs."""
         halves = values * self.pairs.counts / 2
-        own = signal.own.dense()
+        own = signal.local.to_dense()
         total = torch.zeros_like(own)
         for rank, block in signal.blocks():
             pattern = self._patterns[rank]
             matrix = CsrMatrix(pattern, halves.index_select(0, pattern.source))
-            total += product(matrix, block.dense())
+            total += csr_matmul(matrix, block.to_dense())
         half = own.T @ total
         return (half + half.T).reshape(-1)
 
@@ -244,14 +239,14 @@ class FrobeniusMap(PairMap):
         return self._sums(values, self._signal)
 
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        left = DenseRows(self._signal.own.times(_symmetric(y)))
-        return Factor(self._signal.with_own(left), self._signal).on_pairs(self.pairs)
+        left = DenseRows(self._signal.local.matmul(_symmetrize(y)))
+        return LowRankPart(self._signal.with_local(left), self._signal).on_pairs(self.pairs)
 
-    def squares(self, active: Tensor) -> Tensor:
+    def gram_diagonal(self, active: Tensor) -> Tensor:
         r"""Return :math:`\sum_{ij} x_{ia}^2 x_{jb}^2` over the pairs."""
-        return self._sums(active, self._signal.with_own(self._signal.own.squared()))
+        return self._sums(active, self._signal.with_local(self._signal.local.square()))
 
-    def columns(self, place: slice) -> Tensor | None:
+    def matrix_rows(self, place: slice) -> Tensor | None:
         r"""Return :math:`(x_{ia} x_{jb} + x_{ja} x_{ib})/2` for some pairs."""
         if self._ends is None:
             return None
@@ -260,8 +255,8 @@ class FrobeniusMap(PairMap):
         return ((outer + outer.transpose(1, 2)) / 2).reshape(len(near), self._width**2)
 
 
-def _symmetric(y: Tensor) -> Tensor:
-    r"""Return :math:`(Y + Y^\top)/2`: of the rest, the product with a symmetric graph is zero."""
+def _symmetrize(y: Tensor) -> Tensor:
+    r"""Return :math:`(Y + Y^\top)/2`; the antisymmetric part has no effect on symmetric graphs."""
     width = math.isqrt(len(y))
     square = y.view(width, width)
     return (square + square.T) / 2

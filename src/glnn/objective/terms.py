@@ -1,4 +1,4 @@
-"""The terms that need nothing but the graph: sparsity, symmetry, ridge."""
+"""All terms of the objective but smoothness: properties, distances to graphs, cost of a task."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -9,12 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.distributed import ALONE, Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import Factor, Implicit, Pairs, PairValues, SpreadRows
-from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowShare, Term, number
-
-# --- plain: The terms that need nothing but the graph: sparsity, symmetry, ridge
+from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, PairValues, ShardedRows
+from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term, to_vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +32,20 @@ class Sparsity(Term):
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         return (adj.counts() * adj.values().abs()).sum()
 
-    def linear(self) -> Implicit:
-        r"""Return :math:`-\lambda_1`: the graph is not negative."""
-        return Implicit(constant=-self.weight)
+    def linear(self) -> ImplicitMatrix:
+        r"""Return :math:`-\lambda_1` for every entry, since :math:`A \ge 0`."""
+        return ImplicitMatrix(constant=-self.weight)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the cost of every link."""
-        return RowShare(edges=number(-self.weight), loop=-self.weight / 2)
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the cost of each link."""
+        return RowCoefficients(edges=to_vector(-self.weight), loop=-self.weight / 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Symmetry(Term):
     r"""Distance to the transpose, :math:`\|A^\top - A\|_F^2`. Paper: eq:properties_constraints.
 
-    Zero for the solver, whose graphs are symmetric.
+    It is zero in the solver, whose graphs are symmetric.
 
     Examples
     --------
@@ -62,9 +60,9 @@ class Symmetry(Term):
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         return adj.asymmetry()
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return nothing: the enlarged graph is symmetric, too."""
-        return RowShare()
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return no coefficients: the graph with the new node is symmetric, too."""
+        return RowCoefficients()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +90,9 @@ class Ridge(Term):
         """The weight."""
         return self.weight
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the same for the links."""
-        return RowShare(edge_curvature=2 * self.weight, loop_curvature=self.weight)
-
-
-# --- loops: The penalty on the trace
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the squares of the links."""
+        return RowCoefficients(edge_curvature=2 * self.weight, loop_curvature=self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,22 +121,22 @@ class Loops(QuadraticTerm):
         """Return the trace."""
         return adj.trace()[None]
 
-    def adjoint(self, y: Tensor) -> Implicit:
-        """Return y times the identity."""
-        return Implicit(loop=float(y[0]))
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        """Return the identity times y."""
+        return ImplicitMatrix(loop=float(y[0]))
 
-    def on(self, pairs: Pairs) -> PairMap:
+    def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map on the diagonal pairs."""
         return LoopsMap(pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
         r"""Return :math:`\lambda_4 (t + a_0)^2` with :math:`t` the trace."""
         assert dual is not None  # it is a penalty
-        return RowShare(loop_curvature=self.weight, loop=-float(dual[0]) / 2)
+        return RowCoefficients(loop_curvature=self.weight, loop=-float(dual[0]) / 2)
 
 
 class LoopsMap(PairMap):
-    """The trace, from the places of the loops among the pairs."""
+    """The trace, by the positions of the loops among the pairs."""
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -157,12 +152,9 @@ class LoopsMap(PairMap):
     def add_adjoint(self, total: Tensor, y: Tensor) -> None:  # noqa: D102
         total.index_add_(0, self.pairs.loops, y.expand(len(self.pairs.loops)))
 
-    def squares(self, active: Tensor) -> Tensor:
+    def gram_diagonal(self, active: Tensor) -> Tensor:
         """Return the number of loops."""
         return self.apply(active)
-
-
-# --- row_sums: The penalty on row sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,26 +183,26 @@ class RowSums(QuadraticTerm):
         """Return the row sums."""
         return adj.row_sums()
 
-    def adjoint(self, y: Tensor) -> Implicit:
-        """Return the mean of the two ends."""
-        return Implicit(nodes=y / 2)
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        """Return the mean of y at the two ends of a pair."""
+        return ImplicitMatrix(nodes=y / 2)
 
-    def on(self, pairs: Pairs) -> PairMap:
-        """Return the map through one sparse matrix each way."""
+    def pair_map(self, pairs: Pairs) -> PairMap:
+        """Return the map by one sparse matrix."""
         return RowSumsMap(pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        r"""Return :math:`\lambda_3[(\rho - 1)^2 + \sum_j (r_j + a_j - 1)^2]` in the edges.
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        r"""Return the coefficients of :math:`\lambda_3[(\rho - 1)^2 + \sum_j (r_j + a_j - 1)^2]`.
 
         :math:`\rho = a_0 + \sum_j a_j` is the row sum of the new node.
         """
         assert dual is not None  # it is a penalty
-        coupling = Coupling(float(self.weight), number(1), 1.0, 1.0)
-        return RowShare(edge_curvature=self.weight, edges=-dual / 2, couplings=(coupling,))
+        coupling = Coupling(float(self.weight), to_vector(1), 1.0, 1.0)
+        return RowCoefficients(edge_curvature=self.weight, edges=-dual / 2, couplings=(coupling,))
 
 
 class RowSumsMap(PairMap):
-    """Sums over the pairs of each node, and sums of both ends of each pair."""
+    """Sums over the pairs of each node; the adjoint sums over the two ends of each pair."""
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -222,8 +214,8 @@ class RowSumsMap(PairMap):
         shape = (self.pairs.n_nodes, len(self.pairs))
         return (
             type(pattern)
-            .compressed(shape, pattern.offsets, pattern.source, pattern.source)
-            .matrix(ones)
+            .from_compressed(shape, pattern.offsets, pattern.source, pattern.source)
+            .to_torch(ones)
         )
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
@@ -233,16 +225,16 @@ class RowSumsMap(PairMap):
         half = y / 2
         return half.index_select(0, self.pairs.i).add_(half.index_select(0, self.pairs.j))
 
-    def squares(self, active: Tensor) -> Tensor:
-        """Return half the number of neighbours, a loop counting twice."""
+    def gram_diagonal(self, active: Tensor) -> Tensor:
+        """Return half the number of active pairs of each node, loops counted twice."""
         return self.apply(active / self.pairs.counts)
 
-    def bound(self, active: Tensor) -> Tensor | None:
-        """Return twice the same: the matrix has as much beside its diagonal as on it."""
-        return 2 * self.squares(active)
+    def gram_bound(self, active: Tensor) -> Tensor | None:
+        """Return twice the diagonal: off-diagonal entries of a row sum up to at most that."""
+        return 2 * self.gram_diagonal(active)
 
-    def coupled(self, active: Tensor, columns: Tensor, place: slice) -> Tensor:
-        """Return the sums over the pairs of each node of the other map's rows."""
+    def cross_gram(self, active: Tensor, columns: Tensor, place: slice) -> Tensor:
+        """Return the sums of the other map's rows over the pairs of each node."""
         result = columns.new_zeros(self.pairs.n_nodes, columns.shape[1])
         weighted = columns * (active[place] * self.pairs.counts[place] / 2)[:, None]
         for ends in (self.pairs.i, self.pairs.j):
@@ -250,21 +242,9 @@ class RowSumsMap(PairMap):
         return result
 
 
-# --- closeness: Distances to other graphs: the prior graph, and the graph of a step before
-
-
 @dataclass(frozen=True, eq=False)
 class Proximal(Term):
-    r"""Distance to an earlier graph, :math:`\|A - A'\|_F^2`: a step goes no further than it pays.
-
-    Parameters
-    ----------
-    weight
-        How much the term counts.
-    other
-        The other graph; over several processes, this one's pairs of it.
-    partition
-        Who has which pairs; ``None``: all are here.
+    r"""Distance to an earlier graph, :math:`\|A - A'\|_F^2`.
 
     Examples
     --------
@@ -274,34 +254,34 @@ class Proximal(Term):
     """
 
     weight: float | int
-    other: Adjacency
-    partition: Partition | None = None
+    other: Adjacency  # with several processes, the pairs of this one
+    partition: Partition | None = None  # None: a single process
     name: str = "proximal"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         other = self.other
         at_pairs = other.entries(adj.rows(), adj.columns())
         difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
-        everything = (other.counts() * other.values().square()).sum()
-        seen = (adj.counts() * at_pairs.square()).sum()
-        return difference + (everything - seen)  # entries that A does not store are zero in A
+        all_entries = (other.counts() * other.values().square()).sum()
+        at_stored = (adj.counts() * at_pairs.square()).sum()
+        return difference + (all_entries - at_stored)  # entries that A does not store are zero in A
 
     @property
     def curvature(self) -> float | int:
         """The weight."""
         return self.weight
 
-    def linear(self) -> Implicit:
+    def linear(self) -> ImplicitMatrix:
         """Return twice the weight times the other graph."""
         rows, columns, values = self.other.rows(), self.other.columns(), self.other.values()
         kept = torch.nonzero((rows <= columns) & (values != 0)).view(-1)
-        partition = self.partition or Partition(self.other.n_nodes, ALONE)
+        partition = self.partition or Partition(self.other.n_nodes, SINGLE_PROCESS)
         pairs = Pairs(partition, rows[kept], columns[kept])
-        return Implicit(sparse=PairValues(pairs, 2 * self.weight * values[kept].double()))
+        return ImplicitMatrix(sparse=PairValues(pairs, 2 * self.weight * values[kept].double()))
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the squares of the links: the earlier graph has none of a new node."""
-        return RowShare(edge_curvature=2 * self.weight, loop_curvature=self.weight)
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the squares of the links: the earlier graph has no links of a new node."""
+        return RowCoefficients(edge_curvature=2 * self.weight, loop_curvature=self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,56 +297,46 @@ class Closeness(Proximal):
 
     name: str = "closeness"
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return the distance of the new links to the prior graph's row."""
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return the squared distance of the new links to their row of the prior graph."""
         return dataclasses.replace(super().new_row(dual), prior=2 * self.weight)
 
 
-# --- task: The linear term that a task adds: how much each edge costs it
-
-
 @dataclass(frozen=True, eq=False)
-class Task(Term):
+class TaskCost(Term):
     r"""The cost of the graph for a task, :math:`\langle C, A\rangle`, of low rank.
 
     .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i) + o_{ij}
 
-    Parameters
-    ----------
-    left, right
-        The rows :math:`u_i, v_i` side by side, and :math:`v_i, u_i`.
-    offset
-        Further costs :math:`o` on single pairs.
-
     Examples
     --------
-    >>> from glnn.graph.pairs import spread
-    >>> left = spread(torch.tensor([[1.0, 3.0], [2.0, 4.0]]))
-    >>> right = spread(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
-    >>> Task(left, right).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
+    >>> from glnn.graph.pairs import as_sharded_rows
+    >>> left = as_sharded_rows(torch.tensor([[1.0, 3.0], [2.0, 4.0]]))
+    >>> right = as_sharded_rows(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> TaskCost(left, right).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
     tensor(10.)
     """
 
-    left: SpreadRows
-    right: SpreadRows
-    offset: PairValues | None = None
+    left: ShardedRows  # the rows :math:`(u_i, v_i)`
+    right: ShardedRows  # the rows :math:`(v_i, u_i)`
+    offset: PairValues | None = None  # further costs :math:`o` of single pairs
     weight: float | int = 1.0
     name: str = "task"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         rows, columns = adj.rows(), adj.columns()
-        costs = self.left.own.dots(self.right.own, rows, columns) / 2
+        costs = self.left.local.pair_dots(self.right.local, rows, columns) / 2
         if self.offset is not None:
-            at = self.offset.pairs.adjacency(self.offset.values)
+            at = self.offset.pairs.to_adjacency(self.offset.values)
             costs = costs + at.entries(rows, columns)
         return (adj.counts() * adj.values() * costs).sum()
 
-    def linear(self) -> Implicit:
-        """Return the costs, negative."""
-        sparse = None if self.offset is None else self.offset.times(-self.weight)
-        factor = Factor(self.left, self.right, -self.weight / 2)
-        return Implicit(sparse=sparse, factors=(factor,))
+    def linear(self) -> ImplicitMatrix:
+        """Return the negative costs."""
+        sparse = None if self.offset is None else self.offset.scale(-self.weight)
+        factor = LowRankPart(self.left, self.right, -self.weight / 2)
+        return ImplicitMatrix(sparse=sparse, factors=(factor,))
 
-    def new_row(self, dual: Tensor | None) -> RowShare:
-        """Return nothing: what edges of a new node cost the task is not known."""
-        return RowShare()
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        """Return no coefficients: the cost of a new node's links is not known."""
+        return RowCoefficients()

@@ -1,4 +1,4 @@
-"""Whether an answer is any good, and how it compares with plain methods."""
+"""Evaluation, calibration, explanations and label quality of a fitted classifier."""
 
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import Evaluation

@@ -1,17 +1,16 @@
-r"""Probabilities that mean what they say, learned from predictions of labels that were hidden.
+r"""Calibration of class probabilities with predictions of hidden labels.
 
-Losses on predictions make a network overconfident, and a confident mistake costs most. The
-calibrated distribution is a mixture of a tempered prediction and the shares :math:`\pi` of the
-classes,
+Networks that are trained with losses on their own predictions are overconfident. The calibrated
+distribution is a mixture of a tempered prediction and the class shares :math:`\pi`,
 
 .. math:: q = (1 - \lambda)\, \mathrm{softmax}(s \ln p + \delta) + \lambda \pi.
 
-:math:`s` is the inverse of a temperature; :math:`\delta`, one shift a class, is used where classes
-are uneven. :math:`\lambda = 1` says that predictions are no better than chance: then every node
-gets the shares of the classes. All are fitted to the likelihood of the hidden labels, and what
-chance alone would gain is taken off again (James and Stein's shrinkage): :math:`1 - \lambda` is
-multiplied by :math:`(1 - 1/G)_+` with :math:`G` twice the gain in log-likelihood over
-:math:`\pi`, and the shares are drawn towards equal ones unless labels prove them uneven.
+:math:`s` is an inverse temperature. :math:`\delta`, one shift per class, is used only if classes
+are imbalanced. With :math:`\lambda = 1` predictions are no better than chance and every node gets
+the class shares. All parameters maximise the likelihood of the hidden labels. Two estimates are
+then shrunk (James and Stein) by what chance alone would explain: :math:`1 - \lambda` is multiplied
+by :math:`(1 - 1/G)_+`, where :math:`G` is twice the gain in log-likelihood over :math:`\pi`, and
+the class shares are shrunk towards equal shares.
 """
 
 from collections.abc import Mapping
@@ -23,25 +22,14 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
 
-from glnn._utils import by_rows
+from glnn._utils import map_row_blocks
 
-MANY = 1000
-"""From this many hidden labels on, a rising curve for each class is drawn on top."""
-
-_SHIFT_PENALTY = 10.0
-"""Weight of half the squared shifts: as much as some ten labels say."""
-
-_LOWEST = -50.0
-"""Logarithm of a probability that the network has rounded to nothing."""
-
-_BOUNDS = ((-6.0, 0.5), (-8.0, 8.0))
-"""Of the logarithm of the exponent, and of the log-odds of the mixture."""
-
-_MOST_MIXTURE = 0.999
-"""A trace of the prediction is left, so that the most probable class is not an accident."""
-
-_STARTS = ((-1.0, -3.0), (0.0, 1.5))
-"""A tempered prediction with little mixture, and mostly class shares."""
+MIN_ISOTONIC_LABELS = 1000  # with so many hidden labels, isotonic regression is added
+_SHIFT_PENALTY = 10.0  # weight of half the squared shifts, comparable to about ten labels
+_MIN_LOG = -50.0  # logarithm used for probabilities that underflowed to zero
+_BOUNDS = ((-6.0, 0.5), (-8.0, 8.0))  # of the log of the exponent and the logit of the mixture
+_MAX_MIXTURE = 0.999  # below 1, so that the ranking of the classes of a node is kept
+_STARTS = ((-1.0, -3.0), (0.0, 1.5))  # tempered with little mixture; mostly class shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +39,18 @@ class Calibration:
     Parameters
     ----------
     exponent
-        :math:`s`; its inverse is the temperature.
+        :math:`s`, the inverse of the temperature.
     mixture
         :math:`\lambda`, the weight of the class shares, 0 to 1.
     prior
-        Shares :math:`\pi` of the classes.
+        :math:`\pi`, the class shares.
     shifts
-        :math:`\delta`; zero where classes are even.
+        :math:`\delta`, one shift per class; zero if classes are balanced.
     curves
-        Where labels are many, the corners of a rising curve for each class, two rows each.
+        With many labels, the isotonic regression of each class: an array with two rows, thresholds
+        and values.
     n_labels
-        Number of hidden labels it was learned from; 0 is no calibration at all.
+        Number of hidden labels it was fitted to; 0 means no calibration.
     """
 
     exponent: float
@@ -73,21 +62,25 @@ class Calibration:
 
     @classmethod
     def identity(cls, n_classes: int) -> "Calibration":
-        """Return the map that changes nothing."""
+        """Return the calibration that changes nothing."""
         return cls(1.0, 0.0, np.full(n_classes, 1 / n_classes), np.zeros(n_classes))
 
     @property
     def is_identity(self) -> bool:
-        """Whether probabilities stay as they are, to the bit."""
+        """Whether probabilities are returned unchanged."""
         return self.n_labels == 0
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return calibrated probabilities, rows that sum to one."""
-        return probabilities if self.is_identity else by_rows(self._applied, probabilities)
+        """Return calibrated probabilities; every row sums to one."""
+        return (
+            probabilities
+            if self.is_identity
+            else map_row_blocks(self._apply_to_rows, probabilities)
+        )
 
-    def _applied(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the same for some rows."""
-        tempered = softmax(self.exponent * _logs(probabilities) + self.shifts, 1)
+    def _apply_to_rows(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return calibrated probabilities of a block of rows."""
+        tempered = softmax(self.exponent * _clip_logs(probabilities) + self.shifts, 1)
         q = (1 - self.mixture) * tempered + self.mixture * self.prior
         if not self.curves:
             return np.asarray(q)
@@ -96,7 +89,7 @@ class Calibration:
         return np.asarray(np.divide(bent, total, out=q, where=total > 0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, ready for JSON."""
+        """Return the parameters as JSON values."""
         return {
             "exponent": self.exponent,
             "mixture": self.mixture,
@@ -108,7 +101,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> "Calibration":
-        """Return what :meth:`to_dict` wrote."""
+        """Return the calibration that :meth:`to_dict` wrote."""
         return cls(
             float(page["exponent"]),
             float(page["mixture"]),
@@ -122,56 +115,49 @@ class Calibration:
 def fit_calibration(
     probabilities: np.ndarray, classes: np.ndarray, weights: np.ndarray | None = None
 ) -> Calibration:
-    """Learn the map from raw predictions of nodes whose labels were hidden.
+    """Fit the calibration to raw predictions of hidden labels and their true classes.
 
-    Parameters
-    ----------
-    probabilities
-        Raw predictions, nodes x classes.
-    classes
-        The nodes' class numbers.
-    weights
-        How much each node counts; all the same by default.
+    ``probabilities`` has shape nodes x classes; ``weights`` are equal by default.
     """
     n_labels, n_classes = probabilities.shape
     if n_labels == 0:
         return Calibration.identity(n_classes)
     weights = np.ones(n_labels) if weights is None else weights * (n_labels / weights.sum())
-    prior, is_uneven = class_shares(np.bincount(classes, weights, minlength=n_classes))
-    likelihood = _Likelihood(_logs(probabilities), classes, weights, prior, is_uneven)
-    exponent, mixture, shifts = likelihood.maximum()
+    prior, is_imbalanced = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
+    likelihood = _Likelihood(_clip_logs(probabilities), classes, weights, prior, is_imbalanced)
+    exponent, mixture, shifts = likelihood.maximize()
     found = Calibration(exponent, mixture, prior, shifts, (), n_labels)
-    if n_labels < MANY:
+    if n_labels < MIN_ISOTONIC_LABELS:
         return found
-    curves = _curves(found.apply(probabilities), classes, weights)
+    curves = _fit_curves(found.apply(probabilities), classes, weights)
     return Calibration(exponent, mixture, prior, shifts, curves, n_labels)
 
 
-def class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
-    r"""Return the classes' shares, drawn towards equal ones, and whether they are proven uneven.
+def shrink_class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
+    r"""Return the class shares, shrunk towards equal shares, and whether they are imbalanced.
 
-    With :math:`\chi^2` the usual statistic of counts against equal ones, whose mean is
-    :math:`C - 1` where they are equal, deviations are multiplied by
-    :math:`(1 - (C - 1) / \chi^2)_+`; uneven means that more than half of them is left.
+    :math:`\chi^2` is the statistic of Pearson's test for equal shares, with mean :math:`C - 1` if
+    they are equal. Deviations from equal shares are multiplied by
+    :math:`(1 - (C - 1) / \chi^2)_+`; classes are imbalanced if this factor is above one half.
 
     Examples
     --------
-    >>> class_shares(np.array([25, 26, 24]))
+    >>> shrink_class_shares(np.array([25, 26, 24]))
     (array([0.33333333, 0.33333333, 0.33333333]), False)
-    >>> class_shares(np.array([160, 30, 10]))[1]
+    >>> shrink_class_shares(np.array([160, 30, 10]))[1]
     True
     """
     n_labels, n_classes = counts.sum(), len(counts)
     shares, equal = counts / n_labels, 1 / n_classes
     chi_square = n_labels * n_classes * np.square(shares - equal).sum()
     kept = max(0.0, 1 - (n_classes - 1) / max(chi_square, 1e-12))
-    drawn = equal + kept * (shares - equal)
-    drawn = (drawn * n_labels + equal) / (n_labels + 1)  # no class is impossible
-    return np.asarray(drawn), bool(kept > 0.5)
+    shrunk = equal + kept * (shares - equal)
+    shrunk = (shrunk * n_labels + equal) / (n_labels + 1)  # no share is zero
+    return np.asarray(shrunk), bool(kept > 0.5)
 
 
 class _Likelihood:
-    """Negative log-likelihood of hidden labels, over the exponent, the mixture and the shifts."""
+    """Negative log-likelihood of hidden labels as a function of exponent, mixture and shifts."""
 
     def __init__(
         self,
@@ -185,8 +171,8 @@ class _Likelihood:
         self.has_shifts, self.n_classes = has_shifts, logs.shape[1]
         self._rows = np.arange(len(classes))
 
-    def maximum(self) -> tuple[float, float, np.ndarray]:
-        """Return exponent, mixture and shifts, with what chance would gain taken off."""
+    def maximize(self) -> tuple[float, float, np.ndarray]:
+        """Return the maximum likelihood exponent, mixture and shifts, with the mixture shrunk."""
         still = (None, None) if self.has_shifts else (0.0, 0.0)
         bounds = [*_BOUNDS, *[still] * self.n_classes]
         starts = [np.array([*start, *np.zeros(self.n_classes)]) for start in _STARTS]
@@ -198,7 +184,7 @@ class _Likelihood:
         chance = -(self.weights * np.log(self.prior[self.classes])).sum()
         gain = 2 * (chance - float(best.fun))
         kept = max(0.0, 1 - 1 / gain) if gain > 0 else 0.0
-        mixture = min(_MOST_MIXTURE, 1 - kept * (1 - float(expit(best.x[1]))))
+        mixture = min(_MAX_MIXTURE, 1 - kept * (1 - float(expit(best.x[1]))))
         return float(np.exp(best.x[0])), mixture, np.asarray(best.x[2:])
 
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -218,17 +204,17 @@ class _Likelihood:
         return float(value), gradient
 
 
-def _logs(probabilities: np.ndarray) -> np.ndarray:
-    """Return logarithms, with a floor for what was rounded to nothing."""
+def _clip_logs(probabilities: np.ndarray) -> np.ndarray:
+    """Return logarithms, clipped from below at ``_MIN_LOG``."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(probabilities, dtype=np.float64))
-    return np.asarray(np.maximum(logs, _LOWEST))
+    return np.asarray(np.maximum(logs, _MIN_LOG))
 
 
-def _curves(
+def _fit_curves(
     probabilities: np.ndarray, classes: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return for each class the rising curve from its probability to its share."""
+    """Return the isotonic regression of each class as thresholds and values."""
     curves = []
     for number in range(probabilities.shape[1]):
         curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")

@@ -1,4 +1,4 @@
-"""The estimate itself: hide labels, fit without them, judge, compare, and say it."""
+"""Evaluation by cross-validation: scores, comparison with baselines, verdict, notes and plots."""
 
 import html
 import time
@@ -12,12 +12,12 @@ from jaxtyping import Float
 
 from glnn._utils import html_table
 from glnn.exceptions import MissingDependencyError
-from glnn.quality.calibration import Calibration, class_shares
-from glnn.quality.folds import Folds, HeldOut, Refit, hold_out, label_weights, stratified_folds
+from glnn.quality.calibration import Calibration, shrink_class_shares
+from glnn.quality.folds import Folds, HeldOut, Refit, hold_out, label_weights, make_folds
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
-    Judged,
+    ScoredPredictions,
     accuracy_interval,
     bootstrap_weights,
     class_intervals,
@@ -34,105 +34,69 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-# --- comparison: Plain methods on the same folds: what a fit must beat to be worth its cost
+# Scores of methods
 
+# Names of the baselines, in the order in which they are shown.
 COMPARED = ("majority", "logistic_regression", "label_spreading", "knn_gcn")
-"""Names of the plain methods, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodScore:
-    """How a method judges labels that it has not seen.
-
-    Parameters
-    ----------
-    name, title
-        Its name in code, and for people.
-    judged
-        Its predictions beside the truth.
-    metrics
-        All metrics with their intervals.
-    seconds
-        What its fits took together.
-    difference
-        By how much the accuracy of the judged fit exceeds this method's, on the same nodes;
-        ``None`` for the fit itself.
-    """
+    """Score of one method on hidden labels."""
 
     name: str
-    title: str
-    judged: Judged
+    title: str  # the name to show
+    predictions: ScoredPredictions
     metrics: Mapping[str, Interval]
-    seconds: float
-    difference: Interval | None = None
+    seconds: float  # duration of all fits together
+    difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
 
     @classmethod
     def of(
         cls,
         name: str,
         title: str,
-        judged: Judged,
+        predictions: ScoredPredictions,
         weights: np.ndarray,
         seconds: float,
-        own: Judged | None = None,
+        own: ScoredPredictions | None = None,
     ) -> "MethodScore":
-        """Measure predictions, and how far those of the judged fit are ahead of them.
+        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
 
-        Parameters
-        ----------
-        name, title, judged, seconds
-            As of the class.
-        weights
-            Bootstrap samples of the judged nodes.
-        own
-            Predictions of the judged fit; ``None`` if these are its own.
+        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
         """
-        ahead = None if own is None else paired_difference(own, judged, weights)
-        return cls(name, title, judged, metric_intervals(judged, weights), seconds, ahead)
+        ahead = None if own is None else paired_difference(own, predictions, weights)
+        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
 
 
-def plain_scores(
+def score_plain_methods(
     problem: NodeProblem,
     folds: Folds,
-    own: Judged,
+    own: ScoredPredictions,
     weights: np.ndarray,
     *,
     names: Sequence[str] = COMPARED,
     seed: int = 0,
-    watch: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> tuple[MethodScore, ...]:
-    """Run plain methods on the folds of a fit.
+    """Score baselines on the folds of a fit and compare them with its predictions ``own``.
 
-    Parameters
-    ----------
-    problem
-        Features, graph and the labels that may be seen; those of a fold are hidden in turn.
-    folds
-        The same as those of the fit.
-    own
-        Predictions of the fit at the nodes that the folds judge.
-    weights
-        Bootstrap samples of these nodes.
-    names
-        Of :data:`glnn.quality.rivals.PLAIN_METHODS`.
-    seed
-        Of the methods that have randomness.
-    watch
-        Told the title of each method before it begins.
+    ``weights`` are bootstrap weights; ``progress`` is called with the title of each method before
+    it starts.
     """
     scores = []
     for name in names:
         method = get_plain(name)
-        if watch is not None:
-            watch(method.title)
+        if progress is not None:
+            progress(method.title)
         started = time.perf_counter()
-        judged = _judged(problem, folds, name, seed)
+        predictions = _cross_predict(problem, folds, name, seed)
         seconds = time.perf_counter() - started
-        scores.append(MethodScore.of(name, method.title, judged, weights, seconds, own))
+        scores.append(MethodScore.of(name, method.title, predictions, weights, seconds, own))
     return tuple(scores)
 
 
-def _judged(problem: NodeProblem, folds: Folds, name: str, seed: int) -> Judged:
+def _cross_predict(problem: NodeProblem, folds: Folds, name: str, seed: int) -> ScoredPredictions:
     features = comparable_features(problem.features)
 
     def refit(hidden: np.ndarray) -> np.ndarray:
@@ -147,52 +111,42 @@ def _judged(problem: NodeProblem, folds: Folds, name: str, seed: int) -> Judged:
         return get_plain(name).fit_predict(fewer, seed).probabilities
 
     held_out = hold_out(refit, problem.labels, folds)
-    nodes = held_out.judged
-    return Judged(held_out.classes[nodes], held_out.probabilities[nodes])
+    nodes = held_out.hidden_nodes
+    return ScoredPredictions(held_out.classes[nodes], held_out.probabilities[nodes])
 
 
-# --- verdict: One sentence that says whether an answer is any good
+# Verdict
 
-FEWEST = 20
-"""With fewer judged labels nothing can be told."""
+MIN_LABELS = 20  # fewest hidden labels for a verdict
 
-Kind = Literal["good", "level", "plain", "chance", "few"]
+VerdictKind = Literal["good", "level", "plain", "chance", "few"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A sentence, and what it comes to.
+    """Result of the comparison with baselines, as a kind and a sentence.
 
-    ``good``: better than chance, and clearly better than every plain method that was compared.
-    ``level``: better than chance, and no plain method is clearly better. ``plain``: one is.
-    ``chance``: no better than naming one class always. ``few``: too few labels to tell, or all of
-    one class.
+    ``good``: better than chance and clearly better than every baseline. ``level``: better than
+    chance, and no baseline is clearly better. ``plain``: a baseline is clearly better. ``chance``:
+    no better than always predicting one class. ``few``: too few labels, or all of one class.
     """
 
-    kind: Kind
+    kind: VerdictKind
     sentence: str
 
     def __str__(self) -> str:
         return self.sentence
 
 
-def verdict_of(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
-    """Compare a fit with plain methods on labels that neither had seen.
-
-    Parameters
-    ----------
-    own
-        The fit.
-    others
-        Plain methods on the same folds.
-    """
-    n_judged = len(own.judged)
-    if n_judged < FEWEST:
-        return Verdict("few", f"too few labels to tell: {n_judged}")
-    if len(np.unique(own.judged.classes)) < 2:
-        one_class = f"all {n_judged} labels that could be hidden are of one class"
+def make_verdict(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
+    """Compare the score of a fit with those of baselines on the same folds."""
+    n_labels = len(own.predictions)
+    if n_labels < MIN_LABELS:
+        return Verdict("few", f"too few labels to tell: {n_labels}")
+    if len(np.unique(own.predictions.classes)) < 2:
+        one_class = f"all {n_labels} labels that could be hidden are of one class"
         return Verdict("few", f"cannot tell: {one_class}")
-    about = f"{_about(own)} on labels it had not seen"
+    about = f"{_format_accuracy(own)} on labels it had not seen"
     rivals = [other for other in others if other.name != "majority"]
     best = max(rivals, key=_accuracy, default=None)
     if not beats_chance(own):
@@ -200,35 +154,38 @@ def verdict_of(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
         sentence = f"no better than chance: {about}, where one class alone has {share:.0%}"
         if best is not None and best.difference is not None and best.difference.high < 0:
             sentence += f"; {best.title} has {_accuracy(best):.0%}: use that here"
-        return Verdict("chance", _spaced(sentence))
+        return Verdict("chance", _space_percent(sentence))
     if best is None:
-        return Verdict("good", _spaced(about))
+        return Verdict("good", _space_percent(about))
     rival = f"{best.title} {_accuracy(best):.0%}"
     if best.difference is not None and best.difference.high < 0:
-        return Verdict("plain", _spaced(f"{about}; {rival}: use that here"))
+        return Verdict("plain", _space_percent(f"{about}; {rival}: use that here"))
     if best.difference is not None and best.difference.low > 0:
-        return Verdict("good", _spaced(f"{about}; clearly above the best plain method, {rival}"))
+        return Verdict(
+            "good", _space_percent(f"{about}; clearly above the best plain method, {rival}")
+        )
     same = "not clearly different from the best plain method"
-    return Verdict("level", _spaced(f"{about}; {same}, {rival}"))
+    return Verdict("level", _space_percent(f"{about}; {same}, {rival}"))
 
 
 def beats_chance(own: MethodScore) -> bool:
-    """Tell whether accuracy is clearly above the largest class's share, or classes are told apart.
+    """Return whether accuracy or balanced accuracy is clearly above chance.
 
-    Where one class has nearly all nodes, accuracy cannot show the second; balanced accuracy does.
+    If nearly all nodes have one class, accuracy cannot be above the share of that class, but
+    balanced accuracy can be above its chance level.
     """
     by_accuracy = own.metrics["accuracy"].low > majority_share(own)
-    chance = 1 / len(np.unique(own.judged.classes))  # the mean is over classes with a judged label
+    chance = 1 / len(np.unique(own.predictions.classes))  # it averages over the classes that occur
     return by_accuracy or own.metrics["balanced_accuracy"].low > chance
 
 
 def majority_share(own: MethodScore) -> float:
-    """Return the share of the largest class among the judged labels."""
-    classes = own.judged.classes
+    """Return the share of the largest class among the hidden labels."""
+    classes = own.predictions.classes
     return float(max((classes == number).mean() for number in set(classes.tolist())))
 
 
-def _about(own: MethodScore) -> str:
+def _format_accuracy(own: MethodScore) -> str:
     accuracy = own.metrics["accuracy"]
     return f"about {accuracy.value:.0%} ± {100 * accuracy.half_width:.0f}"
 
@@ -237,50 +194,50 @@ def _accuracy(score: MethodScore) -> float:
     return score.metrics["accuracy"].value
 
 
-def _spaced(sentence: str) -> str:
-    """Put a space before each sign of percent, as elsewhere."""
+def _space_percent(sentence: str) -> str:
+    """Put a space before each percent sign."""
     return sentence.replace("%", " %")
 
 
-# --- evaluation: What an honest estimate found: numbers, predictions, a sentence, a picture
+# Result of an evaluation
 
-HOW = (
+# How intervals are computed, for every place that shows one.
+INTERVAL_NOTE = (
     "95 % intervals; accuracy, precision and recall by Wilson's formula, the rest by a bootstrap "
     "over nodes, both as if half as many labels had been judged, because mistakes on one graph "
     "come together"
 )
-"""How every interval is made, for all who show one."""
 
-ALPHA = 0.1
-"""Of the sets whose coverage is measured."""
+COVERAGE_ALPHA = 0.1  # of the prediction sets whose coverage is measured
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How good a fit is on labels that it had not seen.
+    """Cross-validated performance of a classifier, as returned by :func:`glnn.evaluate`.
 
     Parameters
     ----------
     classes
-        The labels, sorted.
+        The sorted labels.
     folds
         Which labels were hidden together.
     held_out
-        Raw predictions by fits that had not seen the label.
+        Raw predictions by fits that did not see the label.
     calibration
-        The map to calibrated probabilities, learned from all judged labels.
+        The map to calibrated probabilities, fitted to all hidden labels.
     probabilities
-        Calibrated held-out probabilities of every node, each by a map that other folds taught.
+        Probabilities of every node, calibrated with the other folds.
     own
-        The fit's score.
+        Score of the classifier.
     others
-        Scores of plain methods on the same folds.
+        Scores of the baselines on the same folds.
     per_class
         Precision and recall of every class.
     coverage
-        Share of sets of ``predict_set(0.1)`` that had the true class; ``None`` for too few labels.
+        Fraction of the sets of ``predict_set(0.1)`` that contain the true class; ``None`` with too
+        few labels.
     notes
-        What else a user should know.
+        Remarks, for instance on classes that are never predicted.
     """
 
     classes: np.ndarray
@@ -296,40 +253,40 @@ class Evaluation:
 
     @property
     def metrics(self) -> dict[str, Interval]:
-        """Every metric of the fit with its interval."""
+        """Every metric of the classifier with its confidence interval."""
         return dict(self.own.metrics)
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the fit is any good, in one sentence."""
-        return verdict_of(self.own, self.others)
+        """Comparison with chance and with the baselines, in one sentence."""
+        return make_verdict(self.own, self.others)
 
     @cached_property
     def confusion(self) -> np.ndarray:
-        """Number of judged nodes by true and predicted class."""
+        """Confusion matrix of the hidden labels, true by predicted class."""
         n_classes = len(self.classes)
         table = np.zeros((n_classes, n_classes), dtype=np.int64)
-        np.add.at(table, (self.own.judged.classes, self.own.judged.predicted), 1)
+        np.add.at(table, (self.own.predictions.classes, self.own.predictions.predicted), 1)
         return table
 
     @property
     def predictions(self) -> "DataFrame":
-        """One row for each judged node: label, prediction, probabilities, and which fold."""
+        """One row for each hidden label: label, prediction, probabilities and fold."""
         from pandas import DataFrame
 
-        nodes, judged = self.held_out.judged, self.own.judged
+        nodes, predictions = self.held_out.hidden_nodes, self.own.predictions
         columns: dict[str, Any] = {
-            "label": self.classes[judged.classes],
-            "predicted": self.classes[judged.predicted],
-            "probability": judged.confidence,
+            "label": self.classes[predictions.classes],
+            "predicted": self.classes[predictions.predicted],
+            "probability": predictions.confidence,
             "fold": self.held_out.fold[nodes],
         }
         for number, label in enumerate(self.classes):
-            columns[f"p({label})"] = judged.probabilities[:, number]
+            columns[f"p({label})"] = predictions.probabilities[:, number]
         return DataFrame(columns, index=nodes).rename_axis("node")
 
     def to_frame(self) -> "DataFrame":
-        """Return one row for each method and metric: value, and the ends of its interval."""
+        """Return one row for each method and metric, with its confidence interval."""
         from pandas import DataFrame
 
         rows = [
@@ -340,14 +297,14 @@ class Evaluation:
         return DataFrame(rows, columns=["method", "metric", "value", "low", "high"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything measured as plain values, the verdict first."""
+        """Return verdict, metrics and comparison as JSON values."""
         names = [str(label) for label in self.classes]
         return {
             "verdict": self.verdict.sentence,
             "kind": self.verdict.kind,
-            "n_labels": len(self.own.judged),
+            "n_labels": len(self.own.predictions),
             "n_folds": len(self.folds),
-            "intervals": HOW,
+            "intervals": INTERVAL_NOTE,
             "metrics": {name: vars(value) for name, value in self.own.metrics.items()},
             "per_class": {
                 name: {key: vars(value) for key, value in found.items()}
@@ -355,34 +312,42 @@ class Evaluation:
             },
             "confusion": {"classes": names, "true_by_predicted": self.confusion.tolist()},
             "set_coverage": None if self.coverage is None else vars(self.coverage),
-            "plain_methods": [_plain_page(score) for score in self.others],
+            "plain_methods": [_method_dict(score) for score in self.others],
             "calibration": self.calibration.to_dict(),
             "notes": list(self.notes),
         }
 
     def summary(self) -> str:
-        """Return the verdict, the metrics and the comparison as text."""
+        """Return verdict, metrics and comparison as text."""
         lines = [self.verdict.sentence, ""]
         lines += [f"{name:<20} {value}" for name, value in self.own.metrics.items()]
         lines += ["", f"{'on the same folds':<20} accuracy (this fit minus the method)"]
         for score in self.others:
-            lines.append(f"{score.title:<20} {score.metrics['accuracy']} ({_signed(score)})")
-        lines += ["", f"{len(self.own.judged)} labels in {len(self.folds)} folds; {HOW}."]
+            lines.append(
+                f"{score.title:<20} {score.metrics['accuracy']} ({_format_difference(score)})"
+            )
+        lines += [
+            "",
+            f"{len(self.own.predictions)} labels in {len(self.folds)} folds; {INTERVAL_NOTE}.",
+        ]
         return "\n".join([*lines, *self.notes])
 
     def plot(self) -> "Figure":
-        """Return a picture: how true probabilities are, and which classes are mixed up."""
-        return evaluation_figure(self.own.judged, [str(label) for label in self.classes])
+        """Return a figure with the reliability curve and the confusion matrix."""
+        return draw_evaluation(self.own.predictions, [str(label) for label in self.classes])
 
     def __repr__(self) -> str:
-        return f"Evaluation({len(self.own.judged)} labels, {len(self.folds)} folds: {self.verdict})"
+        return (
+            f"Evaluation({len(self.own.predictions)} labels, {len(self.folds)} folds: "
+            f"{self.verdict})"
+        )
 
     def _repr_html_(self) -> str:
         verdict = html.escape(self.verdict.sentence)
         return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
 
 
-def _plain_page(score: MethodScore) -> dict[str, Any]:
+def _method_dict(score: MethodScore) -> dict[str, Any]:
     return {
         "name": score.name,
         "seconds": score.seconds,
@@ -391,71 +356,56 @@ def _plain_page(score: MethodScore) -> dict[str, Any]:
     }
 
 
-def _signed(score: MethodScore) -> str:
+def _format_difference(score: MethodScore) -> str:
     difference = score.difference
     if difference is None:
         return "-"
     return f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
 
 
-# --- shares: How frequent the classes are among rows without a label, where labels were not drawn
+# Prior shift between labelled and unlabelled rows
 
-_N_STEPS = 100
-
-UNLIKE = 0.1
-"""Shares differ clearly if so large a part of the rows would have to change its class."""
+_N_EM_STEPS = 100
+MIN_PRIOR_SHIFT = 0.1  # total variation distance of class shares from which a note is given
 
 
-def shares_elsewhere(
+def estimate_shifted_prior(
     probabilities: Float[np.ndarray, "n c"], shares: Float[np.ndarray, "c"]
 ) -> Float[np.ndarray, "c"]:
-    """Return the likeliest shares of the classes among rows without a label.
+    """Return the maximum likelihood class shares of unlabelled rows, by the EM algorithm.
 
-    Parameters
-    ----------
-    probabilities
-        Their calibrated probabilities.
-    shares
-        Those of the labels, none of them zero.
+    ``probabilities`` are calibrated; ``shares`` are those of the labels, none of them zero.
 
     Examples
     --------
     >>> q = np.array([[0.9, 0.1]] * 9 + [[0.1, 0.9]])
-    >>> bool(shares_elsewhere(q, np.array([0.5, 0.5]))[0] > 0.9)
+    >>> bool(estimate_shifted_prior(q, np.array([0.5, 0.5]))[0] > 0.9)
     True
     """
     found = np.array(shares, dtype=np.float64)
-    for _ in range(_N_STEPS):
+    for _ in range(_N_EM_STEPS):
         weighted = probabilities * (found / shares)
         found = (weighted / weighted.sum(1, keepdims=True)).mean(0)
     return found
 
 
-def note_on_shares(
-    judged: Judged, elsewhere: Float[np.ndarray, "n c"], names: np.ndarray
+def note_prior_shift(
+    predictions: ScoredPredictions, unlabelled: Float[np.ndarray, "n c"], names: np.ndarray
 ) -> list[str]:
-    """Return a line where classes are clearly less or more frequent among rows without a label.
+    """Return a note if the class shares of unlabelled rows clearly differ from those of labels.
 
-    It says what the accuracy is there: the recall of each class, weighted by its share.
-
-    Parameters
-    ----------
-    judged
-        Predictions of hidden labels.
-    elsewhere
-        Calibrated probabilities of the rows without a label.
-    names
-        The classes.
+    It states the accuracy to expect on unlabelled rows: the recall of each class, weighted by its
+    share there. ``unlabelled`` are the calibrated probabilities of these rows.
     """
-    counts = np.bincount(judged.classes, minlength=judged.n_classes)
-    if not len(elsewhere) or (counts == 0).any():
+    counts = np.bincount(predictions.classes, minlength=predictions.n_classes)
+    if not len(unlabelled) or (counts == 0).any():
         return []
     shares = counts / counts.sum()
-    found = shares_elsewhere(elsewhere, shares)
-    if np.abs(found - shares).sum() / 2 < UNLIKE:
+    found = estimate_shifted_prior(unlabelled, shares)
+    if np.abs(found - shares).sum() / 2 < MIN_PRIOR_SHIFT:
         return []
-    right = judged.predicted == judged.classes
-    recall = np.bincount(judged.classes, right, minlength=judged.n_classes) / counts
+    right = predictions.predicted == predictions.classes
+    recall = np.bincount(predictions.classes, right, minlength=predictions.n_classes) / counts
     most = int(np.abs(found - shares).argmax())
     return [
         f"classes seem to be otherwise frequent among rows without a label ({names[most]} about "
@@ -464,32 +414,27 @@ def note_on_shares(
     ]
 
 
-# --- balance: Whether rare classes would gain from weights, told without another fit
+# Effect of balanced class weights
 
 
-def balanced_gain(judged: Judged, weights: np.ndarray) -> Interval | None:
-    r"""Return how much macro-F1 rises if classes are chosen by :math:`q_c / \pi_c`.
+def class_weight_gain(predictions: ScoredPredictions, weights: np.ndarray) -> Interval | None:
+    r"""Return the gain in macro-F1 if the class with the largest :math:`q_c / \pi_c` is predicted.
 
-    Balanced class weights teach a fit the distribution in which all classes are equally frequent.
-    Dividing calibrated probabilities by the shares of the classes gives nearly the same choice.
-    ``None`` where classes are even: then there is nothing to gain.
-
-    Parameters
-    ----------
-    judged
-        Calibrated predictions of hidden labels.
-    weights
-        Bootstrap samples of the judged nodes.
+    A fit with balanced class weights learns probabilities for equally frequent classes. Dividing
+    calibrated probabilities by the class shares gives nearly the same predictions without a fit.
+    ``None`` if the classes are balanced.
     """
-    shares, is_uneven = class_shares(np.bincount(judged.classes, minlength=judged.n_classes))
-    if not is_uneven:
+    shares, is_imbalanced = shrink_class_shares(
+        np.bincount(predictions.classes, minlength=predictions.n_classes)
+    )
+    if not is_imbalanced:
         return None
-    weighted = judged.probabilities / shares
-    balanced = Judged(judged.classes, weighted / weighted.sum(1, keepdims=True))
-    return paired_difference(balanced, judged, weights, "macro_f1")
+    weighted = predictions.probabilities / shares
+    balanced = ScoredPredictions(predictions.classes, weighted / weighted.sum(1, keepdims=True))
+    return paired_difference(balanced, predictions, weights, "macro_f1")
 
 
-# --- estimate: The estimate itself: hide labels, fit without them, judge, compare, and say it
+# The evaluation itself
 
 
 def estimate(
@@ -502,51 +447,39 @@ def estimate(
     compared: Sequence[str] = COMPARED,
     seed: int = 0,
     n_jobs: int | None = 1,
-    watch: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Judge a fit on labels that it has not seen, beside plain methods.
+    """Cross-validate a fit and baselines on the same folds.
 
-    Parameters
-    ----------
-    problem
-        Features, graph, labels; validation nodes keep their place in every fold and are not
-        judged.
-    refit
-        Fits without the labels of some nodes; returns raw class probabilities of every node.
-    classes
-        The labels, in the order of the class numbers.
-    class_weight
-        That of the fit: calibration keeps to the same weights.
-    n_folds
-        Number of fits.
-    compared
-        Names of plain methods.
-    seed
-        Of the folds, the bootstrap and the plain methods.
-    n_jobs
-        Fits at a time, as in joblib.
-    watch
-        Told what begins.
+    Validation nodes are the same in every fold and are not scored. ``class_weight`` is that of the
+    fit and is also used for calibration; ``seed`` is that of folds, bootstrap and baselines;
+    ``progress`` is called with the name of each step when it starts.
     """
-    tell = watch or _ignore
+    report = progress or _ignore
     trains = np.full(problem.n_nodes, -1, dtype=np.int64)
     trains[problem.train] = problem.labels[problem.train]
-    folds = stratified_folds(trains, n_folds, seed)
+    folds = make_folds(trains, n_folds, seed)
     started = time.perf_counter()
     held_out = hold_out(
-        refit, trains, folds, n_jobs=n_jobs, watch=lambda k: tell(f"fold {k + 1} of {len(folds)}")
+        refit,
+        trains,
+        folds,
+        n_jobs=n_jobs,
+        progress=lambda k: report(f"fold {k + 1} of {len(folds)}"),
     )
     seconds = time.perf_counter() - started
     counted = label_weights(class_weight, None, classes, held_out.classes)
     probabilities = held_out.calibrated(counted)
-    nodes = held_out.judged
-    judged = Judged(held_out.classes[nodes], probabilities[nodes])
+    nodes = held_out.hidden_nodes
+    predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
-    own = MethodScore.of("glnn", "GLNN", judged, weights, seconds)
-    notes = _notes(folds, judged, classes, weights, class_weight)
-    if class_weight is None and len(judged) >= FEWEST and beats_chance(own):
-        notes += note_on_shares(judged, probabilities[problem.labels < 0], classes)
-    others = plain_scores(problem, folds, judged, weights, names=compared, seed=seed, watch=tell)
+    own = MethodScore.of("glnn", "GLNN", predictions, weights, seconds)
+    notes = _notes(folds, predictions, classes, weights, class_weight)
+    if class_weight is None and len(predictions) >= MIN_LABELS and beats_chance(own):
+        notes += note_prior_shift(predictions, probabilities[problem.labels < 0], classes)
+    others = score_plain_methods(
+        problem, folds, predictions, weights, names=compared, seed=seed, progress=report
+    )
     return Evaluation(
         classes,
         folds,
@@ -555,15 +488,15 @@ def estimate(
         probabilities,
         own,
         others,
-        tuple(class_intervals(judged)),
-        set_coverage(held_out, ALPHA),
+        tuple(class_intervals(predictions)),
+        set_coverage(held_out, COVERAGE_ALPHA),
         tuple(notes),
     )
 
 
 def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
-    """Return the share of judged nodes whose set, made by other folds, has their class."""
-    n_right, nodes = 0, held_out.judged
+    """Return the fraction of hidden labels that are in the set calibrated with other folds."""
+    n_right, nodes = 0, held_out.hidden_nodes
     for number in np.unique(held_out.fold[nodes]):
         own = nodes[held_out.fold[nodes] == number]
         rest = np.where(held_out.fold == number, -1, held_out.classes)
@@ -576,7 +509,11 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
 
 
 def _notes(
-    folds: Folds, judged: Judged, classes: np.ndarray, weights: np.ndarray, class_weight: Any
+    folds: Folds,
+    predictions: ScoredPredictions,
+    classes: np.ndarray,
+    weights: np.ndarray,
+    class_weight: Any,
 ) -> list[str]:
     notes = []
     if folds.single.size:
@@ -587,12 +524,12 @@ def _notes(
             f"some classes have fewer labels than folds: one of each is hidden in each of the "
             f"{len(folds)} fits, in turn"
         )
-    seen = np.isin(np.arange(len(classes)), judged.classes)
-    never = seen & ~np.isin(np.arange(len(classes)), judged.predicted)
+    seen = np.isin(np.arange(len(classes)), predictions.classes)
+    never = seen & ~np.isin(np.arange(len(classes)), predictions.predicted)
     if never.any():
         names = ", ".join(str(label) for label in classes[never])
         notes.append(f"classes that are never predicted where their labels are hidden: {names}")
-    gain = None if class_weight is not None else balanced_gain(judged, weights)
+    gain = None if class_weight is not None else class_weight_gain(predictions, weights)
     if gain is not None and gain.low > 0:
         notes.append(
             f"balanced class weights would raise macro-F1 by about {gain.value:.2f} (judged from "
@@ -602,38 +539,30 @@ def _notes(
 
 
 def _ignore(stage: str) -> None:
-    """Nobody watches."""
+    """Do nothing; the default progress function."""
 
 
-# --- picture: A picture of an estimate: are probabilities true, and which classes are mixed up
+# Plots
 
 
-def evaluation_figure(judged: Judged, class_names: Sequence[str]) -> "Figure":
-    """Draw the reliability curve beside the confusion matrix.
-
-    Parameters
-    ----------
-    judged
-        Calibrated predictions of hidden labels.
-    class_names
-        In the order of the classes.
-    """
+def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) -> "Figure":
+    """Draw the reliability curve and the confusion matrix of calibrated predictions."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError(
-            "a picture needs matplotlib. Install it with pip install 'glnn[report]'."
+            "a plot needs matplotlib. Install it with pip install 'glnn[report]'."
         ) from None
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_reliability(left, judged)
-    draw_confusion(right, judged, class_names)
+    draw_reliability(left, predictions)
+    draw_confusion(right, predictions, class_names)
     return figure
 
 
-def draw_reliability(axes: "Axes", judged: Judged) -> None:
-    """Draw how often predictions of each confidence are right; the diagonal is ideal."""
-    curve = reliability(judged)
+def draw_reliability(axes: "Axes", predictions: ScoredPredictions) -> None:
+    """Draw the reliability curve: accuracy against confidence."""
+    curve = reliability(predictions)
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     size = 10 + 200 * curve["count"] / curve["count"].sum()
     axes.scatter(curve["confidence"], curve["accuracy"], s=size, color="#3366aa")
@@ -643,9 +572,11 @@ def draw_reliability(axes: "Axes", judged: Judged) -> None:
     axes.set_title("On hidden labels")
 
 
-def draw_confusion(axes: "Axes", judged: Judged, class_names: Sequence[str]) -> None:
-    """Draw the share of each true class that is predicted as each class."""
-    table = confusion(judged, np.ones((1, len(judged))))[0]
+def draw_confusion(
+    axes: "Axes", predictions: ScoredPredictions, class_names: Sequence[str]
+) -> None:
+    """Draw the confusion matrix, normalised by the true classes."""
+    table = confusion(predictions, np.ones((1, len(predictions))))[0]
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     places = np.arange(len(class_names))

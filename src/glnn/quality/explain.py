@@ -1,4 +1,4 @@
-"""Why a node got its class: its links and what made them, labels that speak, columns that count."""
+"""Explanations of single predictions: links, effects of labels and contributions of columns."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -9,115 +9,84 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
-from glnn._utils import Shown, check_integer
-from glnn.graph.rows import dense_rows
-from glnn.quality.influence import label_influence, network_kernel
+from glnn._utils import ReprMixin, check_integer
+from glnn.graph.rows import to_dense_array
+from glnn.quality.influence import estimate_influence, network_kernel
 from glnn.solver.attribution import LinkShares
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# --- embedding: Nodes as the network compares them: features spread over the learned graph, in few
+# Embedding of the nodes
 
-Spread = Callable[[np.ndarray], np.ndarray]
-"""The product of a symmetric matrix of nodes with columns of signals."""
+# Multiplies signals (nodes x columns) by a symmetric propagation matrix.
+Propagate = Callable[[np.ndarray], np.ndarray]
 
-_MORE = 10  # directions beyond those kept, which make the kept ones accurate
-_POWERS = 2  # products with S X and its transpose that separate large directions from small ones
+_N_OVERSAMPLES = 10  # directions beyond those kept, for accuracy
+_N_POWER_ITERATIONS = 2  # power iterations of the range finder
 
 
-def embedding(
-    features: Any, spread: Spread, *, n_columns: int = 100, seed: int = 0
+def embed_nodes(
+    features: Any, propagate: Propagate, *, n_columns: int = 100, seed: int = 0
 ) -> Float[np.ndarray, "n d"]:
-    r"""Return the leading directions of :math:`S X`: rows with nearly the same products.
+    r"""Return a low-rank factor of :math:`S X` whose rows have nearly the same inner products.
 
-    A randomised range finder (Halko, Martinsson and Tropp 2011) needs products with :math:`S` and
-    :math:`X` alone, so the cost grows with what they store.
-
-    Parameters
-    ----------
-    features
-        The features :math:`X`, dense or sparse.
-    spread
-        Returns :math:`S V` for a dense matrix :math:`V`; :math:`S` is symmetric.
-    n_columns
-        Directions to keep, at least 1; all of them where the features have fewer columns.
-    seed
-        Of the random start.
+    :math:`X` are the features, dense or sparse, and ``propagate`` multiplies by the symmetric
+    matrix :math:`S`. The randomised range finder (Halko, Martinsson and Tropp 2011) needs only
+    products with :math:`S` and :math:`X`. If there are at most ``n_columns`` features (with some
+    margin), :math:`S X` itself is returned.
 
     Examples
     --------
-    >>> rows = embedding(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
+    >>> rows = embed_nodes(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
     >>> rows @ rows.T
     array([[5., 2.],
            [2., 1.]])
     """
     check_integer("n_columns", n_columns, low=1)
     n_features = features.shape[1]
-    if n_features <= n_columns + _MORE:
-        return spread(_dense(features))
+    if n_features <= n_columns + _N_OVERSAMPLES:
+        return propagate(_to_dense(features))
     rng = np.random.default_rng(seed)
-    found = spread(np.asarray(features @ rng.standard_normal((n_features, n_columns + _MORE))))
-    for _ in range(_POWERS):
-        basis, _ = np.linalg.qr(features.T @ spread(np.linalg.qr(found)[0]))
-        found = spread(np.asarray(features @ basis))
+    found = propagate(
+        np.asarray(features @ rng.standard_normal((n_features, n_columns + _N_OVERSAMPLES)))
+    )
+    for _ in range(_N_POWER_ITERATIONS):
+        basis, _ = np.linalg.qr(features.T @ propagate(np.linalg.qr(found)[0]))
+        found = propagate(np.asarray(features @ basis))
     left, size, _ = np.linalg.svd(found, full_matrices=False)
     return np.asarray(left[:, :n_columns] * size[:n_columns])
 
 
-def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Return rows with the mean row subtracted, then of length one; zero rows stay zero."""
+def center_and_normalize(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Subtract the mean row, then scale every row to length one; zero rows stay zero."""
     centred = rows - rows.mean(0)
     length = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
 
 
-def _dense(features: Any) -> np.ndarray:
-    return np.asarray(dense_rows(features), dtype=np.float64)
+def _to_dense(features: Any) -> np.ndarray:
+    return np.asarray(to_dense_array(features), dtype=np.float64)
 
 
-# --- fitted: A fitted estimator as explanations see it: nodes, labels, links and what made them
+# Input of explanations
 
 
 @dataclass(frozen=True, eq=False)
 class FittedNodes:
-    """The training nodes of a fit.
+    """The training nodes of a fit, with all that explanations need."""
 
-    Parameters
-    ----------
-    adjacency
-        The learned graph, CSR.
-    features
-        Scaled features, as the network takes them.
-    spread
-        Spreads signals over the graph as the network does.
-    labels
-        Number of the class of every node whose label was given, -1 elsewhere.
-    trained
-        Sorted numbers of the nodes whose labels trained the network.
-    probabilities
-        Class probabilities, calibrated where the fit did so.
-    classes
-        The labels by class number.
-    column_names
-        Names of the columns by which nodes are compared.
-    shares
-        Which term made which link; ``None`` if that is not known.
-    compared
-        The columns by which nodes were compared, where those are not the features.
-    """
-
-    adjacency: sp.csr_matrix
-    features: Any
-    spread: Spread
-    labels: np.ndarray
-    trained: np.ndarray
-    probabilities: np.ndarray
-    classes: np.ndarray
-    column_names: Sequence[str]
-    shares: LinkShares | None = None
-    compared: np.ndarray | None = None
+    adjacency: sp.csr_matrix  # the learned graph
+    features: Any  # scaled features, the input of the network
+    propagate: Propagate  # propagates signals over the graph as the network does
+    labels: np.ndarray  # class number of each node, -1 if unlabelled
+    trained: np.ndarray  # sorted numbers of the nodes whose labels were used for training
+    probabilities: np.ndarray  # class probabilities, calibrated if the fit is
+    classes: np.ndarray  # label of each class number
+    column_names: Sequence[str]  # names of the columns by which nodes are compared
+    shares: LinkShares | None = None  # contributions of the terms to each link, if known
+    compared: np.ndarray | None = None  # columns by which nodes are compared, if not the features
 
     @property
     def n_nodes(self) -> int:
@@ -126,37 +95,37 @@ class FittedNodes:
 
     @property
     def signals(self) -> Any:
-        """The columns by which nodes were compared."""
+        """The columns by which nodes are compared."""
         return self.features if self.compared is None else self.compared
 
-    def rows(self) -> np.ndarray:
-        """Return the nodes as the network sees them: features spread over the graph."""
-        return embedding(self.features, self.spread)
+    def embedding(self) -> np.ndarray:
+        """Return an embedding of the nodes: the features propagated over the graph."""
+        return embed_nodes(self.features, self.propagate)
 
     def class_of(self, number: int) -> Any:
         """Return the label with this class number, as a plain value."""
         return self.classes.tolist()[number]
 
     def label_of(self, node: int) -> Any:
-        """Return the given label of a node, ``None`` without one."""
+        """Return the given label of a node, ``None`` if it is unlabelled."""
         number = self.labels[node]
         return None if number < 0 else self.class_of(int(number))
 
     def column_shares(self, node: int, ends: np.ndarray) -> np.ndarray:
-        """Return what each feature column gives to the links of a node, links x columns."""
+        """Return the contribution of each column to the links of a node, links x columns."""
         if self.shares is None:
             return np.zeros((len(ends), len(self.column_names)))
         return self.shares.column_shares(self._dense(node)[0], self._dense(ends))
 
     def _dense(self, nodes: Any) -> np.ndarray:
         chosen = self.signals[np.atleast_1d(nodes)]
-        return np.asarray(dense_rows(chosen), dtype=np.float64)
+        return np.asarray(to_dense_array(chosen), dtype=np.float64)
 
 
-# --- explain: Why a node got its class: its links and what made them, labels that speak, columns t
+# Explanations
 
-_COLUMNS = 3  # columns that are named for each link
-_MOST_SCORES = 2000  # labels times classes that an estimate of their effects takes
+_N_LINK_COLUMNS = 3  # columns listed for each link
+_MAX_SCORES = 2000  # labels times classes in the estimate of their effects
 
 
 @dataclass(frozen=True)
@@ -170,13 +139,13 @@ class Link:
     weight
         Weight of the link in the learned graph.
     label, predicted, probability
-        The neighbour's given label (``None`` without one), its predicted class and how probable
-        that is.
+        The neighbour's given label (``None`` if unlabelled), its predicted class and the
+        probability of that class.
     terms
-        What each term of the graph problem gives to the weight; the sum is the weight. Empty if
-        the model does not know (``preset="literal"``, or a fit over several processes).
+        Contribution of each term of the graph problem to the weight; they sum to the weight. Empty
+        for ``preset="literal"`` and for a fit over several processes.
     columns
-        The feature columns that give most to the similarity, with their parts of it.
+        The feature columns with the largest contributions to the similarity.
     """
 
     node: int
@@ -189,18 +158,18 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Voice:
-    """One labelled node that speaks at the explained node.
+class LabelEffect:
+    """Effect of one label on the probabilities of the explained node.
 
     Parameters
     ----------
     node, label
-        Row number and given label.
+        Row number and given label of the labelled node.
     effect
-        What the label adds to the probability of its own class here.
+        How much the label adds to the probability of its own class at the explained node.
     effects
-        What it adds to the probability of every class: an estimate
-        (:mod:`glnn.quality.influence`), or measured where fits were repeated.
+        How much it adds to the probability of every class: measured by fits without the label, or
+        estimated (:mod:`glnn.quality.influence`).
     """
 
     node: int
@@ -210,24 +179,24 @@ class Voice:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown):
-    """Why one node got its class.
+class Explanation(ReprMixin):
+    """Explanation of the prediction of one node.
 
     Parameters
     ----------
     node
         Row number.
     label, predicted, probability
-        Given label (``None`` without one), predicted class and its probability.
+        Given label (``None`` if unlabelled), predicted class and its probability.
     links
         Links of the learned graph, the heaviest first.
     voices
-        Labelled nodes, those with the largest effect first.
+        Effects of the labels, the largest first.
     columns
-        Feature columns by what they give to all links of the node, the largest first.
+        Contribution of feature columns to all links of the node, the largest first.
     is_measured
-        Whether the effects of the labels were measured by fitting without them; otherwise they
-        are estimates.
+        Whether the effects of labels were measured by fits without them; otherwise they are
+        estimated.
     """
 
     node: int
@@ -235,11 +204,11 @@ class Explanation(Shown):
     predicted: Any
     probability: float
     links: tuple[Link, ...]
-    voices: tuple[Voice, ...]
+    voices: tuple[LabelEffect, ...]
     columns: dict[str, float]
     is_measured: bool = False
 
-    def _facts(self) -> dict[str, str]:
+    def _repr_items(self) -> dict[str, str]:
         return {
             "node": f"node {self.node}, {self.predicted} with {self.probability:.3f}",
             "links": str(len(self.links)),
@@ -248,14 +217,14 @@ class Explanation(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return everything as JSON values."""
         page = dataclasses.asdict(self)
-        for voice in page["voices"]:
-            voice["effects"] = {str(name): value for name, value in voice["effects"].items()}
-        return {key: _plain(value) for key, value in page.items()}
+        for label in page["voices"]:
+            label["effects"] = {str(name): value for name, value in label["effects"].items()}
+        return {key: _to_plain(value) for key, value in page.items()}
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the links as a table, a column for each term."""
+        """Return the links as a table with one column for each term."""
         import pandas as pd
 
         rows = [
@@ -268,21 +237,11 @@ class Explanation(Shown):
 
 
 def explain(nodes: FittedNodes, node: int, *, n_links: int = 10, n_labels: int = 10) -> Explanation:
-    """Say why a node of the training data got its class.
-
-    Parameters
-    ----------
-    nodes
-        The fitted nodes.
-    node
-        Row number.
-    n_links, n_labels
-        How many links and labelled nodes to name, at least 0 (default 10).
-    """
+    """Explain the prediction of a training node, with estimated effects of labels."""
     check_integer("node", node, low=0, high=nodes.n_nodes - 1)
     check_integer("n_links", n_links, low=0)
     check_integer("n_labels", n_labels, low=0)
-    links, columns = _links(nodes, node)
+    links, columns = _find_links(nodes, node)
     predicted = int(nodes.probabilities[node].argmax())
     return Explanation(
         node,
@@ -290,35 +249,35 @@ def explain(nodes: FittedNodes, node: int, *, n_links: int = 10, n_labels: int =
         nodes.class_of(predicted),
         float(nodes.probabilities[node, predicted]),
         links[:n_links],
-        estimated_voices(nodes, node)[:n_labels],
-        _largest(columns, nodes.column_names, n_links),
+        estimate_label_effects(nodes, node)[:n_labels],
+        _top_values(columns, nodes.column_names, n_links),
     )
 
 
-def estimated_voices(nodes: FittedNodes, node: int) -> tuple[Voice, ...]:
-    """Return what labels other than the node's own add to probabilities, largest effects first.
+def estimate_label_effects(nodes: FittedNodes, node: int) -> tuple[LabelEffect, ...]:
+    """Estimate the effects of all labels but the node's own, the largest first.
 
-    Where labels are many, those most alike to the node speak: the estimate inverts a matrix with
-    a row for each label and class.
+    The estimate inverts a matrix with one row for each label and class, so with many labels only
+    those of the most similar nodes are used.
     """
     n_classes = nodes.probabilities.shape[1]
-    rows, trained = nodes.rows(), nodes.trained
-    most = max(1, _MOST_SCORES // n_classes)
+    rows, trained = nodes.embedding(), nodes.trained
+    most = max(1, _MAX_SCORES // n_classes)
     if len(trained) > most:
-        alike = network_kernel(rows[[node]], rows[trained])[0]
-        trained = np.sort(trained[np.argsort(-alike, kind="stable")[:most]])
-    found = label_influence(rows, trained, nodes.labels[trained], n_classes).at(node)
+        similarity = network_kernel(rows[[node]], rows[trained])[0]
+        trained = np.sort(trained[np.argsort(-similarity, kind="stable")[:most]])
+    found = estimate_influence(rows, trained, nodes.labels[trained], n_classes).at(node)
     others = trained != node
-    return voices_of(nodes, trained[others], found[others])
+    return rank_label_effects(nodes, trained[others], found[others])
 
 
-def voices_of(
+def rank_label_effects(
     nodes: FittedNodes, labelled: Int[np.ndarray, "l"], effects: Float[np.ndarray, "l c"]
-) -> tuple[Voice, ...]:
-    """Return labelled nodes with their effects, the largest on the own class first."""
+) -> tuple[LabelEffect, ...]:
+    """Return the effects of labels, sorted by their size on the class of the label."""
     own = effects[np.arange(len(labelled)), nodes.labels[labelled]]
     return tuple(
-        Voice(
+        LabelEffect(
             int(labelled[k]),
             nodes.label_of(int(labelled[k])),
             float(own[k]),
@@ -328,8 +287,8 @@ def voices_of(
     )
 
 
-def _links(nodes: FittedNodes, node: int) -> tuple[tuple[Link, ...], np.ndarray]:
-    """Return all links but the loop, the heaviest first, and the sums of their columns."""
+def _find_links(nodes: FittedNodes, node: int) -> tuple[tuple[Link, ...], np.ndarray]:
+    """Return all links without the self-loop, the heaviest first, and the sums of their columns."""
     adjacency, shares = nodes.adjacency, nodes.shares
     row = slice(adjacency.indptr[node], adjacency.indptr[node + 1])
     ends, weights = adjacency.indices[row], adjacency.data[row]
@@ -345,74 +304,58 @@ def _links(nodes: FittedNodes, node: int) -> tuple[tuple[Link, ...], np.ndarray]
             nodes.class_of(int(nodes.probabilities[ends[k]].argmax())),
             float(nodes.probabilities[ends[k]].max()),
             dict(zip(names, terms[k].tolist())),
-            _largest(columns[k], nodes.column_names, _COLUMNS),
+            _top_values(columns[k], nodes.column_names, _N_LINK_COLUMNS),
         )
         for k in others[np.argsort(-weights[others], kind="stable")]
     ]
     return tuple(found), columns[others].sum(0)
 
 
-def _largest(values: np.ndarray, names: Sequence[str], n_most: int) -> dict[str, float]:
+def _top_values(values: np.ndarray, names: Sequence[str], n_most: int) -> dict[str, float]:
     """Return the largest positive values by name."""
     order = np.argsort(-values, kind="stable")[:n_most]
     return {names[k]: float(values[k]) for k in order if values[k] > 0}
 
 
-def _plain(value: Any) -> Any:
-    """Return the same without NumPy's kinds of numbers and text."""
+def _to_plain(value: Any) -> Any:
+    """Convert NumPy scalars to Python values, recursively."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _to_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_to_plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-# --- left_out: What labels really change: the whole fit runs again without each of them
+# Leave-one-out effects of labels
 
-Refit = Callable[[np.ndarray, int], np.ndarray]
-"""Fits without the labels of some nodes, with a seed; returns the probabilities of all nodes."""
+# Fits without the labels of the given nodes, with a seed; returns the probabilities of all nodes.
+SeededRefit = Callable[[np.ndarray, int], np.ndarray]
 
-_MOST_FITS = 80
-_MOST_NODES, _MOST_NUMBERS = 1_000, 100_000
+_MAX_FITS = 80
+_MAX_NODES, _MAX_NUMBERS = 1_000, 100_000
 
 
-def is_quickly_refitted(n_fits: int, shape: tuple[int, int]) -> bool:
-    """Tell whether this many fits are made while nobody waits for long.
-
-    Parameters
-    ----------
-    n_fits
-        How many.
-    shape
-        Rows and columns of the features.
+def can_refit_quickly(n_fits: int, shape: tuple[int, int]) -> bool:
+    """Return whether so many fits of features of this shape take only a short time.
 
     Examples
     --------
-    >>> [is_quickly_refitted(n_fits, (150, 4)) for n_fits in (26, 200)]
+    >>> [can_refit_quickly(n_fits, (150, 4)) for n_fits in (26, 200)]
     [True, False]
     """
     n_nodes, n_columns = shape
-    is_small = n_nodes <= _MOST_NODES and n_nodes * n_columns <= _MOST_NUMBERS
-    return is_small and n_fits <= _MOST_FITS
+    is_small = n_nodes <= _MAX_NODES and n_nodes * n_columns <= _MAX_NUMBERS
+    return is_small and n_fits <= _MAX_FITS
 
 
-def left_out_effects(
-    refit: Refit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]
+def leave_one_out_effects(
+    refit: SeededRefit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]
 ) -> Float[np.ndarray, "l n c"]:
-    """Return what each label adds to the class probabilities of all nodes.
+    """Return how much each label adds to the class probabilities of all nodes.
 
-    One fit differs from the next by its dropout alone about as much as by one label, so fits with
-    and without the label are compared seed by seed and the differences averaged. Costs
-    ``len(seeds) * (len(labelled) + 1)`` fits.
-
-    Parameters
-    ----------
-    refit
-        The whole fit, without the labels of some nodes.
-    labelled
-        Nodes whose labels are left out, one at a time.
-    seeds
-        Of the fits, one at least.
+    The randomness of dropout changes a fit about as much as one label, so fits with and without a
+    label are compared with the same seed, and the differences are averaged over the seeds. This
+    takes ``len(seeds) * (len(labelled) + 1)`` fits.
     """
     effects = []
     for seed in seeds:

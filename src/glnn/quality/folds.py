@@ -1,4 +1,4 @@
-"""Which labels are hidden together, so that every label can be judged unseen."""
+"""Cross-validation over the labels: folds, refits without labels, weights and scorers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -17,67 +17,49 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from glnn._utils import check_integer
-from glnn.data.files import atomic_write, cannot_write, shown_path
-from glnn.engine.archive import read_sealed, write_sealed
+from glnn.data.files import atomic_write, quote_path, write_error
+from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.fit_problem import FitRecord
 from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
 from glnn.exceptions import CheckpointError, InputError
 from glnn.quality.calibration import Calibration, fit_calibration
 
-# --- folds: Which labels are hidden together, so that every label can be judged unseen
+# Folds
 
-_REPEATED = 5
-"""Folds that may hide a label more than once, where labels are few."""
+_MIN_MAX_FOLDS = 5  # up to so many folds are made, even if labels are then hidden repeatedly
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Groups of labelled nodes that are hidden together, one fit for each.
+    """Groups of labelled nodes that are hidden together, with one fit per group."""
 
-    Parameters
-    ----------
-    hidden
-        Node numbers, one array for each fold.
-    single
-        Classes with one label. It always trains: without it the class would be unknown.
-    is_repeated
-        Whether some labels are hidden more than once, because a class has fewer than folds.
-    """
-
-    hidden: tuple[np.ndarray, ...]
-    single: np.ndarray
-    is_repeated: bool = False
+    hidden: tuple[np.ndarray, ...]  # node numbers of each fold
+    single: np.ndarray  # classes with one label, which is never hidden
+    is_repeated: bool = False  # whether a class has fewer labels than folds
 
     def __len__(self) -> int:
         return len(self.hidden)
 
     @property
     def nodes(self) -> np.ndarray:
-        """Every node that is hidden at least once, sorted."""
+        """Sorted numbers of all nodes that are hidden at least once."""
         return np.unique(np.concatenate(self.hidden))
 
 
-def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
-    """Deal the labelled nodes into folds, each class evenly.
+def make_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
+    """Split the labelled nodes into stratified folds.
 
-    A class with at least ``n_folds`` labels is dealt by scikit-learn's ``StratifiedKFold``. A
-    class with fewer (two or more) has one label hidden in every fold, each of them in turn:
-    leave-some-out, repeated. Beyond five there are no more folds than labels in the largest class:
-    from there on every fold hides one label of each class, and more would only repeat fits. To
-    hide one label alone would tell a fit its class, as that one would be rarer than the others.
+    Classes with at least ``n_folds`` labels are split by scikit-learn's ``StratifiedKFold``. In a
+    class with fewer labels (at least two) each fold hides one label, in turn. Above five folds the
+    number is limited to the number of labels of the largest class: every fold then hides one label
+    of each class, and more folds would only repeat fits. A fold never hides a single label alone,
+    because the fit could guess its class: it would be rarer than the others.
 
-    Parameters
-    ----------
-    classes
-        Class number of every node, -1 where it has no label or must not be hidden.
-    n_folds
-        Number of folds that are asked for, 2 or more.
-    seed
-        Of the deal.
+    ``classes`` is -1 for nodes that have no label or must not be hidden.
 
     Examples
     --------
-    >>> folds = stratified_folds(np.array([0, 0, 0, 1, 1, 1, 2, -1]), 3, seed=0)
+    >>> folds = make_folds(np.array([0, 0, 0, 1, 1, 1, 2, -1]), 3, seed=0)
     >>> folds.nodes.tolist(), folds.single.tolist(), [len(nodes) for nodes in folds.hidden]
     ([0, 1, 2, 3, 4, 5], [2], [2, 2, 2])
     """
@@ -90,13 +72,13 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
             "of a class at least."
         )
     rng = np.random.default_rng(seed)
-    n_folds = min(n_folds, most_folds(classes))
+    n_folds = min(n_folds, max_folds(classes))
     common, rare = numbers[counts >= n_folds], numbers[(counts >= 2) & (counts < n_folds)]
     parts = [[np.empty(0, np.int64)] for _ in range(n_folds)]
     if common.size:
         nodes = np.flatnonzero(np.isin(classes, common))
-        dealer = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
-        for part, (_, places) in zip(parts, dealer.split(nodes, classes[nodes])):
+        splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+        for part, (_, places) in zip(parts, splitter.split(nodes, classes[nodes])):
             part.append(nodes[places])
     for number in rare:
         turn = rng.permutation(np.flatnonzero(classes == number))
@@ -106,51 +88,51 @@ def stratified_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
     return Folds(hidden, numbers[counts == 1], bool(rare.size))
 
 
-def most_folds(classes: np.ndarray) -> int:
-    """Return how many folds tell something of these labels: more would only repeat fits.
+def max_folds(classes: np.ndarray) -> int:
+    """Return the largest useful number of folds for these labels; more would repeat fits.
 
     Examples
     --------
-    >>> most_folds(np.array([0] * 7 + [1, -1])), most_folds(np.array([0, 0, 1]))
+    >>> max_folds(np.array([0] * 7 + [1, -1])), max_folds(np.array([0, 0, 1]))
     (7, 5)
     """
-    return max(_REPEATED, int(np.bincount(classes[classes >= 0], minlength=1).max()))
+    return max(_MIN_MAX_FOLDS, int(np.bincount(classes[classes >= 0], minlength=1).max()))
 
 
-def one_group(classes: np.ndarray, share: float, seed: int) -> Folds:
-    """Hide one share of the labels of every class that has two or more, at least one of each.
+def make_single_fold(classes: np.ndarray, share: float, seed: int) -> Folds:
+    """Hide a fraction of the labels of every class with at least two, at least one of each.
 
     Examples
     --------
-    >>> len(one_group(np.array([0] * 6 + [1] * 3), 1 / 3, seed=0).hidden[0])
+    >>> len(make_single_fold(np.array([0] * 6 + [1] * 3), 1 / 3, seed=0).hidden[0])
     3
     """
     n_folds = max(2, round(1 / share))
-    folds = stratified_folds(classes, n_folds, seed)
+    folds = make_folds(classes, n_folds, seed)
     return Folds(folds.hidden[:1], folds.single)
 
 
-# --- held_out: Predictions of labels that were hidden: one fit for each fold, the same machinery a
+# Predictions of hidden labels
 
+# Fits without the labels of the given nodes; returns raw class probabilities of all nodes.
 Refit = Callable[[np.ndarray], np.ndarray]
-"""Fits without the labels of some nodes; returns raw class probabilities of every node."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What fits say of every node without knowing its label.
+    """Out-of-fold predictions: each hidden label is predicted by fits that did not see it.
 
     Parameters
     ----------
     probabilities
-        Raw class probabilities, nodes x classes. A judged node's come from the fits that its
-        label was hidden from (their mean, if there are several); those of a node without a label
-        from one fit of the same kind, so that the two can be compared. Rows of labelled nodes
-        that were never hidden come from a fit that knew their label.
+        Raw class probabilities, nodes x classes. For a node whose label was hidden they are the
+        mean over the fits that did not see the label. For an unlabelled node they come from one of
+        these fits, so that the two can be compared. For a labelled node that was never hidden they
+        come from a fit that saw its label.
     classes
-        Class number of each judged node; -1 for all others.
+        Class number of each node whose label was hidden; -1 for all others.
     fold
-        Which fit a row comes from.
+        Number of the fit that each row comes from.
     """
 
     probabilities: np.ndarray
@@ -159,25 +141,25 @@ class HeldOut:
 
     @property
     def n_folds(self) -> int:
-        """Number of fits that the rows come from."""
+        """Number of fits."""
         return int(self.fold.max()) + 1
 
     @property
-    def judged(self) -> np.ndarray:
-        """Numbers of the nodes whose hidden label is known."""
+    def hidden_nodes(self) -> np.ndarray:
+        """Numbers of the nodes whose labels were hidden."""
         return np.flatnonzero(self.classes >= 0)
 
     def calibration(
         self, keep: np.ndarray | None = None, weights: np.ndarray | None = None
     ) -> Calibration:
-        """Learn the map to calibrated probabilities from the judged nodes.
+        """Fit a calibration to the predictions of the hidden labels.
 
         Parameters
         ----------
         keep
-            Which nodes may teach, a mask; all by default.
+            Mask of the nodes to use; ``None``: all nodes whose labels were hidden.
         weights
-            How much each node counts, by node number.
+            Weight of each node, in the order of all nodes; ``None``: equal weights.
         """
         known = self.classes >= 0
         nodes = np.flatnonzero(known if keep is None else known & keep)
@@ -185,7 +167,7 @@ class HeldOut:
         return fit_calibration(self.probabilities[nodes], self.classes[nodes], chosen)
 
     def calibrated(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return calibrated probabilities of every node, by a map that its fold did not teach."""
+        """Return probabilities of all nodes, each calibrated with the other folds."""
         found = np.array(self.probabilities, dtype=np.float64)
         for number in np.unique(self.fold):
             own = self.fold == number
@@ -199,25 +181,18 @@ def hold_out(
     folds: Folds,
     *,
     n_jobs: int | None = 1,
-    watch: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> HeldOut:
-    """Fit once for each fold without its labels, and gather what each fit says of hidden nodes.
+    """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
-    Parameters
-    ----------
-    refit
-        Given the numbers of the nodes to hide, returns raw probabilities of every node.
-    classes
-        Class number of each labelled node, -1 elsewhere.
-    folds
-        Which labels are hidden together.
-    n_jobs
-        Fits at a time, as in joblib.
-    watch
-        Told the number of each fold before its fit, where fits are made one after another.
+    ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the number of each fold
+    before its fit, unless fits run in parallel.
     """
     if n_jobs == 1:
-        found = (_told(refit, hidden, number, watch) for number, hidden in enumerate(folds.hidden))
+        found = (
+            _refit_fold(refit, hidden, number, progress)
+            for number, hidden in enumerate(folds.hidden)
+        )
     else:
         found = iter(Parallel(n_jobs)(delayed(refit)(hidden) for hidden in folds.hidden))
     n_nodes = len(classes)
@@ -234,50 +209,44 @@ def hold_out(
         total[others] = probabilities[others]
     assert total is not None  # there are at least two folds
     total /= np.maximum(times, 1)[:, None]
-    judged = np.where(times > 0, classes, -1)
-    return HeldOut(total, judged, fold)
+    hidden_classes = np.where(times > 0, classes, -1)
+    return HeldOut(total, hidden_classes, fold)
 
 
-def _told(
-    refit: Refit, hidden: np.ndarray, number: int, watch: Callable[[int], None] | None
+def _refit_fold(
+    refit: Refit, hidden: np.ndarray, number: int, progress: Callable[[int], None] | None
 ) -> np.ndarray:
-    if watch is not None:
-        watch(number)
+    if progress is not None:
+        progress(number)
     return refit(hidden)
 
 
-def of_validation(probabilities: np.ndarray, classes: np.ndarray, nodes: np.ndarray) -> HeldOut:
-    """Return what a fit says of its validation nodes, which chose epochs but never trained."""
-    judged = np.full(len(classes), -1, dtype=np.int64)
-    judged[nodes] = classes[nodes]
-    return HeldOut(probabilities, judged, np.zeros(len(classes), dtype=np.int64))
+def hold_out_validation(
+    probabilities: np.ndarray, classes: np.ndarray, nodes: np.ndarray
+) -> HeldOut:
+    """Return the predictions of the validation nodes, which were not used for training."""
+    hidden_classes = np.full(len(classes), -1, dtype=np.int64)
+    hidden_classes[nodes] = classes[nodes]
+    return HeldOut(probabilities, hidden_classes, np.zeros(len(classes), dtype=np.int64))
 
 
-# --- fold_store: What the fits of an estimate have said, on disk: one that was cut off goes on wit
+# Cache of refits on disk
 
 FORMAT, VERSION, PAGE = "glnn-folds", 1, "folds.json"
 
 
 @dataclass(frozen=True)
-class StoredRefit:
-    """A fit without some labels that is made once: what it said is read again from a folder.
-
-    Parameters
-    ----------
-    refit
-        Fits without the labels of some nodes; returns raw class probabilities of every node.
-    folder
-        Where answers lie, one file each; get one from :func:`stored`.
-    """
+class CachedRefit:
+    """A refit that stores its results in a folder and reads them from there if they exist."""
 
     refit: Refit
-    folder: Path
+    folder: Path  # one file per result, checked by cached_refit
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the answer without these labels, from the folder if it is there."""
+        """Return the probabilities without these labels, from the folder if they are there."""
         key = hashlib.sha256(np.ascontiguousarray(hidden, dtype=np.int64).data).hexdigest()[:16]
         for path in self.folder.glob(f"fold-{key}-*.safetensors"):
-            return _read(path)
+            return _read_fold(path)
         found = np.asarray(self.refit(hidden))
         packed = save({"probabilities": np.ascontiguousarray(found)})
         name = f"fold-{key}-{hashlib.sha256(packed).hexdigest()[:16]}.safetensors"
@@ -286,49 +255,42 @@ class StoredRefit:
         return found
 
 
-def stored(refit: Refit, folder: Path, digest: bytes) -> StoredRefit:
-    """Keep what a fit says in a folder; refuse a folder of another estimate in one line.
+def cached_refit(refit: Refit, folder: Path, digest: bytes) -> CachedRefit:
+    """Return a refit that stores its results in a folder, which is created if necessary.
 
-    Parameters
-    ----------
-    refit
-        Fits without the labels of some nodes.
-    folder
-        Where; it is made if it is not there.
-    digest
-        Of all that the answers depend on: data, settings, seed.
+    ``digest`` identifies data, settings and seed; a folder with another digest is an error.
     """
     path, page = folder / PAGE, {"estimate": digest.hex()}
     if path.exists():
-        if read_sealed(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
+        if read_checked_json(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
             raise CheckpointError(
-                f"{shown_path(folder)} must hold folds of this very estimate, got those of other "
+                f"{quote_path(folder)} must hold folds of this very estimate, got those of other "
                 "data, settings or seed. Name another folder, or remove it."
             )
-        return StoredRefit(refit, folder)
+        return CachedRefit(refit, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise cannot_write(folder, error) from error
-    write_sealed(path, FORMAT, VERSION, page)
-    return StoredRefit(refit, folder)
+        raise write_error(folder, error) from error
+    write_checked_json(path, FORMAT, VERSION, page)
+    return CachedRefit(refit, folder)
 
 
-def _read(path: Path) -> np.ndarray:
+def _read_fold(path: Path) -> np.ndarray:
     try:
         packed = path.read_bytes()
         if path.stem.endswith(hashlib.sha256(packed).hexdigest()[:16]):
             return np.asarray(load(packed)["probabilities"])
     except (OSError, LookupError, SafetensorError):
-        pass  # said below
-    raise CheckpointError(f"{shown_path(path)} was damaged. Remove it to fit this fold again.")
+        pass  # reported below
+    raise CheckpointError(f"{quote_path(path)} was damaged. Remove it to fit this fold again.")
 
 
-# --- copies: Unfitted copies of an estimator, for fits without some labels
+# Refits without labels
 
 
-def unfitted(estimator: Any, **changes: Any) -> Any:
-    """Return an unfitted copy with some parameters changed; those that it lacks are skipped.
+def clone_with(estimator: Any, **changes: Any) -> Any:
+    """Return an unfitted copy with changed parameters; parameters it does not have are skipped.
 
     Unlike scikit-learn's ``clone`` it does not copy callbacks, which may hold a progress bar or
     an open file.
@@ -336,7 +298,7 @@ def unfitted(estimator: Any, **changes: Any) -> Any:
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> unfitted(LogisticRegression(C=2.0), max_iter=7, callbacks=None)
+    >>> clone_with(LogisticRegression(C=2.0), max_iter=7, callbacks=None)
     LogisticRegression(C=2.0, max_iter=7)
     """
     known = estimator.get_params(deep=False)
@@ -349,15 +311,12 @@ def unfitted(estimator: Any, **changes: Any) -> Any:
     return type(estimator)(**kept, **wanted)
 
 
-# --- labels: Labels as a fit is shown them, some of them hidden
-
-
-def named_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
-    """Return labels by class number; unlabelled is -1 for numbers and ``None`` for the rest.
+def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
+    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise.
 
     Examples
     --------
-    >>> named_labels(np.array(["a", "b"]), np.array([1, -1]))
+    >>> decode_labels(np.array(["a", "b"]), np.array([1, -1]))
     array(['b', None], dtype=object)
     """
     known = encoded >= 0
@@ -368,34 +327,31 @@ def named_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
     return named
 
 
-def without(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes hidden.
+def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Return the labels with those of some nodes masked as unlabelled.
 
     Examples
     --------
-    >>> without(np.array([5, 7]), np.array([0, 1, 1]), np.array([2]))
+    >>> mask_labels(np.array([5, 7]), np.array([0, 1, 1]), np.array([2]))
     array([ 5,  7, -1])
     """
     fewer = encoded.copy()
     fewer[hidden] = UNLABELLED
-    return named_labels(classes, fewer)
+    return decode_labels(classes, fewer)
 
 
-def labelled_rows(y: Any) -> np.ndarray:
-    """Return which rows have a label, as a mask; what counts as none is said in ``fit``.
+def label_mask(y: Any) -> np.ndarray:
+    """Return the mask of the labelled rows; see ``fit`` for the markers of unlabelled rows.
 
     Examples
     --------
-    >>> labelled_rows(["a", "", "b"])
+    >>> label_mask(["a", "", "b"])
     array([ True, False,  True])
     """
     return np.asarray(~is_unlabelled(as_labels(y)))
 
 
-# --- refit: The same fit once more, without some of its labels
-
-
-def refitted(
+def refit_without_labels(
     estimator: Any,
     fitted_to: tuple[Any, Any, Any, Any],
     record: FitRecord,
@@ -404,25 +360,11 @@ def refitted(
     sample_weight: Any = None,
     calibrate: Any = None,
 ) -> Float[np.ndarray, "n c"]:
-    """Fit a copy without the labels of some nodes; return the class probabilities of all.
+    """Fit a copy without the labels of some nodes; return the class probabilities of all nodes.
 
-    A class that has no label left to train on has probability zero, and its validation nodes take
-    no part.
-
-    Parameters
-    ----------
-    estimator
-        The fitted classifier.
-    fitted_to, sample_weight
-        What it was fitted to: features, labels, graph, validation nodes; weights of rows.
-    record
-        Which labels it was given, and which of them trained.
-    hidden
-        The nodes whose labels are left out.
-    seed
-        Of the fit.
-    calibrate
-        How the copy calibrates; ``None``: raw probabilities are returned.
+    ``fitted_to`` holds the features, labels, graph and validation nodes of the original fit.
+    A class without any training label left has probability zero, and its validation nodes are not
+    used. With ``calibrate=None`` the probabilities are raw.
     """
     X, _, graph, validation = fitted_to
     labels, trains = record.labels.copy(), record.trains.copy()
@@ -436,36 +378,28 @@ def refitted(
     if not is_left.all():
         gone = np.flatnonzero((labels >= 0) & ~is_left[labels])
         hidden, labels[gone] = np.union1d(hidden, gone), UNLABELLED
-        judges = np.flatnonzero((labels >= 0) & ~trains)
-        validation = judges if len(judges) else None
+        remaining = np.flatnonzero((labels >= 0) & ~trains)
+        validation = remaining if len(remaining) else None
     own = {"random_state": seed, "calibrate": calibrate, "callbacks": None, "verbose": False}
     if isinstance(estimator.class_weight, Mapping):
         left = set(estimator.classes_[is_left].tolist())
         weights = estimator.class_weight.items()
         own["class_weight"] = {label: weight for label, weight in weights if label in left}
-    model = unfitted(estimator, **own)
-    seen = without(estimator.classes_, record.labels, hidden)
+    model = clone_with(estimator, **own)
+    seen = mask_labels(estimator.classes_, record.labels, hidden)
     model.fit(X, seen, graph, validation, sample_weight=sample_weight)
     found[:, is_left] = model.label_distributions_
     return found
 
 
-# --- weights: How much each label counts: class weights and sample weights together
+# Weights of labels
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -> np.ndarray | None:
-    r"""Return the weight of every class, or ``None`` where all count the same.
+    r"""Return the weight of every class, or ``None`` if all are equal.
 
-    ``balanced`` is scikit-learn's :math:`n / (C n_c)`.
-
-    Parameters
-    ----------
-    class_weight
-        ``None``, ``"balanced"``, or a number for each label; labels that are left out count 1.
-    classes
-        The labels, sorted.
-    encoded
-        Class number of the labelled nodes.
+    ``balanced`` is scikit-learn's :math:`n / (C n_c)`. Labels that a dictionary does not name have
+    weight 1. ``encoded`` are the class numbers of the labelled nodes.
 
     Examples
     --------
@@ -497,29 +431,26 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
 def label_weights(
     class_weight: Any, sample_weight: Any, classes: np.ndarray, encoded: np.ndarray
 ) -> np.ndarray | None:
-    """Return the weight of every node's label, or ``None`` where all count the same.
+    """Return the weight of the label of every node, or ``None`` if all are equal.
 
-    Parameters
-    ----------
-    class_weight
-        As in :func:`class_weights`.
-    sample_weight
-        One weight a node, or ``None``.
-    classes, encoded
-        The labels, and every node's class number, -1 where there is none.
+    ``encoded`` is -1 for unlabelled nodes.
     """
     by_class = class_weights(class_weight, classes, encoded[encoded >= 0])
     if by_class is None and sample_weight is None:
         return None
-    weights = np.ones(len(encoded)) if sample_weight is None else _checked(sample_weight, encoded)
+    weights = (
+        np.ones(len(encoded))
+        if sample_weight is None
+        else _check_sample_weight(sample_weight, encoded)
+    )
     return weights if by_class is None else weights * by_class[encoded]
 
 
-def _checked(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
+def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("sample_weight must hold numbers, got others.") from None
+        raise InputError("sample_weight must hold numbers, got other values.") from None
     if weights.shape != encoded.shape:
         raise InputError(
             f"sample_weight must hold one weight for each of the {len(encoded)} rows, got shape "
@@ -533,23 +464,24 @@ def _checked(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
         )
     if not weights[encoded >= 0].any():
         raise InputError(
-            "sample_weight must leave a label that counts, got a weight of zero for all of them."
+            "sample_weight must be positive for some labelled row, got zero for all of them."
         )
     return weights
 
 
-# --- scorer: Scikit-learn's scores for data of which some rows have no label
+# scikit-learn scorers
 
 Scorer = Callable[[Any, Any, Any], float]
 
 
 def labelled_scorer(scoring: str = "accuracy") -> Scorer:
-    """Return one of scikit-learn's scorers that leaves rows without a label out.
+    """Return one of scikit-learn's scorers that ignores unlabelled rows.
 
     Parameters
     ----------
     scoring
-        Its name, such as ``accuracy``, ``balanced_accuracy``, ``f1_macro`` or ``neg_log_loss``.
+        Name of the scorer, such as ``accuracy``, ``balanced_accuracy``, ``f1_macro`` or
+        ``neg_log_loss``.
 
     Examples
     --------
@@ -561,9 +493,9 @@ def labelled_scorer(scoring: str = "accuracy") -> Scorer:
     scorer = get_scorer(scoring)
 
     def score(estimator: Any, X: Any, y: Any) -> float:
-        known = np.flatnonzero(labelled_rows(y))
+        known = np.flatnonzero(label_mask(y))
         if not known.size:
-            raise InputError("a score needs rows with a label, got none.")
+            raise InputError("a score needs labelled rows, got none.")
         labels = as_labels(y)[known]
         return float(
             scorer(estimator, _safe_indexing(X, known), labels.astype(estimator.classes_.dtype))

@@ -1,4 +1,4 @@
-"""Which feature columns count: what the learned metric says, and what a shuffled column costs."""
+"""Importance of feature columns: weights of the learned metric and permutation importance."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from glnn.solver.attribution import LinkShares
 if TYPE_CHECKING:
     import pandas as pd
 
+# Returns class probabilities of rows, each treated as a new node.
 Predict = Callable[[Any], np.ndarray]
-"""Returns class probabilities of rows, each taken for a new node."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnImportance:
-    """What some feature columns are worth, the most important first.
+    """Importance of feature columns, the most important first.
 
     Parameters
     ----------
     columns, names
         Numbers and names of the columns.
     weight
-        Weight of the column in the learned similarity, 1 on average over all columns.
+        Weight of the column in the learned similarity; the mean over all columns is 1.
     loss, deviation
-        What shuffling the column among the judged rows costs in accuracy, mean and standard
-        deviation over the repeats.
+        Loss of accuracy if the column is shuffled among the rows: mean and standard deviation over
+        the repeats.
     accuracy
-        Accuracy on the judged rows as they are.
+        Accuracy on the unchanged rows.
     """
 
     columns: np.ndarray
@@ -44,7 +44,7 @@ class ColumnImportance:
     accuracy: float
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with a row for each column."""
+        """Return a table with one row for each column."""
         import pandas as pd
 
         parts = {"weight": self.weight, "loss": self.loss, "deviation": self.deviation}
@@ -52,10 +52,10 @@ class ColumnImportance:
 
 
 def metric_weights(shares: LinkShares | None, n_features: int) -> Float[np.ndarray, "f"]:
-    r"""Return the weight of each column in :math:`s_i^\top M s_j`, 1 on average.
+    r"""Return the weight of each column in :math:`s_i^\top M s_j`, with mean 1.
 
-    That is the square of what the column is multiplied with, times its entry on the diagonal of
-    :math:`M`; ones if no term compares signals.
+    The weight is the squared scale of the column times its entry on the diagonal of :math:`M`. All
+    weights are one if no term of the graph problem compares signals.
     """
     if shares is None or shares.metric is None:
         return np.ones(n_features)
@@ -77,23 +77,10 @@ def column_importance(
     n_repeats: int = 5,
     seed: int = 0,
 ) -> ColumnImportance:
-    """Return what columns are worth on rows that the fit has not seen labels of.
+    """Return the permutation importance of the columns with the largest weights.
 
-    Parameters
-    ----------
-    predict
-        Class probabilities of rows; every row must be taken for a new node, or shuffling would
-        also cost what a known row is remembered by.
-    features, classes
-        The judged rows, and the numbers of their classes.
-    weights, names
-        Weights of the learned metric, and the names of the columns.
-    n_columns
-        Columns to shuffle, at least 1: those with the largest weights.
-    n_repeats
-        How often each is shuffled, at least 1.
-    seed
-        Of the shuffling.
+    ``predict`` must treat every row as a new node: a row that equals a training row gets the
+    prediction of that row, and shuffling would destroy the match.
     """
     check_integer("n_columns", n_columns, low=1)
     check_integer("n_repeats", n_repeats, low=1)
@@ -105,7 +92,10 @@ def column_importance(
     orders = [rng.permutation(features.shape[0]) for _ in range(n_repeats)]
     losses = np.array(
         [
-            [whole - _accuracy(predict(_shuffled(features, c, order)), classes) for order in orders]
+            [
+                whole - _accuracy(predict(_shuffle_column(features, c, order)), classes)
+                for order in orders
+            ]
             for c in tried.tolist()
         ]
     )
@@ -125,8 +115,8 @@ def _accuracy(probabilities: np.ndarray, classes: np.ndarray) -> float:
     return float((probabilities.argmax(1) == classes).mean())
 
 
-def _shuffled(features: Any, column: int, order: np.ndarray) -> Any:
-    """Return the features with the entries of one column in another order."""
+def _shuffle_column(features: Any, column: int, order: np.ndarray) -> Any:
+    """Return the features with one column permuted."""
     if not sp.issparse(features):
         changed = np.array(features)
         changed[:, column] = changed[order, column]

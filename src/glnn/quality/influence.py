@@ -1,25 +1,24 @@
-r"""Which labelled nodes speak for which class at a node, and how much.
+r"""Fast estimate of the effects of labels on the probabilities of a node.
 
-The network sees a node as its features spread over the learned graph, the row :math:`z_i`. A wide
-network of two layers that is trained on such rows acts, near its start, as a linear model with the
-kernel (Jacot, Gabriel and Hongler 2018)
+The input of the network at node :math:`i` is the row :math:`z_i` of the features propagated over
+the learned graph. A wide two-layer network that is trained on such rows behaves, near its
+initialisation, like a linear model with the neural tangent kernel (Jacot, Gabriel and Hongler 2018)
 
 .. math:: \kappa(u, v) = \frac{|u||v|}{2\pi}\bigl(\sin\theta + 2 (\pi - \theta) \cos\theta\bigr),
 
-:math:`\theta` the angle of the rows :math:`u, v` with a constant column added. Logistic regression
-with this kernel :math:`K` between the labelled nodes, scores :math:`f = K \alpha`, probabilities
-:math:`p = \mathrm{softmax}(f)`, minimises :math:`-\sum_l \ln p_{l, y_l} + \frac{\lambda}{2}
-\mathrm{tr}(\alpha^\top K \alpha)`. One Newton step on the problem without the label of :math:`l`
-leads from its optimum to
+where :math:`\theta` is the angle of the rows :math:`u, v` with a constant column added. Logistic
+regression with this kernel :math:`K` between the labelled nodes, scores :math:`f = K \alpha` and
+probabilities :math:`p = \mathrm{softmax}(f)` minimises :math:`-\sum_l \ln p_{l, y_l} +
+\frac{\lambda}{2} \mathrm{tr}(\alpha^\top K \alpha)`. One Newton step on the problem without the
+label of :math:`l` leads from the optimum to
 
 .. math:: \alpha_{-l} = \alpha - (\lambda I + W K)^{-1}_{\cdot l}
           \bigl(I - W_l \Sigma_{ll}\bigr)^{-1} (t_l - p_l),
           \qquad \Sigma = K (\lambda I + W K)^{-1},
 
-with :math:`W` the blocks :math:`\mathrm{diag}(p_k) - p_k p_k^\top`: how far the label reaches,
-times how wrong the others would be about it. The effect of a label at a node is the difference of
-the two probabilities. How well this agrees with fits without the label stands in
-``docs/explain.md``.
+where :math:`W` has the blocks :math:`\mathrm{diag}(p_k) - p_k p_k^\top`. The effect of a label at a
+node is the difference of the two probabilities. ``docs/explain.md`` reports how well it agrees with
+fits without the label.
 """
 
 from dataclasses import dataclass
@@ -29,85 +28,60 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-RIDGE = 0.1
-"""The weight of the penalty, chosen with the constant on draws 0 to 3 of three small tables."""
-
-_CONSTANT = 1.0
-"""The square of the constant column, where rows have a mean square of one."""
+# Both were chosen on draws 0 to 3 of three small tables.
+INFLUENCE_RIDGE = 0.1  # weight of the penalty
+_CONSTANT = 1.0  # square of the constant column, for rows with a mean square of one
 
 
 @dataclass(frozen=True, eq=False)
 class LabelInfluence:
-    r"""What every label adds to the class probabilities of nodes.
+    """Estimated effects of every label on the class probabilities of nodes."""
 
-    Parameters
-    ----------
-    rows
-        The rows of all nodes, scaled.
-    labelled, classes
-        The labelled nodes and the numbers of their classes.
-    alpha
-        The solution with all labels.
-    moves
-        For each label what it adds to the solution.
-    """
-
-    rows: Float[np.ndarray, "n d"]
-    labelled: Int[np.ndarray, "l"]
-    classes: Int[np.ndarray, "l"]
-    alpha: Float[np.ndarray, "l c"]
-    moves: Float[np.ndarray, "l l c"]
+    rows: Float[np.ndarray, "n d"]  # scaled rows of all nodes
+    labelled: Int[np.ndarray, "l"]  # numbers of the labelled nodes
+    classes: Int[np.ndarray, "l"]  # their class numbers
+    alpha: Float[np.ndarray, "l c"]  # the solution with all labels
+    changes: Float[np.ndarray, "l l c"]  # how much each label adds to the solution
 
     def at(self, node: int) -> Float[np.ndarray, "l c"]:
-        """Return what each label adds to the probability of each class at a node."""
+        """Return how much each label adds to the probability of each class at a node."""
         near = network_kernel(self.rows[[node]], self.rows[self.labelled])[0]
         scores = near @ self.alpha
-        without = scores - np.einsum("k,lkc->lc", near, self.moves)
+        without = scores - np.einsum("k,lkc->lc", near, self.changes)
         return np.asarray(softmax(scores) - softmax(without, 1))
 
 
-def label_influence(
+def estimate_influence(
     rows: Float[np.ndarray, "n d"],
     labelled: Int[np.ndarray, "l"],
     classes: Int[np.ndarray, "l"],
     n_classes: int,
     *,
-    ridge: float = RIDGE,
+    ridge: float = INFLUENCE_RIDGE,
 ) -> LabelInfluence:
-    """Return what leaving out each label would change, from the rows of the nodes.
+    """Estimate the effect of leaving out each label, from the rows of all nodes.
 
-    Costs memory and time of a dense matrix with a row for each label and class.
-
-    Parameters
-    ----------
-    rows
-        The nodes' rows; a constant column is added.
-    labelled, classes
-        The labelled nodes and the numbers of their classes.
-    n_classes
-        Number of classes.
-    ridge
-        The penalty's weight, above 0.
+    It inverts a dense matrix with one row for each label and class.
 
     Examples
     --------
     >>> rows = np.array([[1.0], [-1.0], [0.9]])
-    >>> found = label_influence(rows, np.array([0, 1]), np.array([0, 1]), 2).at(2)
+    >>> found = estimate_influence(rows, np.array([0, 1]), np.array([0, 1]), 2).at(2)
     >>> bool(found[0, 0] > 0.1), bool(np.isclose(found[0, 0], -found[0, 1]))
     (True, True)
     """
     rows = rows / np.sqrt(max(float(np.square(rows).sum(1).mean()), 1e-30))
     kernel = network_kernel(rows[labelled], rows[labelled])
     targets = np.eye(n_classes)[classes]
-    alpha = _logistic(kernel, targets, ridge)
-    moves = _moves(kernel, targets, softmax(kernel @ alpha, 1), ridge)
-    return LabelInfluence(rows, labelled, classes, alpha, moves)
+    alpha = _fit_logistic(kernel, targets, ridge)
+    changes = _newton_changes(kernel, targets, softmax(kernel @ alpha, 1), ridge)
+    return LabelInfluence(rows, labelled, classes, alpha, changes)
 
 
 def network_kernel(
     first: Float[np.ndarray, "m d"], second: Float[np.ndarray, "k d"]
 ) -> Float[np.ndarray, "m k"]:
-    """Return how alike a wide network finds rows; see the equation above.
+    """Return the neural tangent kernel of two sets of rows; see the module's equation.
 
     Examples
     --------
@@ -124,12 +98,14 @@ def network_kernel(
     return np.asarray(both * (np.sin(angle) + 2 * (np.pi - angle) * cosine) / (2 * np.pi))
 
 
-def _logistic(
+def _fit_logistic(
     kernel: Float[np.ndarray, "l l"], targets: Float[np.ndarray, "l c"], ridge: float
 ) -> Float[np.ndarray, "l c"]:
-    """Return the minimiser, found in coordinates in which the penalty is a plain square."""
+    """Return the minimiser, computed in coordinates in which the penalty is a sum of squares."""
     shape = targets.shape
-    jitter = 1e-10 * np.trace(kernel) * np.eye(len(kernel))  # equal rows may both be labelled
+    jitter = (
+        1e-10 * np.trace(kernel) * np.eye(len(kernel))
+    )  # the kernel is singular if two labelled rows are equal
     root = np.linalg.cholesky(kernel + jitter)
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -143,21 +119,21 @@ def _logistic(
     options = {"maxiter": 2000, "ftol": 0.0, "gtol": 1e-9}
     found = minimize(loss, np.zeros(targets.size), jac=True, method="L-BFGS-B", options=options)
     p = softmax(root @ found.x.reshape(shape), 1)
-    return np.asarray((targets - p) / ridge)  # where the gradient is zero
+    return np.asarray((targets - p) / ridge)  # from the condition that the gradient is zero
 
 
-def _moves(
+def _newton_changes(
     kernel: Float[np.ndarray, "l l"],
     targets: Float[np.ndarray, "l c"],
     p: Float[np.ndarray, "l c"],
     ridge: float,
 ) -> Float[np.ndarray, "l l c"]:
-    """Return for each label what one Newton step without it takes off the solution."""
+    """Return how much one Newton step without each label changes the solution."""
     n_labels, n_classes = targets.shape
     blocks = p[:, :, None] * (np.eye(n_classes) - p[:, None, :])  # W
     curved = np.einsum("kcd,kl->kcld", blocks, kernel).reshape(p.size, p.size)
     inverse = np.linalg.inv(ridge * np.eye(p.size) + curved)  # (λI + WK)^-1
     columns = inverse.reshape(n_labels, n_classes, n_labels, n_classes)
-    spread = np.einsum("lk,kcld->lcd", kernel, columns)  # Σ_ll
-    wrong = np.linalg.solve(np.eye(n_classes) - blocks @ spread, (targets - p)[:, :, None])
-    return np.asarray(np.einsum("kcld,ld->lkc", columns, wrong[:, :, 0]))
+    sigma = np.einsum("lk,kcld->lcd", kernel, columns)  # Σ_ll
+    residual = np.linalg.solve(np.eye(n_classes) - blocks @ sigma, (targets - p)[:, :, None])
+    return np.asarray(np.einsum("kcld,ld->lkc", columns, residual[:, :, 0]))

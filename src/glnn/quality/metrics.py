@@ -1,7 +1,7 @@
-r"""How good predictions are, for any weights of the judged nodes.
+"""Classification metrics and their confidence intervals.
 
-All numbers are linear, or nearly so, in the nodes' weights. So one pass over a matrix of weights
-(a row of ones, or one row for each bootstrap draw) gives the value and its distribution together.
+Every metric is computed for a matrix of node weights at once: a row of ones gives the value, one
+row per bootstrap draw gives its distribution.
 """
 
 import math
@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import norm
 
-# --- metrics: How good predictions are, for any weights of the judged nodes
+# Metrics
 
-N_BINS = 15
-"""Bins of confidence of the expected calibration error."""
+N_BINS = 15  # confidence bins of the expected calibration error
 
+# In the order in which they are shown; auc exists only for two classes.
 METRICS = (
     "accuracy",
     "balanced_accuracy",
@@ -26,25 +26,16 @@ METRICS = (
     "auc",
     "calibration_error",
 )
-"""In the order in which they are shown; ``auc`` exists for two classes alone."""
 
 _TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Predictions beside the truth.
+class ScoredPredictions:
+    """Predicted probabilities of nodes together with their true classes."""
 
-    Parameters
-    ----------
-    classes
-        True class number of each judged node.
-    probabilities
-        Predicted distribution of each, nodes x classes.
-    """
-
-    classes: np.ndarray
-    probabilities: np.ndarray
+    classes: np.ndarray  # true class number of each node
+    probabilities: np.ndarray  # nodes x classes
 
     @property
     def predicted(self) -> np.ndarray:
@@ -53,7 +44,7 @@ class Judged:
 
     @property
     def confidence(self) -> np.ndarray:
-        """The probability of that class."""
+        """The probability of the most probable class of each node."""
         return np.asarray(self.probabilities.max(1))
 
     @property
@@ -65,61 +56,58 @@ class Judged:
         return len(self.classes)
 
 
-def measured(judged: Judged, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Return every metric for every row of weights, and per class ``precision``, ``recall``.
+def compute_metrics(
+    predictions: ScoredPredictions, weights: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Return every metric for every row of weights, and ``precision`` and ``recall`` per class.
 
-    Parameters
-    ----------
-    judged
-        The predictions.
-    weights
-        Draws x nodes, for instance how often a bootstrap draw has each node; ``None`` is one row
-        of ones.
+    ``weights`` has shape draws x nodes, for instance how often each bootstrap draw contains each
+    node; ``None`` is one row of ones.
 
     Examples
     --------
-    >>> right = Judged(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
-    >>> float(measured(right)["accuracy"][0]), float(measured(right)["auc"][0])
+    >>> right = ScoredPredictions(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> float(compute_metrics(right)["accuracy"][0]), float(compute_metrics(right)["auc"][0])
     (1.0, 1.0)
     """
     if weights is None:
-        weights = np.ones((1, len(judged)))
-    tables = confusion(judged, weights)
-    own = judged.probabilities[np.arange(len(judged)), judged.classes]
+        weights = np.ones((1, len(predictions)))
+    tables = confusion(predictions, weights)
+    own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
     found = _from_confusion(tables)
     total = weights.sum(1)
     found["log_loss"] = weights @ -np.log(np.maximum(own, _TINY)) / total
-    found["brier"] = weights @ _squared_errors(judged) / total
-    if judged.n_classes == 2:
-        found["auc"] = _auc(judged, weights)
-    found["calibration_error"] = _calibration_error(judged, weights)
+    found["brier"] = weights @ _squared_errors(predictions) / total
+    if predictions.n_classes == 2:
+        found["auc"] = _auc(predictions, weights)
+    found["calibration_error"] = _calibration_error(predictions, weights)
     return found
 
 
-def confusion(judged: Judged, weights: np.ndarray) -> np.ndarray:
-    """Return draws x true class x predicted class."""
-    n_classes = judged.n_classes
-    cell = judged.classes * n_classes + judged.predicted
+def confusion(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
+    """Return the confusion matrices: draws x true class x predicted class."""
+    n_classes = predictions.n_classes
+    cell = predictions.classes * n_classes + predictions.predicted
     counts = weights @ _indicator(cell, n_classes**2)
     return np.asarray(counts).reshape(-1, n_classes, n_classes)
 
 
 def _indicator(groups: np.ndarray, n_groups: int) -> sp.csr_matrix:
-    """Return nodes x groups with a 1 where a node is in a group."""
+    """Return the indicator matrix of nodes x groups."""
     entries = (np.ones(len(groups)), groups, np.arange(len(groups) + 1))
     return sp.csr_matrix(entries, shape=(len(groups), n_groups))
 
 
 def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
-    """Accuracy and what precision and recall make; classes that a draw lacks take no part."""
+    """Return the metrics of confusion matrices; classes missing in a draw are skipped."""
     right = np.diagonal(tables, axis1=1, axis2=2)
     true, predicted = tables.sum(2), tables.sum(1)
     recall, precision = _ratio(right, true), _ratio(right, predicted)
     f1 = _ratio(2 * right, true + predicted)
     return {
         "accuracy": right.sum(1) / tables.sum((1, 2)),
-        "balanced_accuracy": _mean_known(recall),
-        "macro_f1": _mean_known(f1),
+        "balanced_accuracy": _mean_over_known(recall),
+        "macro_f1": _mean_over_known(f1),
         "precision": precision,
         "recall": recall,
     }
@@ -130,23 +118,23 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.asarray(np.divide(part, whole, out=out, where=whole > 0))
 
 
-def _mean_known(values: np.ndarray) -> np.ndarray:
-    """Mean over the classes that have a value."""
+def _mean_over_known(values: np.ndarray) -> np.ndarray:
+    """Return the mean over the classes that are not NaN."""
     known = ~np.isnan(values)
     return np.asarray(np.where(known, values, 0).sum(1) / np.maximum(known.sum(1), 1))
 
 
-def _squared_errors(judged: Judged) -> np.ndarray:
-    """Squared distance to the truth; for two classes that of one of them, as is usual."""
-    truth = np.eye(judged.n_classes)[judged.classes]
-    errors = np.square(judged.probabilities - truth).sum(1)
-    return np.asarray(errors / 2 if judged.n_classes == 2 else errors)
+def _squared_errors(predictions: ScoredPredictions) -> np.ndarray:
+    """Return the Brier score of each node; for two classes that of one class, as is usual."""
+    truth = np.eye(predictions.n_classes)[predictions.classes]
+    errors = np.square(predictions.probabilities - truth).sum(1)
+    return np.asarray(errors / 2 if predictions.n_classes == 2 else errors)
 
 
-def _auc(judged: Judged, weights: np.ndarray) -> np.ndarray:
-    """Share of pairs of a node of each class that are in the right order, ties counted half."""
-    order = judged.probabilities[:, 1].argsort(kind="stable")
-    scores, is_positive = judged.probabilities[order, 1], judged.classes[order] == 1
+def _auc(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
+    """Return the area under the ROC curve; ties count one half."""
+    order = predictions.probabilities[:, 1].argsort(kind="stable")
+    scores, is_positive = predictions.probabilities[order, 1], predictions.classes[order] == 1
     starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))  # of ties
     ordered = weights[:, order]
     positive = np.add.reduceat(ordered * is_positive, starts, axis=1)
@@ -156,55 +144,52 @@ def _auc(judged: Judged, weights: np.ndarray) -> np.ndarray:
     return _ratio((positive * below).sum(1), pairs)
 
 
-def _calibration_error(judged: Judged, weights: np.ndarray) -> np.ndarray:
+def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
     r"""Return :math:`\sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|`.
 
     The expected calibration error, over bins of equal width.
     """
-    in_bin = _indicator(bins_of(judged.confidence), N_BINS)
-    gap = (judged.predicted == judged.classes) - judged.confidence
+    in_bin = _indicator(bin_confidence(predictions.confidence), N_BINS)
+    gap = (predictions.predicted == predictions.classes) - predictions.confidence
     return np.asarray(np.abs((weights * gap) @ in_bin).sum(1) / weights.sum(1))
 
 
-def bins_of(confidence: np.ndarray) -> np.ndarray:
+def bin_confidence(confidence: np.ndarray) -> np.ndarray:
     """Return the bin of each confidence."""
     return np.minimum((confidence * N_BINS).astype(np.int64), N_BINS - 1)
 
 
-def reliability(judged: Judged) -> Mapping[str, np.ndarray]:
-    """Return mean confidence, accuracy and number of nodes of every bin that has some."""
-    place = bins_of(judged.confidence)
+def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
+    """Return mean confidence, accuracy and number of nodes of every non-empty bin."""
+    place = bin_confidence(predictions.confidence)
     count = np.bincount(place, minlength=N_BINS)
     used = count > 0
     sums = {
-        "confidence": np.bincount(place, judged.confidence, minlength=N_BINS),
-        "accuracy": np.bincount(place, judged.predicted == judged.classes, minlength=N_BINS),
+        "confidence": np.bincount(place, predictions.confidence, minlength=N_BINS),
+        "accuracy": np.bincount(
+            place, predictions.predicted == predictions.classes, minlength=N_BINS
+        ),
     }
     return {name: value[used] / count[used] for name, value in sums.items()} | {
         "count": count[used]
     }
 
 
-# --- intervals: How far a number that was measured on few nodes may be from the truth
+# Confidence intervals
 
-LEVEL = 0.95
-"""Of every interval."""
+LEVEL = 0.95  # confidence level of every interval
+N_DRAWS = 1000  # bootstrap draws
+_MAX_WEIGHTS = 10_000_000  # entries of the matrix of bootstrap weights
 
-N_DRAWS = 1000
-"""Of the bootstrap."""
+# Errors on one graph are correlated: intervals are those of half as many independent nodes.
+DESIGN_EFFECT = 2.0
 
-_MOST_WEIGHTS = 10_000_000
-
-GROUPED = 2.0
-"""So many judged nodes say as much as one independent one."""
-
-_SHARES = ("balanced_accuracy", "macro_f1", "auc")
-"""Metrics that are one where nothing is wrong."""
+_BOUNDED_METRICS = ("balanced_accuracy", "macro_f1", "auc")  # 1 if no prediction is wrong
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value, and between which numbers it lies with the stated confidence."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -212,7 +197,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the distance of its ends."""
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
     def __str__(self) -> str:
@@ -220,18 +205,18 @@ class Interval:
 
 
 def bootstrap_weights(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how often each sample of the nodes, with replacement, has each node.
+    """Return how often each bootstrap draw contains each node, draws x nodes.
 
-    A sample has half as many nodes as there are, for the reason given above. There are 1,000
-    samples, fewer where nodes are so many that each is nearly the same.
+    A draw has half as many nodes as there are (see ``DESIGN_EFFECT``). There are 1,000 draws,
+    fewer for very many nodes.
     """
-    size = max(1, round(n_nodes / GROUPED))
-    n_draws = int(np.clip(_MOST_WEIGHTS // n_nodes, 100, N_DRAWS))
+    size = max(1, round(n_nodes / DESIGN_EFFECT))
+    n_draws = int(np.clip(_MAX_WEIGHTS // n_nodes, 100, N_DRAWS))
     return rng.multinomial(size, np.full(n_nodes, 1 / n_nodes), size=n_draws).astype(np.float64)
 
 
 def percentile_interval(value: float, draws: np.ndarray) -> Interval:
-    """Return the middle of a metric's bootstrap distribution.
+    """Return the percentile interval of a bootstrap distribution.
 
     Examples
     --------
@@ -246,19 +231,19 @@ def percentile_interval(value: float, draws: np.ndarray) -> Interval:
     return Interval(value, float(low), float(high))
 
 
-def accuracy_interval(n_right: int, n_judged: int) -> Interval:
-    """Return the interval of an accuracy: Wilson's, of half as many nodes.
+def accuracy_interval(n_right: int, n_nodes: int) -> Interval:
+    """Return Wilson's interval of an accuracy, for half as many nodes (see ``DESIGN_EFFECT``).
 
     Examples
     --------
     >>> print(accuracy_interval(20, 20))
     1.000 [0.722, 1.000]
     """
-    return wilson_interval(n_right / GROUPED, n_judged / GROUPED)
+    return wilson_interval(n_right / DESIGN_EFFECT, n_nodes / DESIGN_EFFECT)
 
 
-def wilson_interval(n_right: float | int, n_judged: float | int) -> Interval:
-    r"""Return Wilson's interval of a share, which stays honest at 0, at 1 and for few nodes.
+def wilson_interval(n_right: float | int, n_nodes: float | int) -> Interval:
+    r"""Return Wilson's interval of a proportion, which is valid near 0 and 1 and for few nodes.
 
     .. math:: \frac{\hat p + \frac{z^2}{2n} \pm z\sqrt{\frac{\hat p(1-\hat p)}{n}
               + \frac{z^2}{4n^2}}}{1 + \frac{z^2}{n}}
@@ -268,74 +253,73 @@ def wilson_interval(n_right: float | int, n_judged: float | int) -> Interval:
     >>> print(wilson_interval(10, 10))
     1.000 [0.722, 1.000]
     """
-    z, share = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_judged
-    scale = 1 + z**2 / n_judged
-    centre = share + z**2 / (2 * n_judged)
-    spread = z * math.sqrt(share * (1 - share) / n_judged + z**2 / (4 * n_judged**2))
+    z, share = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_nodes
+    scale = 1 + z**2 / n_nodes
+    centre = share + z**2 / (2 * n_nodes)
+    spread = z * math.sqrt(share * (1 - share) / n_nodes + z**2 / (4 * n_nodes**2))
     low, high = (centre - spread) / scale, (centre + spread) / scale
     return Interval(share, max(0.0, low), min(1.0, high))
 
 
-def metric_intervals(judged: Judged, weights: np.ndarray) -> dict[str, Interval]:
-    """Return every metric with its interval: accuracy by Wilson's, others by the bootstrap.
+def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dict[str, Interval]:
+    """Return every metric with its interval: Wilson's for accuracy, bootstrap for the others.
 
-    Parameters
-    ----------
-    judged
-        The predictions.
-    weights
-        Of :func:`bootstrap_weights`; the same ones make methods comparable.
+    ``weights`` are those of :func:`bootstrap_weights`; use the same for all methods that are
+    compared.
     """
-    values, draws = measured(judged), measured(judged, weights)
+    values, draws = compute_metrics(predictions), compute_metrics(predictions, weights)
     found = {
         name: percentile_interval(float(values[name][0]), draws[name])
         for name in METRICS
         if name in values
     }
-    n_right = int((judged.predicted == judged.classes).sum())
-    found["accuracy"] = accuracy_interval(n_right, len(judged))
-    for name in _SHARES:
+    n_right = int((predictions.predicted == predictions.classes).sum())
+    found["accuracy"] = accuracy_interval(n_right, len(predictions))
+    for name in _BOUNDED_METRICS:
         if name in found:
-            found[name] = _not_sure_of_all(found[name], found["accuracy"])
+            found[name] = _widen_degenerate(found[name], found["accuracy"])
     return found
 
 
-def _not_sure_of_all(found: Interval, accuracy: Interval) -> Interval:
-    """Return the interval, that of the accuracy where every sample of the nodes gives the same.
+def _widen_degenerate(found: Interval, accuracy: Interval) -> Interval:
+    """Return the interval, widened to that of the accuracy if it has width zero.
 
-    Where no judged node is wrong, no sample has a wrong one; that is no proof that none is.
+    If no node is wrong, no bootstrap draw has a wrong one, and the percentile interval is a point.
     """
     if found.low < found.high or not math.isfinite(found.value):
         return found
     return Interval(found.value, min(found.low, accuracy.low), max(found.high, accuracy.high))
 
 
-def class_intervals(judged: Judged) -> list[dict[str, Interval]]:
-    """Return precision and recall of every class, by Wilson's formula.
+def class_intervals(predictions: ScoredPredictions) -> list[dict[str, Interval]]:
+    """Return precision and recall of every class with Wilson's intervals.
 
-    A class that no judged node has, or that none is predicted to have, may have any.
+    The interval is [0, 1] if no node has the class (recall) or is predicted to have it (precision).
     """
-    is_right = judged.predicted == judged.classes
+    is_right = predictions.predicted == predictions.classes
     return [
         {
-            name: _share(int(is_right[among == c].sum()), int((among == c).sum()))
-            for name, among in (("precision", judged.predicted), ("recall", judged.classes))
+            name: _share_interval(int(is_right[among == c].sum()), int((among == c).sum()))
+            for name, among in (
+                ("precision", predictions.predicted),
+                ("recall", predictions.classes),
+            )
         }
-        for c in range(judged.n_classes)
+        for c in range(predictions.n_classes)
     ]
 
 
-def _share(n_right: int, n_judged: int) -> Interval:
-    if n_judged == 0:
+def _share_interval(n_right: int, n_nodes: int) -> Interval:
+    if n_nodes == 0:
         return Interval(0.0, 0.0, 1.0)
-    return accuracy_interval(n_right, n_judged)
+    return accuracy_interval(n_right, n_nodes)
 
 
 def paired_difference(
-    own: Judged, other: Judged, weights: np.ndarray, metric: str = "accuracy"
+    own: ScoredPredictions, other: ScoredPredictions, weights: np.ndarray, metric: str = "accuracy"
 ) -> Interval:
-    """Return by how much ``own`` exceeds ``other`` on the same nodes, draw by draw."""
-    value = float((measured(own)[metric] - measured(other)[metric])[0])
+    """Return the difference of a metric of ``own`` and ``other`` on the same bootstrap draws."""
+    value = float((compute_metrics(own)[metric] - compute_metrics(other)[metric])[0])
     return percentile_interval(
-        value, measured(own, weights)[metric] - measured(other, weights)[metric]
+        value, compute_metrics(own, weights)[metric] - compute_metrics(other, weights)[metric]
     )

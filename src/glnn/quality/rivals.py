@@ -1,4 +1,7 @@
-"""Plain methods that every fit can be compared with, by name; they need no further package."""
+"""Baselines that every fit can be compared with.
+
+Majority class, logistic regression, label spreading and a GCN on nearest neighbours.
+"""
 
 import dataclasses
 import time
@@ -19,34 +22,20 @@ from sklearn.semi_supervised import LabelSpreading as SklearnSpreading
 
 from glnn._utils import check_choice, check_features, check_indices, check_integer, check_number
 from glnn.engine.callbacks import Callback, EarlyStopping
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import ClassifierTask, Labels, Task
+from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask
 from glnn.engine.trainer import Trainer, Validation
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
 from glnn.nn.features import Features
 
-# --- problem: Nodes to classify and the labels that a method may see, checked once for all methods
+# Problem
 
 
 @dataclass(frozen=True, eq=False)
 class NodeProblem:
-    """Nodes to classify, with the labels a method may see; checked once, then frozen.
-
-    Parameters
-    ----------
-    features
-        Nodes x features, a dense array or CSR, as published: each method scales them itself.
-    graph
-        Symmetric CSR without loops, or ``None``.
-    labels
-        Class of each node, int64. Labels outside ``train`` and ``validation`` are replaced by
-        -1 here, so that no method can see them.
-    train, validation
-        Node numbers; ``validation`` may be empty.
-    n_classes
-        How many classes there are.
+    """A checked node classification problem with the labels that a method may use.
 
     Examples
     --------
@@ -55,12 +44,12 @@ class NodeProblem:
     ([0, 1, -1], 2)
     """
 
-    features: Any
-    graph: Any
-    labels: np.ndarray
-    train: np.ndarray
+    features: Any  # nodes x features, dense or CSR; each method scales them itself
+    graph: Any  # symmetric CSR without loops, or None
+    labels: np.ndarray  # class of each node; -1 outside train and validation
+    train: np.ndarray  # node numbers
     validation: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    n_classes: int = 0
+    n_classes: int = 0  # 0: one more than the largest label
 
     def __post_init__(self) -> None:
         features = check_features("features", self.features)
@@ -95,7 +84,7 @@ class NodeProblem:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return int(self.features.shape[0])
 
     def validation_set(self) -> Validation | None:
@@ -106,7 +95,7 @@ class NodeProblem:
         return Validation(torch.from_numpy(self.validation), classes)
 
 
-# --- base: What every method to compare with must offer: settings, a task for the one loop, a pred
+# Base classes
 
 INIT, NOISE, SAMPLES = 0, 1, 2  # numbered streams of one seed
 
@@ -127,7 +116,7 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """What the training loop is told; each method's defaults are the published ones.
+    """Settings of the training loop; the defaults of each method are the published ones.
 
     ``patience`` epochs without a lower validation loss end the training; ``None`` never does.
     """
@@ -161,13 +150,13 @@ class Baseline(ABC):
     chooses_epoch: ClassVar[bool] = True
     settings: Any
 
-    def build(self, problem: NodeProblem, seed: int) -> Task:
+    def build(self, problem: NodeProblem, seed: int) -> TrainingTask:
         """Return the untrained model with its objective, all randomness drawn from ``seed``."""
         self.check(problem)
         return self.task(problem, check_integer("seed", seed, low=0))
 
     @abstractmethod
-    def task(self, problem: NodeProblem, seed: int) -> Task:
+    def task(self, problem: NodeProblem, seed: int) -> TrainingTask:
         """Make the task of a problem that passed :meth:`check`."""
 
     def check(self, problem: NodeProblem) -> None:
@@ -187,7 +176,7 @@ class Baseline(ABC):
             probabilities = task.scores().double().softmax(1).numpy()
         return Prediction(probabilities, n_epochs, time.perf_counter() - started)
 
-    def train(self, task: Task, problem: NodeProblem) -> int:
+    def train(self, task: TrainingTask, problem: NodeProblem) -> int:
         """Run the one training loop on a task; return how many epochs it took."""
         validation = problem.validation_set() if self.chooses_epoch else None
         stop: list[Callback] = []
@@ -206,7 +195,7 @@ class ClosedForm(Baseline):
 
     is_trained = False
 
-    def task(self, problem: NodeProblem, seed: int) -> Task:
+    def task(self, problem: NodeProblem, seed: int) -> TrainingTask:
         """Refuse: there is nothing for the training loop to do."""
         raise InputError(f"{self.name} has no network to train; call fit_predict.")
 
@@ -222,12 +211,12 @@ class ClosedForm(Baseline):
         return Prediction(probabilities, 0, time.perf_counter() - started)
 
 
-def in_columns(probabilities: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Spread the columns of the classes that were seen over all ``n_classes``; the rest are 0.
+def expand_classes(probabilities: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Expand the columns of the seen classes to all ``n_classes``; the others are 0.
 
     Examples
     --------
-    >>> in_columns(np.array([[0.25, 0.75]]), np.array([0, 2]), 3)
+    >>> expand_classes(np.array([[0.25, 0.75]]), np.array([0, 2]), 3)
     array([[0.25, 0.  , 0.75]])
     """
     spread = np.zeros((len(probabilities), n_classes))
@@ -235,7 +224,7 @@ def in_columns(probabilities: np.ndarray, classes: np.ndarray, n_classes: int) -
     return spread
 
 
-# --- neighbors: A graph where none is given: each node linked to its nearest neighbours by cosine
+# Nearest-neighbour graph
 
 
 def cosine_graph(features: Any, n_neighbors: int) -> sp.csr_matrix:
@@ -267,7 +256,7 @@ def cosine_graph(features: Any, n_neighbors: int) -> sp.csr_matrix:
     return sp.csr_matrix(graph.maximum(graph.T))
 
 
-# --- scaling: Features as the plain methods want them: rows or columns brought to one scale
+# Scaling of features
 
 
 def comparable_features(features: Any) -> Any:
@@ -285,7 +274,7 @@ def comparable_features(features: Any) -> Any:
     return scaling.apply(features) if scaling.kind == "columns" else features
 
 
-def row_normalized(features: Any) -> Any:
+def normalize_row_sums(features: Any) -> Any:
     r"""Return :math:`X_{id} / \sum_e X_{ie}`, the bag-of-words scaling of Kipf and Welling.
 
     Rows of zeros stay zero. Where a feature is negative row sums mean nothing: then each column
@@ -293,34 +282,34 @@ def row_normalized(features: Any) -> Any:
 
     Examples
     --------
-    >>> row_normalized(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    >>> normalize_row_sums(np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[0.25, 0.75],
            [0.  , 0.  ]])
     """
     stored = features.data if sp.issparse(features) else features
     if stored.size and stored.min() < 0:
-        return standardized(features)
+        return standardize_columns(features)
     return normalize(features, norm="l1")
 
 
-def standardized(features: Any) -> Any:
+def standardize_columns(features: Any) -> Any:
     """Return columns of mean 0 and variance 1; sparse columns are scaled but not shifted.
 
     Examples
     --------
-    >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> standardize_columns(np.array([[1.0, 5.0], [3.0, 5.0]]))
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
     return scale(features.astype(np.float64), with_mean=not sp.issparse(features))
 
 
-def scaled(features: Any) -> Any:
+def scale_features(features: Any) -> Any:
     """Return dense features standardised, and sparse ones with rows of length one."""
-    return normalize(features) if sp.issparse(features) else standardized(features)
+    return normalize(features) if sp.issparse(features) else standardize_columns(features)
 
 
-# --- knn_gcn: GCN on a nearest-neighbour graph: the control for data that come without a graph
+# GCN on nearest neighbours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,17 +337,17 @@ class KnnGCN(Baseline):
         graph = cosine_graph(problem.features, s.n_neighbors)
         return ClassifierTask(
             sp.csr_matrix(graph + sp.eye(problem.n_nodes)),
-            Features.of(row_normalized(problem.features)),
+            Features.of(normalize_row_sums(problem.features)),
             Labels(
                 problem.train, problem.labels[problem.train], problem.n_nodes, problem.n_classes
             ),
             HeadSettings(n_hidden=s.n_hidden, dropout=s.dropout, weight_decay=s.weight_decay),
-            init=generator_for(seed, INIT),
-            noise=generator_for(seed, NOISE),
+            init=make_generator(seed, INIT),
+            noise=make_generator(seed, NOISE),
         )
 
 
-# --- majority: The largest class for everybody: what a method must beat to have learned anything
+# Majority class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,23 +370,23 @@ class Majority(ClosedForm):
 
     def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
         """Count the labels of the training nodes."""
-        return np.tile(class_shares(problem), (problem.n_nodes, 1))
+        return np.tile(train_class_shares(problem), (problem.n_nodes, 1))
 
 
-def class_shares(problem: NodeProblem) -> np.ndarray:
+def train_class_shares(problem: NodeProblem) -> np.ndarray:
     """Return the share of each class among the training nodes.
 
     Examples
     --------
     >>> problem = NodeProblem(np.eye(3), None, np.array([0, 1, 1]), np.arange(3))
-    >>> class_shares(problem).round(2)
+    >>> train_class_shares(problem).round(2)
     array([0.33, 0.67])
     """
     counts = np.bincount(problem.labels[problem.train], minlength=problem.n_classes)
     return np.asarray(counts / counts.sum())
 
 
-# --- label_spreading: Label spreading on the given graph or on nearest neighbours, by scikit-learn
+# Label spreading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,24 +418,24 @@ class LabelSpreading(ClosedForm):
         """Spread the labels until they change no more."""
         s = self.settings
         model = SklearnSpreading(
-            kernel=kernel_of(problem, s.n_neighbors),
+            kernel=make_kernel(problem, s.n_neighbors),
             n_neighbors=s.n_neighbors,
             alpha=s.alpha,
             max_iter=s.max_iter,
         )
-        return fitted_distributions(model, problem)
+        return fit_distributions(model, problem)
 
 
-def kernel_of(problem: NodeProblem, n_neighbors: int) -> Any:
+def make_kernel(problem: NodeProblem, n_neighbors: int) -> Any:
     """Return the given graph with loops as scikit-learn takes it, or its name of neighbours.
 
-    Rows of zeros are nearer to rows of length one than most of these are to each other, so that
-    everybody would be their neighbour; they get none but themselves.
+    Rows of zeros are nearer to rows of length one than most of these are to each other, so they
+    would become neighbours of all; they get no neighbour but themselves.
     """
     if problem.graph is not None:
         looped = sp.csr_matrix(problem.graph + sp.eye(problem.n_nodes))
         return lambda *_: looped.copy()
-    features = scaled(problem.features)
+    features = scale_features(problem.features)
     filled = np.flatnonzero(abs(features).sum(1))
     if len(filled) in (0, problem.n_nodes):
         return "knn"
@@ -459,24 +448,24 @@ def kernel_of(problem: NodeProblem, n_neighbors: int) -> Any:
     return lambda *_: graph.copy()
 
 
-def fitted_distributions(model: Any, problem: NodeProblem) -> np.ndarray:
+def fit_distributions(model: Any, problem: NodeProblem) -> np.ndarray:
     """Fit, and return the distribution of every node.
 
     A node that no label reaches gets the shares of the classes among the labelled nodes.
     """
     known = np.full(problem.n_nodes, -1)
     known[problem.train] = problem.labels[problem.train]
-    x = scaled(problem.features)
+    x = scale_features(problem.features)
     with warnings.catch_warnings():  # as far as max_iter goes is what was asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(x, known)
-    reached = in_columns(model.label_distributions_, model.classes_, problem.n_classes)
+    reached = expand_classes(model.label_distributions_, model.classes_, problem.n_classes)
     unreached = ~(reached.sum(1) > 0)
-    reached[unreached] = class_shares(problem)
+    reached[unreached] = train_class_shares(problem)
     return np.asarray(reached / reached.sum(1, keepdims=True))
 
 
-# --- logistic_regression: Logistic regression on the features, by scikit-learn
+# Logistic regression
 
 PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 N_FOLDS = 3
@@ -502,13 +491,15 @@ class LogisticRegression(ClosedForm):
 
     def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
         """Fit on the labelled nodes, predict all."""
-        return fitted_to(scaled(problem.features), problem, self.settings)
+        return fit_logistic_regression(scale_features(problem.features), problem, self.settings)
 
 
-def fitted_to(x: Any, problem: NodeProblem, settings: LogisticRegressionSettings) -> np.ndarray:
+def fit_logistic_regression(
+    x: Any, problem: NodeProblem, settings: LogisticRegressionSettings
+) -> np.ndarray:
     """Return the class probabilities of all rows of ``x`` after a fit on the labelled ones."""
     if settings.inverse_penalty is None:
-        settings = dataclasses.replace(settings, inverse_penalty=chosen_penalty(x, problem))
+        settings = dataclasses.replace(settings, inverse_penalty=choose_penalty(x, problem))
     classes = problem.labels[problem.train]
     return logistic_probabilities(x, problem.train, classes, problem.n_classes, settings)
 
@@ -523,20 +514,20 @@ def logistic_probabilities(
     """Return the class probabilities of all rows after a fit on some; one class is certain."""
     seen = np.unique(classes)
     if seen.size == 1:  # scikit-learn refuses a single class
-        return in_columns(np.ones((x.shape[0], 1)), seen, n_classes)
+        return expand_classes(np.ones((x.shape[0], 1)), seen, n_classes)
     penalty = 1.0 if settings.inverse_penalty is None else settings.inverse_penalty
     model = SklearnLogisticRegression(C=penalty, max_iter=settings.max_iter)
     model.fit(x[nodes], classes)
-    return in_columns(model.predict_proba(x), model.classes_, n_classes)
+    return expand_classes(model.predict_proba(x), model.classes_, n_classes)
 
 
-def chosen_penalty(x: Any, problem: NodeProblem) -> float:
+def choose_penalty(x: Any, problem: NodeProblem) -> float:
     """Return the inverse penalty with the lowest loss on the validation nodes.
 
     Without validation nodes every third labelled node in turn is left out and predicted. A class
     that a fit has not seen counts as if it had probability 1e-6.
     """
-    held = _held_out(problem)
+    held = _split_train(problem)
 
     def loss(penalty: float) -> float:
         total = 0.0
@@ -555,7 +546,7 @@ def chosen_penalty(x: Any, problem: NodeProblem) -> float:
     return min(PENALTIES, key=loss)
 
 
-def _held_out(problem: NodeProblem) -> list[tuple[np.ndarray, np.ndarray]]:
+def _split_train(problem: NodeProblem) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return pairs of nodes to fit on and nodes to predict."""
     if problem.validation.size:
         return [(problem.train, problem.validation)]
@@ -565,7 +556,7 @@ def _held_out(problem: NodeProblem) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(nodes, asked) for nodes, asked in folds if nodes.size and asked.size]
 
 
-# --- plain: Plain methods that every fit can be compared with, by name; they need no further packa
+# Registry
 
 PLAIN_METHODS: dict[str, Baseline] = {
     method.name: method for method in (Majority(), LogisticRegression(), LabelSpreading(), KnnGCN())
@@ -573,7 +564,7 @@ PLAIN_METHODS: dict[str, Baseline] = {
 
 
 def get_plain(name: str) -> Baseline:
-    """Return a plain method; an unknown name is answered with the nearest known one.
+    """Return a baseline by name; the error for an unknown name suggests the closest one.
 
     Examples
     --------

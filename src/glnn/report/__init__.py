@@ -1,1 +1,1 @@
-"""Results to people: run folders, tables, pictures and pages."""
+"""Reports: run folders, tables, pictures and pages."""

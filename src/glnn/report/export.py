@@ -1,4 +1,4 @@
-"""A learned graph for other programs: nodes with their class, edges with weight and origin."""
+"""Export a learned graph: nodes with their class, edges with weight and origin."""
 
 from pathlib import Path
 from typing import Any
@@ -7,35 +7,25 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn._utils import check_choice, need
-from glnn.data.files import shown_path
-from glnn.data.network_files import checked_text, write_network_file
+from glnn._utils import check_choice, import_optional
+from glnn.data.files import quote_path
+from glnn.data.network_files import check_xml_text, write_network_file
 from glnn.data.npz import write_graph_npz
-from glnn.data.table_files import safe_cell, write_frames
+from glnn.data.table_files import escape_formula, write_frames
 from glnn.exceptions import InputError
-from glnn.report.page.page_data import DROPPED, KEPT, PageData, links_of
+from glnn.report.page.page_data import DROPPED, KEPT, PageData, merge_links
 
 FORMATS = ("graphml", "gexf", "csv", "npz", "parquet")
 
 
-def export_page(
+def export_graph(
     page: PageData, folder: Path, to: str, *, overwrite: bool = False
 ) -> tuple[Path, ...]:
-    """Write nodes and learned edges of a run; return the files.
+    """Write the nodes and learned edges of a run to ``folder``; return the paths of the files.
 
-    Parameters
-    ----------
-    page
-        The run.
-    folder
-        Where the files go; it is made if it is not there.
-    to
-        ``graphml`` and ``gexf`` are one file each, for Gephi and the like; ``csv`` and ``parquet``
-        are a table of nodes and one of edges; ``npz`` is a matrix that SciPy reads, with arrays
-        ``ids``, ``class``, ``probability``, ``given_label`` for nodes and ``is_given`` for entries.
-        All of them grow with the number of edges.
-    overwrite
-        Replace files that are there.
+    ``graphml`` and ``gexf`` are one file each; ``csv`` and ``parquet`` are a table of nodes and a
+    table of edges; ``npz`` is a SciPy sparse matrix with the arrays ``ids``, ``class``,
+    ``probability`` and ``given_label`` for nodes and ``is_given`` for entries.
     """
     check_choice("--to", to, FORMATS)
     stems = ("nodes", "edges") if to in ("csv", "parquet") else ("graph",)
@@ -43,7 +33,7 @@ def export_page(
     for path in paths:
         if path.exists() and not overwrite:
             raise InputError(
-                f"{shown_path(path)} must not be there yet, got a file. "
+                f"{quote_path(path)} must not exist, got a file. "
                 "Name another folder with --out, or replace it with --overwrite."
             )
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,16 +41,16 @@ def export_page(
         _write_npz(page, paths[0])
     elif len(paths) == 1:
         for text in (*page.nodes.ids, *page.class_names):
-            checked_text(text)
-        write_network_file(network_of(page), paths[0])
+            check_xml_text(text)
+        write_network_file(build_network(page), paths[0])
     else:
         for path, frame in zip(paths, (node_frame(page), edge_frame(page))):
-            write_frames(path, [frame.map(safe_cell) if to == "csv" else frame])
+            write_frames(path, [frame.map(escape_formula) if to == "csv" else frame])
     return paths
 
 
 def node_frame(page: PageData) -> pd.DataFrame:
-    """Return a row a node: id, predicted class, its probability, given label or empty text."""
+    """Return a row for each node: id, predicted class, its probability, given label or ''."""
     nodes, names = page.nodes, np.array(page.class_names, dtype=object)
     known = nodes.seen & (nodes.truth >= 0)
     return pd.DataFrame(
@@ -74,11 +64,11 @@ def node_frame(page: PageData) -> pd.DataFrame:
 
 
 def edge_frame(page: PageData) -> pd.DataFrame:
-    """Return a row an edge of the learned graph; its origin is ``given`` or ``learned``.
+    """Return a row for each learned edge; its origin is ``given`` or ``learned``.
 
-    Where it is known, ``trust`` is the share of a given edge's weight that was kept.
+    The column ``trust``, if known, is the share of a given edge's weight that was kept.
     """
-    links = links_of(page.graphs.learned, page.graphs.given)
+    links = merge_links(page.graphs.learned, page.graphs.given)
     links = links.pick(links.fate != DROPPED)
     ids = np.array(page.nodes.ids, dtype=object)
     frame = pd.DataFrame(
@@ -95,9 +85,9 @@ def edge_frame(page: PageData) -> pd.DataFrame:
     return frame.assign(trust=np.where(links.fate == KEPT, kept, np.nan))
 
 
-def network_of(page: PageData) -> Any:
+def build_network(page: PageData) -> Any:
     """Return a ``networkx.Graph`` with the columns of both frames as attributes."""
-    network = need("networkx").Graph()
+    network = import_optional("networkx").Graph()
     nodes: list[Any] = node_frame(page).to_dict("records")
     edges: list[Any] = edge_frame(page).to_dict("records")
     network.add_nodes_from((node.pop("id"), node) for node in nodes)

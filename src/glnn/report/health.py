@@ -1,4 +1,4 @@
-"""The state of an installation, line by line."""
+"""Check an installation: versions, optional packages, devices, data, a solve and a fit."""
 
 import os
 import platform
@@ -6,46 +6,45 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from glnn.report.text import EXTRAS, version_of, versions
+from glnn.report.text import EXTRAS, find_version, package_versions
 
-Row = tuple[str, str, str]
-"""``ok``, ``note`` or ``bad``; what it is about; in words."""
+Row = tuple[str, str, str]  # state (ok, note or bad), subject, text
 
 
 def health_rows() -> Iterator[Row]:
-    """Yield what a user may want to know before asking for help."""
-    found = versions()
+    """Yield the result of each check."""
+    found = package_versions()
     yield "ok", "glnn", f"{found['glnn']} on Python {found['python']}, {platform.platform()}"
     for package in ("numpy", "scipy", "torch", "scikit-learn"):
         yield "ok", package, found[package]
-    yield from _extras()
-    yield from _devices()
-    yield from _data()
-    yield _solved()
-    yield _fitted()
+    yield from _check_extras()
+    yield from _check_devices()
+    yield from _check_data()
+    yield _check_solver()
+    yield _check_fit()
 
 
-def _extras() -> Iterator[Row]:
+def _check_extras() -> Iterator[Row]:
     for package, extra in EXTRAS.items():
-        installed = version_of(package)
-        missing = f"not installed; pip install 'glnn[{extra}]' brings it"
+        installed = find_version(package)
+        missing = f"not installed; install it with: pip install 'glnn[{extra}]'"
         yield "note" if installed is None else "ok", package, installed or missing
 
 
-def _devices() -> Iterator[Row]:
+def _check_devices() -> Iterator[Row]:
     import torch
 
     yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     if not torch.cuda.is_available():
-        yield "note", "cuda", "none; everything runs on the cpu"
+        yield "note", "cuda", "none; everything runs on the CPU"
     for number in range(torch.cuda.device_count()):
         yield "ok", f"cuda:{number}", torch.cuda.get_device_name(number)
 
 
-def _data() -> Iterator[Row]:
-    from glnn.data.datasets import DATASETS, EMBEDDED, data_folders
+def _check_data() -> Iterator[Row]:
+    from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
 
-    yield "ok", "built in", ", ".join(EMBEDDED)
+    yield "ok", "built in", ", ".join(BUILT_IN)
     for folder in data_folders():
         here = [name for name in DATASETS if (folder / f"{name}.npz").is_file()]
         state = "ok" if here else "note"
@@ -56,8 +55,8 @@ def _data() -> Iterator[Row]:
         )
 
 
-def _solved() -> Row:
-    """Solve a tiny graph problem from end to end."""
+def _check_solver() -> Row:
+    """Solve a tiny graph problem."""
     import numpy as np
 
     from glnn.solver import learn_graph
@@ -67,8 +66,8 @@ def _solved() -> Row:
     return "ok" if proven else "bad", "solver", str(learned.certificate)
 
 
-def _fitted() -> Row:
-    """Fit a small table, save the model, read it again: the same answer, or something is broken."""
+def _check_fit() -> Row:
+    """Fit a small table, save and load the model, and compare the predictions."""
     import numpy as np
 
     from glnn.data.synthetic import blobs
@@ -83,5 +82,5 @@ def _fitted() -> Row:
     right = float((fitted.transduction_ == data.labels).mean())
     same = np.array_equal(again, fitted.predict_proba(data.features))
     seconds = time.perf_counter() - started
-    words = f"{right:.0%} right after a fit, a save and a load in {seconds:.1f} s"
-    return "ok" if same and right > 0.9 else "bad", "self-test", words
+    text = f"{right:.0%} accuracy after fit, save and load in {seconds:.1f} s"
+    return "ok" if same and right > 0.9 else "bad", "self-test", text

@@ -1,13 +1,14 @@
-r"""Places for the nodes of a graph in the plane: a spectral start, then forces.
+r"""Layout of a graph in the plane: a spectral start, then gradient descent as in t-SNE.
 
-With :math:`p_{ij}` the graph scaled so that each node has the same say and all entries sum to
-one, and :math:`q_{ij} = (1 + |y_i - y_j|^2)^{-1}`, the places follow the gradient
+With :math:`p_{ij}` the graph scaled so that each node has the same weight and all entries sum to
+one, and :math:`q_{ij} = (1 + |y_i - y_j|^2)^{-1}`, the positions follow the gradient
 
 .. math:: \sum_j \Big(p_{ij} - \frac{q_{ij}}{Z}\Big)\, q_{ij}\, (y_i - y_j), \quad
           Z = \sum_{k \ne l} q_{kl},
 
-of van der Maaten's t-SNE with the graph in the place of its neighbourhoods. The repulsion and
-:math:`Z` are convolutions on a grid, so that a step is linear in nodes and edges.
+of van der Maaten's t-SNE with the graph in place of its neighbourhoods. The repulsion and
+:math:`Z` are computed by convolution on a grid, so that the cost of a step is linear in the number
+of nodes and edges.
 """
 
 import numpy as np
@@ -15,30 +16,24 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 from scipy import fft
 
-from glnn.graph.prior import normalized
+from glnn.graph.prior import normalize_adjacency
 
 _N_POWERS = 40
 _N_STEPS = 250
-_N_EARLY = 90  # steps with stronger attraction, in which groups find together
-_JITTER = 0.3  # of nodes after them
-_STEP = 0.3  # between points of the grid, where the reach of a node is about one
-_MOST_POINTS = 180  # of a side of the grid
+_N_EARLY = 90  # first steps, with stronger attraction (t-SNE's early exaggeration)
+_JITTER = 0.3  # standard deviation of the noise added to positions
+_STEP = 0.3  # spacing of the grid; the kernel of a node has a width of about one
+_MOST_POINTS = 180  # largest number of grid points along a side
 _GRAVITY = 2e-3  # keeps small separate parts from drifting away
 
 
 def plane_layout(
     adjacency: sp.csr_matrix, groups: np.ndarray | None = None, seed: int = 0
 ) -> Float[np.ndarray, "n 2"]:
-    """Return a place for each node in about the unit disc; same input, same places.
+    """Return a position for each node, about in the unit disc; it depends on the input only.
 
-    Parameters
-    ----------
-    adjacency
-        Symmetric, non-negative, with or without loops.
-    groups
-        Numbers by which nodes without an edge are sorted on the ring around the others.
-    seed
-        Of the jitter.
+    ``adjacency`` is symmetric and non-negative. Nodes without an edge lie on a ring around the
+    others, sorted by ``groups``. ``seed`` is for the noise.
     """
     rng = np.random.default_rng(seed)
     graph = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
@@ -48,8 +43,8 @@ def plane_layout(
     places = np.zeros((graph.shape[0], 2))
     if linked.size:
         inner = graph[linked][:, linked]
-        found = _spread(_affinities(inner), spectral_places(inner, rng), rng)
-        places[linked] = _in_disc(found)
+        found = _optimize(_affinities(inner), spectral_layout(inner, rng), rng)
+        places[linked] = _scale_to_disc(found)
     alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
     order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
     angle = 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
@@ -57,18 +52,18 @@ def plane_layout(
     return places
 
 
-def spectral_places(
+def spectral_layout(
     graph: sp.csr_matrix, rng: np.random.Generator, n_directions: int = 16
 ) -> Float[np.ndarray, "n 2"]:
-    """Return the two main directions of the graph's diffusion, jittered so that equals can part.
+    """Return the two main directions of the graph's diffusion, with noise to separate equal nodes.
 
-    The leading eigenvectors come from a subspace iteration, which always ends and always gives
-    the same answer; they count by the eighth power of their eigenvalue.
+    The leading eigenvectors come from a subspace iteration with a fixed number of steps, which is
+    deterministic; they are weighted by the eighth power of their eigenvalue.
     """
     n_nodes = graph.shape[0]
     jitter = rng.standard_normal((n_nodes, 2))
     width = min(n_directions, n_nodes)
-    hat = normalized(graph)
+    hat = normalize_adjacency(graph)
     basis = np.linalg.qr(rng.standard_normal((n_nodes, width)))[0]
     for _ in range(_N_POWERS):
         basis = np.linalg.qr(basis + hat @ basis)[0]
@@ -81,27 +76,27 @@ def spectral_places(
     return np.asarray(places / max(float(places.std()), 1e-12) + _JITTER * jitter)
 
 
-def _in_disc(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
-    """Scale nearly all places into the unit disc, and pull stragglers in to its rim."""
+def _scale_to_disc(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
+    """Scale 99 % of the positions into the unit disc, and move the others to its border."""
     radius = np.linalg.norm(places, axis=1, keepdims=True)
     unit = max(float(np.quantile(radius, 0.99)), 1e-12)
     return np.asarray(places / np.maximum(unit, radius / 1.05))
 
 
 def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:
-    """Scale a graph so that each node counts the same and all entries sum to one."""
+    """Scale a graph so that each node has the same weight and all entries sum to one."""
     share = sp.diags(1 / np.asarray(graph.sum(1)).ravel()) @ graph
     both = sp.csr_matrix(share + share.T)
     return both / both.sum()
 
 
-def _spread(
+def _optimize(
     affinities: sp.csr_matrix, places: Float[np.ndarray, "n 2"], rng: np.random.Generator
 ) -> Float[np.ndarray, "n 2"]:
-    """Follow the gradient with momentum.
+    """Run gradient descent with momentum.
 
-    The early steps draw a part without links to others into a single point, from which its nodes
-    could not part again: so they are jittered once.
+    Noise is added once after the early steps, which can collapse a connected component into a
+    single point, where the gradient vanishes.
     """
     n_nodes = len(places)
     rows = np.repeat(np.arange(n_nodes), np.diff(affinities.indptr))
@@ -132,12 +127,12 @@ def _attraction(
 def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
     r"""Return :math:`\sum_j q_{ij}^2 (y_i - y_j) / Z`, the sums by convolution on a grid.
 
-    Each node is spread over the four grid points around it; with :math:`S_0 = \sum_j q_{ij}^2` and
-    :math:`S_1 = \sum_j q_{ij}^2 y_j` the force is :math:`(y_i S_0 - S_1) / Z`, in which a node's
-    own share cancels.
+    Each node is distributed over the four grid points around it. With
+    :math:`S_0 = \sum_j q_{ij}^2` and :math:`S_1 = \sum_j q_{ij}^2 y_j` the force is
+    :math:`(y_i S_0 - S_1) / Z`, in which a node's own share cancels.
     """
-    corner, step, side = _grid_of(places)
-    points, shares = _spread_over(places, corner, step, side)
+    corner, step, side = _make_grid(places)
+    points, shares = _bilinear_weights(places, corner, step, side)
     charges = np.stack([np.ones(len(places)), *places.T])
     fields = np.stack([_deposit(points, shares * c, side) for c in charges])
     far = np.minimum(np.arange(2 * side), 2 * side - np.arange(2 * side)) * step
@@ -151,8 +146,8 @@ def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
     return np.asarray((places * s0[:, None] - np.stack(s1, 1)) / max(total, 1e-12))
 
 
-def _grid_of(places: Float[np.ndarray, "n 2"]) -> tuple[np.ndarray, float, int]:
-    """Return the lower corner, the step and the side of a square grid around all places."""
+def _make_grid(places: Float[np.ndarray, "n 2"]) -> tuple[np.ndarray, float, int]:
+    """Return the lower corner, spacing and points per side of a square grid of all positions."""
     low, high = places.min(0), places.max(0)
     width = max(float((high - low).max()), 1.0)
     side = int(np.clip(np.ceil(width / _STEP), 16, _MOST_POINTS - 2)) + 2
@@ -160,10 +155,10 @@ def _grid_of(places: Float[np.ndarray, "n 2"]) -> tuple[np.ndarray, float, int]:
     return low, width / (side - 2), side
 
 
-def _spread_over(
+def _bilinear_weights(
     places: Float[np.ndarray, "n 2"], corner: np.ndarray, step: float, side: int
 ) -> tuple[Int[np.ndarray, "4 n"], Float[np.ndarray, "4 n"]]:
-    """Return the four grid points around each place, and the share of each."""
+    """Return the four grid points around each position, and their bilinear weights."""
     at = (places - corner) / step
     whole = at.astype(np.int64)
     right, up = (at - whole).T

@@ -1,4 +1,4 @@
-"""Pure functions from results to matplotlib figures; nothing is shown or saved here."""
+"""Draw results as matplotlib figures, without showing or saving them."""
 
 import io
 from importlib import import_module
@@ -10,11 +10,10 @@ from jaxtyping import Float
 from glnn.exceptions import MissingDependencyError
 from glnn.report.layout import plane_layout
 from glnn.report.page.page_data import Search
-from glnn.report.results import FitResults, edges_of
+from glnn.report.results import FitResults, edge_endpoints
 from glnn.report.text import verdict_line
 
-# --- palette: Colours that people with any colour vision can tell apart, and marks for further cla
-
+# Colours that can be distinguished with any colour vision
 COLOURS = (
     "#332288",
     "#E8601C",
@@ -42,7 +41,7 @@ def colour_and_mark(number: int) -> tuple[str, str]:
     return COLOURS[number % len(COLOURS)], MARKS[number // len(COLOURS) % len(MARKS)]
 
 
-# --- plots: Pure functions from results to matplotlib figures; nothing is shown or saved here
+# The learned graph
 
 MOST_EDGES = 20_000
 MOST_NODES = 20_000
@@ -50,7 +49,7 @@ _MOST_IN_LEGEND = 16
 
 
 def blank_figure(width: float, height: float) -> Any:
-    """Return an empty figure; without matplotlib, say which extra brings it."""
+    """Return an empty figure; raise MissingDependencyError without matplotlib."""
     try:
         figure = import_module("matplotlib.figure")
     except ImportError as error:
@@ -62,25 +61,20 @@ def blank_figure(width: float, height: float) -> Any:
 
 
 def graph_figure(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> Any:
-    """Draw the learned graph, coloured by predicted class, its legend below it.
+    """Draw the learned graph, coloured by predicted class, with the legend below it.
 
-    Parameters
-    ----------
-    results
-        The run.
-    places
-        Where the nodes lie; found here if it is not given.
+    ``places`` are the positions of the nodes; by default they are computed.
     """
     figure = blank_figure(9.0, 9.0)
     axis = figure.subplots()
     figure.suptitle(_title(results), fontsize=12, color=INK, weight="bold", wrap=True)
     _draw_nodes(axis, results, places)
-    _legend(figure, axis, results)
+    _draw_legend(figure, axis, results)
     return figure
 
 
 def image_bytes(figure: Any, form: str = "png") -> bytes:
-    """Return a figure as the bytes of a PNG or SVG file, the same for the same figure."""
+    """Return a figure as the bytes of a PNG or SVG file; equal figures give equal bytes."""
     buffer = io.BytesIO()
     fixed = {"Date": None} if form == "svg" else {"Software": None}
     figure.savefig(buffer, format=form, dpi=160, metadata=fixed)
@@ -88,7 +82,7 @@ def image_bytes(figure: Any, form: str = "png") -> bytes:
 
 
 def _title(results: FitResults) -> str:
-    """Return what is drawn, and the verdict: noise can be drawn as clean groups, too."""
+    """Return the title, with the verdict: even noise may look like separate groups."""
     facts = results.facts
     return (
         f"{results.data.name}: the learned graph, {facts.n_nodes:,} nodes, "
@@ -107,7 +101,7 @@ def _draw_nodes(
         places = given_places
     else:
         places = plane_layout(graph, results.predictions[shown])
-    i, j = edges_of(graph)
+    i, j = edge_endpoints(graph)
     kept = _sample(len(i), MOST_EDGES)
     lines = np.stack([places[i[kept]], places[j[kept]]], axis=1)
     faint = float(np.clip(900 / max(len(kept), 1), 0.06, 0.5))
@@ -120,7 +114,7 @@ def _draw_nodes(
         colour, mark = colour_and_mark(int(number))
         at = places[predictions == number]
         style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
-        axis.scatter(*at.T, label=_short(results.data.class_names[number]), **style)
+        axis.scatter(*at.T, label=_shorten(results.data.class_names[number]), **style)
     _mark_nodes(axis, results, shown, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")
@@ -130,7 +124,7 @@ def _draw_nodes(
 def _mark_nodes(
     axis: Any, results: FitResults, shown: np.ndarray, places: np.ndarray, size: float
 ) -> None:
-    """Ring the labelled nodes, and cross out the test nodes that are predicted wrong."""
+    """Circle the labelled nodes, and cross out the test nodes that are predicted wrong."""
     labelled = places[np.isin(shown, results.split.train)]
     ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.3, "zorder": 4}
     axis.scatter(*labelled.T, s=size * 2.2 + 14, label="labelled", **ring)
@@ -142,7 +136,7 @@ def _mark_nodes(
         axis.scatter(*crossed.T, s=size * 1.1 + 6, label=f"wrong ({wrong.size})", **cross)
 
 
-def _legend(figure: Any, axis: Any, results: FitResults) -> None:
+def _draw_legend(figure: Any, axis: Any, results: FitResults) -> None:
     handles, names = axis.get_legend_handles_labels()
     n_classes, n_alone = len(results.classes), results.facts.n_isolated
     if n_classes > _MOST_IN_LEGEND:
@@ -169,29 +163,23 @@ def _legend(figure: Any, axis: Any, results: FitResults) -> None:
 
 
 def _sample(n: int, most: int) -> np.ndarray:
-    """Return all numbers below ``n``, or ``most`` of them drawn without a pattern."""
+    """Return all numbers below ``n``, or ``most`` of them drawn at random."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
-def _short(name: str, limit: int = 18) -> str:
-    """Return a name that fits a legend and that matplotlib does not read as mathematics."""
+def _shorten(name: str, limit: int = 18) -> str:
+    """Shorten a name for the legend, and escape $, which matplotlib reads as mathematics."""
     plain = name.replace("$", r"\$")
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
-# --- tune_plot: A picture of a search: what each trial reached, and how that goes with each parame
+# A search for parameters
 
 
 def tuning_figure(search: Search) -> Any:
-    """Draw the goal by trial with the best so far, and against every parameter that was searched.
-
-    Parameters
-    ----------
-    search
-        What the search has found.
-    """
+    """Draw the goal by trial with the best so far, and against each parameter of the search."""
     n_panels = 1 + len(search.params)
     n_lines, n_columns = -(-n_panels // 4), min(n_panels, 4)
     figure = blank_figure(3.0 * n_columns, 3.0 * n_lines)
@@ -208,15 +196,15 @@ def tuning_figure(search: Search) -> Any:
     axes[0].set_ylabel(f"{search.goal.replace('_', ' ')} on hidden labels", color=INK)
     axes[0].legend(fontsize=8)
     for axis, name in zip(axes[1:], search.params):
-        drawn = search.drawn(name)
+        drawn = search.points(name)
         axis.plot([part for part, _ in drawn], [value for _, value in drawn], "o", color=COLOURS[0])
         if name in search.log:
-            _log_scale(axis, [part for part, _ in drawn])
+            _set_log_scale(axis, [part for part, _ in drawn])
         axis.set_xlabel(name, color=INK)
     return figure
 
 
-def _log_scale(axis: Any, values: list[float | int]) -> None:
+def _set_log_scale(axis: Any, values: list[float | int]) -> None:
     axis.set_xscale("log")
     ticker = import_module("matplotlib.ticker")
     is_wide = max(values) > 30 * min(values)

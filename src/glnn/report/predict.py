@@ -1,4 +1,4 @@
-"""New rows for a finished run: read like its own, put in its columns, classified."""
+"""Read new rows like the training data of a run, classify them, and score those with a label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,86 +11,74 @@ from jaxtyping import Bool
 
 from glnn.data.edges import read_edges
 from glnn.data.encode import ColumnCode, TableEncoder
-from glnn.data.files import shown, shown_path
+from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
 from glnn.data.npz import read_graph_npz
-from glnn.data.table_text import TableOptions, as_text, stripped
-from glnn.data.tables import index_of, read_table
-from glnn.engine.archive import read_sealed
-from glnn.engine.model import known_distributions, row_digests
+from glnn.data.table_text import TableOptions, strip_cells, to_text
+from glnn.data.tables import index_ids, read_table
+from glnn.engine.archive import read_checked_json
+from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.metrics import Interval, accuracy_interval
-from glnn.report.text import count, percent, raw_lines
+from glnn.report.text import format_count, format_percent, uncalibrated_lines
 
-# --- judged_rows: The labels of a new table against its predictions: those that the fit has seen d
+# Accuracy on new rows with a label
 
 
 @dataclass(frozen=True)
-class JudgedRows:
-    """Rows with a label: how many are right of those whose label the fit has not seen.
+class NewRowAccuracy:
+    """Accuracy on the rows with a label, without those that the fit was trained on."""
 
-    Parameters
-    ----------
-    n_right, n_judged
-        Rows whose label it has not seen.
-    n_seen
-        Rows left out, as the fit has seen their label.
-    """
-
-    n_right: int
-    n_judged: int
-    n_seen: int
+    n_correct: int  # evaluated rows that are predicted right
+    n_evaluated: int  # rows with a label that was not used in training
+    n_training: int  # rows left out, as their label was used in training
 
     @classmethod
     def of(
         cls, truth: Sequence[str], predicted: np.ndarray, seen: Bool[np.ndarray, "n"]
-    ) -> "JudgedRows":
-        """Count; an empty text is no label.
+    ) -> "NewRowAccuracy":
+        """Compare labels with predictions; an empty text is no label.
 
         Examples
         --------
         >>> seen = np.array([True, False, False])
-        >>> JudgedRows.of(["u", "u", ""], np.array(["u", "v", "v"]), seen)
-        JudgedRows(n_right=0, n_judged=1, n_seen=1)
+        >>> NewRowAccuracy.of(["u", "u", ""], np.array(["u", "v", "v"]), seen)
+        NewRowAccuracy(n_correct=0, n_evaluated=1, n_training=1)
         """
         known = np.array(truth, dtype=object) != ""
-        judged = known & ~seen
+        evaluated = known & ~seen
         is_right = np.array(truth, dtype=object) == predicted.astype(object)
-        return cls(int((is_right & judged).sum()), int(judged.sum()), int((known & seen).sum()))
+        return cls(
+            int((is_right & evaluated).sum()), int(evaluated.sum()), int((known & seen).sum())
+        )
 
     @property
     def accuracy(self) -> Interval | None:
-        """Share that is right, with its interval; nothing without a row to judge."""
-        return accuracy_interval(self.n_right, self.n_judged) if self.n_judged else None
+        """Share of right predictions, with its interval; ``None`` without an evaluated row."""
+        return accuracy_interval(self.n_correct, self.n_evaluated) if self.n_evaluated else None
 
     def lines(self) -> list[str]:
-        """Return the accuracy in one line, none where the table has no label."""
+        """Return the accuracy in one line; no line if the table has no labels."""
         found = self.accuracy
-        left_out = f"{count(self.n_seen, 'row')} whose label the fit has seen"
+        left_out = f"{format_count(self.n_training, 'row')} used in training"
         if found is None:
-            why = f"no accuracy: left out {left_out}, and no other row has a label"
-            return [why] if self.n_seen else []
-        said = (
-            f"accuracy on {count(self.n_judged, 'row')} with a label that the fit has not seen: "
-            f"{percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+            reason = f"no accuracy: left out {left_out}, and no other row has a label"
+            return [reason] if self.n_training else []
+        line = (
+            f"accuracy on {format_count(self.n_evaluated, 'row')} with a label not used in "
+            f"training: {format_percent(found.value)} "
+            f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
         )
-        return [f"{said}; left out {left_out}" if self.n_seen else said]
+        return [f"{line}; left out {left_out}" if self.n_training else line]
 
 
-def seen_rows(
+def find_training_rows(
     run: Path, model: GLNNClassifier, features: sp.csr_matrix, ids: np.ndarray | None
 ) -> Bool[np.ndarray, "n"]:
-    """Return which rows of a table are nodes of the run whose label its fit was given.
+    """Return which rows of a table are nodes of the run whose label was used in training.
 
-    They are found by their ids; where run or table has none, by their values, as the model does.
-
-    Parameters
-    ----------
-    run, model
-        The folder that a fit left, and its model.
-    features, ids
-        The rows of the table.
+    They are found by their ids or, if run or table has none, by their values.
     """
     given = model.fitted_nodes().labels >= 0
     _, known = read_graph_npz(run / "graph.npz")
@@ -98,69 +86,58 @@ def seen_rows(
         names = [str(name) for name in known[given].tolist()]
         return np.isin([str(name) for name in ids.tolist()], names)
     fitted = model._model
-    digests = row_digests(model._checked(features, reset=False))
-    equal, shares = known_distributions(digests, fitted.digests, given[:, None].astype(float))
+    digests = digest_rows(model._check_features(features, reset=False))
+    equal, shares = lookup_training_rows(digests, fitted.digests, given[:, None].astype(float))
     seen = np.zeros(len(equal), dtype=bool)
     seen[equal] = shares[:, 0] > 0
     return seen
 
 
-# --- new_rows: New rows for a finished run: read like its own, put in its columns, classified
+# Predictions for new rows
 
-DATA_PAGE = ("glnn data", 3)
-"""Kind and version of ``data.json``."""
+DATA_FORMAT = ("glnn data", 3)  # kind and version of data.json
 
 
 @dataclass(frozen=True, eq=False)
 class NewPredictions:
-    """Classes of new rows, by the ids of their table.
-
-    ``judged`` counts rows whose label the table knows, if it has the label column.
-    """
+    """Predicted classes of the rows of a table."""
 
     ids: np.ndarray
     labels: np.ndarray
     probabilities: np.ndarray
     classes: list[str]
     notes: tuple[str, ...]
-    judged: JudgedRows
+    row_accuracy: NewRowAccuracy  # on the rows with a label
 
     @property
     def confidence(self) -> np.ndarray:
-        """The probability of each row's label."""
+        """The probability of each predicted label."""
         return np.asarray(self.probabilities.max(1))
 
 
 def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredictions:
     """Classify the rows of a table with the model of a run folder.
 
-    Parameters
-    ----------
-    run
-        The folder that a fit left.
-    table
-        CSV, TSV, Excel or Parquet with the columns of the training data, found by name.
-    links
-        An edge list between ids of new rows and ids of the training data.
+    ``links`` is an edge list between ids of new rows and ids of the training data.
     """
-    page = read_page(run)
+    description = read_data_description(run)
     model = GLNNClassifier.load(run)
-    new = read_new(table, page)
+    new = read_new_rows(table, description)
     joined, more = (None, ()) if links is None else _read_links(run, new, links)
     probabilities = model.predict_proba(new.features, joined)
     classes = [str(name) for name in model.classes_]
     labels = np.array(classes)[probabilities.argmax(1)]
     seen = np.zeros(len(labels), dtype=bool)
     if any(new.labels):
-        seen = seen_rows(run, model, new.features, new.ids)
-    judged = JudgedRows.of(new.labels, labels, seen)
-    notes = (*new.notes, *more, *raw_lines(model.calibration_))
-    return NewPredictions(new.node_ids, labels, probabilities, classes, notes, judged)
+        seen = find_training_rows(run, model, new.features, new.ids)
+    accuracy = NewRowAccuracy.of(new.labels, labels, seen)
+    notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
+    return NewPredictions(new.node_ids, labels, probabilities, classes, notes, accuracy)
 
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """The rows of a new table: features like those of training, ids and known labels."""
+    """The rows of a new table: features as in training, ids and labels."""
 
     features: sp.csr_matrix
     ids: np.ndarray | None
@@ -173,60 +150,55 @@ class NewRows:
         return np.arange(self.features.shape[0]) if self.ids is None else self.ids
 
 
-def read_new(table: Path, page: dict[str, Any]) -> NewRows:
+def read_new_rows(table: Path, description: dict[str, Any]) -> NewRows:
     """Read a new table with the columns, encodings and medians of the training data.
 
-    Parameters
-    ----------
-    table
-        The file. Columns that training did not have are left out; that of the labels may be
-        absent.
-    page
-        What ``data.json`` of the run folder holds.
+    ``description`` is the content of ``data.json``. Columns that are not in the training data are
+    left out; the label column may be missing.
     """
-    options = TableOptions(**page["options"])
-    named = {"id_column": page["id_column"], "label_column": page["label_column"]}
-    frame = read_table(table, options.changed(**named))
-    encoder = _encoder(page)
-    id_column = page["id_column"] if page["id_column"] in frame else None
+    options = TableOptions(**description["options"])
+    named = {"id_column": description["id_column"], "label_column": description["label_column"]}
+    frame = read_table(table, options.replace(**named))
+    encoder = _make_encoder(description)
+    id_column = description["id_column"] if description["id_column"] in frame else None
     if id_column is None and options.id_column is not None:
         raise InputError(
-            f"{shown_path(table)} must have the id column {shown(options.id_column)}, got none."
+            f"{quote_path(table)} must have the id column {quote(options.id_column)}, got none."
         )
-    features = encoder.transform(frame, shown_path(table))
-    texts = None if id_column is None else as_text(frame[id_column])
+    features = encoder.transform(frame, quote_path(table))
+    texts = None if id_column is None else to_text(frame[id_column])
     if texts is not None:
-        index_of(texts, shown_path(table))
-    label = page["label_column"] or "label"
-    labels = stripped(frame[label]) if label in frame else [""] * len(frame)
+        index_ids(texts, quote_path(table))
+    label = description["label_column"] or "label"
+    labels = strip_cells(frame[label]) if label in frame else [""] * len(frame)
     notes = tuple(encoder.notes_on_new(frame, (id_column, label, "split")))
     return NewRows(features, None if texts is None else ids_from_text(texts), labels, notes)
 
 
-def _encoder(page: dict[str, Any]) -> TableEncoder:
-    """Return the encoder of the run, or one that takes columns of numbers by their names."""
-    if page["encoder"] is not None:
-        return TableEncoder.from_dict(page["encoder"])
-    if page["feature_names"] is None:
+def _make_encoder(description: dict[str, Any]) -> TableEncoder:
+    """Return the encoder of the run, or one that takes numeric columns by their names."""
+    if description["encoder"] is not None:
+        return TableEncoder.from_dict(description["encoder"])
+    if description["feature_names"] is None:
         raise InputError(
             "the training data of this run must have named columns for new tables to be read, "
             "got none. Use GLNNClassifier.load in Python."
         )
-    return TableEncoder(tuple(ColumnCode(name) for name in page["feature_names"]))
+    return TableEncoder(tuple(ColumnCode(name) for name in description["feature_names"]))
 
 
-def read_page(run: Path) -> dict[str, Any]:
-    """Return how the data of a run folder were read, or say that it is none."""
+def read_data_description(run: Path) -> dict[str, Any]:
+    """Return the content of ``data.json`` of a run folder: how its data were read."""
     path = run / "data.json"
     if not path.is_file():
         raise InputError(
-            f"{shown_path(run)} must be a run folder of glnn fit, got none: data.json is missing."
+            f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is missing."
         )
-    return read_sealed(path, *DATA_PAGE, "Fit again")
+    return read_checked_json(path, *DATA_FORMAT, "Fit again")
 
 
 def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, tuple[str, ...]]:
-    """Return new rows x training rows, and how many edges joined something else."""
+    """Return the links from new rows to training rows, and a note on all other edges."""
     graph, ids = read_graph_npz(run / "graph.npz")
     n_old = graph.shape[0]
     old = [str(name) for name in (np.arange(n_old) if ids is None else ids).tolist()]
@@ -237,7 +209,7 @@ def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, t
     if shared:
         raise InputError(
             "ids of new rows must differ from those of the training data for --links, got "
-            f"{shown(shared[0])} in both."
+            f"{quote(shared[0])} in both."
         )
     index = {name: number for number, name in enumerate([*old, *new])}
     joined, report = read_edges(links, index)

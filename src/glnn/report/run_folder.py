@@ -1,4 +1,4 @@
-"""The folder a run leaves: all its files or those of the run before, nothing pickled."""
+"""The run folder: all files are replaced in one step, so that a failed run changes nothing."""
 
 import json
 import math
@@ -14,25 +14,25 @@ from glnn.data import write_graph
 from glnn.data.files import (
     WriterLock,
     atomic_write,
-    beside,
     check_replaceable,
+    quote_path,
     remove_leftovers,
-    shown_path,
-    swapped,
+    replace_folder,
+    sibling_path,
 )
-from glnn.engine.archive import write_sealed
+from glnn.engine.archive import write_checked_json
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
-from glnn.report.page.document import page_of, render
-from glnn.report.page.page_data import write_page
-from glnn.report.page.subset import MOST_NODES
-from glnn.report.predict import DATA_PAGE
+from glnn.report.page.document import build_page, render
+from glnn.report.page.page_data import write_page_data
+from glnn.report.page.subset import MAX_NODES
+from glnn.report.predict import DATA_FORMAT
 from glnn.report.results import FitResults, write_node_predictions
 from glnn.report.sources import OpenedSource
-from glnn.report.text import verdict_line, versions
+from glnn.report.text import package_versions, verdict_line
 
-OWN_FILES = (
+RUN_FILES = (
     "model.safetensors",
     "model.json",
     "graph.npz",
@@ -48,33 +48,26 @@ OWN_FILES = (
 
 
 def state_folder(folder: Path) -> Path:
-    """Return where an unfinished run keeps what it needs to go on: beside its folder."""
-    return beside(folder.resolve(), "state")
+    """Return the folder for the state of an unfinished run, next to its run folder."""
+    return sibling_path(folder.resolve(), "state")
 
 
 def prepare_folder(folder: Path, *, overwrite: bool, resume: bool = False) -> WriterLock:
-    """Take the place of a run, or refuse one that holds something; nothing is replaced yet.
+    """Check and lock a run folder; nothing in it is replaced yet.
 
-    What a killed run has left beside it is removed, its saved state too unless the run goes on.
-
-    Parameters
-    ----------
-    folder
-        Where the run will lie.
-    overwrite
-        Accept a folder with files; those a run writes will be replaced, others are left alone.
-    resume
-        Accept also what an unfinished run has written there, and keep its saved state.
+    A folder with files is accepted with ``overwrite`` (only files of a run will be replaced) or
+    ``resume`` (the saved state of an unfinished run is kept). Temporary files of a killed run are
+    removed.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out must be a folder, got the file {shown_path(folder)}.")
+        raise InputError(f"--out must be a folder, got the file {quote_path(folder)}.")
     check_replaceable(folder)
-    lock = WriterLock.taken(folder.resolve())
+    lock = WriterLock.acquire(folder.resolve())
     try:
         remove_leftovers(folder.resolve())
         if folder.is_dir() and any(folder.iterdir()) and not (overwrite or resume):
             raise InputError(
-                f"{shown_path(folder)} must be empty or new, got a folder with files. "
+                f"{quote_path(folder)} must be empty or new, got a folder with files. "
                 "Name another with --out, or replace the run with --overwrite."
             )
         if not resume:
@@ -86,12 +79,12 @@ def prepare_folder(folder: Path, *, overwrite: bool, resume: bool = False) -> Wr
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a folder holds a run that has nothing to go on with."""
-    return (folder / OWN_FILES[1]).is_file() and not state_folder(folder).exists()
+    """Return whether a folder holds a finished run."""
+    return (folder / RUN_FILES[1]).is_file() and not state_folder(folder).exists()
 
 
 def remove_state(folder: Path, *, only_empty: bool = False) -> None:
-    """Remove the saved state of a run that is done, or starts anew, or has saved nothing yet."""
+    """Remove the saved state of a run; with ``only_empty`` only if nothing was saved."""
     state = state_folder(folder)
     if state.is_dir() and not (only_empty and any(state.iterdir())):
         shutil.rmtree(state)
@@ -100,19 +93,15 @@ def remove_state(folder: Path, *, only_empty: bool = False) -> None:
 def write_run(
     folder: Path, opened: OpenedSource, results: FitResults | None, model: GLNNClassifier
 ) -> tuple[str, ...]:
-    """Write all files of a run beside, and put them in place in one move.
+    """Write all files of a run to a temporary folder, and put them in place in one step.
 
-    Of several processes all call it; those without results only give their part of the model.
-
-    Returns
-    -------
-    tuple of str
-        What could not be written, in words.
+    All processes must call it; those without results only contribute their part of the model.
+    Returns a line for each file that could not be written.
     """
     if results is None:
         model.save(folder)
         return ()
-    with swapped(folder, OWN_FILES) as new:
+    with replace_folder(folder, RUN_FILES) as new:
         return _write_files(new, opened, results, model)
 
 
@@ -125,13 +114,15 @@ def _write_files(
     write_node_predictions(folder / "predictions.csv", results)
     results.split.save(folder / "split.json")
     _write_text(folder / "history.jsonl", results.history.to_jsonl())
-    write_sealed(folder / "data.json", *DATA_PAGE, _finite(data_page(opened)))
-    _write_json(folder / "metrics.json", metrics(results))
+    write_checked_json(
+        folder / "data.json", *DATA_FORMAT, _replace_nonfinite(describe_data(opened))
+    )
+    _write_json(folder / "metrics.json", collect_metrics(results))
     places = None
-    if data.n_nodes <= MOST_NODES:
+    if data.n_nodes <= MAX_NODES:
         places = plane_layout(results.adjacency, results.predictions)
-    page = page_of(results, places)
-    write_page(folder / "page.npz", page)
+    page = build_page(results, places)
+    write_page_data(folder / "page.npz", page)
     _write_text(folder / "report.html", render(page))
     return write_picture(folder / "graph.png", results, places)
 
@@ -139,7 +130,7 @@ def _write_files(
 def write_picture(
     path: Path, results: FitResults, places: Float[np.ndarray, "n 2"] | None
 ) -> tuple[str, ...]:
-    """Draw the learned graph into a PNG file; without matplotlib say what is missing."""
+    """Draw the learned graph into a PNG file; without matplotlib return a line with the reason."""
     from glnn.report import plots  # matplotlib is imported only when something is drawn
 
     try:
@@ -151,8 +142,8 @@ def write_picture(
     return ()
 
 
-def metrics(results: FitResults) -> dict[str, Any]:
-    """Return everything measured, ready for JSON."""
+def collect_metrics(results: FitResults) -> dict[str, Any]:
+    """Return everything that was measured, ready for JSON."""
     split, data = results.split, results.data
     parts = {"train": split.train, "validation": split.val, "test": split.test}
     return {
@@ -174,8 +165,8 @@ def metrics(results: FitResults) -> dict[str, Any]:
             "validation": results.accuracy("val"),  # on nodes that chose the epoch
             "test": results.accuracy("test"),
         },
-        "calibrated": results.calibrated_by is not None,
-        "calibration": _calibration_page(results),
+        "calibrated": results.calibration_method is not None,
+        "calibration": _describe_calibration(results),
         "estimate": None if results.estimate is None else results.estimate.to_dict(),
         "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
         "scores": [score.to_dict() for score in results.scores],
@@ -185,18 +176,18 @@ def metrics(results: FitResults) -> dict[str, Any]:
         "seed": results.seed,
         "device": results.device,
         "seconds": dict(results.seconds),
-        "versions": versions(),
+        "versions": package_versions(),
     }
 
 
-def _calibration_page(results: FitResults) -> dict[str, Any]:
-    """Return where calibrated probabilities come from; no method where they are raw."""
+def _describe_calibration(results: FitResults) -> dict[str, Any]:
+    """Return how probabilities were calibrated, and by how many labels."""
     n_labels = 0 if results.calibration is None else results.calibration.n_labels
-    return {"method": results.calibrated_by, "n_labels": n_labels}
+    return {"method": results.calibration_method, "n_labels": n_labels}
 
 
-def data_page(opened: OpenedSource) -> dict[str, Any]:
-    """Return how the features were read, so that new rows can be read the same way."""
+def describe_data(opened: OpenedSource) -> dict[str, Any]:
+    """Return how the features were read, to read new rows in the same way."""
     report, names, options = opened.report, opened.data.feature_names, opened.source.options
     return {
         "name": opened.data.name,
@@ -209,7 +200,7 @@ def data_page(opened: OpenedSource) -> dict[str, Any]:
 
 
 def _write_json(path: Path, page: Mapping[str, Any]) -> None:
-    _write_text(path, json.dumps(_finite(page), indent=2, allow_nan=False) + "\n")
+    _write_text(path, json.dumps(_replace_nonfinite(page), indent=2, allow_nan=False) + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -217,12 +208,12 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _finite(value: Any) -> Any:
-    """Return the same with null for numbers that JSON cannot hold."""
+def _replace_nonfinite(value: Any) -> Any:
+    """Return the value with ``None`` in place of NaN and infinity, which JSON does not allow."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: _replace_nonfinite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [_replace_nonfinite(part) for part in value]
     return value

@@ -1,4 +1,4 @@
-"""Results in plain words, shared by the screen, the Markdown and the HTML page."""
+"""Results as text for the terminal and the HTML page, and the versions of packages."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -6,85 +6,83 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from glnn.quality.calibration import Calibration
-from glnn.quality.estimate import FEWEST
-from glnn.report.results import FitResults, GraphFacts, shown_probabilities
+from glnn.quality.estimate import MIN_LABELS
+from glnn.report.results import FitResults, GraphFacts, merge_held_out
 from glnn.solver import Certificate
 
-# --- words: Results in plain words, shared by the screen, the Markdown and the HTML page
+DASH = "–"  # placeholder for a missing number
 
-NOTHING = "–"
-"""What stands in the place of a number that there is not."""
-
-RAW = "probabilities are the network's own, not calibrated by hidden labels: often far too sure"
-"""Of a fit that hid no label."""
+UNCALIBRATED = (
+    "probabilities are not calibrated on held-out labels; networks are often overconfident"
+)
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     """Return a share as a percentage with one decimal, or a dash.
 
     Examples
     --------
-    >>> percent(0.98765), percent(None)
+    >>> format_percent(0.98765), format_percent(None)
     ('98.8 %', '–')
     """
-    return NOTHING if share is None else f"{100 * share:.1f} %"
+    return DASH if share is None else f"{100 * share:.1f} %"
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     Examples
     --------
-    >>> count(1, "edge"), count(1200, "edge")
+    >>> format_count(1, "edge"), format_count(1200, "edge")
     ('1 edge', '1,200 edges')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[str, str]]:
-    """Return what to show of a learned graph, as pairs of a word and its value."""
+    """Return the statistics of a learned graph as pairs of a name and a value."""
     rows = [
         ("edges", f"{facts.n_edges:,}"),
         ("mean degree", f"{facts.mean_degree:.2f}"),
         ("nodes without an edge", f"{facts.n_isolated:,}"),
-        ("connected parts", f"{facts.n_components:,}"),
+        ("connected components", f"{facts.n_components:,}"),
     ]
     if facts.equal_labels is not None:
-        rows.append(("edges that join equal labels", equal_label_words(facts)))
+        rows.append(("edges that join equal labels", describe_equal_labels(facts)))
     if facts.n_given is not None:
         rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
         rows.append(("edges added", f"{facts.n_added:,}"))
     rows.append(
-        ("graph problem, not predictions", "none" if certificate is None else str(certificate))
+        ("certificate (graph, not accuracy)", "none" if certificate is None else str(certificate))
     )
     return rows
 
 
-def equal_label_words(facts: GraphFacts) -> str:
-    """Return the share of edges that join equal labels, of how many, and what chance gives."""
-    share, chance = percent(facts.equal_labels), percent(facts.equal_by_chance)
+def describe_equal_labels(facts: GraphFacts) -> str:
+    """Return the share of edges that join equal labels, and the share expected by chance."""
+    share, chance = format_percent(facts.equal_labels), format_percent(facts.equal_by_chance)
     return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
 
 
 def verdict_line(results: FitResults) -> str:
-    """Return how good the answer is in one sentence, which opens all that is shown of a run."""
+    """Return the verdict on a run in one sentence."""
     if results.estimate is not None:
         return results.estimate.verdict.sentence
-    if results.tested is not None:
-        return results.tested.verdict.sentence
+    if results.holdout is not None:
+        return results.holdout.verdict.sentence
     n_train = int(results.split.train.size)
-    if n_train < FEWEST:
+    if n_train < MIN_LABELS:
         return f"too few labels to tell: {n_train}"
-    why = "none can be hidden" if has_single_labels(results) else "no estimate was made"
-    return f"not judged: every label trained, and {why}"
+    why = "none can be held out" if has_single_labels(results) else "no estimate was made"
+    return f"not evaluated: all labels were used for training, and {why}"
 
 
-def unjudged_advice(results: FitResults) -> str:
-    """Return what to do where no label is hidden and the answer cannot be judged."""
+def evaluation_advice(results: FitResults) -> str:
+    """Return what to do to have a run evaluated that was not."""
     if has_single_labels(results):
         return (
-            "Each class has a single label, and a fit without it would not know the class: label "
-            f"more nodes, {FEWEST} or more in all."
+            "Each class has a single label, which cannot be held out: label more nodes, "
+            f"{MIN_LABELS} or more in all."
         )
     return (
         "Fit in one process, to the end and without --no-estimate, or keep labels for a test with "
@@ -93,26 +91,26 @@ def unjudged_advice(results: FitResults) -> str:
 
 
 def has_single_labels(results: FitResults) -> bool:
-    """Return whether no class has a second label, so that none can be hidden."""
+    """Return whether every class has at most one training label, so that none can be held out."""
     counts = np.bincount(results.data.labels[results.split.train], minlength=1)
     return int(counts.max()) < 2
 
 
-def raw_lines(calibration: Calibration | None) -> list[str]:
-    """Return a line that marks probabilities which no hidden label has calibrated, or none."""
-    return [RAW] if calibration is None or calibration.is_identity else []
+def uncalibrated_lines(calibration: Calibration | None) -> list[str]:
+    """Return a warning that probabilities are not calibrated, or no line if they are."""
+    return [UNCALIBRATED] if calibration is None or calibration.is_identity else []
 
 
 def certificate_sentences(certificate: Certificate | None) -> list[str]:
-    """Return what is proven about the graph, for someone who knows no duality."""
+    """Return what is proven about the graph, in terms that need no optimization theory."""
     if certificate is None:
-        return ["This preset moves the graph by gradient steps; nothing is proven about it."]
+        return ["This preset changes the graph by gradient steps; nothing is proven about it."]
     scope = (
         "Every pair of nodes was checked"
         if certificate.support == "all"
-        else f"{count(certificate.n_pairs_checked, 'candidate pair')} "
-        f"({percent(certificate.pairs_checked)} of all pairs) may become edges, and each of them "
-        "was checked"
+        else f"{format_count(certificate.n_pairs_checked, 'candidate pair')} "
+        f"({format_percent(certificate.pairs_checked)} of all pairs) may become edges, and each "
+        "of them was checked"
     )
     verdict = (
         "The graph is the best one for its objective"
@@ -121,102 +119,99 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
     )
     rounding = 1e-15 * max(1.0, abs(certificate.objective))
     return [
-        f"{verdict}: no weight is further than {certificate.max_violation:.1e} from what the "
-        "optimality conditions demand.",
+        f"{verdict}: no weight violates the optimality conditions by more than "
+        f"{certificate.max_violation:.1e}.",
         f"{scope}.",
         f"No other graph on these pairs can lower the objective by more than "
         f"{max(certificate.gap, rounding):.1e} (its value is {certificate.objective:.6g}).",
         *certificate.notes,
-        "All this is about the graph problem. Whether predictions are right, it does not say.",
+        "This is about the graph only, not about the accuracy of the predictions.",
     ]
 
 
 def label_sentence(results: FitResults) -> str:
-    """Return how many labels were used for what."""
+    """Return how many labels were used for training, validation and test."""
     split = results.split
-    parts = [f"{count(split.train.size, 'label')} for training"]
+    parts = [f"{format_count(split.train.size, 'label')} for training"]
     if split.val.size:
         parts.append(f"{split.val.size:,} to choose the epoch")
-    parts.append(f"{split.test.size:,} for the test" if split.test.size else "none left to test")
+    parts.append(f"{split.test.size:,} for the test" if split.test.size else "none for the test")
     return f"{results.data.name}: {', '.join(parts)} (split '{split.name}', seed {split.seed})"
 
 
-# --- remarks: What a user should know of a run besides its numbers: missing classes, doubtful labe
+# Notes and warnings
 
 
-def closing_lines(results: FitResults) -> list[str]:
-    """Return what a user should know besides numbers: notes, missing classes, doubtful labels."""
+def final_notes(results: FitResults) -> list[str]:
+    """Return the notes on a run: its choices, warnings, labels that may be wrong."""
     notes = [] if results.certificate is None else list(results.certificate.notes)
     if results.settings.get("chosen", {}).get("source") == "features":
-        notes.append("the given graph was left out: features alone serve the labels better")
+        notes.append("the given graph was not used: the features alone predict the labels better")
     notes += [] if results.estimate is None else list(results.estimate.notes)
     return [*notes, *warning_lines(results), *suspect_lines(results)]
 
 
 def warning_lines(results: FitResults) -> list[str]:
-    """Return what a reader of predictions must know: raw probabilities, missing classes."""
-    missing = never_predicted(results)
-    return [*raw_lines(results.calibration), *([] if missing is None else [missing])]
+    """Return warnings on the predictions: not calibrated, classes that are never predicted."""
+    missing = missing_class_line(results)
+    return [*uncalibrated_lines(results.calibration), *([] if missing is None else [missing])]
 
 
-def unjudged_lines(results: FitResults, *, compare: bool, n_processes: int) -> list[str]:
-    """Return why nothing is judged or compared where a user may expect it, and what to do.
-
-    Parameters
-    ----------
-    results
-        The run.
-    compare
-        Whether plain methods were asked for.
-    n_processes
-        Processes of the fit; more than one make no estimate.
-    """
+def missing_evaluation_lines(results: FitResults, *, compare: bool, n_processes: int) -> list[str]:
+    """Return why a run was not evaluated or compared with plain methods, and what to do."""
     if results.split.test.size or results.estimate is not None:
         return []
     lines = []
     if n_processes > 1:
         lines.append(
-            "no estimate: a fit over several processes is not judged on hidden labels. Fit in one "
-            "process, or keep labels for a test with --labels-per-class"
+            "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
+            "or keep labels for a test with --labels-per-class"
         )
     elif compare:
-        lines.append(f"nothing to compare on: every label trained. {unjudged_advice(results)}")
+        lines.append(
+            f"no comparison: all labels were used for training. {evaluation_advice(results)}"
+        )
     return lines
 
 
-def never_predicted(results: FitResults) -> str | None:
-    """Return a line on the classes that no node is shown to have, if there are such."""
-    shown, _ = shown_probabilities(results)
+def missing_class_line(results: FitResults) -> str | None:
+    """Return a line on the classes that are predicted for no node, or ``None``."""
+    shown, _ = merge_held_out(results)
     missing = np.setdiff1d(results.classes, results.classes[shown.argmax(1)])
     if not missing.size:
         return None
     names = ", ".join(results.data.class_names[number] for number in missing)
-    return f"never predicted, at no node at all: {names}"
+    return f"classes that are predicted for no node: {names}"
 
 
 def suspect_lines(results: FitResults, most: int = 5) -> list[str]:
-    """Return the likeliest mistakes among the given labels, in words."""
+    """Return lines on the given labels that are most likely wrong."""
     estimate = results.estimate
     if estimate is None or not results.suspects:
         return []
     data = results.data
     n_found = len(results.suspects)
     without = "it" if n_found == 1 else "them"
-    lines = [f"{count(n_found, 'given label')} may be wrong: fits without {without} say otherwise"]
+    lines = [
+        f"{format_count(n_found, 'given label')} may be wrong: "
+        f"fits without {without} predict another class"
+    ]
     for node in results.suspects[:most]:
         row = estimate.probabilities[node]
         given = data.class_names[data.labels[node]]
-        said = data.class_names[results.classes[row.argmax()]]
-        lines.append(f"  {data.node_ids[node]}: given {given}, predicted {said} ({row.max():.0%})")
+        predicted = data.class_names[results.classes[row.argmax()]]
+        lines.append(
+            f"  {data.node_ids[node]}: given {given}, predicted {predicted} ({row.max():.0%})"
+        )
     if n_found > most:
         lines.append(f"  and {n_found - most} more: see suspect_labels in metrics.json")
     return lines
 
 
-# --- versions: Versions of what a result depends on
+# Versions of packages
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn")
-EXTRAS = {
+EXTRAS = {  # optional packages, and the extra of glnn that installs each
     "matplotlib": "report",
     "pyarrow": "tables",
     "openpyxl": "tables",
@@ -225,15 +220,14 @@ EXTRAS = {
     "optuna": "tune",
     "tensorboard": "tensorboard",
 }
-"""Optional packages, and the extra of glnn that brings each."""
 
 
-def version_of(package: str) -> str | None:
-    """Return the installed version of a package, or nothing.
+def find_version(package: str) -> str | None:
+    """Return the installed version of a package, or ``None``.
 
     Examples
     --------
-    >>> version_of("no such package") is None
+    >>> find_version("no such package") is None
     True
     """
     try:
@@ -242,7 +236,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def versions() -> dict[str, str]:
-    """Return Python's version and those of the packages that results depend on."""
-    found = {package: version_of(package) or "not installed" for package in PACKAGES}
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on."""
+    found = {package: find_version(package) or "not installed" for package in PACKAGES}
     return {"python": platform.python_version(), **found}

@@ -1,4 +1,4 @@
-"""A search for parameters on the data of a run: its files, and what it found in words."""
+"""Search for parameters on the data of a run, and read and write its files."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from glnn.data.files import FileLock, atomic_write, check_file, shown_path
+from glnn.data.files import FileLock, atomic_write, check_file, quote_path
 from glnn.data.table_files import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
@@ -18,8 +18,8 @@ from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.estimate import Evaluation
 from glnn.report.page.page_data import Search
 from glnn.report.plots import image_bytes, tuning_figure
-from glnn.report.run import threads_for, visible_labels
-from glnn.report.sources import Reading
+from glnn.report.run import limit_threads, mask_test_labels
+from glnn.report.sources import DataSpec
 from glnn.tuning import SPACE, Trials, TunedClassifier
 
 SETTINGS, JOURNAL, TABLE = "tuning.json", "study.journal", "trials.csv"
@@ -28,7 +28,7 @@ PICTURE = "trials.png"
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How to search; ``nested`` of 0 leaves the nested estimate out."""
+    """How to search; with ``nested=0`` there is no nested estimate."""
 
     preset: str = "default"
     n_trials: int = 20
@@ -40,8 +40,8 @@ class TuneOptions:
     device: str = "cpu"
     threads: int | None = None
 
-    def classifier(self, storage: Path, watch: Any = None) -> TunedClassifier:
-        """Return the unfitted classifier that searches."""
+    def make_classifier(self, storage: Path, on_trial: Any = None) -> TunedClassifier:
+        """Return the unfitted classifier that runs the search."""
         base: Any = {"preset": self.preset, "n_epochs": self.n_epochs, "device": self.device}
         return TunedClassifier(
             GLNNClassifier(**base, random_state=self.seed, calibrate=None),
@@ -50,57 +50,54 @@ class TuneOptions:
             folds=self.folds,
             storage=storage,
             random_state=self.seed,
-            watch=watch,
+            watch=on_trial,
         )
 
 
 def run_tuning(
-    reading: Reading, options: TuneOptions, folder: Path, say: Callable[[str], None]
+    spec: DataSpec, options: TuneOptions, folder: Path, report_line: Callable[[str], None]
 ) -> tuple[Trials, Evaluation | None]:
-    """Search on the labels that a fit would see, judge the search, and write what was found.
+    """Search for parameters, evaluate the search by nested folds, and write the results.
 
-    Parameters
-    ----------
-    reading
-        The data; labels that are kept for the test take no part.
-    options
-        How to search.
-    folder
-        Of ``tuning.json``, ``trials.csv``, ``trials.png`` and the journal to go on from.
-    say
-        Told a line for each trial and each outer fold.
+    Test labels are not used. ``folder`` gets ``tuning.json``, ``trials.csv``, ``trials.png`` and
+    the journal, from which a search can be resumed. ``report_line`` is called with a line of text
+    for each trial and each outer fold.
     """
-    opened, split, _ = reading.open()
+    opened, split, _ = spec.open()
     data, journal = opened.data, folder / JOURNAL
-    y, chosen = visible_labels(data, split), split.val if split.val.size else None
+    y, chosen = mask_test_labels(data, split), split.val if split.val.size else None
 
-    def watch(number: int, value: float, params: dict[str, Any]) -> None:
+    def on_trial(number: int, value: float, params: dict[str, Any]) -> None:
         shown = ", ".join(f"{name} {part:.3g}" for name, part in params.items())
-        say(f"trial {number + 1:>3}  {options.goal} {value:.4f}  {shown or 'the preset as it is'}")
+        report_line(
+            f"trial {number + 1:>3}  {options.goal} {value:.4f}  {shown or 'the preset as it is'}"
+        )
 
-    search = options.classifier(journal, watch)
+    search = options.make_classifier(journal, on_trial)
     n_fits = options.n_trials * options.folds
-    say(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
-    judged = None
-    with threads_for(data.n_nodes, options.threads):
+    report_line(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
+    estimate = None
+    with limit_threads(data.n_nodes, options.threads):
         trials = search.search(data.features, y, data.graph, chosen)
-        _write(folder, options, trials, None)
+        _write_files(folder, options, trials, None)
         if options.nested:
-            judged = evaluate(
+            estimate = evaluate(
                 data.features,
                 y,
                 data.graph,
-                options.classifier(journal),
+                options.make_classifier(journal),
                 options.nested,
                 validation=chosen,
                 random_state=options.seed,
-                watch=say,
+                watch=report_line,
             )
-            _write(folder, options, trials, judged)
-    return trials, judged
+            _write_files(folder, options, trials, estimate)
+    return trials, estimate
 
 
-def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluation | None) -> None:
+def _write_files(
+    folder: Path, options: TuneOptions, trials: Trials, estimate: Evaluation | None
+) -> None:
     page = {
         "format": "glnn settings",
         "version": 1,
@@ -109,16 +106,16 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
         "goal": options.goal,
         "value": trials.value,
         "trials": trials.table,
-        "nested": None if judged is None else judged.to_dict(),
+        "nested": None if estimate is None else estimate.to_dict(),
     }
-    search = _search(page)
+    search = _parse_search(page)
     assert search is not None  # there was a trial
     image = None
-    with suppress(MissingDependencyError):  # the table says the same
+    with suppress(MissingDependencyError):  # the table has the same numbers
         image = image_bytes(tuning_figure(search))
     with FileLock(folder / JOURNAL):  # several workers write the same files
         for name in (TABLE, SETTINGS, PICTURE):
-            for left in folder.glob(f".{name}.*.part"):  # by a worker that was killed
+            for left in folder.glob(f".{name}.*.part"):  # of a worker that was killed
                 left.unlink(missing_ok=True)
         write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
         with atomic_write(folder / SETTINGS) as file:
@@ -129,19 +126,16 @@ def _write(folder: Path, options: TuneOptions, trials: Trials, judged: Evaluatio
 
 
 @dataclass(frozen=True)
-class FoundSettings:
-    """What a search has found: parameters for a preset, and how it came to them."""
+class TunedSettings:
+    """The parameters that a search has found for a preset, and its trials."""
 
     preset: str
     params: Mapping[str, Any]
     search: Search | None
 
 
-def read_settings(path: Path) -> FoundSettings:
-    """Return what a file says that :func:`run_tuning` wrote; names of parameters are not checked.
-
-    A file of an earlier version has no trials.
-    """
+def read_settings(path: Path) -> TunedSettings:
+    """Read a ``tuning.json``; the names of parameters are not checked."""
     check_file(path, max_bytes=10_000_000)
     try:
         page = json.loads(path.read_text(encoding="utf-8"))
@@ -152,21 +146,21 @@ def read_settings(path: Path) -> FoundSettings:
         params = page.get("params")
         if not isinstance(params, dict):
             raise ValueError("no parameters by name")
-        return FoundSettings(str(page.get("preset")), params, _search(page))
+        return TunedSettings(str(page.get("preset")), params, _parse_search(page))
     except (ValueError, OverflowError, RecursionError) as error:
         raise DataFormatError(
-            f"{shown_path(path)} must be a tuning.json of glnn tune, got: {error}."
+            f"{quote_path(path)} must be a tuning.json of glnn tune, got: {error}."
         ) from None
 
 
-def _search(page: Mapping[str, Any]) -> Search | None:
-    """Return the trials of a file for pictures; ``None`` where it has none."""
+def _parse_search(page: Mapping[str, Any]) -> Search | None:
+    """Return the search with its trials; ``None`` if there are no trials."""
     goal, table, nested = page.get("goal"), page.get("trials"), page.get("nested")
     if not table:
         return None
     if not isinstance(goal, str) or not isinstance(table, list):
         raise ValueError("trials that are no list")
-    columns = [{name: _number(part) for name, part in _named(row)} for row in table]
+    columns = [{name: _check_number(part) for name, part in _trial_items(row)} for row in table]
     if not all(goal in row for row in columns):
         raise ValueError(f"a trial without {goal}")
     names = dict.fromkeys(name for row in columns for name in row if name not in ("trial", goal))
@@ -185,7 +179,7 @@ def _search(page: Mapping[str, Any]) -> Search | None:
 
 
 def _check_trial(row: Mapping[str, float | int], goal: str, on_log_scale: tuple[str, ...]) -> None:
-    """Refuse what no search has: it would be drawn as if one had."""
+    """Raise ValueError for values that no search can have."""
     best = math.inf if goal == "log_loss" else 1
     if not 0 <= row[goal] <= best:
         raise ValueError(f"a trial whose {goal} is {row[goal]:g}")
@@ -194,13 +188,13 @@ def _check_trial(row: Mapping[str, float | int], goal: str, on_log_scale: tuple[
             raise ValueError(f"a trial whose {name} is {row[name]:g}")
 
 
-def _named(row: Any) -> Iterable[tuple[str, Any]]:
+def _trial_items(row: Any) -> Iterable[tuple[str, Any]]:
     if not isinstance(row, dict):
         raise ValueError("a trial that has no names")
     return row.items()
 
 
-def _number(part: Any) -> float | int:
+def _check_number(part: Any) -> float | int:
     if isinstance(part, bool) or not isinstance(part, int | float) or not math.isfinite(part):
         raise ValueError(f"a trial with {str(part)[:40]!r} for a number")
     return part

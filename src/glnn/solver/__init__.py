@@ -1,4 +1,4 @@
-"""The exact graph step: the minimiser of the objective over symmetric non-negative graphs."""
+"""Exact graph learning: minimises the objective over symmetric non-negative graphs."""
 
 from glnn.solver.candidates import SEARCHES, Search, nearest
 from glnn.solver.certificate import Certificate, certify

@@ -1,4 +1,4 @@
-"""What is proven about a learned graph, computed from the graph alone."""
+"""The certificate of a learned graph: how far it is from the optimum, from the graph alone."""
 
 import dataclasses
 import math
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import Implicit, Pairs, pair_keys, pair_owners, sent, sorted_distinct
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange, pair_keys, pair_owners, sort_unique
 from glnn.graph.rows import BLOCK_BYTES, to_device
-from glnn.solver.problem import Dual, Problem, largest, unit
+from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
 
-_ACCEPTED = 1e-6  # largest violation of a graph that is called converged, in its own unit
-_MOST_ROUNDING = 1e-4  # ... where rounding makes more, up to this
+_ACCEPTED = 1e-6  # largest relative violation of a converged graph
+_MOST_ROUNDING = 1e-4  # the same where rounding alone causes more than _ACCEPTED
 _EPSILON = torch.finfo(torch.float64).eps
 
 
@@ -27,28 +27,29 @@ class Certificate:
     Parameters
     ----------
     max_violation
-        The largest :math:`|a_{ij} - \max(0, b_{ij} - \sum_m T_m^*(y_m)_{ij})/(2\gamma)|` with
+        The maximum of :math:`|a_{ij} - \max(0, b_{ij} - \sum_m T_m^*(y_m)_{ij})/(2\gamma)|` with
         :math:`y_m = 2 w_m (T_m(A)-\tau_m)` over the support; zero at the optimum and only there.
-        Asymmetry, negative entries and entries outside the support count as violations, and an
-        entry that is not finite as an infinite one.
+        Asymmetry, negative entries and entries outside the support are violations too; an entry
+        that is not finite is an infinite violation.
     gap, relative_gap
-        Objective minus a proven lower bound; the same over the size of the objective.
+        Objective minus a proven lower bound; the same divided by the absolute objective, or by 1
+        if that is smaller.
     objective
         The value of the objective, up to a constant.
     pairs_checked, n_pairs_checked
-        The share and the number of all :math:`N(N+1)/2` pairs that were looked at.
+        The share and the number of all :math:`N(N+1)/2` pairs that were checked.
     support
         ``all`` pairs may become edges, or only the ``candidates``.
     converged
-        Whether the violation is at most 1e-6 (of the largest entry, if that is above one; of a
-        hundred times that entry, if it is below 0.01). Where a penalty is so strong that rounding
-        alone makes more, as much as that, but at most 1e-4.
+        Whether the violation is at most 1e-6, relative to the largest entry if that is above 1,
+        and to 100 times the largest entry if that is below 0.01. If a penalty is so strong that
+        rounding alone causes a larger violation, that much is accepted, up to 1e-4.
     reading
         The reading of the graph Laplacian regulariser: ``trace``, ``channel`` or ``frobenius``.
     iterations, rounds
-        Newton steps, and solves with a grown working set, where the caller knows them.
+        Number of Newton steps, and of solves with growing working sets; 0 if unknown.
     notes
-        What a user should know about this solve.
+        Messages to the user about this solve.
     """
 
     max_violation: float
@@ -86,71 +87,71 @@ class Certificate:
 def certify(
     problem: Problem, adjacency: sp.csr_matrix, *, block_bytes: int = BLOCK_BYTES
 ) -> Certificate:
-    """Check a graph against every pair of the problem's support, trusting nothing of its making.
+    """Check a graph against every pair of the problem's support, using only the graph itself.
 
     Parameters
     ----------
     problem
         The problem the graph should solve.
     adjacency
-        The graph, CSR; over several processes, this one's rows of it.
+        The graph, CSR; with several processes, the rows of this one.
     block_bytes
         Memory for one block of pairs.
+
+    Returns
+    -------
+    Certificate
+        Violation, gap and whether the graph is optimal.
     """
     peers, support = problem.partition.peers, problem.support
-    stored = _Stored.of(problem, adjacency)
+    stored = _GraphEntries.of(problem, adjacency)
     if not stored.is_finite:
-        return _judged(problem, math.inf, math.nan, math.nan, measure=1.0)
+        return _make_certificate(problem, math.inf, math.nan, math.nan, scale=1.0)
     images = problem.images(stored.pairs, stored.values)
     dual = problem.dual_of(images)
     correction = problem.correction(dual)
     whole = problem.linear + correction
-    known = _known_pairs(problem, stored.pairs, whole)
-    gains, place = problem.linear.on_pairs(known), known.places(stored.pairs.keys)[0]
+    known = _list_pairs(problem, stored.pairs, whole)
+    gains, place = problem.linear.on_pairs(known), known.locate(stored.pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
-    implied = numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_allowed(problem, known))
+    implied = (
+        numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_support_mask(problem, known))
+    )
     residual = implied.index_add(0, place, stored.values, alpha=-1)
-    # a negative entry is further from the implied one, which is not, than from zero
-    worst = max(largest(residual.abs()), stored.uneven)
+    # a negative entry needs no check of its own: implied entries are not negative, so its
+    # residual is at least its absolute value
+    worst = max(nonnegative_max(residual.abs()), stored.asymmetry)
     squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
-        beyond, more = _swept(problem, whole, known, block_bytes)
+        beyond, more = _sweep_other_pairs(problem, whole, known, block_bytes)
         worst, squares = max(worst, beyond), squares + more
-    return _judged(
+    return _make_certificate(
         problem,
         peers.all_reduce(worst, "max"),
         problem.primal_value(stored.pairs, stored.values, images, gains.index_select(0, place)),
         problem.dual_value(dual, peers.all_reduce(squares)),
-        measure=unit(
-            peers.all_reduce(max(largest(stored.values.abs()), largest(implied)), "max"),
-            peers.all_reduce(largest(gains.abs()), "max") / (2 * problem.curvature),
+        scale=violation_scale(
+            peers.all_reduce(
+                max(nonnegative_max(stored.values.abs()), nonnegative_max(implied)), "max"
+            ),
+            peers.all_reduce(nonnegative_max(gains.abs()), "max") / (2 * problem.curvature),
         ),
-        rounding=_rounding(problem, images, known),
+        rounding=_rounding_error(problem, images, known),
         n_checked=None if support is None else int(peers.all_reduce(float(len(support)))),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Stored:
-    """A graph as it is handed over: the pairs with an entry, their weights, and faults.
+class _GraphEntries:
+    """The stored entries of an adjacency matrix, as pairs."""
 
-    Parameters
-    ----------
-    pairs, values
-        This process's pairs, and the entries of the upper triangle there.
-    uneven
-        The largest asymmetry.
-    is_finite
-        Whether all entries of all processes are.
-    """
-
-    pairs: Pairs
-    values: Tensor
-    uneven: float
-    is_finite: bool
+    pairs: Pairs  # this process's pairs with a stored entry
+    values: Tensor  # entries of the upper triangle
+    asymmetry: float  # largest difference between the two triangles
+    is_finite: bool  # whether all entries of all processes are finite
 
     @classmethod
-    def of(cls, problem: Problem, adjacency: sp.csr_matrix) -> "_Stored":
+    def of(cls, problem: Problem, adjacency: sp.csr_matrix) -> "_GraphEntries":
         part, shape = problem.partition, (problem.partition.n_rows, problem.n_nodes)
         if np.shape(adjacency) != shape:
             raise InputError(
@@ -165,32 +166,35 @@ class _Stored:
         is_bad = 0.0 if bool(torch.isfinite(values).all()) else 1.0
         is_finite = part.peers.all_reduce(is_bad, "max") == 0
         rows = rows + part.start
-        rows, columns, values = sent(part, pair_owners(part, rows, columns), rows, columns, values)
+        rows, columns, values = exchange(
+            part, pair_owners(part, rows, columns), rows, columns, values
+        )
         keys = pair_keys(problem.n_nodes, rows, columns)
-        pairs = Pairs.from_keys(part, sorted_distinct(keys))
+        pairs = Pairs.from_keys(part, sort_unique(keys))
         triangles = values.new_zeros(2, len(pairs))
-        triangles.index_put_(((rows > columns).long(), pairs.places(keys)[0]), values, True)
-        uneven = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
-        return cls(pairs, triangles[0], largest(uneven), is_finite)
+        triangles.index_put_(((rows > columns).long(), pairs.locate(keys)[0]), values, True)
+        asymmetry = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
+        return cls(pairs, triangles[0], nonnegative_max(asymmetry), is_finite)
 
 
-def _rounding(problem: Problem, images: Dual, known: Pairs) -> float:
-    r"""Return what the last bits of :math:`T(A)` and :math:`\tau` alone make of a violation.
+def _rounding_error(problem: Problem, images: Dual, known: Pairs) -> float:
+    r"""Return the violation that rounding of :math:`T(A)` and :math:`\tau` alone may cause.
 
-    A penalty that is very strong beside the curvature turns them into much larger numbers.
+    It is large if a penalty is much stronger than the curvature.
     """
     errors = {
         p.name: 2 * p.weight * _EPSILON * (images[p.name].abs() + p.target.abs())
         for p in problem.penalties
     }
-    own = largest(problem.correction(errors).on_pairs(known).abs())
+    own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
     return problem.partition.peers.all_reduce(own, "max") / (2 * problem.curvature)
 
 
-def _known_pairs(problem: Problem, stored: Pairs, numerator: Implicit) -> Pairs:
-    """Return the pairs with an entry and those of the support that are listed.
+def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> Pairs:
+    """Return the pairs that are checked one by one: stored entries and the listed support.
 
-    Where all pairs may be edges, those that a term names are listed, and the rest is swept over.
+    If the support is all pairs, the listed ones are those of the numerator's sparse part; the
+    other pairs are checked by :func:`_sweep_other_pairs`.
     """
     keys, sparse = [stored.keys], numerator.sparse
     if problem.support is not None:
@@ -199,11 +203,11 @@ def _known_pairs(problem: Problem, stored: Pairs, numerator: Implicit) -> Pairs:
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.partition, sorted_distinct(torch.cat(keys)))
+    return Pairs.from_keys(problem.partition, sort_unique(torch.cat(keys)))
 
 
-def _allowed(problem: Problem, pairs: Pairs) -> Tensor:
-    """Say which pairs are in the support."""
+def _support_mask(problem: Problem, pairs: Pairs) -> Tensor:
+    """Return 1 for pairs in the support and 0 for others."""
     if problem.support is pairs:
         return torch.ones_like(pairs.counts)
     allowed = torch.ones_like(pairs.i, dtype=torch.bool) if problem.loops else pairs.i != pairs.j
@@ -212,35 +216,35 @@ def _allowed(problem: Problem, pairs: Pairs) -> Tensor:
     return allowed.double()
 
 
-def _swept(
-    problem: Problem, numerator: Implicit, known: Pairs, block_bytes: int
+def _sweep_other_pairs(
+    problem: Problem, numerator: ImplicitMatrix, known: Pairs, block_bytes: int
 ) -> tuple[float, float]:
-    """Return the largest entry of the implied graph beyond the known pairs, and all squares."""
+    """Return the largest implied entry outside the known pairs, and the sum of their squares."""
     part, worst, squares = problem.partition, 0.0, 0.0
-    met = known.where_swept()
+    swept = known.swept_pairs()
     for tile in numerator.tiles(part, problem.device, block_bytes=block_bytes):
-        tile.fill(met, 0.0)
+        tile.fill(swept, 0.0)
         implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)
-        if tile.on_diagonal and not problem.loops:
+        if tile.is_on_diagonal and not problem.loops:
             implied.fill_diagonal_(0)
         flat = implied.view(-1)
-        squares += float(flat.dot(flat)) * (1 if tile.on_diagonal else 2)
-        worst = max(worst, largest(flat))
+        squares += float(flat.dot(flat)) * (1 if tile.is_on_diagonal else 2)
+        worst = max(worst, nonnegative_max(flat))
     return worst, squares
 
 
-def _judged(
+def _make_certificate(
     problem: Problem,
     violation: float,
     primal: float,
     bound: float,
     *,
-    measure: float,
+    scale: float,
     rounding: float = 0.0,
     n_checked: int | None = None,
 ) -> Certificate:
-    """Return the certificate of what was found; ``measure`` is what violations are held against."""
-    accepted = min(max(_ACCEPTED * measure, rounding), _MOST_ROUNDING * measure)
+    """Return the certificate; ``scale`` is the scale of violations."""
+    accepted = min(max(_ACCEPTED * scale, rounding), _MOST_ROUNDING * scale)
     n_pairs = problem.n_nodes * (problem.n_nodes + 1) // 2
     n_checked = n_pairs if n_checked is None else n_checked
     return Certificate(

@@ -1,4 +1,8 @@
-"""``learn_graph``: the exact minimiser of the graph objective."""
+"""``learn_graph``: the exact minimiser of the graph objective.
+
+The arguments are checked and turned into a problem on a device; the problem is solved on a working
+set of pairs (:mod:`glnn.solver.working_set`), and the solution is certified.
+"""
 
 import dataclasses
 import math
@@ -11,25 +15,25 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from glnn._utils import Shown, check_choice, check_features, check_integer, check_number
-from glnn.distributed import ALONE, Partition, Peers
+from glnn._utils import ReprMixin, check_choice, check_features, check_integer, check_number
+from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph import as_adjacency, prior_graph
 from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.pairs import (
     Pairs,
     PairValues,
-    SpreadRows,
+    ShardedRows,
+    exchange,
     pair_keys,
     pair_owners,
-    sent,
-    sorted_distinct,
+    sort_unique,
 )
 from glnn.graph.prior import PRIORS, PriorKind
-from glnn.graph.rows import BLOCK_BYTES, DenseRows, row_matrix, to_device
+from glnn.graph.rows import BLOCK_BYTES, DenseRows, as_row_matrix, to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
-from glnn.objective.objective import checked_terms
-from glnn.objective.terms import Proximal, Task
+from glnn.objective.objective import check_terms
+from glnn.objective.terms import Proximal, TaskCost
 from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.new_rows import NewLinks, NewRowProblem
@@ -40,81 +44,62 @@ from glnn.solver.signals import (
     Matrix,
     PriorRows,
     SignalKind,
-    joined,
+    append_columns,
     prediction_signal,
 )
 from glnn.solver.working_set import (
     DegreeGoal,
-    Solved,
     SolveSettings,
-    added_degree,
+    WorkingSetSolution,
+    mean_added_degree,
     solve_for_degree,
     solve_problem,
 )
 
-# --- inputs: From what the user gives to signals and a prior graph
+# Inputs
 
 
 @dataclass(frozen=True, eq=False)
 class GivenGraph:
-    """A given graph that was checked, and the prior graph made from it: one for many solves.
+    """The prior graph of a given graph, prepared once for many solves."""
 
-    Parameters
-    ----------
-    prior, prior_rows
-        The prior graph, and how a new node's row of it is made; over several processes, this
-        one's rows of it.
-    """
-
-    prior: sp.csr_matrix
-    prior_rows: PriorRows
+    prior: sp.csr_matrix  # the rows of this process
+    prior_rows: PriorRows  # computes the prior graph's row of a new node
 
     @classmethod
     def of(cls, graph: Any, partition: Partition, kind: PriorKind) -> "GivenGraph":
-        """Check a graph, or this process's rows of one, and make the prior graph of a kind."""
+        """Check a graph (or this process's rows of it) and compute its prior graph."""
         if partition.peers.size == 1:
-            return cls.checked(as_adjacency(graph, partition.n_nodes), kind)
-        return cls.checked(as_adjacency_rows(graph, partition), kind, partition.peers)
+            return cls.from_adjacency(as_adjacency(graph, partition.n_nodes), kind)
+        return cls.from_adjacency(as_adjacency_rows(graph, partition), kind, partition.peers)
 
     @classmethod
-    def checked(cls, links: sp.csr_matrix, kind: PriorKind, peers: Peers = ALONE) -> "GivenGraph":
-        """Make the prior graph of one that :func:`glnn.graph.as_adjacency` has returned.
+    def from_adjacency(
+        cls, links: sp.csr_matrix, kind: PriorKind, peers: Peers = SINGLE_PROCESS
+    ) -> "GivenGraph":
+        """Compute the prior graph of an adjacency matrix that has been checked already.
 
-        Over several processes each gives its rows.
+        With several processes each one passes its own rows.
         """
         prior = prior_graph(links, kind, peers)
         partition = Partition(links.shape[1], peers)
-        degrees = partition.everyone(np.asarray(links.sum(1), dtype=np.float64).ravel())
+        degrees = partition.all_gather_rows(np.asarray(links.sum(1), dtype=np.float64).ravel())
         return cls(prior, PriorRows(kind, degrees, prior))
 
 
 @dataclass(frozen=True, eq=False)
 class GraphInputs:
-    """Checked inputs of a graph problem.
+    """Checked inputs of a graph problem."""
 
-    Parameters
-    ----------
-    transform
-        How features become signals.
-    base
-        The signal rows of the features, by which candidates are found.
-    signals
-        ``base``, joined by predictions where there are any.
-    partition
-        Which rows are in this process.
-    prior, prior_rows
-        The prior graph, and how a new node's row of it is made; ``None`` without a given graph.
-    """
-
-    transform: FeatureSignal
-    base: Matrix
-    signals: Matrix
-    partition: Partition
-    prior: sp.csr_matrix | None
-    prior_rows: PriorRows | None
+    transform: FeatureSignal  # turns features into signals
+    base: Matrix  # signals of the features, used to find candidates
+    signals: Matrix  # base, followed by the columns of the predictions if there are any
+    partition: Partition  # which rows are in this process
+    prior: sp.csr_matrix | None  # the prior graph; None without a given graph
+    prior_rows: PriorRows | None  # computes the prior graph's row of a new node
 
     @classmethod
-    def read(
+    def prepare(
         cls,
         features: Any,
         graph: Any,
@@ -123,60 +108,63 @@ class GraphInputs:
         column_weights: Any = None,
         prior: PriorKind = "renormalized",
         predictions: tuple[Any, float | int] | None = None,
-        peers: Peers = ALONE,
+        peers: Peers = SINGLE_PROCESS,
     ) -> "GraphInputs":
-        """Check and prepare; ``predictions`` come with their weight, ``graph`` may be prepared.
+        """Check the arguments of :func:`learn_graph` and compute signals and prior graph.
 
-        The names in the errors are those of :func:`learn_graph`.
+        ``predictions`` is a pair of probabilities and their weight; ``graph`` may be a
+        :class:`GivenGraph`.
         """
         features = check_features("X", features)
-        partition = partition_of(features.shape[0], peers)
+        partition = make_partition(features.shape[0], peers)
         if partition.n_nodes < 2:
             raise ProblemError("X must have at least two rows to learn a graph, got 1.")
         transform = FeatureSignal.fit(signal, features, column_weights, peers)
         base = signals = transform.transform(features)
         if predictions is not None:
-            signals = joined(base, prediction_signal(*predictions, partition.n_rows))
+            signals = append_columns(base, prediction_signal(*predictions, partition.n_rows))
         if graph is None:
             return cls(transform, base, signals, partition, None, None)
         given = graph if isinstance(graph, GivenGraph) else GivenGraph.of(graph, partition, prior)
         return cls(transform, base, signals, partition, given.prior, given.prior_rows)
 
 
-def partition_of(n_rows: int, peers: Peers) -> Partition:
-    """Return who has which rows, of which this process has this many."""
+def make_partition(n_rows: int, peers: Peers) -> Partition:
+    """Return the partition of all rows; raise unless each process has its share of them."""
     partition = Partition(int(peers.all_reduce(float(n_rows))), peers)
     if int(peers.all_reduce(float(n_rows != partition.n_rows))):
         raise InputError(
             f"process {peers.rank} must have rows {partition.start} to {partition.stop} of "
-            f"{partition.n_nodes}, got {n_rows} rows. Cut them as glnn.distributed.Partition does."
+            f"{partition.n_nodes}, got {n_rows} rows. "
+            "Split them as glnn.distributed.Partition does."
         )
     return partition
 
 
-# --- task_term: What a task gives to the graph problem: the cost of every edge, of low rank
+# Terms
 
 
 @dataclass(frozen=True, eq=False)
 class TaskTerm:
-    r"""The linear term :math:`\langle C, A\rangle` that a task adds, of low rank.
+    r"""A linear term :math:`\langle C, A\rangle` that a task adds to the objective, of low rank.
 
     .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i) + o_{ij}
 
     Parameters
     ----------
     left, right
-        The rows :math:`u_i` and :math:`v_i`, dense; over several processes, this one's.
+        The rows :math:`u_i` and :math:`v_i`, dense; with several processes, those of this one.
     offset
-        A symmetric CSR matrix :math:`o` of further costs on single pairs, or its rows.
+        A symmetric CSR matrix :math:`o` of further costs on single pairs; with several processes,
+        the rows of this one.
     """
 
     left: np.ndarray
     right: np.ndarray
     offset: sp.csr_matrix | None = None
 
-    def term(self, partition: Partition, device: str = "cpu") -> Task:
-        """Return the same as a term of the objective; factors that do not fit are refused."""
+    def to_term(self, partition: Partition, device: str = "cpu") -> TaskCost:
+        """Check the factors and return the term of the objective."""
         left, right = np.shape(self.left), np.shape(self.right)
         if left != right or len(left) != 2 or left[0] != partition.n_rows:
             raise InputError(
@@ -186,34 +174,36 @@ class TaskTerm:
         if not (np.isfinite(self.left).all() and np.isfinite(self.right).all()):
             raise InputError("task must have finite factors, got NaN or infinity.")
         sides = [
-            SpreadRows(DenseRows(to_device(np.hstack(both).astype(np.float64), device)), partition)
+            ShardedRows(DenseRows(to_device(np.hstack(both).astype(np.float64), device)), partition)
             for both in ((self.left, self.right), (self.right, self.left))
         ]
         offset = None
         if self.offset is not None:
-            offset = PairValues.of_rows(partition, finite_matrix("task", self.offset), device)
-        return Task(sides[0], sides[1], offset)
+            offset = PairValues.from_rows(
+                partition, check_finite_matrix("task", self.offset), device
+            )
+        return TaskCost(sides[0], sides[1], offset)
 
 
-def finite_matrix(name: str, given: Any) -> sp.csr_matrix:
-    """Return a matrix as CSR; one with an entry that is not finite is refused."""
-    matrix = sp.csr_matrix(given)
+def check_finite_matrix(name: str, value: Any) -> sp.csr_matrix:
+    """Return a matrix as CSR; raise if an entry is not finite."""
+    matrix = sp.csr_matrix(value)
     if not np.isfinite(matrix.data).all():
         raise InputError(f"{name} must have a finite matrix, got NaN or infinity.")
     return matrix
 
 
-# --- stage: From checked inputs to a problem on a device, and to the pairs it begins with
+# Setup of the problem
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """The inputs, their signals on the device, and the problem made of them."""
+class Setup:
+    """The problem on the device, with the inputs it was made from."""
 
     inputs: GraphInputs
-    base: SpreadRows
-    problem: Problem
-    given: Pairs | None
+    base: ShardedRows
+    problem: Problem  # its support is set later
+    prior_pairs: Pairs | None  # pairs of the prior graph
 
     @classmethod
     def of(
@@ -225,37 +215,37 @@ class Stage:
         *,
         loops: bool,
         device: str,
-    ) -> "Stage":
-        """Put everything on the device; the problem has its support later."""
+    ) -> "Setup":
+        """Move signals and prior graph to the device and build the problem."""
         partition = inputs.partition
-        base = signals = _on_device(inputs.base, partition, device)
+        base = signals = _move_signal(inputs.base, partition, device)
         if inputs.signals is not inputs.base:
-            signals = _on_device(inputs.signals, partition, device)
-        prior, given = None, None
+            signals = _move_signal(inputs.signals, partition, device)
+        prior, prior_pairs = None, None
         if inputs.prior is not None:
-            known = PairValues.of_rows(partition, inputs.prior, device)
-            prior, given = known.pairs.adjacency(known.values), known.pairs
+            known = PairValues.from_rows(partition, inputs.prior, device)
+            prior, prior_pairs = known.pairs.to_adjacency(known.values), known.pairs
         objective = Objective.of(weights, signals, prior, reading=reading, more=more)
         problem = Problem(objective, partition, loops, None, device)
-        assert problem.curvature > 0  # refused before anything is computed
-        return cls(inputs, base, problem, given)
+        assert problem.curvature > 0  # raises here, before anything expensive is computed
+        return cls(inputs, base, problem, prior_pairs)
 
 
-def _on_device(signal: Matrix, partition: Partition, device: str) -> SpreadRows:
-    """Return signal rows on the device, dense where storing entries would take more room."""
-    return SpreadRows(row_matrix(signal, device=device), partition).dense_from(0.5)
+def _move_signal(signal: Matrix, partition: Partition, device: str) -> ShardedRows:
+    """Return signal rows on the device, dense if at least half of the entries are stored."""
+    return ShardedRows(as_row_matrix(signal, device=device), partition).densify(0.5)
 
 
-def given_terms(
+def build_terms(
     partition: Partition,
     device: str,
     task: TaskTerm | None,
     proximal: tuple[float | int, sp.csr_matrix] | None,
 ) -> list[Term]:
-    """Return the terms of a task and of an earlier graph."""
-    found: list[Term] = []
+    """Return the terms of the arguments ``task`` and ``proximal``."""
+    terms: list[Term] = []
     if task is not None:
-        found.append(task.term(partition, device))
+        terms.append(task.to_term(partition, device))
     if proximal is not None:
         weight, previous = proximal
         shape = (partition.n_rows, partition.n_nodes)
@@ -265,13 +255,13 @@ def given_terms(
                 f"got shape {np.shape(previous)}."
             )
         check_number("the weight of proximal", weight, low=0)
-        known = PairValues.of_rows(partition, finite_matrix("proximal", previous), device)
-        found.append(Proximal(weight, known.pairs.adjacency(known.values), partition))
-    return found
+        known = PairValues.from_rows(partition, check_finite_matrix("proximal", previous), device)
+        terms.append(Proximal(weight, known.pairs.to_adjacency(known.values), partition))
+    return terms
 
 
-def checked_candidates(candidates: Ends, n_nodes: int, device: str) -> tuple[Tensor, Tensor]:
-    """Return known candidates on the device; numbers that are no nodes are refused."""
+def check_candidates(candidates: Ends, n_nodes: int, device: str) -> tuple[Tensor, Tensor]:
+    """Return candidate pairs on the device; raise if an end is not a node number."""
     first, second = (np.asarray(ends, dtype=np.int64) for ends in candidates)
     for ends in (first, second):
         if ends.size and (ends.min() < 0 or ends.max() >= n_nodes):
@@ -282,49 +272,49 @@ def checked_candidates(candidates: Ends, n_nodes: int, device: str) -> tuple[Ten
     return to_device(first, device), to_device(second, device)
 
 
-def own_pairs(partition: Partition, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return this process's pairs among those that any process names."""
+def exchange_pairs(partition: Partition, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Send every pair to the process that owns it; return the pairs of this process."""
     if partition.peers.size == 1:
         return ends
-    keys = sorted_distinct(pair_keys(partition.n_nodes, *ends))
+    keys = sort_unique(pair_keys(partition.n_nodes, *ends))
     pairs = Pairs.from_keys(partition, keys)
-    (keys,) = sent(partition, pair_owners(partition, pairs.i, pairs.j), keys)
-    own = Pairs.from_keys(partition, sorted_distinct(keys))
+    (keys,) = exchange(partition, pair_owners(partition, pairs.i, pairs.j), keys)
+    own = Pairs.from_keys(partition, sort_unique(keys))
     return own.i, own.j
 
 
-# --- learned: The learned graph and what is known about it
+# The learned graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedGraph(Shown):
-    """The answer of :func:`learn_graph`; over several processes, this one's rows of it.
+class LearnedGraph(ReprMixin):
+    """The result of :func:`learn_graph`; with several processes, the rows of this one.
 
     Parameters
     ----------
     adjacency
-        Symmetric, non-negative CSR matrix in float64, sorted, without stored zeros; rows of this
-        process.
+        Symmetric, non-negative CSR matrix in float64, sorted, without stored zeros.
     prior
-        The prior graph it was asked to stay close to, or ``None``.
+        The prior graph, or ``None`` without a given graph.
     certificate
-        What is proven about it.
+        How far the graph is from the optimum.
     weights
-        The weights of the terms, the sparsity weight as it was resolved.
+        The weights of the terms; the sparsity weight is the one that was used.
     reading
         The reading of the graph Laplacian regulariser.
     row_sums
         Row sums of the whole graph.
     mean_added_degree
-        Mean number of neighbours by edges that the prior graph lacks, loops aside.
+        Mean number of neighbours over edges that are not in the prior graph, without loops.
     dual
         The dual point, a warm start for the next solve.
     candidates
-        The pairs (i, j) of the feature search, to be used again; those of this process.
+        The pairs (i, j) that the feature search found, those of this process. Pass them to the
+        next call to skip the search.
     problem
         The problem that was solved, for :func:`certify`.
     new_rows
-        The one-row problem of new nodes.
+        The problem of one new row, for :meth:`connect`.
     """
 
     adjacency: sp.csr_matrix
@@ -339,7 +329,7 @@ class LearnedGraph(Shown):
     problem: Problem
     new_rows: NewRowProblem
 
-    def _facts(self) -> dict[str, str]:
+    def _repr_items(self) -> dict[str, str]:
         n_edges = sp.triu(self.adjacency, k=1).nnz
         proof = "optimal" if self.certificate.converged else "NOT optimal"
         return {
@@ -351,7 +341,7 @@ class LearnedGraph(Shown):
 
     @property
     def n_edges(self) -> int:
-        """Number of edges, loops aside; half an edge of another process counts half."""
+        """Number of edges without loops; an edge shared with another process counts half."""
         first = self.problem.partition.start if self.adjacency.shape[0] < self.n_nodes else 0
         n_loops = int(np.count_nonzero(self.adjacency.diagonal(first)))
         return (int(self.adjacency.nnz) - n_loops) // 2
@@ -362,7 +352,7 @@ class LearnedGraph(Shown):
         return int(self.adjacency.shape[1])
 
     def connect(self, new_X: Any, links: Any = None) -> NewLinks:
-        """Return the best edges of new nodes to this graph, which stays as it is.
+        """Return the optimal edges of new nodes to this graph, which does not change.
 
         Parameters
         ----------
@@ -375,21 +365,21 @@ class LearnedGraph(Shown):
         -------
         NewLinks
             ``links``, a CSR matrix (new x N), and ``loops``. Each row depends on its own node
-            only. What predictions added to the signals is unknown for new nodes and left out.
+            only. Predictions among the signals are unknown for new nodes and not used.
         """
         if self.adjacency.shape[0] < self.n_nodes:
-            raise InputError("new nodes must be connected to a whole graph: use collected() first.")
+            raise InputError("new nodes must be connected to a whole graph: use gather() first.")
         return self.new_rows.connect(new_X, links)
 
-    def collected(self) -> "LearnedGraph | None":
-        """Return the whole graph in process 0, ``None`` elsewhere; all processes must call it.
+    def gather(self) -> "LearnedGraph | None":
+        """Return the whole graph in process 0 and ``None`` elsewhere; all processes must call it.
 
-        The problem stays that of the processes: certify there.
+        ``problem`` remains that of all processes, so certify before gathering.
         """
         partition = self.problem.partition
-        adjacency = partition.collected(self.adjacency)
-        prior = None if self.prior is None else partition.collected(self.prior)
-        signal = partition.collected(self.new_rows.signal)
+        adjacency = partition.gather(self.adjacency)
+        prior = None if self.prior is None else partition.gather(self.prior)
+        signal = partition.gather(self.new_rows.signal)
         if partition.peers.rank:
             return None
         rows = self.new_rows.prior
@@ -398,16 +388,14 @@ class LearnedGraph(Shown):
         return dataclasses.replace(self, adjacency=adjacency, prior=prior, new_rows=new_rows)
 
 
-# --- solve: ``learn_graph``: the exact minimiser of the graph objective
+# Solving
 
-Support = Literal["all", "candidates"]
-"""Which pairs may become edges."""
-
+Support = Literal["all", "candidates"]  # which pairs may become edges
 SUPPORTS: tuple[Support, ...] = get_args(Support)
 _DEFAULT_NEIGHBORS = 10
 _ROUNDING = (
     "rounding: a penalty is very strong beside the curvature. Scale the signals (signal='l2'), "
-    "or weigh smoothness less"
+    "or give smoothness less weight"
 )
 
 
@@ -436,7 +424,7 @@ def learn_graph(
     block_bytes: int = BLOCK_BYTES,
     device: str = "cpu",
     start: LearnedGraph | None = None,
-    peers: Peers = ALONE,
+    peers: Peers = SINGLE_PROCESS,
 ) -> LearnedGraph:
     r"""Learn the graph that minimises the objective over symmetric :math:`A \ge 0`, exactly.
 
@@ -447,27 +435,27 @@ def learn_graph(
     Parameters
     ----------
     X
-        Features, nodes x columns, dense or sparse. Over several processes each gives its block of
-        rows, as :class:`glnn.distributed.Partition` cuts them.
+        Features, nodes x columns, dense or sparse. With several processes each one passes its
+        block of rows, as :class:`glnn.distributed.Partition` splits them.
     graph
-        A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``. One that many calls
-        share may be prepared: :class:`glnn.solver.learn.GivenGraph`, which has its ``prior``.
-        Over several processes, this one's rows of the matrix (CSR).
+        A given graph (see :func:`glnn.graph.as_adjacency`), or ``None``. For many calls with the
+        same graph pass a :class:`glnn.solver.learn.GivenGraph`; its ``prior`` is then used.
+        With several processes, this one's rows of the matrix (CSR).
     n_neighbors
-        Wanted mean degree of the edges that the prior graph lacks, above 0; sets
-        :math:`\lambda_1`. Default: 10 if there is neither a graph nor weights, otherwise the
-        weights decide.
+        Wanted mean degree of the edges that are not in the prior graph, above 0; sets
+        :math:`\lambda_1`. Default: 10 if there is neither a graph nor weights, otherwise
+        :math:`\lambda_1` is taken from the weights.
     weights
         Weights of the terms. Default: the paper's with a graph, ``Weights.without_prior()``
-        without one. Without a graph ``closeness`` plays no part.
+        without one. Without a graph ``closeness`` is not used.
     reading
         ``trace`` (default), ``channel`` or ``frobenius``.
     signal
         How features become signals: ``l2`` (default), ``idf``, ``standardized`` or ``raw``.
     column_weights
-        Weights of a metric over the columns of ``X``, at least 0; ``None``: all count alike.
+        Weights of a metric over the columns of ``X``, at least 0; ``None``: equal weights.
     predictions, prediction_weight
-        Class probabilities of every node that join the signals, and their weight (default 3).
+        Class probabilities of every node, appended to the signals, and their weight (default 3).
     prior
         How the prior graph is made from the given one: ``binary``, ``symmetric``,
         ``renormalized`` (default) or ``pagerank``.
@@ -475,25 +463,30 @@ def learn_graph(
         ``all`` (default): any pair may become an edge, and every pair is checked. ``candidates``:
         only given edges, loops and the ``n_candidates`` most similar rows of each node.
     n_candidates, candidates, search
-        Size of the feature search (default 20), its pairs if they are known already, and its
-        method (see :func:`nearest`).
+        Neighbours per node in the feature search (default 20), its pairs if they are known from
+        an earlier call, and its method (see :func:`nearest`).
     task
         The linear term C of a task, of low rank.
     proximal
-        A weight and an earlier adjacency matrix to stay close to.
+        A weight and an earlier adjacency matrix: the term penalises the distance to it.
     terms
         Further terms of the objective.
     loops
         Whether nodes may have loops.
     tol, max_iter
-        Accuracy of the entries (1e-8), and the most Newton steps of one solve (100).
+        Accuracy of the entries (1e-8), and the maximum number of Newton steps per solve (100).
     block_bytes, device
-        Memory for one block of pairs on the host, and where everything is computed.
+        Memory for one block of pairs on the host, and the device of all computations.
     start
-        An earlier answer to start from; changes the time, not the result.
+        An earlier result as a warm start; it changes the running time only.
     peers
-        The processes of one fit. Rows and pairs are spread over them, and the graph is the same
-        for any number of them.
+        The processes of one fit. Rows and pairs are distributed over them; the graph does not
+        depend on their number.
+
+    Returns
+    -------
+    LearnedGraph
+        The graph, with a certificate of its optimality.
 
     Examples
     --------
@@ -507,7 +500,7 @@ def learn_graph(
     check_choice("prior", prior, PRIORS)
     check_choice("support", support, SUPPORTS)
     check_choice("search", search, SEARCHES)
-    inputs = GraphInputs.read(
+    inputs = GraphInputs.prepare(
         X,
         graph,
         signal=signal,
@@ -516,89 +509,91 @@ def learn_graph(
         predictions=None if predictions is None else (predictions, prediction_weight),
         peers=peers,
     )
-    weights, target = _resolved(weights, n_neighbors, inputs.prior)
-    more = [*checked_terms(terms), *given_terms(inputs.partition, device, task, proximal)]
-    stage = Stage.of(inputs, weights, reading, more, loops=loops, device=device)
+    weights, target = _resolve_weights(weights, n_neighbors, inputs.prior)
+    more = [*check_terms(terms), *build_terms(inputs.partition, device, task, proximal)]
+    setup = Setup.of(inputs, weights, reading, more, loops=loops, device=device)
     if candidates is None:
         width = _search_width(n_candidates, target, support)
-        found = nearest_pairs(stage.base, width, search=search, block_bytes=block_bytes)
+        found = nearest_pairs(setup.base, width, search=search, block_bytes=block_bytes)
     else:
-        found = checked_candidates(candidates, inputs.partition.n_nodes, device)
-    asked = _Asked(support, n_candidates, target, weights, reading)
+        found = check_candidates(candidates, inputs.partition.n_nodes, device)
+    request = _Request(support, n_candidates, target, weights, reading)
     warm = (
         None
         if start is None
         else {k: torch.from_numpy(v).to(device) for k, v in start.dual.items()}
     )
-    return _solved(stage, asked, own_pairs(inputs.partition, found), settings, warm)
+    return _solve(setup, request, exchange_pairs(inputs.partition, found), settings, warm)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What the caller wants besides the problem."""
+class _Request:
+    """Options of :func:`learn_graph` that are not part of the problem."""
 
     support: Support
     n_candidates: int
-    target: float | int | None
+    target: float | int | None  # wanted degree; None: use the sparsity weight
     weights: Weights
     reading: Reading
 
 
-def _solved(
-    stage: Stage,
-    asked: _Asked,
+def _solve(
+    setup: Setup,
+    request: _Request,
     candidates: tuple[Tensor, Tensor],
     settings: SolveSettings,
     warm: dict[str, Tensor] | None,
 ) -> LearnedGraph:
-    """Solve, check the solution on its own, and put everything known about it together."""
-    problem, weights = stage.problem, asked.weights
+    """Solve the problem, certify the solution and assemble the result."""
+    problem, weights = setup.problem, request.weights
     pairs = problem.starting_pairs(candidates)
-    if asked.support == "candidates":
+    if request.support == "candidates":
         problem = dataclasses.replace(problem, support=pairs)
     notes: tuple[str, ...] = ()
-    if asked.target is None:
+    if request.target is None:
         solved = solve_problem(problem, WorkingProblem.of(problem, pairs), settings, warm)
     else:
-        goal = DegreeGoal(asked.target, stage.given)
+        goal = DegreeGoal(request.target, setup.prior_pairs)
         sparsity, solved, notes = solve_for_degree(problem, pairs, goal, settings, warm)
         weights = weights.replace(sparsity=sparsity)
-        problem = problem.for_degree(sparsity)
-    adjacency = solved.pairs.to_csr(solved.solution.values)
-    certificate = _certified(problem, adjacency, solved, notes, asked, settings)
+        problem = problem.with_degree_weight(sparsity)
+    adjacency = solved.pairs.to_scipy(solved.solution.values)
+    certificate = _certify(problem, adjacency, solved, notes, request, settings)
     dual = solved.solution.dual
-    partition = stage.inputs.partition
+    partition = setup.inputs.partition
     return LearnedGraph(
         adjacency=adjacency,
-        prior=stage.inputs.prior,
+        prior=setup.inputs.prior,
         certificate=certificate,
         weights=weights,
-        reading=asked.reading,
-        row_sums=partition.everyone(np.asarray(adjacency.sum(1)).ravel()),
-        mean_added_degree=added_degree(solved.pairs, solved.solution.values, stage.given),
+        reading=request.reading,
+        row_sums=partition.all_gather_rows(np.asarray(adjacency.sum(1)).ravel()),
+        mean_added_degree=mean_added_degree(
+            solved.pairs, solved.solution.values, setup.prior_pairs
+        ),
         dual={name: part.cpu().numpy() for name, part in dual.items()},
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
         new_rows=NewRowProblem(
-            transform=stage.inputs.transform,
-            signal=stage.inputs.signals,
+            transform=setup.inputs.transform,
+            signal=setup.inputs.signals,
             share=problem.new_row(dual),
-            prior=stage.inputs.prior_rows,
+            prior=setup.inputs.prior_rows,
             has_loops=problem.loops,
-            n_candidates=None if problem.support is None else asked.n_candidates,
+            n_candidates=None if problem.support is None else request.n_candidates,
         ),
     )
 
 
-def _certified(
+def _certify(
     problem: Problem,
     adjacency: sp.csr_matrix,
-    solved: Solved,
+    solved: WorkingSetSolution,
     notes: tuple[str, ...],
-    asked: _Asked,
+    request: _Request,
     settings: SolveSettings,
 ) -> Certificate:
-    """Return what is proven of the solution, and why if it is not optimal."""
+    """Return the certificate; its notes say why a solution is not optimal."""
     checked = certify(problem, adjacency, block_bytes=settings.block_bytes)
     if not checked.converged:
         notes = (*notes, f"not optimal: {solved.solution.reason or _ROUNDING}")
@@ -607,14 +602,14 @@ def _certified(
         iterations=solved.iterations,
         rounds=solved.rounds,
         notes=notes,
-        reading=asked.reading,
+        reading=request.reading,
     )
 
 
-def _resolved(
+def _resolve_weights(
     weights: Weights | None, n_neighbors: float | int | None, prior: sp.csr_matrix | None
 ) -> tuple[Weights, float | int | None]:
-    """Return the weights and the wanted degree, defaults filled in."""
+    """Return the weights and the wanted degree with defaults filled in."""
     if n_neighbors is not None:
         check_number("n_neighbors", n_neighbors, low=0, open_low=True)
     if weights is None and prior is None:
@@ -623,7 +618,7 @@ def _resolved(
 
 
 def _search_width(n_candidates: int, target: float | int | None, support: Support) -> int:
-    """Return how many similar rows to find; to begin with, enough for the wanted degree."""
+    """Return how many similar rows to search for: enough for the wanted degree."""
     width = check_integer("n_candidates", n_candidates, low=0)
     if support == "all" and target is not None:
         return max(width, math.ceil(1.5 * target))

@@ -1,16 +1,16 @@
-r"""The one-row problem: edges of a new node to a learned graph that stays as it is.
+r"""The problem of one new row: edges of a new node to a learned graph that does not change.
 
-The sum of what the terms say of a new node (:mod:`glnn.objective.base`) has the dual
+The sum of the terms' :class:`~glnn.objective.base.RowCoefficients` for a new node has the dual
 
 .. math:: \min_y \sum_j \frac{\max(0, n_j - (y V)_j)^2}{e}
           + \frac{\max(0, n_0 - y\cdot v_0)^2}{\ell}
           + \sum_m \Big(\frac{y_m^2}{\kappa_m} + 2 s_m y_m\Big), \qquad
           a_j = \max(0, n_j - (yV)_j)/e ,
 
-with one number :math:`y_m` for each coupling :math:`m`: convex, once differentiable and piecewise
-quadratic. Damped Newton steps solve it for some nodes at a time; each node's answer is
-independent of the others. In the readings ``channel`` and ``frobenius`` the similarity is that of
-the learned graph's dual point: the energies are linearised there.
+with one number :math:`y_m` for each coupling :math:`m`. It is convex, once differentiable and
+piecewise quadratic. Damped Newton steps solve it for a block of nodes at a time; the nodes are
+independent of each other. In the readings ``channel`` and ``frobenius`` the energies are linearised
+at the learned graph's dual point.
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from torch import Tensor
 
 from glnn._utils import check_features
 from glnn.exceptions import InputError, ProblemError
-from glnn.graph.rows import BLOCK_BYTES, RowMatrix, row_matrix
-from glnn.objective.base import Coupling, RowShare
+from glnn.graph.rows import BLOCK_BYTES, RowMatrix, as_row_matrix
+from glnn.objective.base import Coupling, RowCoefficients
 from glnn.solver.signals import FeatureSignal, Matrix, PriorRows
 
-_MOST_ROWS = 64  # blocks are padded to one height, so that a row's bits never depend on others
+_BLOCK_ROWS = 64  # blocks are padded to this height: a row's bits must not depend on other rows
 _MAX_NEWTON = 200
 _MAX_HALVINGS = 40
 
@@ -41,49 +41,63 @@ class NewLinks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NewRowProblem:
-    r"""What a new node's row depends on.
+    """Everything that the edges of new nodes depend on.
 
     Parameters
     ----------
     transform
-        How features become signal rows.
+        Turns features into signal rows.
     signal
-        Signal rows of the training nodes; columns beyond the features (predictions) are unknown
+        Signal rows of the training nodes; columns after the features (predictions) are unknown
         for new nodes and taken as zero.
     share
-        What the terms of the objective say of a new node, together.
+        The sum of the terms' coefficients for a new row.
     prior
-        How links become a row of the prior graph; ``None`` if there was no given graph.
+        Computes the prior graph's row from links; ``None`` without a given graph.
     has_loops
         Whether nodes may have loops.
     n_candidates
-        With the support ``candidates``: only the links and this many similar nodes may be joined.
+        With the support ``candidates``, a new node may have edges only to its links and to this
+        many most similar nodes.
     """
 
     transform: FeatureSignal
     signal: Matrix
-    share: RowShare
+    share: RowCoefficients
     prior: PriorRows | None = None
     has_loops: bool = True
     n_candidates: int | None = None
 
     def connect(self, features: Any, links: Any = None) -> NewLinks:
-        """Return the best edges of each new node, a block of nodes at a time."""
+        """Return the optimal edges of each new node.
+
+        Parameters
+        ----------
+        features
+            Features of the new nodes.
+        links
+            Known edges to the training nodes (new x N, sparse or dense), if there was a graph.
+
+        Returns
+        -------
+        NewLinks
+            Edges and loops of the new nodes.
+        """
         features = check_features("new_X", features)
         n_new, n_nodes = features.shape[0], self.signal.shape[0]
         self._check_width(features.shape[1])
         self._check_curvature()
-        prior, prior_loops = self._prior_of(links, n_new)
+        prior, prior_loops = self._prior_rows(links, n_new)
         signal = self.transform.transform(features)
-        known = row_matrix(self.signal, dtype=torch.float64)
-        height = max(1, min(_MOST_ROWS, BLOCK_BYTES // (32 * n_nodes)))
+        known = as_row_matrix(self.signal, dtype=torch.float64)
+        height = max(1, min(_BLOCK_ROWS, BLOCK_BYTES // (32 * n_nodes)))
         parts, loops = [], []
         for first in range(0, n_new, height):
             place = slice(first, first + height)
-            new = _padded(signal[place], height, self.signal.shape[1])
-            row = _padded(prior[place], height, n_nodes)
-            loop = _padded(prior_loops[place, None], height, 1)[:, 0]
-            edges, loop = _solved(self._block(known, new, row, loop))
+            new = _pad(signal[place], height, self.signal.shape[1])
+            row = _pad(prior[place], height, n_nodes)
+            loop = _pad(prior_loops[place, None], height, 1)[:, 0]
+            edges, loop = _solve_block(self._make_block(known, new, row, loop))
             n_rows = min(height, n_new - first)
             parts.append(sp.csr_matrix(edges[:n_rows].numpy()))
             loops.append(loop[:n_rows].numpy())
@@ -100,72 +114,76 @@ class NewRowProblem:
         share = self.share
         if share.edge_curvature <= 0 or (self.has_loops and share.loop_curvature <= 0):
             raise ProblemError(
-                "a term with curvature must say in new_row what curvature it gives to the links "
-                "of a new node: without any they have no unique minimum."
+                "a term with curvature must return from new_row the curvature that it gives to the "
+                "links of a new node: without any they have no unique minimum."
             )
 
-    def _prior_of(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
+    def _prior_rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows and loops of the prior graph for the new nodes."""
         if links is not None and self.prior is None:
             raise InputError(
                 "links must be None for a graph learned without a given one. "
-                "Learn with graph=... to let links of new nodes count."
+                "Learn with graph=... to use links of new nodes."
             )
         if self.prior is None:
             return sp.csr_matrix((n_new, self.signal.shape[0])), np.zeros(n_new)
         return self.prior.rows(links, n_new)
 
-    def _block(self, known: RowMatrix, new: Tensor, prior: Tensor, loop: Tensor) -> "_Block":
-        """Return numerators, curvatures and couplings of some new nodes."""
+    def _make_block(
+        self, known: RowMatrix, new: Tensor, prior: Tensor, loop: Tensor
+    ) -> "_RowBlock":
+        """Return the dual problem of a block of new nodes."""
         share, width = self.share, self.transform.n_features
-        similar = known.met_by(new)
+        similar = known.left_matmul(new)
         edges = share.prior * prior
         loops = share.loop + share.prior * loop / 2
         if share.edges is not None:
             edges = edges + share.edges
         for metric in share.metrics:
-            left = _weighted(new, metric)
-            edges = edges + (similar * metric if metric.ndim == 0 else known.met_by(left))
+            left = _apply_metric(new, metric)
+            edges = edges + (similar * metric if metric.ndim == 0 else known.left_matmul(left))
             loops = loops + (left[:, :width] * new[:, :width]).sum(1) / 2
         if self.n_candidates is not None:
-            edges[~self._may_join(similar, prior)] = -torch.inf
+            edges[~self._candidate_mask(similar, prior)] = -torch.inf
         if not self.has_loops:
             loops = torch.full_like(loops, -torch.inf)
-        return _Block(edges, loops, share)
+        return _RowBlock(edges, loops, share)
 
-    def _may_join(self, similar: Tensor, prior: Tensor) -> Tensor:
-        """Say which training nodes are links or among the most similar ones."""
+    def _candidate_mask(self, similar: Tensor, prior: Tensor) -> Tensor:
+        """Return which training nodes are links or among the most similar ones."""
         k = min(self.n_candidates or 0, similar.shape[1])
         best, place = torch.topk(similar, k, dim=1)
         return (prior > 0).scatter_(1, place, (best > 0) | (prior.gather(1, place) > 0))
 
 
-class _Block:
-    r"""The dual of some new nodes: numerators, and :math:`V` with a last column for the loop."""
+class _RowBlock:
+    r"""The dual of a block of new nodes; the last column of :math:`V` belongs to the loop."""
 
-    def __init__(self, edges: Tensor, loops: Tensor, share: RowShare) -> None:
+    def __init__(self, edges: Tensor, loops: Tensor, share: RowCoefficients) -> None:
         n_nodes = edges.shape[1]
         self.numerators = torch.cat([edges, loops[:, None]], 1)
         self.curvature = edges.new_full((n_nodes + 1,), float(share.edge_curvature))
         self.curvature[-1] = share.loop_curvature
-        ties = share.couplings or (Coupling(1.0, _one(0.0), 0.0, 0.0),)  # one that ties nothing
-        vectors = [torch.cat([tie.edges.expand(n_nodes), _one(tie.loop)]) for tie in ties]
+        couplings = share.couplings or (
+            Coupling(1.0, _to_tensor(0.0), 0.0, 0.0),
+        )  # one without effect
+        vectors = [torch.cat([c.edges.expand(n_nodes), _to_tensor(c.loop)]) for c in couplings]
         self.vectors = torch.stack(vectors)
-        self.inverse = torch.cat([_one(1 / tie.weight) for tie in ties])
-        self.target = torch.cat([_one(tie.target) for tie in ties])
+        self.inverse = torch.cat([_to_tensor(1 / c.weight) for c in couplings])
+        self.target = torch.cat([_to_tensor(c.target) for c in couplings])
 
     def links(self, y: Tensor) -> Tensor:
-        """Return the links at a dual point; sums run row by row, so that rows keep their bits."""
-        tied = (y[:, :, None] * self.vectors).sum(1)
-        return (self.numerators - tied).clamp_(min=0) / self.curvature
+        """Return the links at a dual point; summed per row, so a row's bits stay the same."""
+        coupled = (y[:, :, None] * self.vectors).sum(1)
+        return (self.numerators - coupled).clamp_(min=0) / self.curvature
 
     def value(self, y: Tensor, links: Tensor) -> Tensor:
-        """Return the dual of some nodes at a point."""
+        """Return the dual value of each node."""
         squares = (links.square() * self.curvature).sum(1)
         return squares + (y.square() * self.inverse).sum(1) + 2 * (y * self.target).sum(1)
 
     def step(self, y: Tensor, links: Tensor) -> tuple[Tensor, Tensor]:
-        """Return Newton's step and the slope along it."""
+        """Return the Newton step and the slope along it."""
         gradient = y * self.inverse + self.target - (links[:, None] * self.vectors).sum(2)
         active = (links > 0).double() / self.curvature
         outer = self.vectors[:, None] * self.vectors[None]
@@ -174,14 +192,16 @@ class _Block:
         return step, 2 * (gradient * step).sum(1)
 
 
-def _one(number: float) -> Tensor:
+def _to_tensor(number: float) -> Tensor:
     return torch.tensor([number], dtype=torch.float64)
 
 
-def _solved(block: _Block) -> tuple[Tensor, Tensor]:
-    """Return edges and loops; a node is left alone once its step is rounding."""
+def _solve_block(block: _RowBlock) -> tuple[Tensor, Tensor]:
+    """Return edges and loops; a node is done when its step is as small as rounding."""
     n_rows = len(block.numerators)
-    y = (-block.target / block.inverse).expand(n_rows, -1).clone()  # that of no links at all
+    y = (
+        (-block.target / block.inverse).expand(n_rows, -1).clone()
+    )  # the dual point of a node without links
     is_open = torch.ones(n_rows, dtype=torch.bool)
     links = block.links(y)
     for _ in range(_MAX_NEWTON):
@@ -190,15 +210,15 @@ def _solved(block: _Block) -> tuple[Tensor, Tensor]:
         if not is_open.any():
             break
         step = torch.where(is_open[:, None], step, 0.0)
-        y, links, moved = _searched(block, y, links, step, slope)
+        y, links, moved = _line_search(block, y, links, step, slope)
         is_open &= moved
     return links[:, :-1], links[:, -1]
 
 
-def _searched(
-    block: _Block, y: Tensor, links: Tensor, step: Tensor, slope: Tensor
+def _line_search(
+    block: _RowBlock, y: Tensor, links: Tensor, step: Tensor, slope: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Halve each node's step until its value falls; say which nodes could move."""
+    """Halve each node's step until its value decreases; also return which nodes moved."""
     value = block.value(y, links)
     length = torch.ones(len(y), dtype=torch.float64)
     slack = 1e-14 * value.abs()
@@ -214,14 +234,14 @@ def _searched(
     return trial, block.links(trial), length > 0
 
 
-def _weighted(signal: Tensor, metric: Tensor) -> Tensor:
+def _apply_metric(signal: Tensor, metric: Tensor) -> Tensor:
     """Return the signal rows times the metric."""
     return signal * metric if metric.ndim < 2 else signal @ metric
 
 
-def _padded(rows: Any, height: int, width: int) -> Tensor:
-    """Return rows, dense, with zeros below and to the right."""
+def _pad(rows: Any, height: int, width: int) -> Tensor:
+    """Return dense rows, padded with zeros to the given height and width."""
     padded = torch.zeros(height, width, dtype=torch.float64)
-    given = row_matrix(rows, dtype=torch.float64).dense()
+    given = as_row_matrix(rows, dtype=torch.float64).to_dense()
     padded[: len(given), : given.shape[1]] = given
     return padded

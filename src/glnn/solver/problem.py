@@ -1,4 +1,8 @@
-"""The convex graph problem in its standard form, and its two values."""
+"""The convex graph problem: its standard form, its primal and dual values, and its dual.
+
+:class:`Problem` is the problem over all pairs. :class:`WorkingProblem` is the same problem on a
+list of pairs; :mod:`glnn.solver.newton` solves its dual.
+"""
 
 import dataclasses
 import itertools
@@ -9,16 +13,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from glnn.distributed import Partition, Peers, computed_once
+from glnn.distributed import Partition, Peers, lazy_property
 from glnn.exceptions import ProblemError
-from glnn.graph.pairs import Implicit, Pairs
+from glnn.graph.pairs import ImplicitMatrix, Pairs
 from glnn.objective import Objective, QuadraticTerm, Term
-from glnn.objective.base import PairMap, RowShare
+from glnn.objective.base import PairMap, RowCoefficients
 
-# --- problem: The convex graph problem in its standard form, and its two values
-
-Dual = dict[str, Tensor]
-"""One vector for each penalty, by its name."""
+Dual = dict[str, Tensor]  # one vector for each penalty, by the penalty's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +27,12 @@ class Problem:
     r"""Minimise over symmetric :math:`A \ge 0` on the support.
 
     .. math:: \gamma\|A\|^2 - \langle B, A\rangle + \sum_m w_m \|T_m(A) - \tau_m\|^2 .
-
-    Parameters
-    ----------
-    objective
-        The terms, of which those with a positive weight count.
-    partition
-        Which rows and pairs are in this process.
-    loops
-        Whether the diagonal belongs to the support.
-    support
-        This process's pairs that may become edges; ``None`` for all pairs.
-    device
-        Where the numbers lie.
     """
 
-    objective: Objective
-    partition: Partition
-    loops: bool = True
-    support: Pairs | None = None
+    objective: Objective  # its terms with a positive weight are used
+    partition: Partition  # which rows and pairs are in this process
+    loops: bool = True  # whether the diagonal belongs to the support
+    support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
     device: str = "cpu"
 
     @property
@@ -54,12 +42,12 @@ class Problem:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """The terms that count."""
+        """The terms with a positive weight."""
         return tuple(term for term in self.objective.parts if term.weight > 0)
 
     @cached_property
     def curvature(self) -> float:
-        r"""The number :math:`\gamma`; without one, there is no unique minimum."""
+        r"""The number :math:`\gamma`; it must be positive for a unique minimum."""
         total = float(sum(term.curvature for term in self.terms))
         if total <= 0:
             raise ProblemError(
@@ -70,37 +58,37 @@ class Problem:
         return total
 
     @cached_property
-    def linear(self) -> Implicit:
+    def linear(self) -> ImplicitMatrix:
         """The matrix :math:`B`, never formed."""
-        given = (term.linear() for term in self.terms)
-        return sum((part for part in given if part is not None), start=Implicit())
+        parts = (term.linear() for term in self.terms)
+        return sum((part for part in parts if part is not None), start=ImplicitMatrix())
 
     @cached_property
     def penalties(self) -> tuple[QuadraticTerm, ...]:
         """The quadratic penalties."""
-        given = (term.penalty() for term in self.terms)
-        return tuple(penalty for penalty in given if penalty is not None)
+        penalties = (term.penalty() for term in self.terms)
+        return tuple(penalty for penalty in penalties if penalty is not None)
 
-    def for_degree(self, weight: float) -> "Problem":
-        """Return the same problem with another weight of the term that sets the degree."""
-        return dataclasses.replace(self, objective=self.objective.for_degree(weight))
+    def with_degree_weight(self, weight: float) -> "Problem":
+        """Return the problem with another weight of the term that controls the degree."""
+        return dataclasses.replace(self, objective=self.objective.with_degree_weight(weight))
 
-    def numerator(self, dual: Dual) -> Implicit:
+    def numerator(self, dual: Dual) -> ImplicitMatrix:
         r"""Return :math:`B - \sum_m T_m^*(y_m)`; its positive part over :math:`2\gamma` is A."""
         return self.linear + self.correction(dual)
 
-    def correction(self, dual: Dual) -> Implicit:
+    def correction(self, dual: Dual) -> ImplicitMatrix:
         r"""Return :math:`-\sum_m T_m^*(y_m)`."""
         parts = (penalty.adjoint(-dual[penalty.name]) for penalty in self.penalties)
-        return sum(parts, start=Implicit())
+        return sum(parts, start=ImplicitMatrix())
 
     def images(self, pairs: Pairs, values: Tensor) -> Dual:
-        r"""Return :math:`T_m(A)` of the graph with these values on everyone's pairs."""
+        r"""Return :math:`T_m(A)` of a graph, given the values on this process's pairs."""
         peers = self.partition.peers
-        return {p.name: peers.all_reduce(p.on(pairs).apply(values)) for p in self.penalties}
+        return {p.name: peers.all_reduce(p.pair_map(pairs).apply(values)) for p in self.penalties}
 
     def dual_of(self, images: Dual) -> Dual:
-        r"""Return :math:`y_m = 2 w_m (T_m(A) - \tau_m)`, the dual point a graph implies."""
+        r"""Return the dual point of a graph, :math:`y_m = 2 w_m (T_m(A) - \tau_m)`."""
         return {p.name: 2 * p.weight * (images[p.name] - p.target) for p in self.penalties}
 
     def primal_value(
@@ -112,7 +100,7 @@ class Problem:
     ) -> float:
         """Return the objective of the graph with these values on the pairs, up to a constant.
 
-        ``images`` and ``gains``, the entries of :math:`B`, may be known already.
+        ``images`` and ``gains`` (the entries of :math:`B`) are computed if they are not given.
         """
         images = self.images(pairs, values) if images is None else images
         gains = self.linear.on_pairs(pairs) if gains is None else gains
@@ -134,16 +122,13 @@ class Problem:
             value -= float(y.dot(y)) / (4 * penalty.weight) + float(y.dot(penalty.target.to(y)))
         return value
 
-    def new_row(self, dual: Dual) -> RowShare:
-        """Return the one-row problem of a new node: the sum of what the terms say of it.
-
-        It lies on the host, where new nodes are connected.
-        """
+    def new_row(self, dual: Dual) -> RowCoefficients:
+        """Return the problem of one new row: the sum of the terms' coefficients, on the CPU."""
         shares = [term.new_row(dual.get(term.name)).cpu() for term in self.terms]
-        return sum(shares, start=RowShare())
+        return sum(shares, start=RowCoefficients())
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
-        """Return this process's pairs: loops, candidates, and those that a term names."""
+        """Return this process's first working set: loops, candidates, pairs that a term lists."""
         part = self.partition
         own = torch.arange(part.start, part.stop, device=candidates[0].device)
         ends = [candidates, (own, own)]
@@ -154,41 +139,35 @@ class Problem:
         return pairs if self.loops else pairs.select(pairs.i != pairs.j)
 
 
-# --- accuracy: How exact a graph must be: violations are measured against the size of its entries
+# Accuracy
 
-_SMALL = 0.01  # graphs with entries below this are held to a hundred times their largest entry
-_ROUNDING = 1e-6  # share of the gains below which entries are too small to be told from rounding
+_SMALL = 0.01  # below this the scale of violations is 100 times the largest entry instead of 1
+_ROUNDING = 1e-6  # relative to the gains: smaller entries cannot be told from rounding
 
 
-def largest(values: Tensor) -> float:
-    """Return the largest of some numbers, at least 0; infinity if one of them is NaN.
+def nonnegative_max(values: Tensor) -> float:
+    """Return the maximum of the values and 0; infinity if a value is NaN.
 
     Examples
     --------
-    >>> largest(torch.tensor([-1.0])), largest(torch.tensor([2.0, torch.nan]))
+    >>> nonnegative_max(torch.tensor([-1.0])), nonnegative_max(torch.tensor([2.0, torch.nan]))
     (0.0, inf)
     """
     found = float(values.max()) if len(values) else 0.0
     return math.inf if math.isnan(found) else max(0.0, found)
 
 
-def unit(entry: float, gain: float) -> float:
-    """Return what a violation is measured against.
+def violation_scale(entry: float, gain: float) -> float:
+    """Return the scale of violations for a graph with largest entry ``entry``.
 
-    One for graphs as they usually are; the largest entry where that is above one; less than one
-    where all entries are tiny, so that a graph of other tiny entries is not as good. Zero where
-    an entry is not finite: then nothing is exact.
-
-    Parameters
-    ----------
-    entry
-        The largest entry of the graph.
-    gain
-        The largest entry that the linear terms alone would give or take.
+    It is 1 for usual graphs, the largest entry if that is above 1, and less than 1 if all entries
+    are tiny: otherwise any graph of tiny entries would pass. It is 0 if an entry is not finite,
+    so that no violation is small enough. ``gain`` is the largest entry (in absolute value) that
+    the linear terms alone would give.
 
     Examples
     --------
-    >>> unit(0.3, 1.0), unit(20.0, 1.0), unit(0.0001, 0.0)
+    >>> violation_scale(0.3, 1.0), violation_scale(20.0, 1.0), violation_scale(0.0001, 0.0)
     (1.0, 20.0, 0.01)
     """
     if not math.isfinite(entry):
@@ -196,61 +175,49 @@ def unit(entry: float, gain: float) -> float:
     return max(entry, min(1.0, entry / _SMALL), _ROUNDING * gain)
 
 
-# --- dual: The dual of the graph problem on one working set of pairs
+# The dual on a working set
 
 
 @dataclass(frozen=True, eq=False)
 class WorkingProblem:
-    """The problem restricted to a list of pairs: offsets and maps evaluated once.
+    """The problem restricted to a list of pairs; offsets and maps are evaluated once."""
 
-    Parameters
-    ----------
-    pairs
-        This process's pairs.
-    offsets
-        The entries :math:`b` on them.
-    penalties, maps
-        The penalties, and the same as maps on the pairs.
-    curvature
-        The number gamma of the problem.
-    """
-
-    pairs: Pairs
-    offsets: Tensor
+    pairs: Pairs  # those of this process
+    offsets: Tensor  # the entries b of B on the pairs
     penalties: tuple[QuadraticTerm, ...]
-    maps: tuple[PairMap, ...]
-    curvature: float
+    maps: tuple[PairMap, ...]  # the maps T_m of the penalties, on the pairs
+    curvature: float  # gamma
 
     @classmethod
     def of(cls, problem: Problem, pairs: Pairs) -> "WorkingProblem":
-        """Evaluate ``b`` and the maps on the pairs."""
-        maps = tuple(penalty.on(pairs) for penalty in problem.penalties)
+        """Evaluate the offsets and the maps on the pairs."""
+        maps = tuple(penalty.pair_map(pairs) for penalty in problem.penalties)
         offsets = problem.linear.on_pairs(pairs)
         return cls(pairs, offsets, problem.penalties, maps, problem.curvature)
 
-    def shifted(self, constant: float) -> "WorkingProblem":
-        """Return the same with ``constant`` added to every offset."""
+    def shift_offsets(self, constant: float) -> "WorkingProblem":
+        """Return the problem with ``constant`` added to every offset."""
         return dataclasses.replace(self, offsets=self.offsets + constant)
 
     @property
     def peers(self) -> Peers:
-        """The processes over which the pairs are spread."""
+        """The processes over which the pairs are distributed."""
         return self.pairs.partition.peers
 
-    @computed_once
+    @lazy_property
     def slices(self) -> list[slice]:
-        """Return where each penalty's part of a dual vector lies."""
+        """Return the slice of each penalty in a flat dual vector."""
         ends = itertools.accumulate((len(p.target) for p in self.penalties), initial=0)
         return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
-    @computed_once
+    @lazy_property
     def target(self) -> Tensor:
-        r"""Return the vectors :math:`\tau_m`, one after the other."""
+        r"""Return the concatenated vectors :math:`\tau_m`."""
         return torch.cat([self.offsets[:0], *(p.target for p in self.penalties)])
 
-    @computed_once
+    @lazy_property
     def inverse(self) -> Tensor:
-        """Return the numbers :math:`1 / (2 w_m)`, entry by entry."""
+        """Return :math:`1 / (2 w_m)` for every entry of a flat dual vector."""
         parts = [torch.full_like(p.target, 0.5 / p.weight) for p in self.penalties]
         return torch.cat([self.offsets[:0], *parts])
 
@@ -262,17 +229,17 @@ class WorkingProblem:
         return total
 
     def apply(self, values: Tensor) -> Tensor:
-        """Return :math:`T(a)` of everyone's pairs."""
+        """Return :math:`T(a)`, summed over all processes."""
         parts = [pair_map.apply(values) for pair_map in self.maps]
         return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
 
-    def squares(self, active: Tensor) -> Tensor:
-        """Return the diagonal of :math:`T T^*` over the active pairs of everyone."""
-        parts = [pair_map.squares(active) for pair_map in self.maps]
+    def gram_diagonal(self, active: Tensor) -> Tensor:
+        """Return the diagonal of :math:`T T^*` over the active pairs, summed over all processes."""
+        parts = [pair_map.gram_diagonal(active) for pair_map in self.maps]
         return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
 
-    def point(self, y: Tensor) -> tuple[Tensor, float]:
-        """Return the graph ``a(y)`` and the value ``-D(y)``."""
+    def evaluate(self, y: Tensor) -> tuple[Tensor, float]:
+        """Return the graph ``a(y)`` and the negated dual value ``-D(y)``."""
         values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.curvature)
         squares = self.peers.all_reduce((self.pairs.counts * values).dot(values))
         fixed = torch.addcmul(self.target, self.inverse, y, value=0.5).dot(y)
@@ -284,42 +251,43 @@ class WorkingProblem:
 
     def violation(self, gradient: Tensor) -> float:
         r"""Bound how far :math:`a` is from :math:`a(2 w (T(a) - \tau))`, entry by entry."""
-        return self.largest(self.adjoint(gradient / self.inverse).abs()) / (2 * self.curvature)
+        return self.global_max(self.adjoint(gradient / self.inverse).abs()) / (2 * self.curvature)
 
-    def largest(self, values: Tensor) -> float:
-        """Return the largest number on the pairs of all processes, at least 0."""
-        return self.peers.all_reduce(largest(values), "max")
+    def global_max(self, values: Tensor) -> float:
+        """Return :func:`nonnegative_max` over the pairs of all processes."""
+        return self.peers.all_reduce(nonnegative_max(values), "max")
 
-    @computed_once
+    @lazy_property
     def gain(self) -> float:
-        """Return the largest entry that the linear terms alone would give or take."""
-        return self.largest(self.offsets.abs()) / (2 * self.curvature)
+        """Return the largest absolute entry that the linear terms alone would give."""
+        return self.global_max(self.offsets.abs()) / (2 * self.curvature)
 
-    def unit(self, values: Tensor) -> float:
-        """Return what violations of the graph with these values are measured against."""
-        return unit(self.largest(values), self.gain)
+    def violation_scale(self, values: Tensor) -> float:
+        """Return the scale of violations for the graph with these values."""
+        return violation_scale(self.global_max(values), self.gain)
 
     def dot(self, first: Tensor, second: Tensor) -> float:
-        """Return the inner product of two dual vectors, the same bits in every process."""
+        """Return the inner product of two dual vectors, bit-identical in every process."""
         return self.peers.broadcast(float(first.dot(second)))
 
-    def named(self, y: Tensor) -> Dual:
-        """Return the parts of ``y`` by the names of their penalties."""
+    def unflatten_dual(self, y: Tensor) -> Dual:
+        """Split a flat dual vector by penalty."""
         return {p.name: y[part].clone() for p, part in zip(self.penalties, self.slices)}
 
-    def completed(self, dual: Dual, values: Tensor) -> Dual:
-        """Return the dual point of a graph, with what the pairs do not depend on filled in.
+    def complete_dual(self, dual: Dual, values: Tensor) -> Dual:
+        """Return the dual point with the entries set that no pair of the working set depends on.
 
-        A number that no pair depends on, such as that of a node without one, is free here. It
-        counts for pairs that are looked at later, and for new nodes: it is as the graph implies.
+        Such an entry (of a node without pairs, for example) is arbitrary on the working set, but
+        it matters for pairs that are checked later and for new nodes. It gets the value that the
+        graph implies.
         """
-        y = self.start(dual)
-        met = self.squares(torch.ones_like(self.offsets))
+        y = self.flatten_dual(dual)
+        reached = self.gram_diagonal(torch.ones_like(self.offsets))
         implied = y - self.gradient(y, values) / self.inverse
-        return self.named(torch.where(met == 0, implied, y))
+        return self.unflatten_dual(torch.where(reached == 0, implied, y))
 
-    def start(self, dual: Dual | None) -> Tensor:
-        """Return a flat start; parts that do not fit this problem start at zero."""
+    def flatten_dual(self, dual: Dual | None) -> Tensor:
+        """Concatenate a dual point; parts that are missing or of another shape are zero."""
         y = torch.zeros_like(self.target)
         for penalty, part in zip(self.penalties, self.slices):
             given = (dual or {}).get(penalty.name)

@@ -1,4 +1,4 @@
-"""What similarity is made of: features on a common scale, and predictions."""
+"""Signals, from which similarity is computed: scaled features, predictions, prior graph rows."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -7,44 +7,39 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from glnn._utils import by_rows, check_choice, check_number
-from glnn.distributed import ALONE, Peers
+from glnn._utils import check_choice, check_number, map_row_blocks
+from glnn.distributed import SINGLE_PROCESS, Peers
 from glnn.exceptions import InputError
 from glnn.graph.prior import PriorKind
-from glnn.graph.rows import dense_rows
-
-# --- signals: What similarity is made of: features on a common scale, and predictions
+from glnn.graph.rows import to_dense_array
 
 if TYPE_CHECKING:
     Matrix: TypeAlias = Any  # scipy has no types
 else:
     Matrix = np.ndarray | sp.csr_matrix
 
-SignalKind = Literal["l2", "idf", "standardized", "raw"]
-"""How features become signals."""
-
+SignalKind = Literal["l2", "idf", "standardized", "raw"]  # how features become signals
 SIGNALS: tuple[SignalKind, ...] = get_args(SignalKind)
 
+# scikit-learn's normalize treats shorter rows as zero, so they are enlarged before
 _TINY = 1e-14
-"""Shorter rows count as zero where rows are brought to length one, so they are enlarged first."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSignal:
-    r"""Turns features into the signal rows :math:`s_i`, for training rows and new ones alike.
+    r"""Turns features into the signal rows :math:`s_i`, for training rows and new rows.
 
     Parameters
     ----------
     kind
-        ``raw``: features as they are; ``l2``: rows of length one; ``idf``: columns times
+        ``raw``: unchanged features; ``l2``: rows of length one; ``idf``: columns times
         :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns
-        of mean zero and deviation one (sparse features are not centred, and a column that is the
-        same everywhere counts as zero), then rows of length one.
+        of mean zero and deviation one (sparse features are not centred, and constant columns
+        become zero), then rows of length one.
     n_features
         Number of columns.
     scale, shift
-        What the training columns are multiplied with and what is subtracted before; ``None`` if
-        nothing.
+        Factors of the columns, and what is subtracted before; ``None`` if nothing.
 
     Examples
     --------
@@ -64,12 +59,12 @@ class FeatureSignal:
         kind: SignalKind,
         features: Matrix,
         column_weights: object = None,
-        peers: Peers = ALONE,
+        peers: Peers = SINGLE_PROCESS,
     ) -> "FeatureSignal":
-        r"""Take scales and means from the training rows, of which each process has its own.
+        r"""Compute scales and means of the training rows; each process passes its own rows.
 
         ``column_weights`` are the weights :math:`w \ge 0` of a metric
-        :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are also multiplied with their roots.
+        :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are multiplied with their square roots.
         """
         check_choice("signal", kind, SIGNALS)
         n_features = features.shape[1]
@@ -77,30 +72,30 @@ class FeatureSignal:
         if kind == "idf":
             scale = _idf(features, peers)
         elif kind == "standardized":
-            scale, shift = _spread(features, peers)
+            scale, shift = _column_scales(features, peers)
         if column_weights is not None:
-            roots = np.sqrt(_checked_weights(column_weights, n_features))
+            roots = np.sqrt(_check_column_weights(column_weights, n_features))
             scale = roots if scale is None else scale * roots
         return cls(kind, n_features, scale, shift)
 
     def transform(self, features: Matrix) -> Matrix:
         """Return the signal rows of ``features`` in float64; sparse stays sparse."""
         if self.shift is None and sp.issparse(features):
-            return self._transformed(features)
-        return by_rows(self._transformed, dense_rows(features))
+            return self._transform_rows(features)
+        return map_row_blocks(self._transform_rows, to_dense_array(features))
 
-    def _transformed(self, features: Matrix) -> Matrix:
-        """Return the same of some rows."""
+    def _transform_rows(self, features: Matrix) -> Matrix:
+        """Return the signals of a block of rows."""
         signal = features.astype(np.float64)
         if self.shift is not None:
             signal = signal - self.shift
         if self.scale is not None and sp.issparse(signal):
-            signal.data *= self.scale[signal.indices]  # the copy's own
+            signal.data *= self.scale[signal.indices]  # in place: astype has copied
         elif self.scale is not None:
             signal = signal * self.scale
         if self.kind != "raw":
-            if self.shift is None:  # else a tiny row is what rounding leaves of zero
-                signal = _enlarged(signal)
+            if self.shift is None:  # with a shift a tiny row is zero up to rounding
+                signal = _enlarge_tiny_rows(signal)
             signal = normalize(signal, copy=not sp.issparse(signal))  # rows of zeros stay zero
         if sp.issparse(signal):
             signal.eliminate_zeros()
@@ -108,8 +103,8 @@ class FeatureSignal:
         return signal
 
 
-def _enlarged(signal: Matrix) -> Matrix:
-    """Return the signal with tiny rows times a power of two; all others as they are."""
+def _enlarge_tiny_rows(signal: Matrix) -> Matrix:
+    """Multiply tiny rows with a power of two; leave all other rows unchanged."""
     peaks = abs(signal).max(1)
     peaks = peaks.toarray().ravel() if sp.issparse(signal) else peaks
     exponents = np.where(peaks < _TINY, -np.frexp(peaks)[1], 0)
@@ -121,7 +116,7 @@ def _enlarged(signal: Matrix) -> Matrix:
     return sp.csr_matrix((larger, signal.indices, signal.indptr), shape=signal.shape)
 
 
-def _checked_weights(column_weights: object, n_features: int) -> np.ndarray:
+def _check_column_weights(column_weights: object, n_features: int) -> np.ndarray:
     weights = np.asarray(column_weights, dtype=np.float64)
     if weights.shape != (n_features,) or not np.isfinite(weights).all() or weights.min() < 0:
         raise InputError(
@@ -140,8 +135,8 @@ def _idf(features: Matrix, peers: Peers) -> np.ndarray:
     return np.asarray(np.log((1.0 + n_rows) / (1.0 + present)) + 1.0)
 
 
-def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return one over the deviation of each column, and the means where they are subtracted."""
+def _column_scales(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the inverse deviation of each column, and the means of dense features."""
     n_rows = peers.all_reduce(float(features.shape[0]))
     if sp.issparse(features):
         columns, values = features.indices, features.data.astype(np.float64)
@@ -164,8 +159,8 @@ def _spread(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | No
 def prediction_signal(predictions: object, weight: float | int, n_nodes: int) -> np.ndarray:
     r"""Return :math:`\sqrt{w}\,(P - 1/C)\sqrt{C/(C-1)}`.
 
-    A sure prediction then has length :math:`\sqrt w`, and two nodes of different sure predictions
-    a negative product: their edge shrinks.
+    A certain prediction then has length :math:`\sqrt w`. Two certain predictions of different
+    classes have a negative product, which makes the edge weaker.
     """
     check_number("prediction_weight", weight, low=0)
     probability = np.asarray(predictions, dtype=np.float64)
@@ -181,13 +176,16 @@ def prediction_signal(predictions: object, weight: float | int, n_nodes: int) ->
     return np.asarray(np.sqrt(weight) * centred)
 
 
-def joined(signal: Matrix, more: np.ndarray) -> Matrix:
-    """Return the signals side by side; CSR if the first is."""
+def append_columns(signal: Matrix, more: np.ndarray) -> Matrix:
+    """Append the columns ``more`` to the signal; CSR if the signal is CSR."""
     if not sp.issparse(signal):
         return np.hstack([signal, more])
     parts = (signal, sp.csr_matrix(more))
     lengths = [np.diff(part.indptr) for part in parts]
-    before = (parts[1].indptr[:-1], parts[0].indptr[1:])  # what other entries come first
+    before = (
+        parts[1].indptr[:-1],
+        parts[0].indptr[1:],
+    )  # entries of the other part before each row
     n_stored, width = parts[0].nnz + parts[1].nnz, signal.shape[1]
     data, columns = np.empty(n_stored), np.empty(n_stored, dtype=signal.indices.dtype)
     for part, length, shift, first in zip(parts, lengths, before, (0, width)):
@@ -200,14 +198,14 @@ def joined(signal: Matrix, more: np.ndarray) -> Matrix:
     return both
 
 
-# --- prior_rows: The prior graph's row for a node that was not there when the prior was made
+# Prior graph rows of new nodes
 
-_TELEPORT = 0.15  # of the prior graph ``pagerank``
+_TELEPORT = 0.15  # teleport probability of the prior graph "pagerank"
 
 
 @dataclass(frozen=True, eq=False)
 class PriorRows:
-    r"""Row and loop that a node with links :math:`w_j` would have in the prior graph.
+    r"""Computes the prior graph's row and loop of a new node with links :math:`w_j`.
 
     ==============  =======================================  =================
     kind            :math:`g_j`                              loop
@@ -218,42 +216,33 @@ class PriorRows:
     pagerank        one step over the renormalised links, then the prior graph
     ==============  =======================================  =================
 
-    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. All but ``pagerank`` are
-    the row of the prior graph of the enlarged given graph, exactly.
-
-    Parameters
-    ----------
-    kind
-        The kind of the prior graph.
-    degrees
-        Row sums of the given graph.
-    prior
-        The prior graph, needed for ``pagerank``.
+    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. Except for ``pagerank``
+    this is exactly the row in the prior graph of the given graph with the new node added.
     """
 
     kind: PriorKind
-    degrees: np.ndarray
-    prior: sp.csr_matrix
+    degrees: np.ndarray  # row sums of the given graph
+    prior: sp.csr_matrix  # the prior graph, needed for pagerank
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows (CSR, new x N) and the loops."""
-        links = _checked_links(links, n_new, len(self.degrees))
+        links = _check_links(links, n_new, len(self.degrees))
         if self.kind == "binary":
-            return _like(links, np.ones_like(links.data)), np.zeros(n_new)
+            return _with_data(links, np.ones_like(links.data)), np.zeros(n_new)
         own = 0.0 if self.kind == "symmetric" else 1.0
         degree = np.asarray(links.sum(1)).ravel() + own
         new, old = np.repeat(degree, np.diff(links.indptr)), self.degrees[links.indices] + own
-        rows = _like(links, links.data / np.sqrt(new * (old + links.data)))
+        rows = _with_data(links, links.data / np.sqrt(new * (old + links.data)))
         if self.kind == "symmetric":
             return rows, np.zeros(n_new)
         if self.kind == "renormalized":
             return rows, 1.0 / degree
-        spread = sp.csr_matrix((1.0 - _TELEPORT) * (rows @ self.prior))
-        spread.sort_indices()
-        return spread, _TELEPORT + (1.0 - _TELEPORT) / degree
+        propagated = sp.csr_matrix((1.0 - _TELEPORT) * (rows @ self.prior))
+        propagated.sort_indices()
+        return propagated, _TELEPORT + (1.0 - _TELEPORT) / degree
 
 
-def _checked_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
+def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
     if links is None:
         return sp.csr_matrix((n_new, n_nodes))
     try:
@@ -272,5 +261,5 @@ def _checked_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
     return matrix
 
 
-def _like(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
+def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
     return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)

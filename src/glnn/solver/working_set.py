@@ -1,4 +1,7 @@
-"""Solve on a working set, look at all other pairs, let the wrong ones in, and repeat."""
+"""Working-set method: solve on some pairs, check all others, add violating pairs, repeat.
+
+The second part finds the sparsity weight for a wanted mean degree.
+"""
 
 import dataclasses
 import math
@@ -9,30 +12,36 @@ from torch import Tensor
 
 from glnn._utils import check_integer, check_number
 from glnn.exceptions import InputError
-from glnn.graph.pairs import Implicit, Pairs, Tile, pair_keys, pair_owners, sent, sorted_distinct
+from glnn.graph.pairs import (
+    ImplicitMatrix,
+    Pairs,
+    Tile,
+    exchange,
+    pair_keys,
+    pair_owners,
+    sort_unique,
+)
 from glnn.graph.rows import BLOCK_BYTES
 from glnn.solver.newton import DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem, WorkingProblem
 
-# --- working_set: Solve on a working set, look at all other pairs, let the wrong ones in, and repe
-
-_MOST_JOINING = 4_000_000
+_MAX_JOINING = 4_000_000  # pairs added per round
 _MAX_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """The last working set and its solution, with what the rounds cost together."""
+class WorkingSetSolution:
+    """The last working set and its solution."""
 
     pairs: Pairs
     solution: DualSolution
-    iterations: int
+    iterations: int  # Newton steps of all rounds
     rounds: int
 
 
 @dataclass(frozen=True)
 class SolveSettings:
-    """Accuracy and memory of a solve, and where it runs."""
+    """Accuracy, memory and device of a solve."""
 
     tol: float | int = 1e-8
     max_iter: int = 100
@@ -52,75 +61,77 @@ class SolveSettings:
 
 def solve_problem(
     problem: Problem, working: WorkingProblem, settings: SolveSettings, start: Dual | None = None
-) -> Solved:
-    """Solve on the pairs of ``working``; with support ``all``, grow them until no other wants in.
+) -> WorkingSetSolution:
+    """Solve on the pairs of ``working``; with support ``all``, add pairs until none is violated.
 
-    Each round lowers the objective, and only pairs without weight leave the working set, so no
-    working set comes twice.
+    Each round lowers the objective and only pairs without weight leave the working set, so no
+    working set occurs twice.
     """
     core, iterations, rounds, dual = working.pairs, 0, 0, start
     while True:
         pairs = working.pairs
         solution = solve_dual(working, dual, tol=settings.tol, max_iter=settings.max_iter)
-        dual = working.completed(solution.dual, solution.values)
+        dual = working.complete_dual(solution.dual, solution.values)
         solution = dataclasses.replace(solution, dual=dual)
         iterations, rounds = iterations + solution.iterations, rounds + 1
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
-        threshold = 2 * problem.curvature * settings.tol * working.unit(solution.values)
-        joining = missing_pairs(problem, dual, pairs, threshold, settings)
+        threshold = 2 * problem.curvature * settings.tol * working.violation_scale(solution.values)
+        joining = find_violating_pairs(problem, dual, pairs, threshold, settings)
         if not problem.partition.peers.all_reduce(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        keys = sorted_distinct(torch.cat([core.keys, used, joining]))
+        keys = sort_unique(torch.cat([core.keys, used, joining]))
         working = WorkingProblem.of(problem, Pairs.from_keys(problem.partition, keys))
-    return Solved(pairs, solution, iterations, rounds)
+    return WorkingSetSolution(pairs, solution, iterations, rounds)
 
 
-def missing_pairs(
+def find_violating_pairs(
     problem: Problem, dual: Dual, pairs: Pairs, threshold: float, settings: SolveSettings
 ) -> Tensor:
-    r"""Return keys of pairs outside ``pairs`` whose numerator :math:`b - T^*(y)` is large enough.
+    r"""Return keys of pairs outside ``pairs`` with a numerator :math:`b - T^*(y)` > threshold.
 
-    At most a few million come, those with the largest numerators.
+    At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
     part, numerator = problem.partition, problem.numerator(dual)
-    named, named_sizes = _named(numerator, pairs, problem)
-    met = named.where_swept()
+    sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs, problem)
+    swept = sparse.swept_pairs()
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
     for tile in numerator.tiles(part, problem.device, block_bytes=settings.block_bytes):
-        tile.fill(met, -torch.inf)  # of which it shows a part only
-        found, size = _above(tile, threshold, problem)
-        if part.peers.size == 1:  # elsewhere others know which pairs are there already
+        tile.fill(swept, -torch.inf)  # handled above; tiles lack the sparse part
+        found, size = _entries_above(tile, threshold, problem)
+        if part.peers.size == 1:  # with several, only the owner of a pair can check this
             new = ~pairs.contains(found)
             found, size = found[new], size[new]
         keys, sizes = torch.cat([keys, found]), torch.cat([sizes, size])
-        if len(keys) > 2 * _MOST_JOINING:
-            keys, sizes = _largest(keys, sizes)
+        if len(keys) > 2 * _MAX_JOINING:
+            keys, sizes = _keep_largest(keys, sizes)
     i = torch.div(keys, problem.n_nodes, rounding_mode="floor")
     owner = pair_owners(part, i, keys - i * problem.n_nodes)
-    keys, sizes = sent(part, owner, keys, sizes)
-    new, large = ~pairs.contains(keys), named_sizes > threshold
-    keys = torch.cat([keys[new], named.keys[large]])
-    return _largest(keys, torch.cat([sizes[new], named_sizes[large]]))[0]
+    keys, sizes = exchange(part, owner, keys, sizes)
+    new, large = ~pairs.contains(keys), sparse_sizes > threshold
+    keys = torch.cat([keys[new], sparse.keys[large]])
+    return _keep_largest(keys, torch.cat([sizes[new], sparse_sizes[large]]))[0]
 
 
-def _named(numerator: Implicit, pairs: Pairs, problem: Problem) -> tuple[Pairs, Tensor]:
-    """Return further pairs that the sparse part of the numerator names, and their numerators."""
-    named = Pairs.from_keys(problem.partition, pairs.keys[:0])
+def _find_sparse_pairs(
+    numerator: ImplicitMatrix, pairs: Pairs, problem: Problem
+) -> tuple[Pairs, Tensor]:
+    """Return pairs of the numerator's sparse part outside ``pairs``, and their numerators."""
+    sparse = Pairs.from_keys(problem.partition, pairs.keys[:0])
     if numerator.sparse is not None:
         listed = numerator.sparse.pairs
         is_new = ~pairs.contains(listed.keys)
-        named = listed.select(is_new if problem.loops else is_new & (listed.i != listed.j))
-    if not problem.partition.peers.all_reduce(float(len(named))):
-        return named, named.counts  # no process has one
-    return named, numerator.on_pairs(named)
+        sparse = listed.select(is_new if problem.loops else is_new & (listed.i != listed.j))
+    if not problem.partition.peers.all_reduce(float(len(sparse))):
+        return sparse, sparse.counts  # no process has one
+    return sparse, numerator.on_pairs(sparse)
 
 
-def _above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tensor]:
+def _entries_above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tensor]:
     """Return keys and sizes of the tile's entries above the threshold, each pair once."""
     wanted = tile.values > threshold
-    if tile.on_diagonal:
+    if tile.is_on_diagonal:
         wanted = wanted.triu_(0 if problem.loops else 1)
     place = torch.nonzero(wanted.view(-1)).view(-1)
     n_columns = tile.values.shape[1]
@@ -129,46 +140,38 @@ def _above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tens
     return pair_keys(problem.n_nodes, first, second), tile.values.view(-1)[place]
 
 
-def _largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Keep the pairs with the largest numerators."""
-    if len(keys) > _MOST_JOINING:
-        sizes, kept = torch.topk(sizes, _MOST_JOINING)
+def _keep_largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the pairs with the largest numerators, at most ``_MAX_JOINING``."""
+    if len(keys) > _MAX_JOINING:
+        sizes, kept = torch.topk(sizes, _MAX_JOINING)
         keys = keys[kept]
     return keys, sizes
 
 
-# --- degree: From a wanted number of neighbours to the sparsity weight
+# Sparsity weight for a wanted degree
 
 _MAX_SOLVES = 40
-_SEARCH_TOL = 1e-5  # entries need not be exact to be counted
-_CLOSE = 0.005  # relative error of the degree that is good enough
+_SEARCH_TOL = 1e-5  # enough to count the edges
+_CLOSE = 0.005  # relative error of the degree that ends a search on one working set
 _MAX_SEARCHES = 6
 _ACCEPTED = 0.02  # relative error of the degree that ends the search over all pairs
 
 
 @dataclass(frozen=True, eq=False)
 class DegreeGoal:
-    """The wanted mean degree of the edges that are new.
-
-    Parameters
-    ----------
-    target
-        The wanted degree.
-    given
-        This process's pairs that are not new: those of the prior graph, or ``None``.
-    """
+    """The wanted mean degree over edges that are not in the prior graph."""
 
     target: float | int
-    given: Pairs | None
+    prior_pairs: Pairs | None  # this process's pairs of the prior graph; None without one
 
 
 @dataclass(frozen=True, eq=False)
-class SparsityForDegree:
-    """The sparsity weight found, the degree it gives on the working set, and a warm start."""
+class SparsityResult:
+    """Result of a search for the sparsity weight on one working set."""
 
     sparsity: float
     degree: float
-    dual: Dual
+    dual: Dual  # warm start for the next search
 
 
 def solve_for_degree(
@@ -177,39 +180,39 @@ def solve_for_degree(
     goal: DegreeGoal,
     settings: SolveSettings,
     start: Dual | None = None,
-) -> tuple[float, Solved, tuple[str, ...]]:
-    r"""Find :math:`\lambda_1` on the working set, solve, and repeat if pairs joined meanwhile.
+) -> tuple[float, WorkingSetSolution, tuple[str, ...]]:
+    r"""Find :math:`\lambda_1` on the working set, solve, and repeat with the pairs that were added.
 
-    Returns the weight, the solution, and a note if the wanted degree is out of reach.
+    Returns the weight, the solution, and a note if the wanted degree was not reached.
     """
     iterations, rounds, n_searches, target = 0, 0, 0, goal.target
-    found = None if start is None else SparsityForDegree(0.0, 0.0, start)
+    found = None if start is None else SparsityResult(0.0, 0.0, start)
     while True:
-        free = WorkingProblem.of(problem.for_degree(0.0), pairs)
-        found = sparsity_for_degree(free, goal, found)
+        free = WorkingProblem.of(problem.with_degree_weight(0.0), pairs)
+        found = find_sparsity(free, goal, found)
         solved = solve_problem(
-            problem.for_degree(found.sparsity),
-            free.shifted(-found.sparsity),
+            problem.with_degree_weight(found.sparsity),
+            free.shift_offsets(-found.sparsity),
             settings,
             found.dual,
         )
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
-        degree = added_degree(solved.pairs, solved.solution.values, goal.given)
+        degree = mean_added_degree(solved.pairs, solved.solution.values, goal.prior_pairs)
         reached = abs(degree - target) <= _ACCEPTED * target
         n_searches += 1
         if problem.support is not None or reached or n_searches == _MAX_SEARCHES:
             break
         if found.sparsity == 0 and degree <= target:
             break
-        keys = sorted_distinct(torch.cat([pairs.keys, solved.pairs.keys]))
+        keys = sort_unique(torch.cat([pairs.keys, solved.pairs.keys]))
         pairs = Pairs.from_keys(problem.partition, keys)
-    notes = _notes(target, degree, found.sparsity)
-    done = Solved(solved.pairs, solved.solution, iterations, rounds)
+    notes = _degree_notes(target, degree, found.sparsity)
+    done = WorkingSetSolution(solved.pairs, solved.solution, iterations, rounds)
     return found.sparsity, done, notes
 
 
-def _notes(target: float | int, degree: float, sparsity: float) -> tuple[str, ...]:
-    """Return what a user should know about a degree that was not reached, or nothing."""
+def _degree_notes(target: float | int, degree: float, sparsity: float) -> tuple[str, ...]:
+    """Return a note if the wanted degree was missed by more than 10 %."""
     if abs(degree - target) <= 0.1 * target:
         return ()
     return (
@@ -218,28 +221,30 @@ def _notes(target: float | int, degree: float, sparsity: float) -> tuple[str, ..
     )
 
 
-def added_degree(pairs: Pairs, values: Tensor, given: Pairs | None) -> float:
-    """Return the mean number of neighbours a node has by edges that were not given."""
-    n_added = float(torch.count_nonzero(values * _addable(pairs, given)))
+def mean_added_degree(pairs: Pairs, values: Tensor, prior_pairs: Pairs | None) -> float:
+    """Return the mean number of neighbours over edges that are not in the prior graph."""
+    n_added = float(torch.count_nonzero(values * _addable_mask(pairs, prior_pairs)))
     return 2.0 * pairs.partition.peers.all_reduce(n_added) / pairs.n_nodes
 
 
-def _addable(pairs: Pairs, given: Pairs | None) -> Tensor:
-    """Say which pairs are neither loops nor given."""
+def _addable_mask(pairs: Pairs, prior_pairs: Pairs | None) -> Tensor:
+    """Return which pairs are neither loops nor in the prior graph."""
     addable = pairs.i != pairs.j
-    return addable if given is None else addable & ~given.contains(pairs.keys)
+    return addable if prior_pairs is None else addable & ~prior_pairs.contains(pairs.keys)
 
 
-def sparsity_for_degree(
-    free: WorkingProblem, goal: DegreeGoal, near: SparsityForDegree | None = None
-) -> SparsityForDegree:
-    r"""Find :math:`\lambda_1 \ge 0` for which the added edges give the wanted mean degree.
+def find_sparsity(
+    free: WorkingProblem, goal: DegreeGoal, near: SparsityResult | None = None
+) -> SparsityResult:
+    r"""Find :math:`\lambda_1 \ge 0` for which the added edges have the wanted mean degree.
 
-    The degree falls as :math:`\lambda_1` grows; a bracket is halved, guided by interpolation, with
-    warm starts. ``free`` is the problem with :math:`\lambda_1 = 0`; if even that gives too few
-    edges, zero is returned. ``near`` is an earlier answer.
+    The degree decreases with :math:`\lambda_1`. A bracket is narrowed by interpolation and
+    bisection, with warm starts. ``free`` is the problem with :math:`\lambda_1 = 0`; if even that
+    gives too few edges, 0 is returned. ``near`` is the result of an earlier search.
     """
-    search = _Search(free, _addable(free.pairs, goal.given), {} if near is None else near.dual)
+    search = _SparsitySearch(
+        free, _addable_mask(free.pairs, goal.prior_pairs), {} if near is None else near.dual
+    )
     target, n_nodes = goal.target, free.pairs.n_nodes
     low, high = search.bracket(target, near)
     best = min(low, high, key=lambda end: abs(end[1] - target))
@@ -247,55 +252,55 @@ def sparsity_for_degree(
         close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / n_nodes)
         if close or high[0] - low[0] <= 1e-9 * high[0]:
             break
-        found = search.at(_between(low, high, target, halve=solve % 3 == 2))
+        found = search.degree_at(_next_sparsity(low, high, target, halve=solve % 3 == 2))
         best = min(best, found, key=lambda end: abs(end[1] - target))
         low, high = (found, high) if found[1] > target else (low, found)
-    return SparsityForDegree(best[0], best[1], search.dual)
+    return SparsityResult(best[0], best[1], search.dual)
 
 
-class _Search:
-    """Solves one problem for one sparsity weight after the other, each from the last.
+class _SparsitySearch:
+    """Solves the problem for a sequence of sparsity weights, each from the last dual point.
 
-    ``largest`` is the weight from which on the last graph would have had no added edge, its
-    row sums unchanged.
+    ``cutoff`` estimates how much more weight removes all added edges of the last graph (with its
+    row sums unchanged).
     """
 
     def __init__(self, working: WorkingProblem, addable: Tensor, dual: Dual) -> None:
         self.working, self.addable, self.dual = working, addable, dual
-        self.largest = 0.0
+        self.cutoff = 0.0
 
-    def at(self, sparsity: float) -> tuple[float, float]:
-        """Return the weight and the degree it gives."""
-        solution = solve_dual(self.working.shifted(-sparsity), self.dual, tol=_SEARCH_TOL)
+    def degree_at(self, sparsity: float) -> tuple[float, float]:
+        """Return the weight and the degree of its solution."""
+        solution = solve_dual(self.working.shift_offsets(-sparsity), self.dual, tol=_SEARCH_TOL)
         self.dual = solution.dual
         added = solution.values * self.addable
-        self.largest = 2 * self.working.curvature * self.working.largest(added)
+        self.cutoff = 2 * self.working.curvature * self.working.global_max(added)
         n_added = self.working.peers.all_reduce(float(torch.count_nonzero(added)))
         return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
 
     def bracket(
-        self, target: float | int, near: SparsityForDegree | None
+        self, target: float | int, near: SparsityResult | None
     ) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return weights with more and with at most the wanted degree; twice zero if none has."""
+        """Return weights with a degree above and at most the target; twice 0 if none is above."""
         if near is not None and near.sparsity > 0:
-            low, high = self.at(near.sparsity / 1.1), self.at(near.sparsity * 1.1)
+            low, high = self.degree_at(near.sparsity / 1.1), self.degree_at(near.sparsity * 1.1)
         else:
-            low = high = self.at(0.0)
+            low = high = self.degree_at(0.0)
         if low[1] <= target and low[0] > 0:
-            low = self.at(0.0)
+            low = self.degree_at(0.0)
         if low[1] <= target:
             return low, low
-        size = max(high[0], self.largest, 1e-9)
+        size = max(high[0], self.cutoff, 1e-9)
         while high[1] > target:
-            low, high = high, self.at(high[0] + size)
+            low, high = high, self.degree_at(high[0] + size)
             size *= 2
         return low, high
 
 
-def _between(
+def _next_sparsity(
     low: tuple[float, float], high: tuple[float, float], target: float | int, *, halve: bool
 ) -> float:
-    """Interpolate the logarithm of the degree, away from both ends; or halve the bracket."""
+    """Interpolate the logarithm of the degree, kept away from both ends, or bisect."""
     if halve or low[1] <= high[1]:
         return (low[0] + high[0]) / 2
     top, bottom, wanted = (math.log1p(degree) for degree in (low[1], high[1], target))

@@ -7,18 +7,18 @@ import scipy.sparse as sp
 from glnn.report.page.page_data import (
     ClassQuality,
     Curve,
-    Evaluation,
     Graphs,
     Learning,
     LinkTerms,
-    Measure,
-    Method,
     Nodes,
     PageData,
-    Reproduce,
+    PageEvaluation,
+    PageMeasure,
+    PageMethod,
     Round,
+    RunRecipe,
     Search,
-    upper_links,
+    extract_links,
 )
 
 HOSTILE = "<script>alert(1)</script>"
@@ -60,7 +60,7 @@ def made_page(n_nodes=120, n_classes=3, seed=0, *, with_given=True, with_terms=T
         rng.random(given.shape) < 0.5 if n_nodes < 2000 else 1.0
     )
     learned = sp.csr_matrix(learned.maximum(learned.T))
-    n_links = upper_links(learned).nnz
+    n_links = extract_links(learned).nnz
     terms = LinkTerms(
         ("given", "similarity", "predictions", "penalties"),
         rng.normal(0.2, 0.2, (n_links, 4)),
@@ -85,7 +85,7 @@ def made_page(n_nodes=120, n_classes=3, seed=0, *, with_given=True, with_terms=T
         subtitle="24 labels for training, 60 for the test",
         evaluation=made_evaluation(names, nodes),
         learning=made_learning(given, learned),
-        reproduce=Reproduce(
+        reproduce=RunRecipe(
             "glnn fit trees.csv --label kind --seed 3",
             (("seed", "3"), ("data", "sha256 0123"), ("glnn", "0.1.0")),
             (("n_epochs", "50", "300"),),
@@ -106,30 +106,30 @@ def made_evaluation(names, nodes):
     confusion = np.zeros((len(names), len(names)), dtype=np.int64)
     judged = nodes.truth >= 0
     np.add.at(confusion, (nodes.truth[judged], nodes.judged[judged]), 1)
-    return Evaluation(
+    return PageEvaluation(
         "about 85 % ± 4 on labels it had not seen; logistic regression 81 %",
         "good",
         "Five folds over 84 labelled nodes; 95 % intervals by bootstrap over nodes.",
         (
-            Method("GLNN", Measure("accuracy", 0.85, 0.81, 0.89), is_own=True),
-            Method(
+            PageMethod("GLNN", PageMeasure("accuracy", 0.85, 0.81, 0.89), is_own=True),
+            PageMethod(
                 "logistic regression",
-                Measure("accuracy", 0.81, 0.76, 0.85),
-                Measure("lead", 0.04, 0.01, 0.07),
+                PageMeasure("accuracy", 0.81, 0.76, 0.85),
+                PageMeasure("lead", 0.04, 0.01, 0.07),
             ),
-            Method(
+            PageMethod(
                 "majority class",
-                Measure("accuracy", 0.37, 0.31, 0.42),
-                Measure("lead", 0.48, 0.43, 0.55),
+                PageMeasure("accuracy", 0.37, 0.31, 0.42),
+                PageMeasure("lead", 0.48, 0.43, 0.55),
             ),
         ),
-        (Measure("log loss", 0.42, 0.35, 0.5), Measure("macro-F1", 0.83, 0.8, 0.87)),
+        (PageMeasure("log loss", 0.42, 0.35, 0.5), PageMeasure("macro-F1", 0.83, 0.8, 0.87)),
         tuple(
             ClassQuality(
                 name,
                 30,
-                Measure("precision", 0.8, 0.7, 0.9),
-                Measure("recall", 0.45 if k == 1 else 0.9, 0.3, 0.95),
+                PageMeasure("precision", 0.8, 0.7, 0.9),
+                PageMeasure("recall", 0.45 if k == 1 else 0.9, 0.3, 0.95),
             )
             for k, name in enumerate(names)
         ),

@@ -12,7 +12,7 @@ import pytest
 
 from glnn.cli.main import main
 from glnn.report.page.document import render
-from glnn.report.page.subset import unpacked
+from glnn.report.page.subset import decode_block
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
@@ -67,7 +67,7 @@ def open_page(browser, files, make_page):
 
 def place_of(tab, node, canvas="#map-learned"):
     """Where a node lies on the screen while the whole map is seen."""
-    _, arrays = unpacked(tab.block)
+    _, arrays = decode_block(tab.block)
     tab.locator(canvas).scroll_into_view_if_needed()
     box = tab.locator(canvas).bounding_box()
     x, y = arrays["places"][node] / 65535
@@ -136,7 +136,7 @@ def test_pointing_at_a_node_names_it_with_label_prediction_and_probabilities(ope
     tab = open_page()
     tab.mouse.move(*place_of(tab, 7))
     tip = tab.locator("#tip")
-    words, arrays = unpacked(tab.block)
+    words, arrays = decode_block(tab.block)
     assert tip.is_visible()
     told = tip.inner_text()
     named = next(k for k, name in enumerate(words["ids"]) if told.splitlines()[0] == name)

@@ -7,8 +7,6 @@ from glnn.report.page import charts
 from glnn.report.page.charts import error_frames, learning_frames, search_frames
 from glnn.report.page.page_data import Curve, Learning, Search
 
-# --- charts
-
 
 def drawn_values(figure, column):
     return [
@@ -48,7 +46,7 @@ def test_bars_have_one_series_each(make_page):
 
 
 def test_a_chart_is_plain_values_and_bokehs_script_comes_from_its_package():
-    text = charts.chart_text(charts.metric_chart([("a", 1.0)]), "place")
+    text = charts.chart_json(charts.metric_chart([("a", 1.0)]), "place")
     assert text["target_id"] == "place"
     assert "Bokeh" in charts.bokeh_script()
     assert charts.has_bokeh()
@@ -71,7 +69,7 @@ def test_a_parameter_is_drawn_where_a_trial_set_it(log, axis):
     assert type(figure.xaxis[0]).__name__ == axis
 
 
-# --- frames
+# Frames
 
 
 def test_every_chart_has_its_numbers_as_a_table(make_page):

@@ -12,22 +12,20 @@ from glnn import GLNNClassifier
 from glnn.report.page import charts
 from glnn.report.page.document import (
     PARTS,
-    flat_settings,
+    build_model_page,
+    build_page,
+    content_policy,
+    flatten_settings,
     inline_json,
     inline_script,
-    own_script,
-    own_style,
-    page_of,
-    page_of_model,
-    policy,
+    read_script,
+    read_style,
     render,
 )
 from glnn.report.page.page_data import Graphs, PageData
-from glnn.report.page.subset import unpacked
-from glnn.report.results import Score, shown_probabilities
-from glnn.report.text import RAW, verdict_line
-
-# --- document
+from glnn.report.page.subset import decode_block
+from glnn.report.results import Score, merge_held_out
+from glnn.report.text import UNCALIBRATED, verdict_line
 
 
 class Elements(HTMLParser):
@@ -69,7 +67,7 @@ def test_sections_stand_in_their_order(make_page):
 def test_the_data_block_has_every_node(make_page):
     page = make_page(50)
     block = re.search(r'id="data">([^<]*)<', render(page)).group(1)
-    words, arrays = unpacked(block)
+    words, arrays = decode_block(block)
     assert words["ids"] == list(page.nodes.ids)
     assert arrays["places"].shape == (50, 2)
     assert arrays["matrices"].shape == (4, 50, 50)  # the given graph and three rounds
@@ -98,13 +96,13 @@ def test_the_same_data_gives_the_same_page(make_page):
     assert without_charts[0] == without_charts[1]
 
 
-# --- scripts
+# Scripts and policy
 
 
 def test_the_policy_names_the_digest_of_each_script():
     digest = base64.b64encode(hashlib.sha256(b"a = 1").digest()).decode()
-    assert f"script-src 'sha256-{digest}';" in policy(["a = 1"])
-    assert "unsafe-eval" not in policy(["a = 1"])
+    assert f"script-src 'sha256-{digest}';" in content_policy(["a = 1"])
+    assert "unsafe-eval" not in content_policy(["a = 1"])
 
 
 @pytest.mark.parametrize("text", ["x = '</SCRIPT>'", "x = '<!--'"])
@@ -121,19 +119,19 @@ def test_json_on_the_page_has_no_sign_of_html_and_reads_back():
 
 
 def test_all_parts_are_in_the_script_and_ask_for_nothing():
-    script = own_script()
+    script = read_script()
     assert script.count("\n// ") >= len(PARTS)
     for word in ("eval(", "innerHTML", "fetch(", "XMLHttpRequest", "import("):
         assert word not in script
     for word in ("url(", "@import"):
-        assert word not in own_style()
+        assert word not in read_style()
 
 
-# --- run_page
+# The page of a run
 
 
 def test_the_page_has_the_runs_nodes_labels_and_graph(results):
-    page = page_of(results)
+    page = build_page(results)
     np.testing.assert_array_equal(page.nodes.predicted, results.predictions)
     np.testing.assert_allclose(page.nodes.probabilities.sum(1), 1)
     assert (page.graphs.learned != results.adjacency).nnz == 0
@@ -141,7 +139,7 @@ def test_the_page_has_the_runs_nodes_labels_and_graph(results):
 
 
 def test_only_labels_that_the_fit_did_not_see_are_judged(results):
-    page = page_of(results)
+    page = build_page(results)
     judged = np.flatnonzero(page.nodes.judged >= 0)
     np.testing.assert_array_equal(judged, np.sort(results.split.test))
     assert not page.nodes.seen[judged].any()
@@ -152,8 +150,8 @@ def test_without_test_labels_nothing_is_measured(results):
     untested = dataclasses.replace(
         results, split=dataclasses.replace(results.split, test=results.split.val)
     )
-    assert page_of(untested).evaluation is None
-    html = render(page_of(untested))
+    assert build_page(untested).evaluation is None
+    html = render(build_page(untested))
     assert "Too few labels to tell: 4." in html
     assert "without --no-estimate" in html
 
@@ -161,31 +159,31 @@ def test_without_test_labels_nothing_is_measured(results):
 def test_the_page_has_the_sentence_of_the_terminal_where_no_label_can_be_hidden(results):
     split = dataclasses.replace(results.split, train=np.array([0, 10]), test=results.split.val)
     single = dataclasses.replace(results, split=split)
-    html = render(page_of(single))
+    html = render(build_page(single))
     assert f"{verdict_line(single).capitalize()}." in html
     assert "label more nodes" in html
     assert "--no-estimate" not in html
 
 
 def test_raw_probabilities_are_marked_on_the_page_measured_or_not(results):
-    assert page_of(results).warnings == ()
+    assert build_page(results).warnings == ()
     raw = dataclasses.replace(results, calibration=None)
     none = dataclasses.replace(raw, split=dataclasses.replace(raw.split, test=raw.split.val))
-    for page in (page_of(raw), page_of(none)):
-        assert page.warnings[0].lower() == RAW
-        assert "not calibrated by hidden labels" in render(page)
+    for page in (build_page(raw), build_page(none)):
+        assert page.warnings[0].lower() == UNCALIBRATED
+        assert "not calibrated on held-out labels" in render(page)
 
 
 def test_the_page_has_the_probabilities_of_the_predictions(judged_run):
     after = judged_run[1]
-    shown, _ = shown_probabilities(after)
-    nodes = page_of(after).nodes
+    shown, _ = merge_held_out(after)
+    nodes = build_page(after).nodes
     np.testing.assert_array_equal(nodes.probabilities[:, after.classes], shown)
     np.testing.assert_array_equal(nodes.predicted, after.classes[shown.argmax(1)])
 
 
 def test_what_chance_gives_stands_beside_the_share_of_links_between_equal_labels(results):
-    assert "98.9 % (by chance 50.0 %) of 91 between test nodes" in render(page_of(results))
+    assert "98.9 % (by chance 50.0 %) of 91 between test nodes" in render(build_page(results))
 
 
 def test_columns_of_probabilities_follow_the_classes_of_the_data(results):
@@ -193,7 +191,7 @@ def test_columns_of_probabilities_follow_the_classes_of_the_data(results):
         results, classes=np.array([1, 0]), probabilities=results.probabilities[:, ::-1]
     )
     np.testing.assert_allclose(
-        page_of(turned).nodes.probabilities, page_of(results).nodes.probabilities
+        build_page(turned).nodes.probabilities, build_page(results).nodes.probabilities
     )
 
 
@@ -204,7 +202,7 @@ def test_the_verdict_on_test_nodes_is_that_of_the_terminal_and_not_green_when_be
     scores = (Score("GLNN", 0.5, 1.0), Score("SVM", 1.0, 1.0, probabilities=right, name="svm"))
     split = dataclasses.replace(results.split, train=none, test=test)
     beside = dataclasses.replace(results, split=split, scores=scores, probabilities=said)
-    found = page_of(beside).evaluation
+    found = build_page(beside).evaluation
     assert found.verdict.lower() == verdict_line(beside).lower()
     assert found.verdict.endswith("SVM has 100 %: use that here")
     assert found.tone == "bad"
@@ -213,32 +211,32 @@ def test_the_verdict_on_test_nodes_is_that_of_the_terminal_and_not_green_when_be
 
 def test_a_class_without_a_label_to_learn_from_has_its_row_and_no_right_answer(results):
     only = dataclasses.replace(results, classes=np.array([1]), probabilities=np.ones((20, 1)))
-    found = page_of(only).evaluation
+    found = build_page(only).evaluation
     n_first, n_second = np.bincount(results.data.labels[results.split.test])
     assert found.confusion.tolist() == [[0, n_first], [0, n_second]]
     assert found.methods[0].accuracy.value == only.accuracy("test")
 
 
 def test_hostile_names_stay_text(results):
-    html = render(page_of(results))
+    html = render(build_page(results))
     assert "<b>ash</b>" not in html
     assert "&lt;b&gt;ash&lt;/b&gt;" in html
 
 
 def test_only_what_differs_from_the_preset_is_called_changed(results):
     settings = {"preset": "default", "scaling": "rows"}
-    page = page_of(dataclasses.replace(results, settings=settings))
+    page = build_page(dataclasses.replace(results, settings=settings))
     assert page.reproduce.changed == (("scaling", "rows", "auto"),)
 
 
 def test_nested_settings_are_told_by_dotted_names():
-    assert flat_settings({"a": {"b": {"c": 1}}, "d": None}) == [
+    assert flatten_settings({"a": {"b": {"c": 1}}, "d": None}) == [
         ("a.b.c", "1"),
         ("d", "the preset's rule"),
     ]
 
 
-# --- model_page
+# The page of a fitted classifier
 
 
 @pytest.fixture(scope="module")
@@ -253,11 +251,13 @@ def fitted():
 
 def test_labels_that_were_given_are_known_and_only_hidden_ones_are_judged(fitted):
     model, labels = fitted
-    page = page_of_model(model, model._fitted_to)
+    page = build_model_page(model, model._fitted_to)
     np.testing.assert_array_equal(page.nodes.truth, labels)
     np.testing.assert_array_equal(page.nodes.seen, labels >= 0)
-    np.testing.assert_array_equal(np.flatnonzero(page.nodes.judged >= 0), model.held_out_.judged)
-    assert page.evaluation.confusion.sum() == model.held_out_.judged.size
+    np.testing.assert_array_equal(
+        np.flatnonzero(page.nodes.judged >= 0), model.held_out_.hidden_nodes
+    )
+    assert page.evaluation.confusion.sum() == model.held_out_.hidden_nodes.size
 
 
 def test_a_classifier_writes_its_page(fitted, tmp_path):
@@ -266,14 +266,14 @@ def test_a_classifier_writes_its_page(fitted, tmp_path):
     html = path.read_text(encoding="utf-8")
     assert html.startswith("<!DOCTYPE html>")
     assert "60 nodes, 40 of them with a label" in html
-    assert ("n_epochs", "20", "the default") in page_of_model(model, None).reproduce.changed
+    assert ("n_epochs", "20", "the default") in build_model_page(model, None).reproduce.changed
 
 
 def test_a_loaded_model_has_the_page_of_the_model_that_was_saved(fitted, tmp_path):
     model, labels = fitted
     model.save(tmp_path)
-    page = page_of_model(GLNNClassifier.load(tmp_path), None)
+    page = build_model_page(GLNNClassifier.load(tmp_path), None)
     np.testing.assert_array_equal(page.nodes.truth, labels)
     np.testing.assert_allclose(
-        page.graphs.terms.shares, page_of_model(model, model._fitted_to).graphs.terms.shares
+        page.graphs.terms.shares, build_model_page(model, model._fitted_to).graphs.terms.shares
     )

@@ -10,13 +10,11 @@ from glnn.report.page.page_data import (
     ADDED,
     DROPPED,
     KEPT,
-    links_of,
-    read_page,
-    upper_links,
-    write_page,
+    extract_links,
+    merge_links,
+    read_page_data,
+    write_page_data,
 )
-
-# --- data
 
 
 def test_nodes_have_one_entry_each_in_every_field(make_page):
@@ -26,7 +24,7 @@ def test_nodes_have_one_entry_each_in_every_field(make_page):
         dataclasses.replace(nodes, ids=nodes.ids[:-1])
 
 
-# --- stored
+# Storage
 
 
 def same(left, right):
@@ -48,8 +46,8 @@ def same(left, right):
 def test_a_page_comes_back_as_it_was_and_looks_the_same(make_page, tmp_path, monkeypatch):
     monkeypatch.setattr("glnn.report.page.document.has_bokeh", lambda: False)
     page = make_page(40)
-    write_page(tmp_path / "page.npz", page)
-    back = read_page(tmp_path / "page.npz")
+    write_page_data(tmp_path / "page.npz", page)
+    back = read_page_data(tmp_path / "page.npz")
     assert same(page, back)
     assert render(back) == render(page)
 
@@ -59,22 +57,22 @@ def test_another_file_is_refused_in_one_line(tmp_path, content):
     path = tmp_path / "page.npz"
     path.write_bytes(content)
     with pytest.raises(DataFormatError, match=r"page\.npz"):
-        read_page(path)
+        read_page_data(path)
 
 
 def test_an_archive_without_our_words_or_with_an_unknown_class_is_refused(tmp_path):
     for words in (b"{}", b'{"format": "glnn page 1", "page": {"class": "Path", "fields": {}}}'):
         np.savez(tmp_path / "page.npz", words=np.frombuffer(words, np.uint8))
         with pytest.raises(DataFormatError):
-            read_page(tmp_path / "page.npz")
+            read_page_data(tmp_path / "page.npz")
 
 
 def test_a_missing_file_says_what_to_name(tmp_path):
     with pytest.raises(InputError, match="folder of a run"):
-        read_page(tmp_path / "page.npz")
+        read_page_data(tmp_path / "page.npz")
 
 
-# --- links
+# Links
 
 
 def random_graph(rng, n=12, share=0.3):
@@ -85,7 +83,7 @@ def random_graph(rng, n=12, share=0.3):
 def test_fates_are_the_sets_of_a_venn_diagram():
     rng = np.random.default_rng(0)
     learned, given = random_graph(rng), random_graph(rng)
-    links = links_of(learned, given)
+    links = merge_links(learned, given)
     dense = learned.toarray() > 0, given.toarray() > 0
     for fate, members in (
         (KEPT, dense[0] & dense[1]),
@@ -101,13 +99,13 @@ def test_fates_are_the_sets_of_a_venn_diagram():
 def test_weights_are_those_of_the_learned_graph_and_places_number_its_links():
     rng = np.random.default_rng(1)
     learned, given = random_graph(rng), random_graph(rng)
-    links = links_of(learned, given)
+    links = merge_links(learned, given)
     np.testing.assert_allclose(links.weight, learned.toarray()[links.source, links.target])
     learned_links = links.pick(links.fate != DROPPED)
-    np.testing.assert_array_equal(learned_links.place, np.arange(len(learned_links)))
-    assert len(learned_links) == upper_links(learned).nnz
+    np.testing.assert_array_equal(learned_links.learned_index, np.arange(len(learned_links)))
+    assert len(learned_links) == extract_links(learned).nnz
 
 
 def test_without_a_given_graph_every_link_is_added():
-    links = links_of(random_graph(np.random.default_rng(2)), None)
+    links = merge_links(random_graph(np.random.default_rng(2)), None)
     assert set(links.fate) == {ADDED}

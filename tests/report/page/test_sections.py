@@ -6,32 +6,30 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.engine.callbacks import History
-from glnn.quality.metrics import Interval, Judged
-from glnn.report.page.page_data import Measure, Method
+from glnn.quality.metrics import Interval, ScoredPredictions
+from glnn.report.page.page_data import PageMeasure, PageMethod
 from glnn.report.page.sections import (
     block_means,
-    changes,
-    chosen_in_words,
-    class_order,
-    curves_of,
+    build_learning,
+    count_changes,
+    describe_choices,
     error_section,
-    estimated,
+    evaluation_from_folds,
+    evaluation_from_test,
+    format_lead,
+    format_number,
+    format_share,
+    interval_measure,
     interval_scale,
-    lead,
-    learning_of,
     map_section,
     matrix_pictures,
-    measure,
-    measure_of,
-    on_test_nodes,
-    plain_measure,
+    sort_by_class,
+    training_curves,
     verdict_section,
     weak_classes,
 )
-from glnn.report.page.subset import shown_part
-from glnn.report.results import OnTestNodes, Score
-
-# --- sections
+from glnn.report.page.subset import select_subset
+from glnn.report.results import HoldoutScores, Score
 
 
 def test_bars_lie_on_the_common_scale(make_page):
@@ -77,11 +75,11 @@ def test_warnings_of_the_page_are_said_measured_or_not_and_name_weak_classes_onc
 
 def test_the_map_counts_every_link_once(make_page):
     page = make_page()
-    shown = shown_part(page)
+    shown = select_subset(page)
     assert sum(map_section(page, shown)["fates"]) == len(shown.links)
 
 
-# --- judged
+# The evaluation
 
 
 @pytest.fixture
@@ -91,12 +89,12 @@ def judged():
     probabilities = rng.dirichlet(np.ones(3), 90) + 2 * np.eye(3)[classes] * (
         rng.random((90, 1)) < 0.8
     )
-    return Judged(classes, probabilities / probabilities.sum(1, keepdims=True))
+    return ScoredPredictions(classes, probabilities / probabilities.sum(1, keepdims=True))
 
 
 def shown_of(judged, others=()):
-    tested = OnTestNodes.of(judged.classes, judged.probabilities, np.arange(3), 3, others)
-    return on_test_nodes(tested, ["a", "b", "c"])
+    tested = HoldoutScores.of(judged.classes, judged.probabilities, np.arange(3), 3, others)
+    return evaluation_from_test(tested, ["a", "b", "c"])
 
 
 def test_the_confusion_matrix_counts_every_judged_node(judged):
@@ -123,14 +121,14 @@ def test_recall_is_the_diagonal_over_the_row(judged):
 
 def test_of_no_node_there_is_no_share():
     classes = np.arange(30) % 2  # the third class has no node, the second is never predicted
-    shown = shown_of(Judged(classes, np.tile([0.8, 0.1, 0.1], (30, 1))))
+    shown = shown_of(ScoredPredictions(classes, np.tile([0.8, 0.1, 0.1], (30, 1))))
     first, second, third = shown.classes
     assert first.recall.value == 1.0 and first.precision.value == 0.5
     assert second.recall.value == 0.0 and second.recall.high < 1.0
-    assert second.precision == Measure("precision", None)
-    assert third.precision == Measure("precision", None)
-    assert third.recall == Measure("recall", None)
-    assert measure(third.recall) == "–"
+    assert second.precision == PageMeasure("precision", None)
+    assert third.precision == PageMeasure("precision", None)
+    assert third.recall == PageMeasure("recall", None)
+    assert format_share(third.recall) == "–"
 
 
 def test_other_methods_stand_after_our_own(judged):
@@ -142,48 +140,48 @@ def test_other_methods_stand_after_our_own(judged):
 
 
 def test_what_is_not_known_is_left_out():
-    assert measure_of("x", Interval(0.5, math.nan, math.nan)) == Measure("x", 0.5)
+    assert interval_measure("x", Interval(0.5, math.nan, math.nan)) == PageMeasure("x", 0.5)
 
 
 def test_a_class_without_a_label_has_an_empty_row_in_its_place(judged_run):
     estimate = judged_run[1].estimate
     names = [str(label) for label in estimate.classes]
-    whole = estimated(estimate, names).confusion
-    found = estimated(estimate, [names[0], "unseen", *names[1:]]).confusion
+    whole = evaluation_from_folds(estimate, names).confusion
+    found = evaluation_from_folds(estimate, [names[0], "unseen", *names[1:]]).confusion
     assert not found[1].any() and not found[:, 1].any()
     kept = [0, 2, 3]
     np.testing.assert_array_equal(found[np.ix_(kept, kept)], whole)
 
 
-# --- numbers
+# Formatting of numbers
 
 
-@pytest.mark.parametrize("write", [measure, lead, plain_measure])
+@pytest.mark.parametrize("write", [format_share, format_lead, format_number])
 def test_an_unknown_number_is_a_dash(write):
-    assert write(Measure("x", None)) == "–"
+    assert write(PageMeasure("x", None)) == "–"
 
 
 def test_the_scale_holds_every_interval_and_all_without_a_number():
     methods = tuple(
-        Method(str(k), Measure("accuracy", v, v - 0.07, v + 0.04))
+        PageMethod(str(k), PageMeasure("accuracy", v, v - 0.07, v + 0.04))
         for k, v in enumerate((0.5, 0.96))
     )
     assert interval_scale(methods) == (0.4, 1.0)
     assert interval_scale(()) == (0.0, 1.0)
 
 
-# --- learning
+# How the graph was learned
 
 
 def test_the_certificate_is_told_in_sentences(results):
-    learning = learning_of(results.history, results.certificate, {"n_rounds": 2})
+    learning = build_learning(results.history, results.certificate, {"n_rounds": 2})
     assert "best one for its objective" in learning.certificate[0]
     assert len(learning.curves) == 2
 
 
 @pytest.mark.parametrize("n_rounds", [1, 2])
 def test_rounds_after_the_last_that_counts_are_undone(results, n_rounds):
-    curves = curves_of(results.history, n_rounds)
+    curves = training_curves(results.history, n_rounds)
     assert [curve.name for curve in curves] == ["round 1", "round 2"]
     assert [curve.undone for curve in curves] == [False, n_rounds == 1]
     assert [value for curve in curves for value in curve.columns["loss"]] == (
@@ -195,18 +193,18 @@ def test_a_round_that_was_trained_twice_says_so():
     history = History()
     for epoch in (0, 1, 0, 1):
         history.append({"stage": "classifier 1", "epoch": epoch, "loss": float("nan")})
-    first, second = curves_of(history, 1)
+    first, second = training_curves(history, 1)
     assert (first.name, second.name) == ("round 1", "round 1, try 2")
     assert first.columns == {"loss": [None, None]}
 
 
 def test_choices_are_words():
-    words = dict(chosen_in_words({"source": "features", "gate": 0.123456}))
-    assert "left out" in words["source"]
+    words = dict(describe_choices({"source": "features", "gate": 0.123456}))
+    assert "not used" in words["source"]
     assert "0.123" in words.values()
 
 
-# --- rounds
+# Pictures of the rounds
 
 
 def test_blocks_of_one_node_are_the_matrix_itself():
@@ -227,7 +225,7 @@ def test_means_of_blocks_weighted_by_their_size_sum_to_the_weights():
 
 def test_nodes_of_one_class_are_together_and_unknown_ones_last():
     classes = np.array([1, -1, 0, 1, 0])
-    np.testing.assert_array_equal(classes[class_order(classes)], [0, 0, 1, 1, -1])
+    np.testing.assert_array_equal(classes[sort_by_class(classes)], [0, 0, 1, 1, -1])
 
 
 def test_links_within_classes_are_blocks_on_the_diagonal():
@@ -240,4 +238,4 @@ def test_links_within_classes_are_blocks_on_the_diagonal():
 
 def test_changes_of_equal_graphs_are_none():
     graph = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
-    assert changes([graph, graph]) == [(0, 0)]
+    assert count_changes([graph, graph]) == [(0, 0)]

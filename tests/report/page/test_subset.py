@@ -6,32 +6,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glnn.report.page.page_data import ADDED, DROPPED, links_of, upper_links
+from glnn.report.page.page_data import ADDED, DROPPED, extract_links, merge_links
 from glnn.report.page.subset import (
-    drawn_links,
-    packed,
-    page_arrays,
-    scaled_to,
-    shown_part,
-    unpacked,
+    build_arrays,
+    decode_block,
+    encode_block,
+    quantize,
+    select_links,
+    select_subset,
 )
-
-# --- shown
 
 
 def test_a_small_graph_is_shown_whole_and_nothing_is_said_to_be_left_out(make_page):
     page = make_page(60)
-    shown = shown_part(page)
+    shown = select_subset(page)
     assert shown.left_out == ""
     assert len(shown.chosen) == 60
     np.testing.assert_allclose(
-        shown.links.weight.sum(), upper_links(page.graphs.learned).data.sum()
+        shown.links.weight.sum(), extract_links(page.graphs.learned).data.sum()
     )
 
 
 def test_a_sample_keeps_labelled_nodes_and_says_what_it_leaves_out(make_page):
     page = make_page(200)
-    shown = shown_part(page, most_nodes=80, most_links=50)
+    shown = select_subset(page, max_nodes=80, max_links=50)
     assert np.isin(np.flatnonzero(page.nodes.seen), shown.chosen).all()
     assert len(shown.chosen) == 80
     assert len(shown.links) == 50
@@ -41,9 +39,9 @@ def test_a_sample_keeps_labelled_nodes_and_says_what_it_leaves_out(make_page):
 
 
 def test_of_too_many_links_no_node_loses_its_heaviest_and_given_ones_come_before_added(make_page):
-    links = links_of(*(getattr(make_page(150).graphs, name) for name in ("learned", "given")))
+    links = merge_links(*(getattr(make_page(150).graphs, name) for name in ("learned", "given")))
     n_needed = int((links.fate != ADDED).sum()) + 150
-    drawn = drawn_links(links, n_needed)
+    drawn = select_links(links, n_needed)
     assert len(drawn) == n_needed
     assert (drawn.fate != ADDED).sum() == (links.fate != ADDED).sum()
     for node in range(150):
@@ -55,24 +53,24 @@ def test_of_too_many_links_no_node_loses_its_heaviest_and_given_ones_come_before
 
 def test_shares_of_terms_stay_with_their_links_in_a_sample(make_page):
     page = make_page(150)
-    weights = upper_links(page.graphs.learned).data
+    weights = extract_links(page.graphs.learned).data
     terms = dataclasses.replace(page.graphs.terms, names=("all",), shares=weights[:, None])
     page = dataclasses.replace(page, graphs=dataclasses.replace(page.graphs, terms=terms))
-    shown = shown_part(page, most_nodes=70)
-    _, arrays = page_arrays(page, shown)
+    shown = select_subset(page, max_nodes=70)
+    _, arrays = build_arrays(page, shown)
     np.testing.assert_allclose(arrays["shares"][:, 0], shown.links.weight, rtol=2**-8)
     assert (arrays["shares"][shown.links.fate == DROPPED] == 0).all()
 
 
 def test_probabilities_and_classes_survive_their_short_form(make_page):
     page = make_page(40)
-    words, arrays = page_arrays(page, shown_part(page))
+    words, arrays = build_arrays(page, select_subset(page))
     np.testing.assert_allclose(arrays["probabilities"] / 65535, page.nodes.probabilities, atol=1e-5)
     np.testing.assert_array_equal(arrays["truth"].astype(int) - 1, page.nodes.truth)
     assert words["ids"] == list(page.nodes.ids)
 
 
-# --- pack
+# The block of data
 
 KINDS = st.sampled_from([np.uint8, np.uint16, np.uint32, np.float32])
 
@@ -80,7 +78,7 @@ KINDS = st.sampled_from([np.uint8, np.uint16, np.uint32, np.float32])
 @given(st.lists(st.tuples(KINDS, st.integers(0, 7)), max_size=4), st.text(max_size=9))
 def test_what_is_packed_comes_back_whatever_its_length(blocks, text):
     arrays = {f"a{k}": np.arange(n, dtype=kind) for k, (kind, n) in enumerate(blocks)}
-    words, found = unpacked(packed({"text": text}, arrays))
+    words, found = decode_block(encode_block({"text": text}, arrays))
     assert words == {"text": text}
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -89,15 +87,15 @@ def test_what_is_packed_comes_back_whatever_its_length(blocks, text):
 
 def test_the_same_input_gives_the_same_text():
     arrays = {"a": np.arange(5, dtype=np.uint8)}
-    assert packed({}, arrays) == packed({}, arrays)
+    assert encode_block({}, arrays) == encode_block({}, arrays)
 
 
 def test_a_kind_that_the_script_does_not_know_is_refused():
     with pytest.raises(TypeError, match="float64"):
-        packed({}, {"a": np.zeros(2)})
+        encode_block({}, {"a": np.zeros(2)})
 
 
 @given(hnp.arrays(np.float64, 6, elements=st.floats(0, 3)))
 def test_scaled_numbers_are_off_by_half_a_step_at_most(values):
-    back = scaled_to(values, np.uint16, 3.0) / 65535 * 3.0
+    back = quantize(values, np.uint16, 3.0) / 65535 * 3.0
     assert np.abs(back - values).max() <= 0.5 * 3.0 / 65535 + 1e-12

@@ -1,4 +1,4 @@
-"""Methods to compare with, by name: the systems of the paper's table, controls, defences."""
+"""Baselines by name: the methods of the paper's table, simple controls, and defences."""
 
 from glnn._utils import check_choice
 from glnn.quality.rivals import PLAIN_METHODS, Baseline, NodeProblem, Prediction
@@ -8,14 +8,14 @@ from glnn_lab.baselines.deepwalk import DeepWalk
 from glnn_lab.baselines.defences import GCNSVD, GCNJaccard
 from glnn_lab.baselines.dgi import DGI
 from glnn_lab.baselines.gat import GAT
-from glnn_lab.baselines.gcn import GCN, MLP, SGC
+from glnn_lab.baselines.gcn import MLP, SGC, GCNBaseline
 from glnn_lab.baselines.gwnn import GWNN
 from glnn_lab.baselines.longae import LoNGAE
 from glnn_lab.baselines.monet import MoNet
 from glnn_lab.baselines.planetoid import Planetoid
 from glnn_lab.baselines.scikit import LabelPropagation, RandomForest
 
-_TABLE = (Planetoid(), ChebNet(), MoNet(), LoNGAE(), GAT(), DGI(), GWNN(), GCN())
+_TABLE = (Planetoid(), ChebNet(), MoNet(), LoNGAE(), GAT(), DGI(), GWNN(), GCNBaseline())
 _CONTROLS = (
     PLAIN_METHODS["logistic_regression"],
     RandomForest(),
@@ -35,7 +35,7 @@ BASELINES: dict[str, Baseline] = {
 
 
 def get_baseline(name: str) -> Baseline:
-    """Return a registered method; an unknown name is answered with the nearest known one.
+    """Return a baseline by name; the error for an unknown name suggests the nearest one.
 
     Examples
     --------

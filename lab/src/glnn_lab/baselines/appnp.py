@@ -1,4 +1,4 @@
-"""APPNP of Gasteiger et al.: a perceptron whose predictions are spread by PageRank."""
+"""APPNP of Gasteiger et al.: an MLP whose predictions are propagated by PageRank."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,16 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
 from glnn_lab.baselines.networks import (
     Edges,
     InputMap,
     Network,
     NetworkBaseline,
-    fused,
-    layers,
-    rate,
+    current_dropout,
+    fuse_messages,
+    import_layers,
 )
 
 
@@ -34,14 +34,14 @@ class APPNPSettings(TrainSettings):
 
 
 class APPNPNetwork(Network):
-    r"""Predict, then spread: :math:`Z_{k+1} = (1 - \gamma) \hat A Z_k + \gamma Z_0`.
+    r"""Predict, then propagate: :math:`Z_{k+1} = (1 - \gamma) \hat A Z_k + \gamma Z_0`.
 
     :math:`Z_0 = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`.
 
     Notes
     -----
-    Differs from the paper: no dropout on edges, which the layer of PyTorch Geometric compounds
-    from step to step, so that after ten steps hardly an edge is left.
+    Differs from the paper: no dropout on edges. The layer of PyTorch Geometric accumulates it from
+    step to step, so that after ten steps hardly any edge is left.
     """
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: APPNPSettings) -> None:
@@ -50,14 +50,14 @@ class APPNPNetwork(Network):
         self.first_map = InputMap(n_in, settings.n_hidden)
         self.bias = nn.Parameter(torch.zeros(settings.n_hidden))
         self.second = nn.Linear(settings.n_hidden, n_out)
-        spread = layers().APPNP
-        self.spread = fused(spread(settings.n_steps, settings.teleport, cached=True))
+        spread = import_layers().APPNP
+        self.spread = fuse_messages(spread(settings.n_steps, settings.teleport, cached=True))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        hidden = torch.relu(self.first_map(x.dropped(drop, noise)) + self.bias)
-        predicted = self.second(dropped(hidden, drop, noise))
+        drop = current_dropout(self, self.dropout)
+        hidden = torch.relu(self.first_map(x.apply_dropout(drop, noise)) + self.bias)
+        predicted = self.second(apply_dropout(hidden, drop, noise))
         logits: Tensor = self.spread(predicted, self.edges.index, self.edges.weight)
         return logits
 
@@ -73,6 +73,6 @@ class APPNP(NetworkBaseline):
     settings: APPNPSettings = APPNPSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> APPNPNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return APPNPNetwork(edges, x.shape[1], problem.n_classes, self.settings)

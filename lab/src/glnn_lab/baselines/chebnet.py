@@ -7,16 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
 from glnn_lab.baselines.networks import (
     Edges,
     InputMap,
     Network,
     NetworkBaseline,
-    fused,
-    layers,
-    rate,
+    current_dropout,
+    fuse_messages,
+    import_layers,
 )
 
 
@@ -39,20 +39,20 @@ class ChebNetwork(Network):
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: ChebNetSettings) -> None:
         super().__init__()
-        conv = layers().ChebConv
+        conv = import_layers().ChebConv
         n_hidden, n_terms = settings.n_hidden, settings.degree + 1
         self.edges, self.dropout = edges, settings.dropout
         self.first_map = InputMap(n_in, n_hidden, n_terms)
-        self.first = fused(conv(n_hidden * n_terms, n_hidden, K=n_terms))
+        self.first = fuse_messages(conv(n_hidden * n_terms, n_hidden, K=n_terms))
         self.first.lins = nn.ModuleList(_Block(k, n_hidden) for k in range(n_terms))
-        self.second = fused(conv(n_hidden, n_out, K=n_terms))
+        self.second = fuse_messages(conv(n_hidden, n_out, K=n_terms))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
+        drop = current_dropout(self, self.dropout)
         graph = (self.edges.index, self.edges.weight, None, 2.0)
-        hidden = torch.relu(self.first(self.first_map(x.dropped(drop, noise)), *graph))
-        logits: Tensor = self.second(dropped(hidden, drop, noise), *graph)
+        hidden = torch.relu(self.first(self.first_map(x.apply_dropout(drop, noise)), *graph))
+        logits: Tensor = self.second(apply_dropout(hidden, drop, noise), *graph)
         return logits
 
 
@@ -81,6 +81,6 @@ class ChebNet(NetworkBaseline):
     settings: ChebNetSettings = ChebNetSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> ChebNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return ChebNetwork(edges, x.shape[1], problem.n_classes, self.settings)

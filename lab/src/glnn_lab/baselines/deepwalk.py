@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.engine.inputs import generator_for
-from glnn.engine.tasks import Task
+from glnn.engine.inputs import make_generator
+from glnn.engine.tasks import TrainingTask
 from glnn.quality.rivals import INIT, SAMPLES, Baseline, NodeProblem, TrainSettings
-from glnn_lab.baselines.networks import draw_seed, isolated_rng
+from glnn_lab.baselines.networks import draw_seed, isolate_rng
 from glnn_lab.baselines.walks import RandomWalks, embedding_logits, skip_gram, walk_contexts
 
 
@@ -33,17 +33,17 @@ class DeepWalkSettings(TrainSettings):
     inverse_penalty: float | None = None
 
 
-class DeepWalkTask(Task):
-    """Skip-gram loss of freshly drawn walks; labels are used at the end alone."""
+class DeepWalkTask(TrainingTask):
+    """Skip-gram loss of new walks in each epoch; labels are used only at the end."""
 
     module: nn.ParameterDict
 
     def __init__(self, problem: NodeProblem, settings: DeepWalkSettings, seed: int) -> None:
         self.settings, self._problem = settings, problem
         self._walks = RandomWalks(problem.graph)
-        self._samples = generator_for(seed, SAMPLES)
+        self._samples = make_generator(seed, SAMPLES)
         size = (problem.n_nodes, settings.n_dimensions)
-        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+        with isolate_rng(draw_seed(make_generator(seed, INIT))):
             views = {name: nn.Parameter(torch.randn(size) * 0.1) for name in ("node", "context")}
         self.module = nn.ParameterDict(views)
 
@@ -60,14 +60,14 @@ class DeepWalkTask(Task):
         return embedding_logits(z, self._problem, self.settings.inverse_penalty)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Put weight decay on both views."""
+        """Apply weight decay to both embeddings."""
         decay = self.settings.weight_decay
         return [{"params": list(self.module.parameters()), "weight_decay": decay}]
 
 
 @dataclass(frozen=True)
 class DeepWalk(Baseline):
-    """DeepWalk: features are not looked at, and a node without links has a random embedding."""
+    """DeepWalk: features are not used, and isolated nodes have random embeddings."""
 
     name: ClassVar[str] = "deepwalk"
     title: ClassVar[str] = "DeepWalk"
@@ -78,5 +78,5 @@ class DeepWalk(Baseline):
     settings: DeepWalkSettings = DeepWalkSettings()
 
     def task(self, problem: NodeProblem, seed: int) -> DeepWalkTask:
-        """Make the embeddings of the nodes of the graph."""
+        """Build the embeddings of the nodes of the graph."""
         return DeepWalkTask(problem, self.settings, seed)

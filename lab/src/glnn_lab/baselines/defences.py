@@ -1,4 +1,4 @@
-"""GCN on the given edges whose ends share features: a defence against poisoned graphs."""
+"""Defences against poisoned graphs: GCN-Jaccard and GCN on a low-rank graph."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -11,23 +11,21 @@ from jaxtyping import Float
 from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem
-from glnn_lab.baselines.gcn import GCN, GCNNetwork, GCNSettings
-from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, rate
-
-# --- gcn_jaccard: GCN on the given edges whose ends share features: a defence against poisoned gra
+from glnn_lab.baselines.gcn import GCNBaseline, GCNNetwork, GCNSettings
+from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, current_dropout
 
 
 @dataclass(frozen=True, kw_only=True)
 class GCNJaccardSettings(GCNSettings):
-    """As published: edges with a similarity below 0.01 go, which are those that share nothing."""
+    """As published: edges with a similarity below 0.01 are removed."""
 
     threshold: float = 0.01
 
 
 @dataclass(frozen=True)
-class GCNJaccard(GCN):
+class GCNJaccard(GCNBaseline):
     """GCN without the edges whose ends have too few features in common."""
 
     name: ClassVar[str] = "gcn_jaccard"
@@ -39,20 +37,22 @@ class GCNJaccard(GCN):
     settings: GCNJaccardSettings = GCNJaccardSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> GCNNetwork:
-        """Make the network on the edges that are kept."""
-        graph = alike(problem.graph, problem.features, self.settings.threshold)
+        """Build the network on the remaining edges."""
+        graph = drop_dissimilar_edges(problem.graph, problem.features, self.settings.threshold)
         return super().network(dataclasses.replace(problem, graph=graph), x)
 
 
-def alike(graph: sp.csr_matrix, features: Any, threshold: float) -> sp.csr_matrix:
+def drop_dissimilar_edges(graph: sp.csr_matrix, features: Any, threshold: float) -> sp.csr_matrix:
     r"""Return the edges with :math:`|x_i \cap x_j| / |x_i \cup x_j|` of at least the threshold.
 
     Examples
     --------
     >>> triangle = sp.csr_matrix(np.ones((3, 3)) - np.eye(3))
     >>> words = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]])
-    >>> alike(triangle, words, 0.4).nnz, alike(triangle, words, 0.3).nnz
-    (2, 4)
+    >>> drop_dissimilar_edges(triangle, words, 0.4).nnz
+    2
+    >>> drop_dissimilar_edges(triangle, words, 0.3).nnz
+    4
     """
     has = sp.csr_matrix(sp.csr_matrix(features) != 0, dtype=np.float64)
     coo = sp.coo_matrix(graph)
@@ -63,12 +63,12 @@ def alike(graph: sp.csr_matrix, features: Any, threshold: float) -> sp.csr_matri
     return sp.csr_matrix((coo.data[kept], (coo.row[kept], coo.col[kept])), shape=graph.shape)
 
 
-# --- gcn_svd: GCN on a low-rank form of the given graph: a defence against poisoned graphs
+# GCN-SVD
 
 
 @dataclass(frozen=True, kw_only=True)
 class GCNSVDSettings(GCNSettings):
-    """Rank 50, as its users have it; the rest as published for GCN."""
+    """Rank 50, as in common use; the rest as published for GCN."""
 
     rank: int = 50
 
@@ -111,9 +111,11 @@ class GCNSVDNetwork(Network):
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        hidden = torch.relu(self.graph @ self.first_map(x.dropped(drop, noise)) + self.first_bias)
-        return self.graph @ (dropped(hidden, drop, noise) @ self.second) + self.second_bias
+        drop = current_dropout(self, self.dropout)
+        hidden = torch.relu(
+            self.graph @ self.first_map(x.apply_dropout(drop, noise)) + self.first_bias
+        )
+        return self.graph @ (apply_dropout(hidden, drop, noise) @ self.second) + self.second_bias
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,6 @@ class GCNSVD(NetworkBaseline):
     settings: GCNSVDSettings = GCNSVDSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> GCNSVDNetwork:
-        """Make the network on the low-rank graph."""
+        """Build the network on the low-rank graph."""
         graph = LowRankGraph(problem.graph, self.settings.rank)
         return GCNSVDNetwork(graph, x.shape[1], problem.n_classes, self.settings)

@@ -8,14 +8,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.engine.callbacks import Callback, EarlyStopping, Record
-from glnn.engine.inputs import generator_for
-from glnn.engine.tasks import Task
+from glnn.engine.inputs import make_generator
+from glnn.engine.tasks import TrainingTask
 from glnn.engine.trainer import Trainer
 from glnn.graph.adjacency import SparseAdjacency
 from glnn.graph.prior import renormalized
 from glnn.nn.features import Features
-from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, TrainSettings, row_normalized
-from glnn_lab.baselines.networks import InputMap, draw_seed, isolated_rng, layers
+from glnn.quality.rivals import (
+    INIT,
+    NOISE,
+    Baseline,
+    NodeProblem,
+    TrainSettings,
+    normalize_row_sums,
+)
+from glnn_lab.baselines.networks import InputMap, draw_seed, import_layers, isolate_rng
 from glnn_lab.baselines.walks import embedding_logits
 
 
@@ -45,14 +52,14 @@ class InfomaxEncoder(nn.Module):
         self.slope = nn.Parameter(torch.tensor(0.25))  # of PReLU, where its input is negative
 
     def forward(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
-        """Return the embedding of features that were mapped already."""
+        """Return the embedding of the mapped features."""
         z = self.adj_hat @ mapped + self.bias
         hidden: Tensor = torch.lerp(torch.relu(z), z, self.slope)
         return hidden
 
 
-class InfomaxTask(Task):
-    r"""Tell the nodes of the graph from those of a shuffled one by the graph's summary.
+class InfomaxTask(TrainingTask):
+    r"""Discriminate between nodes of the graph and of a shuffled one by the graph's summary.
 
     .. math:: -\frac1N \sum_i \bigl[\ln \sigma(h_i^\top M s) + \ln(1 - \sigma(
               \tilde h_i^\top M s))\bigr], \quad s = \sigma\bigl(\tfrac1N \textstyle\sum_i h_i\bigr)
@@ -62,20 +69,20 @@ class InfomaxTask(Task):
     """
 
     def __init__(self, problem: NodeProblem, settings: DGISettings, seed: int) -> None:
-        infomax = layers().DeepGraphInfomax
-        self.features = Features.of(row_normalized(problem.features))
+        infomax = import_layers().DeepGraphInfomax
+        self.features = Features.of(normalize_row_sums(problem.features))
         self.settings, self._problem = settings, problem
-        self._noise = generator_for(seed, NOISE)
+        self._noise = make_generator(seed, NOISE)
         graph = renormalized(problem.graph)
         adj_hat = SparseAdjacency.from_scipy(graph, dtype=torch.float32)
         n_hidden = settings.n_hidden
-        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+        with isolate_rng(draw_seed(make_generator(seed, INIT))):
             encoder = InfomaxEncoder(adj_hat, n_hidden)
-            self._model = infomax(n_hidden, encoder, _summary, self._shuffled)
+            self._model = infomax(n_hidden, encoder, _summary, self._shuffle)
             self._map = InputMap(self.features.shape[1], n_hidden)
         self.module = nn.ModuleDict({"map": self._map, "infomax": self._model})
 
-    def _shuffled(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
+    def _shuffle(self, mapped: Float[Tensor, "n h"]) -> Float[Tensor, "n h"]:
         return mapped.index_select(0, torch.randperm(len(mapped), generator=self._noise))
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
@@ -93,7 +100,7 @@ class InfomaxTask(Task):
         return embedding_logits(z, self._problem, self.settings.inverse_penalty)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Put weight decay on all parameters."""
+        """Apply weight decay to all parameters."""
         decay = self.settings.weight_decay
         return [{"params": list(self.module.parameters()), "weight_decay": decay}]
 
@@ -103,7 +110,7 @@ def _summary(z: Float[Tensor, "n h"], *args: object) -> Float[Tensor, "h"]:
 
 
 class KeepLowest(Callback):
-    """Remember the parameters of the epoch with the lowest training loss; put them back."""
+    """Store the parameters of the epoch with the lowest training loss and restore them."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module, self._lowest = module, float("inf")
@@ -117,13 +124,13 @@ class KeepLowest(Callback):
         return False
 
     def on_stage_end(self, stage: str) -> None:
-        """Put the best parameters back."""
+        """Restore the best parameters."""
         self._module.load_state_dict(self._state)
 
 
 @dataclass(frozen=True)
 class DGI(Baseline):
-    """DGI as published: the embedding never sees a label, so the training loss ends it."""
+    """DGI as published: the embedding uses no labels, so the training loss stops it."""
 
     name: ClassVar[str] = "dgi"
     title: ClassVar[str] = "DGI"
@@ -131,10 +138,10 @@ class DGI(Baseline):
     settings: DGISettings = DGISettings()
 
     def task(self, problem: NodeProblem, seed: int) -> InfomaxTask:
-        """Make encoder and discriminator on row-normalised features."""
+        """Build encoder and discriminator on row-normalised features."""
         return InfomaxTask(problem, self.settings, seed)
 
-    def train(self, task: Task, problem: NodeProblem) -> int:
+    def train(self, task: TrainingTask, problem: NodeProblem) -> int:
         """Stop when the infomax loss has not fallen for ``patience`` epochs."""
         callbacks: list[Callback] = [KeepLowest(task.module)]
         if self.settings.patience is not None:

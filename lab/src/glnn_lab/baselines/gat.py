@@ -8,9 +8,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
-from glnn_lab.baselines.networks import Edges, InputMap, Network, NetworkBaseline, layers, rate
+from glnn_lab.baselines.networks import (
+    Edges,
+    InputMap,
+    Network,
+    NetworkBaseline,
+    current_dropout,
+    import_layers,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +43,7 @@ class GATNetwork(Network):
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: GATSettings) -> None:
         super().__init__()
-        conv = layers().GATConv
+        conv = import_layers().GATConv
         width = settings.n_hidden * settings.n_heads
         self.edges, self.dropout = edges, settings.dropout
         self.first_map = InputMap(n_in, width)
@@ -48,10 +55,10 @@ class GATNetwork(Network):
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        mapped = self.first_map(x.dropped(drop, noise))
+        drop = current_dropout(self, self.dropout)
+        mapped = self.first_map(x.apply_dropout(drop, noise))
         hidden = functional.elu(self.first(mapped, self.edges.index))
-        logits: Tensor = self.second(dropped(hidden, drop, noise), self.edges.index)
+        logits: Tensor = self.second(apply_dropout(hidden, drop, noise), self.edges.index)
         return logits
 
 
@@ -65,6 +72,6 @@ class GAT(NetworkBaseline):
     settings: GATSettings = GATSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> GATNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return GATNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -1,4 +1,4 @@
-"""Graph convolutional network of Kipf and Welling."""
+"""GCN of Kipf and Welling, SGC of Wu et al., and an MLP on the features alone."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,19 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
 from glnn_lab.baselines.networks import (
     Edges,
     InputMap,
     Network,
     NetworkBaseline,
-    fused,
-    layers,
-    rate,
+    current_dropout,
+    fuse_messages,
+    import_layers,
 )
-
-# --- gcn: Graph convolutional network of Kipf and Welling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,23 +36,23 @@ class GCNNetwork(Network):
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: GCNSettings) -> None:
         super().__init__()
-        conv = layers().GCNConv
+        conv = import_layers().GCNConv
         self.edges, self.dropout = edges, settings.dropout
         self.first_map = InputMap(n_in, settings.n_hidden)
-        self.first = fused(conv(settings.n_hidden, settings.n_hidden, cached=True))
+        self.first = fuse_messages(conv(settings.n_hidden, settings.n_hidden, cached=True))
         self.first.lin = nn.Identity()
-        self.second = fused(conv(settings.n_hidden, n_out, cached=True))
+        self.second = fuse_messages(conv(settings.n_hidden, n_out, cached=True))
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop, graph = rate(self, self.dropout), (self.edges.index, self.edges.weight)
-        hidden = torch.relu(self.first(self.first_map(x.dropped(drop, noise)), *graph))
-        logits: Tensor = self.second(dropped(hidden, drop, noise), *graph)
+        drop, graph = current_dropout(self, self.dropout), (self.edges.index, self.edges.weight)
+        hidden = torch.relu(self.first(self.first_map(x.apply_dropout(drop, noise)), *graph))
+        logits: Tensor = self.second(apply_dropout(hidden, drop, noise), *graph)
         return logits
 
 
 @dataclass(frozen=True)
-class GCN(NetworkBaseline):
+class GCNBaseline(NetworkBaseline):
     """GCN as published, on the given graph."""
 
     name: ClassVar[str] = "gcn"
@@ -67,12 +65,12 @@ class GCN(NetworkBaseline):
     settings: GCNSettings = GCNSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> GCNNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return GCNNetwork(edges, x.shape[1], problem.n_classes, self.settings)
 
 
-# --- sgc: Simple graph convolution of Wu et al.: GCN without its activation
+# SGC: a GCN without its activation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ class SGCNetwork(Network):
         self.edges = edges
         self.first_map = InputMap(n_in, n_out)
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.smooth = fused(layers().SGConv(n_out, n_out, K=settings.n_steps))
+        self.smooth = fuse_messages(import_layers().SGConv(n_out, n_out, K=settings.n_steps))
         self.smooth.lin = nn.Identity()
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
@@ -112,12 +110,12 @@ class SGC(NetworkBaseline):
     settings: SGCSettings = SGCSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> SGCNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return SGCNetwork(edges, x.shape[1], problem.n_classes, self.settings)
 
 
-# --- mlp: A perceptron on the features alone: what the graph adds is measured against it
+# MLP: the control without a graph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +139,9 @@ class MLPNetwork(Network):
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        hidden = torch.relu(self.first_map(x.dropped(drop, noise)) + self.bias)
-        logits: Tensor = self.second(dropped(hidden, drop, noise))
+        drop = current_dropout(self, self.dropout)
+        hidden = torch.relu(self.first_map(x.apply_dropout(drop, noise)) + self.bias)
+        logits: Tensor = self.second(apply_dropout(hidden, drop, noise))
         return logits
 
 
@@ -159,5 +157,5 @@ class MLP(NetworkBaseline):
     settings: MLPSettings = MLPSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> MLPNetwork:
-        """Make the perceptron."""
+        """Build the perceptron."""
         return MLPNetwork(x.shape[1], problem.n_classes, self.settings)

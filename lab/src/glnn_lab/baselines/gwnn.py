@@ -1,4 +1,7 @@
-"""Graph wavelet neural network of Xu et al."""
+"""Graph wavelet neural network of Xu et al.
+
+The wavelets are exact for small graphs and Chebyshev polynomials for large ones.
+"""
 
 import hashlib
 import itertools
@@ -18,12 +21,12 @@ from torch import Tensor, nn
 
 from glnn._utils import check_choice, check_integer, check_number
 from glnn.graph.adjacency import SparseAdjacency
-from glnn.graph.prior import normalized
-from glnn.nn.features import Features, dropped
+from glnn.graph.prior import normalize_adjacency
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
-from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, rate
+from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, current_dropout
 
-# --- wavelets: Graph wavelets: functions of the Laplacian, exact for small graphs and as a polynom
+# Wavelets: functions of the Laplacian
 
 Spectral = Callable[[np.ndarray], np.ndarray]
 
@@ -63,16 +66,16 @@ class ExactWavelets(Wavelets):
     """
 
     def __init__(self, graph: sp.csr_matrix, function: Spectral, threshold: float) -> None:
-        matrix = sp.csr_matrix(_kept(graph, function, threshold))
+        matrix = sp.csr_matrix(_threshold_entries(graph, function, threshold))
         self._matrix = SparseAdjacency.from_scipy(matrix, dtype=torch.float32)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._matrix @ x
 
 
-def _kept(graph: sp.csr_matrix, function: Spectral, threshold: float) -> sp.coo_matrix:
-    """Decompose every component and gather the entries that are large enough."""
-    laplacian = sp.csr_matrix(sp.eye(graph.shape[0]) - normalized(graph))
+def _threshold_entries(graph: sp.csr_matrix, function: Spectral, threshold: float) -> sp.coo_matrix:
+    """Decompose every component and return the entries of at least the threshold."""
+    laplacian = sp.csr_matrix(sp.eye(graph.shape[0]) - normalize_adjacency(graph))
     n_components, component = connected_components(graph, directed=False)
     order = np.argsort(component, kind="stable")
     bounds = np.searchsorted(component[order], np.arange(n_components + 1))
@@ -104,7 +107,7 @@ class ChebyshevWavelets(Wavelets):
         coefficients = chebyshev.chebfit(points, function(points + 1.0), degree)
         large = np.flatnonzero(np.abs(coefficients) > 1e-7 * np.abs(coefficients).max())
         self.coefficients = coefficients[: large[-1] + 1]
-        shifted = sp.csr_matrix(-normalized(graph))
+        shifted = sp.csr_matrix(-normalize_adjacency(graph))
         self._shifted = SparseAdjacency.from_scipy(shifted, dtype=torch.float32)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
@@ -115,7 +118,7 @@ class ChebyshevWavelets(Wavelets):
 
 
 class GraphKey:
-    """A graph that may key a cache: equal when the entries are."""
+    """A graph as key of a cache, compared by its entries."""
 
     def __init__(self, graph: sp.csr_matrix) -> None:
         self.graph = graph
@@ -133,7 +136,7 @@ class GraphKey:
 def wavelet_pair(
     key: GraphKey, scale: float, threshold: float, inverse: str, n_exact: int
 ) -> tuple[Wavelets, Wavelets]:
-    """Return the wavelets and the operator that takes them back; runs on one graph share them."""
+    """Return the wavelets and their inverse operator, cached for runs on the same graph."""
     functions = [heat(scale), INVERSES[inverse](scale)]
     if key.graph.shape[0] <= n_exact:
         forward, back = (ExactWavelets(key.graph, f, threshold) for f in functions)
@@ -147,7 +150,7 @@ INVERSES: dict[str, Callable[[float], Spectral]] = {
 }
 
 
-# --- gwnn: Graph wavelet neural network of Xu et al
+# The network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,9 +181,9 @@ class WaveletConvolution(nn.Module):
     Notes
     -----
     Differs from the paper: what is learned, and decays, is the change :math:`g` of the filter.
-    If the filter itself decays, Adam drives it to zero and back and forth across it at every
-    node that no label reaches, at a full step an epoch: such nodes lose their features or have
-    them turned round.
+    If the filter itself decays, Adam moves it to zero and then back and forth across zero, by a
+    full step per epoch, at every node that no label reaches: the features of such nodes vanish or
+    change sign.
     """
 
     def __init__(self, pair: tuple[Wavelets, Wavelets], n_nodes: int) -> None:
@@ -211,9 +214,9 @@ class GWNNetwork(Network):
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        hidden = torch.relu(self.first(self.first_map(x.dropped(drop, noise))))
-        logits: Tensor = self.second(self.second_map(dropped(hidden, drop, noise)))
+        drop = current_dropout(self, self.dropout)
+        hidden = torch.relu(self.first(self.first_map(x.apply_dropout(drop, noise))))
+        logits: Tensor = self.second(self.second_map(apply_dropout(hidden, drop, noise)))
         return logits
 
 
@@ -235,7 +238,7 @@ class GWNN(NetworkBaseline):
     settings: GWNNSettings = GWNNSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> GWNNetwork:
-        """Make the network on the wavelets of the graph."""
+        """Build the network on the wavelets of the graph."""
         s = self.settings
         pair = wavelet_pair(GraphKey(problem.graph), s.scale, s.threshold, s.inverse, s.n_exact)
         return GWNNetwork(pair, x, problem.n_classes, s)

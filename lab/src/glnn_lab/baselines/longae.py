@@ -12,18 +12,18 @@ from sklearn.preprocessing import maxabs_scale
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.engine.inputs import generator_for
-from glnn.engine.tasks import Task
-from glnn.nn.features import Features, dropped
+from glnn.engine.inputs import make_generator
+from glnn.engine.tasks import TrainingTask
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import INIT, NOISE, SAMPLES, Baseline, NodeProblem, TrainSettings
-from glnn_lab.baselines.networks import draw_seed, isolated_rng
+from glnn_lab.baselines.networks import draw_seed, isolate_rng
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoNGAESettings(TrainSettings):
-    """Published for Cora and Citeseer; an epoch is one batch of rows to rebuild.
+    """Published for Cora and Citeseer; an epoch is one batch of rows to reconstruct.
 
-    There are as many as ``n_passes`` over the nodes take, ``n_epochs`` at most.
+    Training has ``n_passes`` over the nodes, but at most ``n_epochs`` batches.
     """
 
     n_epochs: int = 5200
@@ -38,7 +38,7 @@ class LoNGAESettings(TrainSettings):
 
 
 class LoNGAENetwork(nn.Module):
-    r"""Encoder and decoder that share their weights, and a classifier beside the decoder.
+    r"""Encoder and decoder with shared weights, and a classifier on the decoder.
 
     .. math:: h = \mathrm{ReLU}(W_1 a + b_1), \quad z = \mathrm{ReLU}(W_2 h + b_2), \quad
               \hat h = \mathrm{ReLU}(W_2^\top z + c_2), \quad \hat a = W_1^\top \hat h + c_1
@@ -58,19 +58,19 @@ class LoNGAENetwork(nn.Module):
         self.by_features = nn.Parameter(nn.init.xavier_normal_(torch.empty(n_features, n_out)))
         self.by_decoded = nn.Parameter(nn.init.xavier_normal_(torch.empty(outer, n_out)))
 
-    def decoded(self, rows: Features, drop: float, noise: torch.Generator) -> Float[Tensor, "n h"]:
+    def decode(self, rows: Features, drop: float, noise: torch.Generator) -> Float[Tensor, "n h"]:
         """Return the decoder's hidden layer of the given rows."""
         encoded = torch.relu(rows @ self.outer + self.biases["encoded"])
         code = torch.relu(encoded @ self.inner + self.biases["code"])
-        spread = dropped(code, drop, noise) @ self.inner.T
+        spread = apply_dropout(code, drop, noise) @ self.inner.T
         return torch.relu(spread + self.biases["decoded"])
 
-    def rebuilt(self, decoded: Float[Tensor, "n h"]) -> Float[Tensor, "n w"]:
-        """Return the logits of the rebuilt rows."""
+    def rebuild(self, decoded: Float[Tensor, "n h"]) -> Float[Tensor, "n w"]:
+        """Return the logits of the reconstructed rows."""
         logits: Tensor = decoded @ self.outer.T + self.biases["rebuilt"]
         return logits
 
-    def classified(self, decoded: Float[Tensor, "n h"], x: Features) -> Float[Tensor, "n c"]:
+    def classify(self, decoded: Float[Tensor, "n h"], x: Features) -> Float[Tensor, "n c"]:
         """Return the class logits of the given rows."""
         logits: Tensor = x @ self.by_features + decoded @ self.by_decoded + self.biases["class"]
         return logits
@@ -88,8 +88,8 @@ def balanced_cross_entropy(
     return functional.binary_cross_entropy_with_logits(logits, target, pos_weight=zeta.clamp_min(0))
 
 
-class LoNGAETask(Task):
-    """Rebuild a batch of rows, and classify the labelled nodes."""
+class LoNGAETask(TrainingTask):
+    """Reconstruct a batch of rows and classify the labelled nodes."""
 
     module: LoNGAENetwork
 
@@ -103,30 +103,30 @@ class LoNGAETask(Task):
         self.known = torch.full((problem.n_nodes,), -1)
         self.known[problem.train] = torch.from_numpy(problem.labels[problem.train])
         self._queue = torch.empty(0, dtype=torch.int64)
-        self._noise, self._samples = generator_for(seed, NOISE), generator_for(seed, SAMPLES)
-        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+        self._noise, self._samples = make_generator(seed, NOISE), make_generator(seed, SAMPLES)
+        with isolate_rng(draw_seed(make_generator(seed, INIT))):
             self.module = LoNGAENetwork(
                 self._matrix.shape[1], x.shape[1], problem.n_classes, settings
             )
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
-        """Return the loss of the rebuilt rows and of the labelled nodes."""
+        """Return the losses of the reconstruction and of the labelled nodes."""
         net, picked = self.module, self._batch()
         rows = self._matrix[picked.numpy()]
-        decoded = net.decoded(Features.of(rows), self.settings.dropout, self._noise)
-        logits = net.classified(decoded, Features.of(self._words[picked.numpy()]))
+        decoded = net.decode(Features.of(rows), self.settings.dropout, self._noise)
+        logits = net.classify(decoded, Features.of(self._words[picked.numpy()]))
         supervised = functional.cross_entropy(
             logits, self.known[picked], ignore_index=-1, reduction="sum"
         )
         return {
             "reconstruction": balanced_cross_entropy(
-                net.rebuilt(decoded), torch.from_numpy(rows.toarray())
+                net.rebuild(decoded), torch.from_numpy(rows.toarray())
             ),
             "cross_entropy": self.settings.class_weight * supervised / len(picked),
         }
 
     def _batch(self) -> Int[Tensor, "b"]:
-        """Take the next nodes of a shuffled pass; a new pass begins when one is used up."""
+        """Return the next nodes of a shuffled pass; start a new pass when it is used up."""
         n_rows = min(self.settings.n_rows, len(self.known))
         if len(self._queue) < n_rows:
             self._queue = torch.randperm(len(self.known), generator=self._samples)
@@ -135,19 +135,19 @@ class LoNGAETask(Task):
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without dropout."""
-        decoded = self.module.decoded(self.rows, 0.0, self._noise)
-        logits: Tensor = self.module.classified(decoded, self.features)
+        decoded = self.module.decode(self.rows, 0.0, self._noise)
+        logits: Tensor = self.module.classify(decoded, self.features)
         return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Put weight decay on all parameters."""
+        """Apply weight decay to all parameters."""
         decay = self.settings.weight_decay
         return [{"params": list(self.module.parameters()), "weight_decay": decay}]
 
 
 @dataclass(frozen=True)
 class LoNGAE(Baseline):
-    """LoNGAE in its multitask form, on the whole graph; as published, the last epoch counts."""
+    """LoNGAE in its multitask form, on the whole graph; as published, the last epoch is used."""
 
     name: ClassVar[str] = "longae"
     title: ClassVar[str] = "LoNGAE"
@@ -159,11 +159,11 @@ class LoNGAE(Baseline):
     settings: LoNGAESettings = LoNGAESettings()
 
     def task(self, problem: NodeProblem, seed: int) -> LoNGAETask:
-        """Make the autoencoder of adjacency rows and scaled features."""
+        """Build the autoencoder of adjacency rows and scaled features."""
         return LoNGAETask(problem, self.settings, seed)
 
-    def train(self, task: Task, problem: NodeProblem) -> int:
-        """Take the published number of passes, unless that is more than the epochs there may be."""
+    def train(self, task: TrainingTask, problem: NodeProblem) -> int:
+        """Train for the published number of passes, but at most ``n_epochs`` batches."""
         s = self.settings
         n_batches = s.n_passes * max(1, problem.n_nodes // s.n_rows)
         capped = dataclasses.replace(s, n_epochs=min(s.n_epochs, n_batches))

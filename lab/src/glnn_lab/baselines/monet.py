@@ -7,9 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.nn.features import Features, dropped
+from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings
-from glnn_lab.baselines.networks import Edges, InputMap, Network, NetworkBaseline, layers, rate
+from glnn_lab.baselines.networks import (
+    Edges,
+    InputMap,
+    Network,
+    NetworkBaseline,
+    current_dropout,
+    import_layers,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +38,15 @@ class MoNetwork(Network):
     .. math:: w_k(u) = \exp\bigl(-\tfrac12 (u - \mu_k)^\top \Sigma_k^{-1} (u - \mu_k)\bigr),
               \qquad u_{ij} = \tanh\bigl(B\,(d_i^{-1/2}, d_j^{-1/2})^\top + b\bigr)
 
-    over the neighbours and the node itself, so that an isolated node keeps its features.
+    over the neighbours and the node itself, so that isolated nodes keep their features.
     """
 
     def __init__(self, edges: Edges, n_in: int, n_out: int, settings: MoNetSettings) -> None:
         super().__init__()
-        conv = layers().GMMConv
+        conv = import_layers().GMMConv
         width, n_kernels = settings.n_hidden, settings.n_kernels
         self.dropout, n_axes = settings.dropout, settings.n_coordinates
-        self.index, self.degrees = looped(edges)
+        self.index, self.degrees = degree_coordinates(edges)
         self.first_map = InputMap(n_in, width * n_kernels)
         options = {"aggr": settings.aggregation, "root_weight": False}
         self.first = conv(width * n_kernels, width, n_axes, n_kernels, **options)
@@ -55,15 +62,15 @@ class MoNetwork(Network):
 
     def forward(self, x: Features, noise: torch.Generator) -> Float[Tensor, "n c"]:
         """Return class logits."""
-        drop = rate(self, self.dropout)
-        mapped = self.first_map(x.dropped(drop, noise))
+        drop = current_dropout(self, self.dropout)
+        mapped = self.first_map(x.apply_dropout(drop, noise))
         axes = torch.tanh(self.first_axes(self.degrees))
-        hidden = dropped(torch.relu(self.first(mapped, self.index, axes)), drop, noise)
+        hidden = apply_dropout(torch.relu(self.first(mapped, self.index, axes)), drop, noise)
         logits: Tensor = self.second(hidden, self.index, torch.tanh(self.second_axes(self.degrees)))
         return logits
 
 
-def looped(edges: Edges) -> tuple[Tensor, Tensor]:
+def degree_coordinates(edges: Edges) -> tuple[Tensor, Tensor]:
     r"""Return the edges with a loop at every node, and :math:`(d_i^{-1/2}, d_j^{-1/2})` of each."""
     own = torch.arange(edges.n_nodes)
     index = torch.cat([edges.index, torch.stack([own, own])], 1)
@@ -84,6 +91,6 @@ class MoNet(NetworkBaseline):
     settings: MoNetSettings = MoNetSettings()
 
     def network(self, problem: NodeProblem, x: Features) -> MoNetwork:
-        """Make the network on the given graph."""
+        """Build the network on the given graph."""
         edges = Edges.of(problem.graph)
         return MoNetwork(edges, x.shape[1], problem.n_classes, self.settings)

@@ -1,4 +1,4 @@
-"""What the networks are fed: edges for PyTorch Geometric, a sparse first map, randomness."""
+"""Common parts of the baseline networks: inputs, layers of PyTorch Geometric, training task."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -13,19 +13,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn._utils import need
-from glnn.engine.inputs import generator_for
-from glnn.engine.tasks import Task
+from glnn._utils import import_optional
+from glnn.engine.inputs import make_generator
+from glnn.engine.tasks import TrainingTask
 from glnn.graph.adjacency import SparseAdjacency
 from glnn.nn.features import Features
-from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, row_normalized
-
-# --- inputs: What the networks are fed: edges for PyTorch Geometric, a sparse first map, randomnes
+from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, normalize_row_sums
 
 
 @dataclass(frozen=True)
 class Edges:
-    """A graph as PyTorch Geometric wants it: both directions of every edge, with weights."""
+    """A graph in the format of PyTorch Geometric: both directions of every edge, with weights."""
 
     index: Int[Tensor, "2 e"]
     weight: Float[Tensor, "e"]
@@ -44,8 +42,8 @@ class InputMap(nn.Module):
     r"""The first map of a network, :math:`X W`, with :math:`X` kept sparse.
 
     The layers of PyTorch Geometric take dense features. Since they are linear in their input
-    before the first activation, :math:`P(X)W = P(XW)`: this module multiplies, and the layer
-    behind it only passes messages, its own map fixed to the identity.
+    before the first activation, :math:`P(X)W = P(XW)`: this module computes :math:`XW`, and the
+    layer after it only passes messages, with the identity as its own map.
     """
 
     def __init__(self, n_in: int, n_out: int, n_blocks: int = 1) -> None:
@@ -59,8 +57,8 @@ class InputMap(nn.Module):
 
 
 @contextmanager
-def isolated_rng(seed: int) -> Iterator[None]:
-    """Seed torch's global generator inside the block, and leave it as it was afterwards.
+def isolate_rng(seed: int) -> Iterator[None]:
+    """Seed torch's global generator inside the block, and restore it afterwards.
 
     Layers of PyTorch Geometric draw their first parameters and their dropout from that
     generator and accept no other.
@@ -68,7 +66,7 @@ def isolated_rng(seed: int) -> Iterator[None]:
     Examples
     --------
     >>> before = torch.get_rng_state()
-    >>> with isolated_rng(0):
+    >>> with isolate_rng(0):
     ...     draw = torch.rand(1)
     >>> bool((before == torch.get_rng_state()).all())
     True
@@ -83,20 +81,20 @@ def draw_seed(generator: torch.Generator) -> int:
     return int(torch.randint(2**62, (1,), generator=generator))
 
 
-# --- pyg: PyTorch Geometric, imported when a method first needs it, and its messages made cheap
+# Layers of PyTorch Geometric, imported on first use
 
 
-def layers() -> Any:
-    """Return ``torch_geometric.nn``, or say which extra of glnn brings it."""
-    return need("torch_geometric.nn")
+def import_layers() -> Any:
+    """Import ``torch_geometric.nn``, or raise an error that names the extra to install."""
+    return import_optional("torch_geometric.nn")
 
 
-def fused(layer: Any) -> Any:
-    r"""Let a layer that sums :math:`\sum_j w_{ij} x_j` with fixed weights multiply instead.
+def fuse_messages(layer: Any) -> Any:
+    r"""Replace the message passing :math:`\sum_j w_{ij} x_j` of a layer by a sparse product.
 
-    The weights that the layer itself computes in its first pass become a sparse matrix, which
-    every later pass multiplies with: several times faster than gathering and scattering a row
-    for each edge. The graph must be symmetric and the same in every pass.
+    The weights that the layer computes in its first pass are stored as a sparse matrix for all
+    later passes. This is several times faster than gathering and scattering a row per edge. The
+    graph must be symmetric and the same in every pass.
     """
     stored: dict[str, Any] = {}
 
@@ -126,7 +124,7 @@ def _matrix(index: Int[Tensor, "2 e"], weight: Float[Tensor, "e"], n_nodes: int)
     return SparseAdjacency.from_scipy(entries, dtype=torch.float32)
 
 
-# --- supervised: The task of most methods: a network, and cross-entropy on the labelled nodes
+# The supervised task
 
 
 class Network(nn.Module):
@@ -141,20 +139,12 @@ class Network(nn.Module):
         """
 
 
-class SupervisedTask(Task):
+class SupervisedTask(TrainingTask):
     r"""Minimise :math:`-\frac{1}{|L|}\sum_{l \in L} \ln \mathrm{softmax}(Z_l)_{y_l}`.
 
-    Parameters
-    ----------
-    problem, features
-        The nodes, and their scaled features.
-    make
-        Makes the network; called once, with torch's global generator seeded and isolated.
-    seed
-        Where all randomness comes from.
-    weight_decay, decayed
-        The decay, and the prefix of the names of the parameters that it is put on: ``first``
-        for the first layer alone, as Kipf and Welling have it; the empty prefix for all.
+    ``make`` builds the network; it is called once, with torch's global generator seeded.
+    ``decayed`` is the prefix of the names of the parameters with weight decay: ``first`` for the
+    first layer only, as in Kipf and Welling, and the empty prefix for all.
     """
 
     def __init__(
@@ -167,17 +157,17 @@ class SupervisedTask(Task):
         weight_decay: float,
         decayed: str = "",
     ) -> None:
-        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+        with isolate_rng(draw_seed(make_generator(seed, INIT))):
             self.module = make()
         self.features, self._decayed, self._weight_decay = features, decayed, weight_decay
         self.nodes = torch.from_numpy(problem.train)
         self.classes = torch.from_numpy(problem.labels[problem.train])
-        self._noise = generator_for(seed, NOISE)
+        self._noise = make_generator(seed, NOISE)
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the cross-entropy of the labelled nodes."""
         self.module.train()
-        with isolated_rng(draw_seed(self._noise)):
+        with isolate_rng(draw_seed(self._noise)):
             logits = self.module(self.features, self._noise)
         return {"cross_entropy": functional.cross_entropy(logits[self.nodes], self.classes)}
 
@@ -200,9 +190,9 @@ class SupervisedTask(Task):
 
 
 class NetworkBaseline(Baseline):
-    """A method that is one network on row-normalised features and cross-entropy.
+    """A baseline with one network on row-normalised features and the cross-entropy.
 
-    A subclass makes its network; ``decayed`` is the prefix of the names of the parameters with
+    A subclass builds its network; ``decayed`` is the prefix of the names of the parameters with
     weight decay, as in :class:`SupervisedTask`.
     """
 
@@ -210,11 +200,11 @@ class NetworkBaseline(Baseline):
 
     @abstractmethod
     def network(self, problem: NodeProblem, x: Features) -> Network:
-        """Make the network, its first parameters drawn from torch's global generator."""
+        """Build the network; initial parameters come from torch's global generator."""
 
     def task(self, problem: NodeProblem, seed: int) -> SupervisedTask:
-        """Put the network on row-normalised features before the labels."""
-        x = Features.of(row_normalized(problem.features))
+        """Build the training task on row-normalised features."""
+        x = Features.of(normalize_row_sums(problem.features))
         return SupervisedTask(
             problem,
             x,
@@ -225,6 +215,6 @@ class NetworkBaseline(Baseline):
         )
 
 
-def rate(network: nn.Module, dropout: float) -> float:
-    """Return the dropout rate that holds now: none outside training."""
+def current_dropout(network: nn.Module, dropout: float) -> float:
+    """Return the dropout rate in training mode, else 0."""
     return dropout if network.training else 0.0

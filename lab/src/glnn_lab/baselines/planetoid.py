@@ -8,11 +8,19 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from glnn.engine.inputs import generator_for
-from glnn.engine.tasks import Task
-from glnn.nn.features import Features, dropped
-from glnn.quality.rivals import INIT, NOISE, SAMPLES, Baseline, NodeProblem, TrainSettings, scaled
-from glnn_lab.baselines.networks import InputMap, draw_seed, isolated_rng
+from glnn.engine.inputs import make_generator
+from glnn.engine.tasks import TrainingTask
+from glnn.nn.features import Features, apply_dropout
+from glnn.quality.rivals import (
+    INIT,
+    NOISE,
+    SAMPLES,
+    Baseline,
+    NodeProblem,
+    TrainSettings,
+    scale_features,
+)
+from glnn_lab.baselines.networks import InputMap, draw_seed, isolate_rng
 from glnn_lab.baselines.walks import LabelContexts, RandomWalks, skip_gram, walk_contexts
 
 
@@ -59,14 +67,14 @@ class PlanetoidNetwork(nn.Module):
     def forward(
         self, x: Features, drop: float, noise: torch.Generator
     ) -> list[Float[Tensor, "n c"]]:
-        """Return the logits of both views joined, of the features and of the embedding."""
-        of_features = self.from_features(x.dropped(drop, noise)) + self.bias
-        of_embedding = self.from_embedding(dropped(self.embedding.detach(), drop, noise))
+        """Return the joint logits, those of the features and those of the embedding."""
+        of_features = self.from_features(x.apply_dropout(drop, noise)) + self.bias
+        of_embedding = self.from_embedding(apply_dropout(self.embedding.detach(), drop, noise))
         views = torch.cat([of_features.softmax(1), of_embedding.softmax(1)], 1)
         return [self.joined(views), of_features, of_embedding]
 
 
-class PlanetoidTask(Task):
+class PlanetoidTask(TrainingTask):
     r"""Cross-entropy of the three predictions, and skip-gram loss of sampled contexts.
 
     .. math:: -\mathbb{E}_{(i, c, \gamma)} \ln \sigma(\gamma\, e_i^\top w_c)
@@ -79,18 +87,18 @@ class PlanetoidTask(Task):
 
     def __init__(self, problem: NodeProblem, settings: PlanetoidSettings, seed: int) -> None:
         self.settings = settings
-        self.features = Features.of(scaled(problem.features))
+        self.features = Features.of(scale_features(problem.features))
         self.nodes = torch.from_numpy(problem.train)
         self.classes = torch.from_numpy(problem.labels[problem.train])
         self._walks = RandomWalks(problem.graph)
         self._same_label = LabelContexts(self.nodes, self.classes)
-        self._samples, self._noise = generator_for(seed, SAMPLES), generator_for(seed, NOISE)
+        self._samples, self._noise = make_generator(seed, SAMPLES), make_generator(seed, NOISE)
         n_nodes, n_in = self.features.shape
-        with isolated_rng(draw_seed(generator_for(seed, INIT))):
+        with isolate_rng(draw_seed(make_generator(seed, INIT))):
             self.module = PlanetoidNetwork(n_nodes, n_in, problem.n_classes, settings.n_dimensions)
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
-        """Return the loss of the labels and of freshly drawn contexts."""
+        """Return the losses of the labels and of newly drawn contexts."""
         logits = self.module(self.features, self.settings.dropout, self._noise)
         supervised = [functional.cross_entropy(z[self.nodes], self.classes) for z in logits]
         terms = {"cross_entropy": torch.stack(supervised).sum()}
@@ -102,7 +110,7 @@ class PlanetoidTask(Task):
         return terms
 
     def _contexts(self) -> tuple[Int[Tensor, "p 2"], Int[Tensor, "q 2"]]:
-        """Draw positives and negatives; every pair counts the same, whatever it came from."""
+        """Draw positives and negatives; all pairs have the same weight."""
         s, rng = self.settings, self._samples
         near, far = self._same_label.draw(s.n_label_pairs, rng)
         along, anyone = walk_contexts(
@@ -111,12 +119,12 @@ class PlanetoidTask(Task):
         return torch.cat([near, along]), torch.cat([far, anyone])
 
     def scores(self) -> Float[Tensor, "n c"]:
-        """Return the joined logits of every node."""
+        """Return the joint logits of every node."""
         logits: Tensor = self.module(self.features, 0.0, self._noise)[0]
         return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Decay the two views' maps each by its own rate; contexts are not decayed."""
+        """Apply a separate weight decay to each view's map, and none to contexts."""
         decay = {
             "from_features": self.settings.weight_decay,
             "from_embedding": self.settings.embedding_decay,
@@ -140,5 +148,5 @@ class Planetoid(Baseline):
     settings: PlanetoidSettings = PlanetoidSettings()
 
     def task(self, problem: NodeProblem, seed: int) -> PlanetoidTask:
-        """Make embeddings and classifier on features of length one."""
+        """Build embeddings and classifier on features of length one."""
         return PlanetoidTask(problem, self.settings, seed)

@@ -1,4 +1,4 @@
-"""Label propagation on the given graph or on nearest neighbours, by scikit-learn."""
+"""Label propagation and random forest by scikit-learn."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,14 +7,18 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.semi_supervised import LabelPropagation as SklearnPropagation
 
-from glnn.quality.rivals import ClosedForm, NodeProblem, fitted_distributions, in_columns, kernel_of
-
-# --- label_propagation: Label propagation on the given graph or on nearest neighbours, by scikit-l
+from glnn.quality.rivals import (
+    ClosedForm,
+    NodeProblem,
+    expand_classes,
+    fit_distributions,
+    make_kernel,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelPropagationSettings:
-    """The defaults of scikit-learn; the neighbours count where no graph is given."""
+    """The defaults of scikit-learn; ``n_neighbors`` is used without a graph."""
 
     n_neighbors: int = 7
     max_iter: int = 1000
@@ -34,27 +38,29 @@ class LabelPropagation(ClosedForm):
     settings: LabelPropagationSettings = LabelPropagationSettings()
 
     def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
-        """Spread the labels until they change no more."""
+        """Propagate the labels until convergence."""
         s = self.settings
         model = SklearnPropagation(
-            kernel=kernel_of(problem, s.n_neighbors), n_neighbors=s.n_neighbors, max_iter=s.max_iter
+            kernel=make_kernel(problem, s.n_neighbors),
+            n_neighbors=s.n_neighbors,
+            max_iter=s.max_iter,
         )
-        return fitted_distributions(model, problem)
+        return fit_distributions(model, problem)
 
 
-# --- random_forest: A random forest on the features, by scikit-learn
+# Random forest
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomForestSettings:
-    """The defaults of scikit-learn, with more trees: few labels make single trees shaky."""
+    """The defaults of scikit-learn with more trees, since few labels give noisy trees."""
 
     n_trees: int = 500
 
 
 @dataclass(frozen=True)
 class RandomForest(ClosedForm):
-    """Breiman's forest; trees do not care about the scale of a column, so none is changed."""
+    """Breiman's forest on unscaled features, since trees do not depend on the scale."""
 
     name: ClassVar[str] = "random_forest"
     title: ClassVar[str] = "random forest"
@@ -67,4 +73,4 @@ class RandomForest(ClosedForm):
         model = RandomForestClassifier(self.settings.n_trees, random_state=seed)
         model.fit(problem.features[problem.train], problem.labels[problem.train])
         probabilities = model.predict_proba(problem.features)
-        return in_columns(probabilities, model.classes_, problem.n_classes)
+        return expand_classes(probabilities, model.classes_, problem.n_classes)

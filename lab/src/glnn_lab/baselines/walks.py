@@ -1,4 +1,4 @@
-"""Contexts for embeddings: pairs of nodes that random walks or labels put together."""
+"""Random walks, skip-gram contexts, and classification of embeddings."""
 
 import dataclasses
 
@@ -9,9 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.quality.rivals import LogisticRegressionSettings, NodeProblem, fitted_to
-
-# --- walks: Contexts for embeddings: pairs of nodes that random walks or labels put together
+from glnn.quality.rivals import LogisticRegressionSettings, NodeProblem, fit_logistic_regression
 
 
 class RandomWalks:
@@ -29,7 +27,9 @@ class RandomWalks:
 
     def __init__(self, graph: sp.csr_matrix) -> None:
         graph = sp.csr_matrix(graph)
-        neighbors = np.append(graph.indices, 0).astype(np.int64)  # the last stands for none
+        neighbors = np.append(graph.indices, 0).astype(
+            np.int64
+        )  # the last entry is a placeholder for isolated nodes
         self._neighbors = torch.from_numpy(neighbors)
         self._offsets = torch.from_numpy(graph.indptr.astype(np.int64))
         sums = np.concatenate([[0.0], np.cumsum(graph.data, dtype=np.float64)])
@@ -57,12 +57,12 @@ class RandomWalks:
         return torch.where(alone, nodes, self._neighbors[place])
 
 
-def windowed_pairs(walks: Int[Tensor, "w s"], window: int) -> Int[Tensor, "p 2"]:
+def window_pairs(walks: Int[Tensor, "w s"], window: int) -> Int[Tensor, "p 2"]:
     """Return the pairs of nodes at most ``window`` steps apart on a walk, in both orders.
 
     Examples
     --------
-    >>> windowed_pairs(torch.tensor([[0, 1, 2]]), 1).tolist()
+    >>> window_pairs(torch.tensor([[0, 1, 2]]), 1).tolist()
     [[0, 1], [1, 2], [1, 0], [2, 1]]
     """
     pairs = [torch.empty(0, 2, dtype=torch.int64)]
@@ -85,10 +85,10 @@ def walk_contexts(
     if not len(pool):
         return torch.empty(0, 2, dtype=torch.int64), torch.empty(0, 2, dtype=torch.int64)
     start = pool[torch.randint(len(pool), (n_walks,), generator=generator)]
-    near = windowed_pairs(walks.draw(start, n_steps, generator), window)
+    near = window_pairs(walks.draw(start, n_steps, generator), window)
     centers = near[:, 0].repeat(n_negatives)
-    anyone = torch.randint(walks.n_nodes, centers.shape, generator=generator)
-    return near, torch.stack([centers, anyone], 1)
+    others = torch.randint(walks.n_nodes, centers.shape, generator=generator)
+    return near, torch.stack([centers, others], 1)
 
 
 def skip_gram(
@@ -127,13 +127,13 @@ class LabelContexts:
         return pairs[same], pairs[~same]
 
 
-# --- embedding: Classes from an embedding: logistic regression whose penalty the visible labels ch
+# Classes from an embedding
 
 
 def embedding_logits(z: np.ndarray, problem: NodeProblem, penalty: float | None) -> Tensor:
-    """Fit on the labelled nodes' embedding; return log-probabilities of every node.
+    """Fit logistic regression on the labelled nodes; return log-probabilities of all nodes.
 
-    Without a given inverse penalty the visible labels choose one.
+    Without a given inverse penalty it is chosen on the visible labels.
     """
     settings = dataclasses.replace(LogisticRegressionSettings(), inverse_penalty=penalty)
-    return torch.from_numpy(fitted_to(z, problem, settings)).clamp_min(1e-30).log()
+    return torch.from_numpy(fit_logistic_regression(z, problem, settings)).clamp_min(1e-30).log()

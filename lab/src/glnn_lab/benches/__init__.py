@@ -1,1 +1,1 @@
-"""Time, memory and growth, beside what people use instead."""
+"""Benchmarks of time, memory and growth, compared with other programs."""

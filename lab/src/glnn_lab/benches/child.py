@@ -1,4 +1,4 @@
-"""A measurement in a process of its own: time, and memory above the libraries it loads."""
+"""Measurements in a separate process: time, and memory without that of the libraries."""
 
 import json
 import os
@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from glnn.exceptions import GlnnError, InputError
-from glnn_lab.experiments.machine import PeakMemory, n_threads
+from glnn_lab.experiments.machine import PeakMemory, use_threads
 
 _MARK = "glnn-bench-result "
 
 
 @dataclass(frozen=True)
-class Measured:
+class CallTime:
     """Wall-clock and processor seconds of a call."""
 
     seconds: float
     cpu_seconds: float
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, Measured]:
-    """Return what the call returns, and how long it took."""
+def time_call(call: Callable[[], Any]) -> tuple[Any, CallTime]:
+    """Return the result of the call and its time."""
     began, cpu_began = time.perf_counter(), time.process_time()
     result = call()
-    return result, Measured(time.perf_counter() - began, time.process_time() - cpu_began)
+    return result, CallTime(time.perf_counter() - began, time.process_time() - cpu_began)
 
 
-class MemoryAbove:
-    """Peak memory above what the process held when the object was made, in MB."""
+class ExtraMemory:
+    """Increase of the peak memory in MB since the object was made."""
 
     def __init__(self) -> None:
         self._peak = PeakMemory()
@@ -42,17 +42,17 @@ class MemoryAbove:
         return round(self._peak.megabytes() - self._base, 1)
 
     def restart(self) -> float:
-        """Forget the peak so far and return what is held now; the base stays."""
+        """Reset the peak and return the current increase; the base stays the same."""
         self._peak = PeakMemory()
         return self.megabytes()
 
 
-def in_fresh_process(
+def run_in_process(
     job: str, threads: int, *, processes: int = 1, **arguments: Any
 ) -> dict[str, Any]:
-    """Run a job of :func:`run_job` in a fresh interpreter; a failure is ``{"error": ...}``.
+    """Run a job of :func:`run_job` in a new interpreter; a failure is ``{"error": ...}``.
 
-    With several ``processes`` torchrun starts them, and the first one answers.
+    Several ``processes`` are started by torchrun, and the first one prints the result.
     """
     text = json.dumps({"job": job, "threads": threads, "arguments": arguments})
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
@@ -67,12 +67,12 @@ def in_fresh_process(
             return result
     if done.returncode < 0:
         return {"error": f"ended by signal {-done.returncode}, perhaps out of memory"}
-    said = [line for line in done.stderr.splitlines() if line.strip()] or ["no answer"]
-    return {"error": said[-1][:300]}
+    lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no answer"]
+    return {"error": lines[-1][:300]}
 
 
 def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Do one measurement in this process."""
+    """Run one measurement in this process."""
     from glnn_lab.benches import compare, growth, processes
 
     jobs: dict[str, Callable[..., dict[str, Any]]] = {
@@ -83,12 +83,12 @@ def run_job(job: str, threads: int, arguments: dict[str, Any]) -> dict[str, Any]
     }
     if job not in jobs:
         raise InputError(f"the job must be one of {', '.join(jobs)}, got {job!r}.")
-    with n_threads(threads):
+    with use_threads(threads):
         return jobs[job](**arguments)
 
 
 def main() -> int:
-    """Do the job that the first argument describes and print its result."""
+    """Run the job described by the first argument and print its result."""
     request = json.loads(sys.argv[1])
     try:
         result = run_job(request["job"], request["threads"], request["arguments"])

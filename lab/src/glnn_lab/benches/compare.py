@@ -1,4 +1,4 @@
-"""Time and memory of glnn and its peers, side by side in one run."""
+"""Time and memory of glnn and other methods, measured in turn in one run."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,17 +12,18 @@ import numpy as np
 from glnn._utils import check_choice, check_integer
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.datasets import DATASETS, data_folders
-from glnn.data.synthetic import attributed_graph, sized
+from glnn.data.synthetic import attributed_graph, size_from_degree
 from glnn.exceptions import InputError
-from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
+from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
 from glnn_lab.benches.contenders import CONTENDERS, PLAIN_GCN, Contender
-from glnn_lab.experiments.machine import machine_facts, n_threads, versions
+from glnn_lab.experiments.machine import machine_facts, software_versions, use_threads
 
 GENERATED, TINY = "generated", "tiny"
 DEFAULT_REPEATS = 7
 _SAFE_SHARE = 0.5  # of the machine's memory that a contender may take
 Watch = Callable[[str], None]
 
+# pairs of contenders whose ratio of times is always reported
 RATIOS = (
     ("glnn-default", PLAIN_GCN),
     ("glnn-paper", PLAIN_GCN),
@@ -33,12 +34,11 @@ RATIOS = (
     ("pro-gnn", "glnn-default"),
     ("pro-gnn", "glnn-paper"),
 )
-"""Pairs of contenders whose ratio of times is reported by name."""
 
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """What is measured: data sets, contenders, repeats, threads, with or without memory."""
+    """The benchmark: data sets, contenders, repeats, threads, with or without memory."""
 
     datasets: tuple[str, ...]
     methods: tuple[str, ...] = tuple(CONTENDERS)
@@ -58,18 +58,20 @@ class BenchPlan:
 
 
 def default_datasets() -> tuple[str, ...]:
-    """Return Cora where its file is on this machine, a made-up graph elsewhere."""
+    """Return Cora if its file is on this machine, else a generated graph."""
     here = any((folder / "cora.npz").is_file() for folder in data_folders())
     return ("cora",) if here else (GENERATED,)
 
 
 @lru_cache(maxsize=1)
-def open_bench(name: str) -> tuple[NodeData, Split]:
-    """Return a data set with a graph, and its public split or 20 labels a class."""
+def load_bench(name: str) -> tuple[NodeData, Split]:
+    """Return a data set with a graph, and its public split or one with 20 labels per class."""
     check_choice("dataset", name, (*DATASETS, GENERATED, TINY))
     if name in (GENERATED, TINY):
         n_nodes, n_features = (2700, 128) if name == GENERATED else (120, 8)
-        size = sized(n_nodes, 8, n_classes=3, n_features=n_features, misfits=0.1, homophily=0.7)
+        size = size_from_degree(
+            n_nodes, 8, n_classes=3, n_features=n_features, misfits=0.1, homophily=0.7
+        )
         data = attributed_graph(size, name=name).replace(splits={})
     else:
         data = load_dataset(name)
@@ -87,20 +89,20 @@ def run_bench(
     watch: Watch | None = None,
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Measure all; return plain values, ready for JSON.
+    """Run the benchmark; return values for JSON.
 
-    ``keep`` is told what is known after each data set.
+    ``keep`` is called with the results so far after each data set.
     """
     say = watch or (lambda text: None)
     result: dict[str, Any] = {
         "repeats": plan.repeats,
         "threads": plan.threads,
         "machine": machine_facts(),
-        "versions": versions(),
+        "versions": software_versions(),
         "datasets": {},
     }
     for name in plan.datasets:
-        data, _ = open_bench(name)
+        data, _ = load_bench(name)
         rows = _compare(plan, name, say)
         sizes = {"n_nodes": data.n_nodes, "n_edges": data.n_edges, "n_features": data.n_features}
         result["datasets"][name] = {**sizes, "rows": rows, "ratios": _ratios(rows)}
@@ -110,26 +112,26 @@ def run_bench(
 
 
 def _compare(plan: BenchPlan, name: str, say: Watch) -> list[dict[str, Any]]:
-    """Run every contender once in each repeat, in turn; then each in a process of its own."""
-    data, split = open_bench(name)
+    """Run every contender once in each repeat, then measure its memory in a separate process."""
+    data, split = load_bench(name)
     contenders = [CONTENDERS[method] for method in plan.methods]
     rows = {c.name: _empty_row(c, data) for c in contenders}
     able = [c for c in contenders if not rows[c.name]["note"]]
-    with n_threads(plan.threads):
-        for contender in able:  # what is loaded or compiled at first use is not timed
+    with use_threads(plan.threads):
+        for contender in able:  # imports and compilation are not timed
             _warm_up(contender)
         for repeat in range(plan.repeats):
             for contender in able:
-                if repeat < contender.most_repeats:
+                if repeat < contender.max_repeats:
                     say(f"{name}: repeat {repeat + 1} of {plan.repeats}: {contender.title}")
                     _run_once(contender, data, split, rows)
     for contender in able:
         row = rows[contender.name]
-        row |= _spread(row["seconds"])
+        row |= _summarize_times(row["seconds"])
         if plan.memory:
             say(f"{name}: memory: {contender.title}")
             n_epochs = _epochs(contender, rows)
-            found = in_fresh_process(
+            found = run_in_process(
                 "contender",
                 plan.threads,
                 method=contender.name,
@@ -147,7 +149,7 @@ def _empty_row(contender: Contender, data: NodeData) -> dict[str, Any]:
     row |= {"peak_memory_mb": None, "note": ""}
     if contender.package is not None and find_spec(contender.package) is None:
         row["note"] = "not installed"
-    elif contender.bytes_a_pair * data.n_nodes**2 > _SAFE_SHARE * _machine_bytes():
+    elif contender.bytes_per_pair * data.n_nodes**2 > _SAFE_SHARE * _machine_bytes():
         row["note"] = "does not fit this machine's memory"
     return row
 
@@ -166,14 +168,14 @@ def _warm_up(contender: Contender) -> None:
 
 @lru_cache(maxsize=1)
 def _tiny() -> tuple[NodeData, Split]:
-    return open_bench.__wrapped__(TINY)
+    return load_bench.__wrapped__(TINY)
 
 
 def _run_once(
     contender: Contender, data: NodeData, split: Split, rows: dict[str, dict[str, Any]]
 ) -> None:
     row, n_epochs = rows[contender.name], _epochs(contender, rows)
-    ran, measured = timed(lambda: contender.run(data, split, 0, n_epochs))
+    ran, measured = time_call(lambda: contender.run(data, split, 0, n_epochs))
     scale = 1.0 if ran.seconds is None else ran.seconds / measured.seconds
     row["seconds"].append(round(scale * measured.seconds, 4))
     row["cpu_seconds"].append(round(scale * measured.cpu_seconds, 4))
@@ -188,8 +190,8 @@ def _epochs(contender: Contender, rows: dict[str, dict[str, Any]]) -> int | None
     return None if model is None else model["n_epochs"]
 
 
-def _spread(seconds: Sequence[float]) -> dict[str, float]:
-    """Return median, least and most of the repeats."""
+def _summarize_times(seconds: Sequence[float]) -> dict[str, float]:
+    """Return median, minimum and maximum of the repeats."""
     values = np.asarray(seconds)
     return {
         "median": float(np.median(values)),
@@ -199,7 +201,7 @@ def _spread(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def _ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the median of the ratios within each repeat, and their spread."""
+    """Return median and range of the ratios within each repeat."""
     by_name = {row["name"]: row for row in rows}
     every = [(row["name"], PLAIN_GCN) for row in rows if row["name"] != PLAIN_GCN]
     found = []
@@ -207,23 +209,23 @@ def _ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         above, below = by_name.get(first), by_name.get(second)
         if above is None or below is None or not above["seconds"] or not below["seconds"]:
             continue
-        wall, cpu = (_paired(above[key], below[key]) for key in ("seconds", "cpu_seconds"))
+        wall, cpu = (_paired_ratios(above[key], below[key]) for key in ("seconds", "cpu_seconds"))
         processor = {"cpu_median": float(np.median(cpu))}
-        found.append({"of": first, "to": second, **_spread(wall), **processor})
+        found.append({"of": first, "to": second, **_summarize_times(wall), **processor})
     return found
 
 
-def _paired(above: Sequence[float], below: Sequence[float]) -> list[float]:
+def _paired_ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
     n_common = min(len(above), len(below))
     ratios = np.divide(above[:n_common], np.maximum(below[:n_common], 1e-4))
     return [float(ratio) for ratio in ratios]
 
 
 def measure_memory(method: str, dataset: str, n_epochs: int | None) -> dict[str, Any]:
-    """Return the peak memory of one run, its data included, libraries left aside."""
+    """Return the peak memory of one run, with its data but without the libraries."""
     contender = CONTENDERS[check_choice("method", method, CONTENDERS)]
     _warm_up(contender)
-    memory = MemoryAbove()
-    data, split = open_bench(dataset)
+    memory = ExtraMemory()
+    data, split = load_bench(dataset)
     contender.run(data, split, 0, n_epochs)
     return {"peak_memory_mb": memory.megabytes()}

@@ -1,4 +1,4 @@
-"""What is timed side by side: the presets of glnn, and what people use instead."""
+"""The contenders of the benchmark: presets of glnn and other programs."""
 
 import contextlib
 import io
@@ -16,19 +16,19 @@ from torch.nn import functional
 
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Callback, Record
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
-from glnn.engine.steps import probabilities_of
+from glnn.engine.steps import predict_probabilities
 from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer, Validation
 from glnn.estimator import GLNNClassifier
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features
 from glnn.solver import learn_graph
-from glnn_lab.baselines.networks import layers
-from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.baselines.networks import import_layers
+from glnn_lab.experiments.methods import get_method, visible_labels
 
-# --- rivals: Programs that people use instead, written as their users write them, for timing alone
+# Other programs, used as in their own examples; for timing only
 
 EPOCHS = 200
 _DENSE_EPOCHS = 4
@@ -36,22 +36,18 @@ _PRO_GNN_EPOCHS, _PRO_GNN_MEASURED = 400, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
-    """What a run gives back: classes if it went to its end, epochs, and its scaled seconds.
+class RunResult:
+    """The result of a run."""
 
-    ``seconds`` is set where only a few epochs were run and the whole was computed from them;
-    ``note`` then says so.
-    """
-
-    classes: np.ndarray | None
+    classes: np.ndarray | None  # None if the run was not complete
     n_epochs: int
-    seconds: float | None = None
+    seconds: float | None = None  # extrapolated from a few epochs; None if the run was complete
     note: str = ""
 
 
-def pyg_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
+def pyg_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> RunResult:
     """Train the plain network on dense features and evaluate it after each epoch."""
-    conv = layers().GCNConv
+    conv = import_layers().GCNConv
     torch.manual_seed(seed)
     x, edges, y = _dense_tensors(data)
     train, val = torch.from_numpy(np.array(split.train)), torch.from_numpy(np.array(split.val))
@@ -75,7 +71,7 @@ def pyg_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ra
             right = float((classes[val] == y[val]).float().mean()) if len(val) else 0.0
         if right >= best:
             best, found = right, classes.numpy()
-    return Ran(found, n_epochs or EPOCHS)
+    return RunResult(found, n_epochs or EPOCHS)
 
 
 def _dense_tensors(data: NodeData) -> tuple[Tensor, Tensor, Tensor]:
@@ -90,7 +86,7 @@ def _dense_tensors(data: NodeData) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class _Clock(Callback):
-    """Takes down when each epoch ended."""
+    """Record the end time of each epoch."""
 
     def __init__(self) -> None:
         self.began, self.times = 0.0, list[float]()
@@ -103,22 +99,22 @@ class _Clock(Callback):
         return False
 
 
-def dense_form(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
-    """Run a few epochs of the paper's form with all N² entries, and scale them to 200."""
+def dense_form(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> RunResult:
+    """Run a few epochs of the paper's dense form and extrapolate to 200."""
     clock, began = _Clock(), time.perf_counter()
     measured = n_epochs or _DENSE_EPOCHS
     model = GLNNClassifier(
         "literal", n_epochs=measured, random_state=seed, callbacks=[clock], calibrate=None
     )
     validation = split.val if split.val.size else None
-    model.fit(data.features, masked_labels(data, split), data.graph, validation)
+    model.fit(data.features, visible_labels(data, split), data.graph, validation)
     epoch = float(np.median(np.diff([clock.began, *clock.times])))
     setup = clock.began - began
-    return Ran(None, EPOCHS, setup + EPOCHS * epoch, f"{measured} epochs scaled to {EPOCHS}")
+    return RunResult(None, EPOCHS, setup + EPOCHS * epoch, f"{measured} epochs scaled to {EPOCHS}")
 
 
-def pro_gnn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
-    """Run an epoch of Pro-GNN with its authors' settings, and scale it to their 400."""
+def pro_gnn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> RunResult:
+    """Run one epoch of Pro-GNN with its authors' settings and extrapolate to their 400."""
     with _silence():
         from deeprobust.graph.defense import GCN, ProGNN
     assert data.graph is not None
@@ -140,7 +136,7 @@ def pro_gnn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ra
         seconds = time.perf_counter() - began
     scaled = seconds / arguments.epochs * _PRO_GNN_EPOCHS
     note = f"{arguments.epochs} epoch scaled to {_PRO_GNN_EPOCHS}"
-    return Ran(None, _PRO_GNN_EPOCHS, scaled, note)
+    return RunResult(None, _PRO_GNN_EPOCHS, scaled, note)
 
 
 @contextlib.contextmanager
@@ -150,74 +146,61 @@ def _silence() -> Any:
         yield
 
 
-# --- contenders: What is timed side by side: the presets of glnn, and what people use instead
+# Contenders
 
-PLAIN_GCN = "pyg-gcn"
-"""The contender that every other one is compared with."""
+PLAIN_GCN = "pyg-gcn"  # the contender that all others are compared with
 
 
 @dataclass(frozen=True)
 class Contender:
     """One row of the table.
 
-    Parameters
-    ----------
-    name, title
-        Its short name, and its words in the table.
-    run
-        Takes data, split, seed and a number of epochs (``None``: its own); what it does is what
-        is timed.
-    package
-        What must be installed for it.
-    epochs_of
-        The contender whose number of epochs it takes.
-    most_repeats
-        It runs in so many repeats at most: slow ones need not run in each.
-    bytes_a_pair
-        Memory for each pair of nodes, where it holds all of them at once.
+    ``run`` is the timed function of data, split, seed and number of epochs (``None``: its own).
     """
 
     name: str
     title: str
-    run: Callable[[NodeData, Split, int, int | None], Ran]
-    package: str | None = None
-    epochs_of: str | None = None
-    most_repeats: int = 10**6
-    bytes_a_pair: int = 0
+    run: Callable[[NodeData, Split, int, int | None], RunResult]
+    package: str | None = None  # package that must be installed
+    epochs_of: str | None = None  # contender whose number of epochs is used
+    max_repeats: int = 10**6  # fewer for slow contenders
+    bytes_per_pair: int = 0  # memory per pair of nodes, if all pairs are stored
 
 
-def _method(name: str) -> Callable[[NodeData, Split, int, int | None], Ran]:
-    def run(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
+def _run_method(name: str) -> Callable[[NodeData, Split, int, int | None], RunResult]:
+    def run(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> RunResult:
         outcome = get_method(name).run(data, split, seed, {})
-        return Ran(outcome.classes, outcome.n_epochs)
+        return RunResult(outcome.classes, outcome.n_epochs)
 
     return run
 
 
-def engine_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
-    """Train the paper's plain two-layer network in our own loop, on the given graph alone."""
+def engine_gcn(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> RunResult:
+    """Train a plain two-layer GCN on the given graph with our trainer."""
     assert data.graph is not None
     settings = HeadSettings(n_epochs=n_epochs or 200)
     scaled = Scaling.fit(data.features).apply(data.features)
-    train = np.array(split.train)  # its own copy: a tensor may write
+    train = np.array(split.train)  # a copy, since tensors are writable
     labels = Labels(train, data.labels[train], data.n_nodes, data.n_classes)
     task = ClassifierTask(
         prior_graph(data.graph, "renormalized"),
         Features.of(scaled),
         labels,
         settings,
-        init=generator_for(seed, 1, 0),
-        noise=generator_for(seed, 1, 1),
+        init=make_generator(seed, 1, 0),
+        noise=make_generator(seed, 1, 1),
     )
     trainer = Trainer(n_epochs=settings.n_epochs, learning_rate=settings.learning_rate)
     trainer.fit(task, _validation(data, split))
-    return Ran(probabilities_of(task).argmax(1), settings.n_epochs)
+    return RunResult(predict_probabilities(task).argmax(1), settings.n_epochs)
 
 
-def graph_over_all_pairs(data: NodeData, split: Split, seed: int, n_epochs: int | None) -> Ran:
-    """Learn the exact graph alone, every pair of nodes checked."""
+def graph_over_all_pairs(
+    data: NodeData, split: Split, seed: int, n_epochs: int | None
+) -> RunResult:
+    """Learn the graph over all pairs of nodes, without a classifier."""
     certificate = learn_graph(data.features, data.graph, support="all").certificate
-    return Ran(None, 0, note=f"{certificate.n_pairs_checked:,} pairs checked")
+    return RunResult(None, 0, note=f"{certificate.n_pairs_checked:,} pairs checked")
 
 
 def _validation(data: NodeData, split: Split) -> Validation | None:
@@ -231,8 +214,8 @@ CONTENDERS = {
     contender.name: contender
     for contender in (
         Contender(PLAIN_GCN, "plain GCN, PyTorch Geometric", pyg_gcn, "torch_geometric"),
-        Contender("glnn-default", "GLNN, preset default", _method("glnn")),
-        Contender("glnn-paper", "GLNN, preset paper", _method("glnn-paper")),
+        Contender("glnn-default", "GLNN, preset default", _run_method("glnn")),
+        Contender("glnn-paper", "GLNN, preset paper", _run_method("glnn-paper")),
         Contender(
             "own-gcn-default",
             "plain GCN, our engine, epochs of default",
@@ -245,22 +228,24 @@ CONTENDERS = {
             engine_gcn,
             epochs_of="glnn-paper",
         ),
-        Contender("all-pairs", "learn_graph, support all", graph_over_all_pairs, most_repeats=1),
-        Contender("label-spreading", "label spreading, scikit-learn", _method("label_spreading")),
+        Contender("all-pairs", "learn_graph, support all", graph_over_all_pairs, max_repeats=1),
+        Contender(
+            "label-spreading", "label spreading, scikit-learn", _run_method("label_spreading")
+        ),
         Contender(
             "dense",
             "the paper's dense form, PyTorch",
             dense_form,
-            most_repeats=3,
-            bytes_a_pair=40,
+            max_repeats=3,
+            bytes_per_pair=40,
         ),
         Contender(
             "pro-gnn",
             "Pro-GNN, DeepRobust",
             pro_gnn,
             "deeprobust",
-            most_repeats=1,
-            bytes_a_pair=60,
+            max_repeats=1,
+            bytes_per_pair=60,
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""The least an epoch can cost: bytes and operations of its sparse products, counted."""
+"""A lower bound on the time of an epoch: bytes and operations of its sparse products."""
 
 import time
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from glnn_lab.benches.child import timed
-from glnn_lab.benches.compare import open_bench
+from glnn_lab.benches.child import time_call
+from glnn_lab.benches.compare import load_bench
 from glnn_lab.benches.contenders import engine_gcn
-from glnn_lab.experiments.machine import machine_facts, n_threads, versions
+from glnn_lab.experiments.machine import machine_facts, software_versions, use_threads
 
 _HIDDEN = 16
 _VALUE, _INDEX = 4, 8  # bytes of a float32 and of an int64, as stored
@@ -54,17 +54,17 @@ def sparse_products(
 def run_floor(
     dataset: str, *, threads: int, watch: Callable[[str], None] | None = None
 ) -> dict[str, Any]:
-    """Count an epoch of a plain GCN in our engine and measure the machine and the epoch."""
+    """Count the cost of an epoch of a plain GCN, and measure bandwidth and epoch time."""
     if watch is not None:
         watch(f"{dataset}: counting, and {_N_EPOCHS} epochs")
-    data, split = open_bench(dataset)
+    data, split = load_bench(dataset)
     products = sparse_products(
         data.n_nodes, data.n_edges, data.n_features, int(data.features.nnz), data.n_classes
     )
-    with n_threads(threads):
+    with use_threads(threads):
         engine_gcn(data, split, 0, 2)
-        _, short = timed(lambda: engine_gcn(data, split, 0, 1))
-        _, long = timed(lambda: engine_gcn(data, split, 0, _N_EPOCHS + 1))
+        _, short = time_call(lambda: engine_gcn(data, split, 0, 1))
+        _, long = time_call(lambda: engine_gcn(data, split, 0, _N_EPOCHS + 1))
         bandwidth = _bandwidth()
     n_passes = len(_PASSES)  # a backward pass has the same products, transposed
     n_bytes = n_passes * sum(p["bytes"] for p in products)
@@ -81,12 +81,12 @@ def run_floor(
         "floor_seconds": n_bytes / bandwidth,
         "epoch_seconds": epoch,
         "machine": machine_facts(),
-        "versions": versions(),
+        "versions": software_versions(),
     }
 
 
 def _bandwidth(n_bytes: int = 2**27, n_tries: int = 5) -> float:
-    """Return bytes a second that a copy reads and writes, the best of a few."""
+    """Return the bytes per second that a copy reads and writes, the best of several tries."""
     source = np.ones(n_bytes // 8)
     target = np.empty_like(source)
     best = float("inf")

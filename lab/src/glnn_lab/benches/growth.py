@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of nodes, at fixed mean degree and features."""
+"""Growth of time and memory with the number of nodes, and fits of graphs of published sizes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -7,19 +7,17 @@ import numpy as np
 
 from glnn._utils import check_choice, check_integer, check_number
 from glnn.data import NodeData, Split
-from glnn.data.synthetic import GraphSize, attributed_graph, named_size, sized
+from glnn.data.synthetic import GraphSize, attributed_graph, resolve_size, size_from_degree
 from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.solver import learn_graph, nearest
 from glnn.solver.signals import FeatureSignal
-from glnn_lab.benches.child import MemoryAbove, in_fresh_process, timed
+from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
 from glnn_lab.benches.contenders import engine_gcn
-from glnn_lab.experiments.machine import machine_facts, versions
-from glnn_lab.experiments.methods import get_method, masked_labels
+from glnn_lab.experiments.machine import machine_facts, software_versions
+from glnn_lab.experiments.methods import get_method, visible_labels
 from glnn_lab.experiments.perturb import rewire_edges
-
-# --- growth: How time and memory grow with the number of nodes, at fixed mean degree and features
 
 DEGREE, N_FEATURES, N_CLASSES, N_NEIGHBORS = 10, 128, 10, 20
 SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
@@ -54,6 +52,7 @@ def _fit(data: NodeData, n_epochs: int) -> None:
     model.fit(data.features.toarray(), y, data.graph, data.splits["val"])
 
 
+# title and function of each task
 TASKS: dict[str, tuple[str, Callable[[NodeData, int], None]]] = {
     "search-clusters": ("candidate search, clusters", _search("clusters")),
     "search-faiss": ("candidate search, FAISS", _search("faiss")),
@@ -61,17 +60,16 @@ TASKS: dict[str, tuple[str, Callable[[NodeData, int], None]]] = {
     "learn-graph": ("learn_graph, support candidates", _graph_step),
     "fit": ("whole fit, preset default", _fit),
 }
-"""What grows: its words, and how it runs."""
 
 
 def measure_task(task: str, n_nodes: int, n_epochs: int) -> dict[str, Any]:
-    """Return time and peak memory of one task on a made-up graph, its data included."""
+    """Return time and peak memory (with the data) of one task on a generated graph."""
     _, run = TASKS[check_choice("task", task, TASKS)]
-    run(grown_data(_TINY), 1)
-    memory = MemoryAbove()
-    data = grown_data(n_nodes)
-    memory.restart()  # making the data is not what is measured
-    _, measured = timed(lambda: run(data, n_epochs))
+    run(make_data(_TINY), 1)
+    memory = ExtraMemory()
+    data = make_data(n_nodes)
+    memory.restart()  # without the memory used to generate the data
+    _, measured = time_call(lambda: run(data, n_epochs))
     return {
         "seconds": round(measured.seconds, 3),
         "cpu_seconds": round(measured.cpu_seconds, 3),
@@ -79,9 +77,11 @@ def measure_task(task: str, n_nodes: int, n_epochs: int) -> dict[str, Any]:
     }
 
 
-def grown_data(n_nodes: int) -> NodeData:
-    """Return a made-up graph with so many nodes."""
-    return attributed_graph(sized(n_nodes, DEGREE, n_features=N_FEATURES, n_classes=N_CLASSES))
+def make_data(n_nodes: int) -> NodeData:
+    """Return a generated graph with ``n_nodes`` nodes."""
+    return attributed_graph(
+        size_from_degree(n_nodes, DEGREE, n_features=N_FEATURES, n_classes=N_CLASSES)
+    )
 
 
 def run_growth(
@@ -94,16 +94,10 @@ def run_growth(
     watch: Callable[[str], None] | None = None,
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Measure each task at each size, each in a process of its own, and fit the exponents.
+    """Measure each task at each size, each in a separate process, and fit the exponents.
 
-    Parameters
-    ----------
-    sizes
-        Numbers of nodes, at least two.
-    n_epochs
-        Epochs of each classifier step of the whole fit.
-    exact_up_to
-        Larger sizes are left out of the exact search.
+    ``n_epochs`` are the epochs of each classifier step of the whole fit. Sizes above
+    ``exact_up_to`` are left out of the exact search.
     """
     counts = sorted({check_integer("sizes", size, low=_TINY) for size in sizes})
     if len(counts) < 2:
@@ -115,7 +109,7 @@ def run_growth(
         "n_features": N_FEATURES,
         "n_epochs": check_integer("n_epochs", n_epochs, low=1),
         "machine": machine_facts(),
-        "versions": versions(),
+        "versions": software_versions(),
         "rows": rows,
     }
     for size in counts:
@@ -126,7 +120,7 @@ def run_growth(
             if watch is not None:
                 watch(f"{size:,} nodes: {TASKS[task][0]}")
             job: dict[str, Any] = {"task": task, "n_nodes": size, "n_epochs": n_epochs}
-            rows.append({**job, **in_fresh_process("growth", threads, **job)})
+            rows.append({**job, **run_in_process("growth", threads, **job)})
             result["exponents"] = exponents(rows)
             if keep is not None:
                 keep(result)
@@ -134,7 +128,7 @@ def run_growth(
 
 
 def exponents(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the slopes of time and memory over nodes in logarithms, task by task.
+    """Return the slopes of log time and log memory over log nodes, by task.
 
     Examples
     --------
@@ -162,27 +156,27 @@ def _slope(rows: Sequence[dict[str, Any]], key: str) -> float | None:
     return float(np.polyfit(x, y, 1)[0])
 
 
-# --- scale: One fit on a graph of a published size, some of its edges replaced by random ones
+# Fits of graphs of published sizes, with a share of the edges replaced at random
 
+# titles of the methods
 METHODS = {
     "glnn-default": "GLNN, preset default",
     "glnn-gcn": "GLNN, preset default, GCN head",
     "own-gcn": "plain GCN, our engine",
     "linear": "logistic regression on the features",
 }
-"""What is fitted, and its words."""
 
 
 def measure_fit(
     method: str, size: str, n_nodes: int | None, replaced: float, n_epochs: int | None, seed: int
 ) -> dict[str, Any]:
-    """Return time, peak memory and accuracy of one fit; the data count as memory, not as time."""
+    """Return time, peak memory (with the data) and accuracy of one fit."""
     check_choice("method", method, METHODS)
     _run(method, *_open("tiny", 400, replaced, 0), 2, 0)
-    memory = MemoryAbove()
+    memory = ExtraMemory()
     data, split = _open(size, n_nodes, replaced, seed)
     data_mb = memory.restart()
-    found, measured = timed(lambda: _run(method, data, split, n_epochs, seed))
+    found, measured = time_call(lambda: _run(method, data, split, n_epochs, seed))
     classes, ran, choices = found
     return {
         "n_nodes": data.n_nodes,
@@ -198,7 +192,7 @@ def measure_fit(
 
 
 def _open(name: str, n_nodes: int | None, replaced: float, seed: int) -> tuple[NodeData, Split]:
-    """Return the graph; fewer nodes than the published size keep its mean degree."""
+    """Return the graph and its split; with fewer nodes the mean degree stays the same."""
     size = _size(name, n_nodes)
     data = rewire_edges(attributed_graph(size, seed, name=name), replaced, seed)
     return data, Split(**data.splits, name="generated", seed=seed, dataset=name)
@@ -206,10 +200,10 @@ def _open(name: str, n_nodes: int | None, replaced: float, seed: int) -> tuple[N
 
 def _size(name: str, n_nodes: int | None) -> GraphSize:
     if n_nodes is None or name == "tiny":
-        return named_size(name, n_nodes=n_nodes)
-    full = named_size(name)
+        return resolve_size(name, n_nodes=n_nodes)
+    full = resolve_size(name)
     n_edges = round(check_integer("n_nodes", n_nodes, low=1) * full.n_edges / full.n_nodes)
-    return named_size(name, n_nodes=n_nodes, n_edges=n_edges)
+    return resolve_size(name, n_nodes=n_nodes, n_edges=n_edges)
 
 
 def _run(
@@ -223,7 +217,7 @@ def _run(
         return outcome.classes, outcome.n_epochs, {}
     head: Literal["gcn"] | None = "gcn" if method == "glnn-gcn" else None
     model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs, calibrate=None)
-    model.fit(data.features, masked_labels(data, split), data.graph, split.val)
+    model.fit(data.features, visible_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)
 
 
@@ -239,16 +233,11 @@ def run_scale(
     watch: Callable[[str], None] | None = None,
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Fit each method on the same graph, each in a process of its own.
+    """Fit each method on the same graph, each in a separate process.
 
-    Parameters
-    ----------
-    size, n_nodes
-        ``arxiv-size`` or ``products-size``, perhaps with fewer nodes at the same mean degree.
-    replaced
-        Share of edges replaced by random ones.
-    n_epochs
-        Epochs of each classifier step; ``None``: each method's own.
+    ``size`` is ``arxiv-size`` or ``products-size``; with ``n_nodes`` the graph has fewer nodes at
+    the same mean degree. ``replaced`` is the share of edges replaced by random ones, ``n_epochs``
+    the epochs of each classifier step (``None``: each method's own).
     """
     _size(size, n_nodes)
     check_number("replaced", replaced, low=0, high=1)
@@ -261,7 +250,7 @@ def run_scale(
         "threads": check_integer("threads", threads, low=1),
         "seed": check_integer("seed", seed, low=0),
         "machine": machine_facts(),
-        "versions": versions(),
+        "versions": software_versions(),
         "rows": rows,
     }
     common: dict[str, Any] = {
@@ -274,7 +263,7 @@ def run_scale(
         check_choice("method", method, METHODS)
         if watch is not None:
             watch(f"{size}: {METHODS[method]}")
-        found = in_fresh_process("scale", threads, method=method, seed=seed, **common)
+        found = run_in_process("scale", threads, method=method, seed=seed, **common)
         rows.append({"name": method, "title": METHODS[method], **found})
         if keep is not None:
             keep(result)

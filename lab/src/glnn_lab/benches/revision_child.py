@@ -1,6 +1,6 @@
-"""Fits of one state of the library, asked for line by line.
+"""Child process of :mod:`glnn_lab.benches.revisions`: one fit per line of the input.
 
-It is run by its path and imports only ``glnn.GLNNClassifier`` of ours, which every state has.
+It is started by its path and imports only ``glnn.GLNNClassifier``, which every commit has.
 """
 
 import json
@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 
-def fitted(asked: dict[str, Any]) -> dict[str, Any]:
-    """Fit to the arrays of a file; return time, epochs and what is right on the test nodes."""
+def fit_arrays(asked: dict[str, Any]) -> dict[str, Any]:
+    """Fit to the arrays of a file; return time, epochs and test accuracy."""
     from glnn import GLNNClassifier
 
     with np.load(asked["data"]) as file:
@@ -41,7 +41,7 @@ def _matrix(stored: dict[str, np.ndarray], name: str) -> sp.csr_matrix:
 
 
 def main() -> None:
-    """Answer each line of the input, after one that says which library answers."""
+    """Print the path of the library, then one result for each line of the input."""
     import glnn
 
     answer = {"library": glnn.__file__}
@@ -49,7 +49,7 @@ def main() -> None:
     sys.stdout.flush()
     for line in sys.stdin:
         try:
-            answer = fitted(json.loads(line))
+            answer = fit_arrays(json.loads(line))
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"[:300]}
         sys.stdout.write(json.dumps(answer) + "\n")

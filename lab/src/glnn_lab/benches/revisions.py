@@ -1,4 +1,4 @@
-"""Two states of the library side by side: what a fit takes, and what it gets right."""
+"""Time and accuracy of fits by two commits of the library."""
 
 import json
 import os
@@ -17,12 +17,12 @@ import glnn
 from glnn._utils import check_choice, check_integer
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.datasets import DATASETS
-from glnn.data.files import shown_path
+from glnn.data.files import quote_path
 from glnn.data.npz import write_npz
 from glnn.exceptions import InputError
-from glnn_lab.benches.compare import TINY, open_bench
+from glnn_lab.benches.compare import TINY, load_bench
 from glnn_lab.experiments.datasets import standard_split
-from glnn_lab.experiments.machine import machine_facts, versions
+from glnn_lab.experiments.machine import machine_facts, software_versions
 
 PRESETS = ("default", "paper")
 SIDES = ("before", "after")
@@ -30,20 +30,12 @@ _CHILD = Path(__file__).with_name("revision_child.py")
 
 
 class Revision:
-    """A process that fits with the library of one source tree.
-
-    Parameters
-    ----------
-    source
-        The folder that holds the package ``glnn``.
-    threads
-        Threads of a fit.
-    """
+    """A process that fits with the package ``glnn`` in the folder ``source``."""
 
     def __init__(self, source: Path, threads: int) -> None:
         if not (source / "glnn" / "__init__.py").is_file():
             raise InputError(
-                f"{shown_path(source)} must hold the package glnn, got none. Give a checkout of "
+                f"{quote_path(source)} must hold the package glnn, got none. Give a checkout of "
                 "another commit: git worktree add FOLDER COMMIT."
             )
         number = str(threads)
@@ -56,10 +48,10 @@ class Revision:
             | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": number, "MKL_NUM_THREADS": number},
         )
         with ExitStack() as stack:
-            stack.push(self)  # unless all is well
-            answers = Path(self._said()["library"])
+            stack.push(self)  # close the process if a check fails
+            answers = Path(self._read_answer()["library"])
             if source.resolve() not in answers.resolve().parents:
-                raise InputError(f"{shown_path(source)} must answer, got {shown_path(answers)}.")
+                raise InputError(f"{quote_path(source)} must answer, got {quote_path(answers)}.")
             stack.pop_all()
 
     def __enter__(self) -> "Revision":
@@ -70,7 +62,7 @@ class Revision:
 
     def close(self) -> None:
         """End the process."""
-        with self._process:  # which closes its pipes
+        with self._process:  # the context closes its pipes
             self._process.kill()
 
     def fit(self, data: Path, preset: str, seed: int) -> dict[str, Any]:
@@ -79,9 +71,9 @@ class Revision:
         asked = json.dumps({"data": str(data), "preset": preset, "seed": seed})
         self._process.stdin.write(asked + "\n")
         self._process.stdin.flush()
-        return self._said()
+        return self._read_answer()
 
-    def _said(self) -> dict[str, Any]:
+    def _read_answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -100,16 +92,10 @@ def run_revisions(
     watch: Callable[[str], None] | None = None,
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Fit each data set with each seed by both libraries in turn.
+    """Fit each data set with each preset and seed by both commits in turn.
 
-    Parameters
-    ----------
-    before
-        A checkout of another commit, or its folder ``src``.
-    datasets, presets, seeds
-        What is fitted; a data set without a published split is drawn anew for each seed.
-    threads
-        Threads of a fit.
+    ``before`` is a checkout of another commit, or its folder ``src``. The split of a data set
+    without a published one depends on the seed.
     """
     for name in datasets:
         check_choice("dataset", name, (*DATASETS, TINY))
@@ -123,28 +109,28 @@ def run_revisions(
         "threads": threads,
         "seeds": list(seeds),
         "machine": machine_facts(),
-        "versions": versions(),
+        "versions": software_versions(),
         "rows": rows,
     }
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trees = (source, Path(glnn.__file__).parent.parent)
         sides = [stack.enter_context(Revision(tree, threads)) for tree in trees]
-        _measured(sides, _stored(TINY, 0, folder), "default", 0)  # what is loaded is not timed
+        _fit_both(sides, _store_arrays(TINY, 0, folder), "default", 0)  # imports are not timed
         for name, preset in product(datasets, presets):
             for seed in seeds:
                 if watch is not None:
                     watch(f"{name}, {preset}, seed {seed}")
-                found = _measured(sides, _stored(name, seed, folder), preset, seed)
+                found = _fit_both(sides, _store_arrays(name, seed, folder), preset, seed)
                 rows.append({"dataset": name, "preset": preset, "seed": seed, **found})
-            result["summary"] = summary(rows)
+            result["summary"] = summarize(rows)
             if keep is not None:
                 keep(result)
     return result
 
 
-def _measured(sides: Sequence[Revision], data: Path, preset: str, seed: int) -> dict[str, Any]:
-    """Fit by both; who begins takes turns."""
+def _fit_both(sides: Sequence[Revision], data: Path, preset: str, seed: int) -> dict[str, Any]:
+    """Fit with both commits; the order alternates with the seed."""
     order = (0, 1) if seed % 2 else (1, 0)
     found = {SIDES[k]: sides[k].fit(data, preset, seed) for k in order}
     for side, answer in found.items():
@@ -153,17 +139,17 @@ def _measured(sides: Sequence[Revision], data: Path, preset: str, seed: int) -> 
     return found
 
 
-def _opened(name: str, seed: int) -> tuple[NodeData, Split]:
+def _load(name: str, seed: int) -> tuple[NodeData, Split]:
     if name == TINY:
-        return open_bench(TINY)
+        return load_bench(TINY)
     data = load_dataset(name)
     split, options = standard_split(name)
     return data, make_split(data, split, seed, **options)
 
 
-def _stored(name: str, seed: int, folder: Path) -> Path:
-    """Write the arrays of a fit where both libraries find them."""
-    data, split = _opened(name, seed)
+def _store_arrays(name: str, seed: int, folder: Path) -> Path:
+    """Write the arrays of a fit to a file for both commits."""
+    data, split = _load(name, seed)
     if data.graph is None:
         raise InputError(f"revisions are compared on data with a graph, got {name}.")
     arrays = {"labels": data.labels, "train": split.train, "val": split.val, "test": split.test}
@@ -176,8 +162,8 @@ def _stored(name: str, seed: int, folder: Path) -> Path:
     return path
 
 
-def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each data set and preset the median ratios of time, and the mean accuracies.
+def summarize(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return median ratios of time and mean accuracies for each data set and preset.
 
     ``error`` is the standard error of the difference of accuracies, paired by seed.
     """

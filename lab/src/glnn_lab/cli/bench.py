@@ -1,4 +1,4 @@
-"""``glnn bench``: time, memory and growth, beside what people use instead."""
+"""``glnn bench``: time, memory and growth, compared with other programs."""
 
 import shlex
 import sys
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from glnn_lab.cli.reproduce import names_of
+from glnn_lab.cli.reproduce import split_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ glnn bench revisions ../glnn-before --datasets cora"""
 
 
 class _CompareByDefault(TyperGroup):
-    """Without the name of a command, ``compare`` is meant."""
+    """A command group whose default command is ``compare``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] != "--help"):
@@ -42,14 +42,14 @@ class _CompareByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_CompareByDefault,
-    help="Measure time, memory and growth, beside what people use instead.",
+    help="Measure time, memory and growth, compared with other programs.",
     epilog=EXAMPLES,
     rich_markup_mode="rich",
 )
 
 
 def register(commands: typer.Typer) -> None:
-    """Add this command to those of ``glnn``."""
+    """Add ``glnn bench`` to the commands; the entry point of the package."""
     commands.add_typer(app, name="bench")
 
 
@@ -59,14 +59,14 @@ _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.
 _DEFAULT_OUT = Path("runs/bench")
 
 
-@app.command()
-def compare(
+@app.command("compare")
+def compare_methods(
     datasets: Annotated[
         str | None,
-        typer.Option(help="Names with commas between; else cora, or 'generated' without it."),
+        typer.Option(help="Names separated by commas; else cora, or 'generated' without it."),
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(help="Names with commas between; else all of them.")
+        str | None, typer.Option(help="Names separated by commas; else all of them.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats.")] = 7,
     threads: _Threads = None,
@@ -76,28 +76,28 @@ def compare(
     out: _Out = _DEFAULT_OUT,
     quiet: _Quiet = False,
 ) -> None:
-    """Time the presets and their peers in turn (the default); memory in their own processes."""
+    """Time the presets and other methods in turn (the default); memory in separate processes."""
     from glnn_lab.benches.compare import BenchPlan, default_datasets, run_bench
     from glnn_lab.benches.contenders import CONTENDERS
 
     plan = BenchPlan(
-        tuple(names_of(datasets) or default_datasets()),
-        tuple(names_of(methods) or CONTENDERS),
+        tuple(split_names(datasets) or default_datasets()),
+        tuple(split_names(methods) or CONTENDERS),
         repeats,
         threads or _cores(),
         memory,
     )
-    with _shown(out, "compare", quiet) as (watch, keep):
+    with _report_results(out, "compare", quiet) as (watch, keep):
         run_bench(plan, watch, keep)
 
 
 @app.command()
 def growth(
     sizes: Annotated[
-        str, typer.Option(help="Numbers of nodes with commas between.")
+        str, typer.Option(help="Numbers of nodes separated by commas.")
     ] = "10000,20000,50000,100000,200000",
     tasks: Annotated[
-        str | None, typer.Option(help="Names with commas between; else all of them.")
+        str | None, typer.Option(help="Names separated by commas; else all of them.")
     ] = None,
     epochs: Annotated[
         int, typer.Option(min=1, help="Epochs of each classifier step of the whole fit.")
@@ -109,13 +109,13 @@ def growth(
     out: _Out = _DEFAULT_OUT,
     quiet: _Quiet = False,
 ) -> None:
-    """Measure how time and memory grow with the nodes, at fixed mean degree and features."""
+    """Measure how time and memory grow with the number of nodes, at fixed mean degree."""
     from glnn_lab.benches.growth import TASKS, run_growth
 
-    with _shown(out, "growth", quiet) as (watch, keep):
+    with _report_results(out, "growth", quiet) as (watch, keep):
         run_growth(
             _whole_numbers("--sizes", sizes),
-            tasks=names_of(tasks) or tuple(TASKS),
+            tasks=split_names(tasks) or tuple(TASKS),
             threads=threads or _cores(),
             n_epochs=epochs,
             exact_up_to=exact_up_to,
@@ -140,15 +140,15 @@ def scale(
     out: _Out = _DEFAULT_OUT,
     quiet: _Quiet = False,
 ) -> None:
-    """Fit a made-up graph of a published size, and a plain GCN beside it."""
+    """Fit a generated graph of a published size, and compare with a plain GCN."""
     from glnn_lab.benches.growth import METHODS, run_scale
 
-    with _shown(out, "scale", quiet) as (watch, keep):
+    with _report_results(out, "scale", quiet) as (watch, keep):
         run_scale(
             size if size.endswith("-size") else f"{size}-size",
             n_nodes=nodes,
             replaced=replaced,
-            methods=names_of(methods) or tuple(METHODS),
+            methods=split_names(methods) or tuple(METHODS),
             n_epochs=epochs,
             threads=threads or _cores(),
             seed=seed,
@@ -160,10 +160,13 @@ def scale(
 @app.command()
 def processes(
     data: Annotated[
-        str, typer.Option(help="Names of data sets and numbers of made-up nodes, commas between.")
+        str,
+        typer.Option(
+            help="Names of data sets and numbers of generated nodes, separated by commas."
+        ),
     ] = "cora,20000,200000",
     processes: Annotated[
-        str, typer.Option(help="Numbers of processes with commas between.")
+        str, typer.Option(help="Numbers of processes separated by commas.")
     ] = "1,2,4",
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of each classifier step; else the preset's.")
@@ -171,11 +174,11 @@ def processes(
     out: _Out = _DEFAULT_OUT,
     quiet: _Quiet = False,
 ) -> None:
-    """Fit over several processes, each with one thread, and see whether they pay."""
+    """Measure fits over several processes, each with one thread."""
     from glnn_lab.benches.processes import run_processes
 
-    parts = names_of(data) or ()
-    with _shown(out, "processes", quiet) as (watch, keep):
+    parts = split_names(data) or ()
+    with _report_results(out, "processes", quiet) as (watch, keep):
         run_processes(
             [int(part) if part.isdecimal() else part for part in parts],
             processes=_whole_numbers("--processes", processes),
@@ -192,10 +195,10 @@ def floor(
     out: _Out = _DEFAULT_OUT,
     quiet: _Quiet = False,
 ) -> None:
-    """Count the bytes and operations of an epoch's sparse products, and time an epoch."""
+    """Count the bytes and operations of the sparse products of an epoch, and time an epoch."""
     from glnn_lab.benches.floor import run_floor
 
-    with _shown(out, "floor", quiet) as (watch, keep):
+    with _report_results(out, "floor", quiet) as (watch, keep):
         keep(run_floor(dataset, threads=threads or _cores(), watch=watch))
 
 
@@ -203,9 +206,9 @@ def floor(
 def revisions(
     before: Annotated[Path, typer.Argument(help="A checkout of another commit.")],
     datasets: Annotated[
-        str, typer.Option(help="Names with commas between.")
+        str, typer.Option(help="Names separated by commas.")
     ] = "cora,citeseer,pubmed,terrorattack,terroristsrel",
-    presets: Annotated[str, typer.Option(help="Names with commas between.")] = "default,paper",
+    presets: Annotated[str, typer.Option(help="Names separated by commas.")] = "default,paper",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 10,
     first_seed: Annotated[int, typer.Option(min=0, help="Of the runs.")] = 200,
     threads: _Threads = None,
@@ -215,11 +218,11 @@ def revisions(
     """Compare time and accuracy of another commit with this one, in turn."""
     from glnn_lab.benches.revisions import run_revisions
 
-    with _shown(out, "revisions", quiet) as (watch, keep):
+    with _report_results(out, "revisions", quiet) as (watch, keep):
         run_revisions(
             before,
-            datasets=names_of(datasets) or (),
-            presets=names_of(presets) or (),
+            datasets=split_names(datasets) or (),
+            presets=split_names(presets) or (),
             seeds=range(first_seed, first_seed + seeds),
             threads=threads or _cores(),
             watch=watch,
@@ -228,10 +231,10 @@ def revisions(
 
 
 @contextmanager
-def _shown(
+def _report_results(
     out: Path, name: str, quiet: bool
 ) -> "Iterator[tuple[Callable[[str], None], Callable[[dict[str, Any]], None]]]":
-    """Show what runs now; write what is known after each part; print the page at the end."""
+    """Show progress, write the results after each part, and print the page at the end."""
     from glnn_lab.pages.bench_pages import write_bench
 
     command, pages = f"glnn {shlex.join(sys.argv[1:])}", list[Path]()
@@ -259,8 +262,8 @@ def _whole_numbers(option: str, text: str) -> list[int]:
     from glnn.exceptions import InputError
 
     try:
-        return [int(word) for word in names_of(text) or ()]
+        return [int(word) for word in split_names(text) or ()]
     except ValueError:
         raise InputError(
-            f"{option} must be whole numbers with commas between, got {text!r}."
+            f"{option} must be whole numbers separated by commas, got {text!r}."
         ) from None

@@ -1,4 +1,4 @@
-"""``glnn reproduce``: run a table or figure, our numbers beside the published ones."""
+"""``glnn reproduce``: run a table or figure and compare our numbers with the published ones."""
 
 import time
 from pathlib import Path
@@ -17,15 +17,13 @@ from rich.progress import (
 
 from glnn.cli.fit_command import Interruption
 
-# --- names: Names that come as one option, with commas between
 
-
-def names_of(text: str | None) -> tuple[str, ...] | None:
-    """Return the names between commas.
+def split_names(text: str | None) -> tuple[str, ...] | None:
+    """Split an option at its commas.
 
     Examples
     --------
-    >>> names_of("cora, citeseer")
+    >>> split_names("cora, citeseer")
     ('cora', 'citeseer')
     """
     if text is None:
@@ -33,38 +31,36 @@ def names_of(text: str | None) -> tuple[str, ...] | None:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-# --- reproduce: ``glnn reproduce``: run a table or figure, our numbers beside the published ones
-
 EXAMPLES = """[bold]Examples[/bold]
 
 glnn reproduce table1 --datasets cora --methods glnn,gcn --seeds 2
 
-glnn reproduce robustness --jobs 8  [dim]# killed? the same line goes on where it stopped[/dim]
+glnn reproduce robustness --jobs 8  [dim]# if it was killed, the same command resumes[/dim]
 
 glnn reproduce all --jobs -1 --out results"""
 
-_ADVICE = "Finished cells are kept; the same command goes on."
+_ADVICE = "Finished cells are kept; the same command resumes."
 
 _Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
         help="table1 (methods by data sets), table2 (weight of the GLR), robustness (few labels, "
-        "damaged graphs), adjacency (pictures of learned graphs), accuracy (against published "
-        "graph learners, and what each part is worth), or all of them.",
+        "damaged graphs), adjacency (pictures of learned graphs), accuracy (compared with "
+        "published graph learners, and an ablation), or all of them.",
         show_default=False,
     ),
 ]
 _Seeds = Annotated[
-    int | None, typer.Option(min=1, help="Runs of each number; else 10. Slow ones have fewer.")
+    int | None, typer.Option(min=1, help="Runs per number; 10 by default, fewer for slow methods.")
 ]
 _Datasets = Annotated[
-    str | None, typer.Option(help="Names with commas between; else those of the target.")
+    str | None, typer.Option(help="Names separated by commas; else those of the target.")
 ]
 _Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names with commas between; glnn means its presets default, paper and literal "
+        help="Names separated by commas; glnn means its presets default, paper and literal "
         "(glnn-default alone), all means all."
     ),
 ]
@@ -77,13 +73,13 @@ _DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Count cells and expected time, and run nothing.")
 ]
 _Run = Annotated[
-    bool, typer.Option("--run/--no-run", help="Or write the pages of what is recorded, no more.")
+    bool, typer.Option("--run/--no-run", help="Run, or only write the pages of recorded results.")
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
 def register(commands: typer.Typer) -> None:
-    """Add this command to those of ``glnn``."""
+    """Add ``glnn reproduce`` to the commands; the entry point of the package."""
     commands.command(epilog=EXAMPLES)(reproduce)
 
 
@@ -99,25 +95,25 @@ def reproduce(
     run: _Run = True,
     quiet: _Quiet = False,
 ) -> None:
-    """Run a table or figure and show our numbers beside the published ones."""
+    """Run a table or figure and compare our numbers with the published ones."""
     from glnn_lab.pages import reproduction
 
-    wanted = reproduction.Wanted(seeds, names_of(datasets), names_of(methods), jobs)
-    targets = reproduction.targets_for(target)
-    for one in targets:  # a wrong name must not wait for the targets before it
-        wanted.chosen(one)
+    wanted = reproduction.RunRequest(seeds, split_names(datasets), split_names(methods), jobs)
+    targets = reproduction.resolve_targets(target)
+    for one in targets:  # check all names before the first target runs
+        wanted.choose_blocks(one)
     console, done = Console(quiet=quiet), []
     if dry_run:
         _print_plan(console, targets, wanted, out)
         return
     if not resume and run:
-        reproduction.forget(targets, out, wanted)
+        reproduction.delete_records(targets, out, wanted)
     for one in targets:
         if not run:
-            done.append(reproduction.recorded(one, out, wanted))
+            done.append(reproduction.report_recorded(one, out, wanted))
             continue
         with Interruption(_ADVICE) as stop, GridBar(console, one.name) as bar:
-            done.append(reproduction.reproduce(one, out, wanted, stop.watching(bar.show)))
+            done.append(reproduction.run_target(one, out, wanted, stop.wrap(bar.show)))
         _print(console, done[-1])
     if target == "all":
         reproduction.write_index(done, out)
@@ -126,7 +122,7 @@ def reproduce(
 
 
 class GridBar:
-    """A bar with the time left on a terminal; elsewhere a line for every tenth of the cells."""
+    """A progress bar on a terminal; elsewhere a line after every tenth of the cells."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console, self._name, self._tenth = console, name, -1
@@ -153,8 +149,8 @@ class GridBar:
         self._bar.stop()
 
     def show(self, event: Any) -> None:
-        """Take note of a finished cell."""
-        if event.record is None:  # cells of an earlier run say nothing about the speed
+        """Show a finished cell."""
+        if event.record is None:  # cells of an earlier run do not count for the speed
             self._began, self._n_before = time.monotonic(), event.n_done
             self._bar.reset(self._task, total=event.n_cells, completed=event.n_done)
         else:
@@ -162,11 +158,11 @@ class GridBar:
             self._bar.update(self._task, completed=event.n_done, description=last)
         tenth = 10 * event.n_done // event.n_cells
         if not self._console.is_terminal and tenth != self._tenth:
-            text = f"{self._name}: {event.n_done} of {event.n_cells} cells{self._left(event)}"
+            text = f"{self._name}: {event.n_done} of {event.n_cells} cells{self._time_left(event)}"
             self._console.print(text, markup=False, highlight=False)
         self._tenth = tenth
 
-    def _left(self, event: Any) -> str:
+    def _time_left(self, event: Any) -> str:
         n_new = event.n_done - self._n_before
         if n_new == 0 or event.n_done == event.n_cells:
             return ""
@@ -176,12 +172,12 @@ class GridBar:
 
 def _print(console: Console, done: Any) -> None:
     from glnn_lab.pages.goal_tables import ablation_table, goals_table
-    from glnn_lab.pages.paper_tables import block_tables, notes
+    from glnn_lab.pages.paper_tables import block_notes, block_tables
 
     for block in done.blocks:
         for table in block_tables(block)[:2]:
             console.print(table.rich())
-        for line in notes(block):
+        for line in block_notes(block):
             console.print(line, markup=False, highlight=False)
     for summary in (ablation_table(done.blocks), goals_table(done.blocks)):
         if summary is not None:
@@ -190,8 +186,8 @@ def _print(console: Console, done: Any) -> None:
 
 
 def _print_plan(console: Console, targets: Any, wanted: Any, out: Path) -> None:
-    from glnn_lab.pages.reproduction import plan_of, plan_table, plan_words
+    from glnn_lab.pages.reproduction import describe_plan, plan_table, plan_targets
 
-    plan = plan_of(targets, wanted, out)
+    plan = plan_targets(targets, wanted, out)
     console.print(plan_table(plan).rich())
-    console.print(plan_words(plan), markup=False, highlight=False, soft_wrap=True)
+    console.print(describe_plan(plan), markup=False, highlight=False, soft_wrap=True)

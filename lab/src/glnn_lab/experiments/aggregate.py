@@ -1,4 +1,4 @@
-"""From single runs to means, deviations, intervals and paired comparisons."""
+"""Means, standard deviations, intervals and paired comparisons of runs."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class Summary:
 
     @classmethod
     def of(cls, values: Iterable[float | int]) -> "Summary":
-        """Summarise numbers; of a single one only the mean is known.
+        """Summarise numbers; a single number has only a mean.
 
         Examples
         --------
@@ -44,9 +44,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences of two methods on the same seeds, with two tests that they are zero.
+    """Differences of two methods on the same seeds, with two tests of zero difference.
 
-    ``p_t`` is not a number where all differences are the same and not zero.
+    ``p_t`` is NaN if all differences are equal and not zero.
     """
 
     difference: Summary
@@ -56,12 +56,12 @@ class Paired:
     p_wilcoxon: float
 
 
-def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Paired | None:
-    """Compare seed by seed; ``None`` with fewer than two seeds in common.
+def compare_paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Paired | None:
+    """Compare two methods seed by seed; ``None`` with fewer than two common seeds.
 
     Examples
     --------
-    >>> result = paired({0: 0.8, 1: 0.9}, {0: 0.7, 1: 0.6})
+    >>> result = compare_paired({0: 0.8, 1: 0.9}, {0: 0.7, 1: 0.6})
     >>> round(result.difference.mean, 6), result.n_better
     (0.2, 2)
     """
@@ -80,7 +80,7 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Paired | N
 
 
 def _t_test(difference: np.ndarray) -> float:
-    if np.ptp(difference) < 1e-12:  # without spread there is nothing to test against
+    if np.ptp(difference) < 1e-12:  # the t statistic is undefined without variance
         return 1.0 if difference[0] == 0 else math.nan
     return float(stats.ttest_1samp(difference, 0.0).pvalue)
 
@@ -94,12 +94,12 @@ def _wilcoxon(difference: np.ndarray) -> float:
 
 
 def by_seed(records: Iterable[Mapping[str, Any]], value: str = "accuracy") -> dict[int, float]:
-    """Return one number a seed; records without it (failed cells) are left out."""
+    """Return one number per seed, without records that lack it (failed cells)."""
     return {int(r["seed"]): float(r[value]) for r in records if r.get(value) is not None}
 
 
 def busy_seconds(records: Iterable[Mapping[str, Any]]) -> float:
-    """Return for how long at least one cell was running, whatever lay between two runs.
+    """Return the total time during which at least one cell was running.
 
     Examples
     --------
@@ -114,6 +114,6 @@ def busy_seconds(records: Iterable[Mapping[str, Any]]) -> float:
     return total
 
 
-def select(records: Sequence[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
+def filter_records(records: Sequence[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
     """Return the records whose fields have the wanted values."""
     return [r for r in records if all(r.get(key) == value for key, value in wanted.items())]

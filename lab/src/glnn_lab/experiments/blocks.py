@@ -1,4 +1,4 @@
-"""A block of a target: methods on data sets, perhaps along an axis, and what is hoped for."""
+"""A block of a target: methods on data sets, perhaps along an axis, with goals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ VIEWS = ("methods", "axis", "graphs")
 
 @dataclass(frozen=True)
 class Axis:
-    """What changes along a block: a split option ``rate``, the ``share``, or a setting."""
+    """The parameter varied in a block: the split option ``rate``, the ``share``, or a setting."""
 
     key: str
     label: str
@@ -22,38 +22,25 @@ class Axis:
 
 @dataclass(frozen=True)
 class Goal:
-    """What one number of the default, or of another method, is held against.
+    """What the accuracy of a method on a data set should reach.
 
-    Parameters
-    ----------
-    setting, dataset, at
-        Words for its row; its place: the data set and the value on the axis.
-    published
-        Sources with their numbers in percent, from other people's programs.
-    goal
-        What must be reached; without it every published number must be exceeded.
-    above
-        Methods of the same block whose mean must be exceeded.
-    margins
-        Points by which the mean of a method of the same block must be exceeded at least; with
-        negative ones it may be missed by as much.
-    method
-        Whose number it is.
+    Without ``goal`` every published number must be exceeded. A negative margin allows the accuracy
+    to be lower by as much.
     """
 
-    setting: str
+    setting: str  # title of the row
     dataset: str
-    at: float | int | None = None
-    published: tuple[tuple[str, float], ...] = ()
-    goal: float | None = None
-    above: tuple[str, ...] = ()
-    margins: Mapping[str, float] = field(default_factory=dict)
+    at: float | int | None = None  # value on the axis
+    published: tuple[tuple[str, float], ...] = ()  # sources and their accuracies in percent
+    goal: float | None = None  # accuracy to reach, in percent
+    above: tuple[str, ...] = ()  # methods of the block whose mean must be exceeded
+    margins: Mapping[str, float] = field(default_factory=dict)  # points to lead each method by
     method: str = "glnn"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table: its method, data set, value on the axis, and the runs behind it."""
+    """One number of a table: method, data set, value on the axis, and its runs."""
 
     method: str
     dataset: str
@@ -65,48 +52,26 @@ class Entry:
 class Block:
     """A part of a target: methods on data sets, perhaps along an axis.
 
-    Parameters
-    ----------
-    name, title, note, short
-        Name of its files, and words for people; ``short`` names it in a row of a wider table.
-    methods, datasets
-        What runs; ``is_open`` lets the caller name further methods.
-    view
-        ``methods``: a table of methods by data sets; ``axis``: methods along the axis, a curve
-        each; ``graphs``: pictures of learned graphs.
-    is_ablation
-        Whether its methods are the default with one part taken away.
-    paper
-        Label of the paper's table or figure, for its numbers.
-    seeds
-        Runs of each number at most, where the target's are too many.
-    axis, perturbation, split, split_options, settings, probe
-        Of the cells; without a split each data set has its own.
-    dataset_options
-        Further split options of single data sets.
-    goals
-        What the numbers of the default are held against.
-    adjust
-        What is different for some methods on some data sets: ``methods``, ``datasets``, ``why``,
-        and any of ``settings``, ``probe``, ``seeds``.
-    skip
-        Cells that are not run: ``methods``, ``datasets``, ``why``.
+    ``view`` is ``methods`` (a table of methods by data sets), ``axis`` (a curve per method) or
+    ``graphs`` (pictures of learned graphs). A rule of ``adjust`` or ``skip`` names ``methods``,
+    ``datasets`` and a reason ``why``; a rule of ``adjust`` also has any of ``settings``, ``probe``
+    and ``seeds``.
     """
 
-    name: str
+    name: str  # of its files
     title: str
     methods: tuple[str, ...]
     datasets: tuple[str, ...]
     note: str = ""
-    short: str = ""
-    is_open: bool = False
+    short: str = ""  # name in a row of a wider table
+    is_open: bool = False  # whether the caller may name further methods
     view: str = "methods"
-    is_ablation: bool = False
-    paper: str = ""
-    seeds: int | None = None
+    is_ablation: bool = False  # whether its methods are the default without one part
+    paper: str = ""  # label of the paper's table or figure
+    seeds: int | None = None  # at most this many runs per number
     axis: Axis | None = None
     perturbation: str = "none"
-    split: str | None = None
+    split: str | None = None  # None: the standard split of each data set
     split_options: Mapping[str, Scalar] = field(default_factory=dict)
     dataset_options: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     settings: Mapping[str, Scalar] = field(default_factory=dict)
@@ -116,21 +81,21 @@ class Block:
     skip: tuple[Mapping[str, Any], ...] = ()
 
     def entries(self, n_seeds: int, datasets: Sequence[str], methods: Sequence[str]) -> list[Entry]:
-        """Return the numbers of this block for chosen data sets and methods.
+        """Return the entries of this block for some data sets and methods.
 
-        ``n_seeds`` runs of each, or fewer where the block or one of its rules says so.
+        Each has ``n_seeds`` runs, or fewer if the block or one of its rules limits them.
         """
         values: Sequence[float | int | None] = (None,) if self.axis is None else self.axis.values
         return [
             Entry(m, d, v, tuple(self._cell(m, d, v, seed) for seed in self._seeds(m, d, n_seeds)))
             for d in datasets
             for m in methods
-            if self.reason_to_skip(m, d) is None
+            if self.skip_reason(m, d) is None
             for v in values
         ]
 
-    def reason_to_skip(self, method: str, dataset: str) -> str | None:
-        """Return why a method is not run on a data set, or ``None`` if it is."""
+    def skip_reason(self, method: str, dataset: str) -> str | None:
+        """Return why a method is not run on a data set; ``None`` if it is run."""
         for rule in _rules(self.skip, method, dataset):
             return str(rule["why"])
         return None

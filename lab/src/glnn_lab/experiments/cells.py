@@ -1,4 +1,4 @@
-"""A cell: one run of one method on one split of one data set, with an id that never changes."""
+"""A cell: one run of one method on one split of one data set, with a stable id."""
 
 import hashlib
 import json
@@ -14,29 +14,15 @@ Scalar = str | int | float | bool | None
 PERTURBATIONS = ("none", "delete", "add", "rewire", "poison", "no-graph")
 PROBES = ("accuracy", "adjacency")
 
-FIRST_SEED = 200
-"""Reported numbers have the seeds from here on: those below are for trying and choosing."""
+FIRST_SEED = 200  # reported numbers use the seeds from here on; smaller ones are for tuning
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Everything a run depends on, so that it can be run again from its record alone.
+    """Everything a run depends on, so that it can be repeated from its record.
 
-    Parameters
-    ----------
-    method, dataset, seed
-        Names of :data:`glnn_lab.experiments.methods.METHODS` and
-        :data:`glnn_lab.experiments.datasets.NAMES`. The seed draws the split (or the sample), the
-        perturbation and the first parameters; a published split does not depend on it.
-    split, split_options
-        As in :func:`glnn.data.make_split`.
-    perturbation, share
-        What is done to the given graph: a share of its edges deleted, added, rewired or poisoned,
-        or all of it taken away.
-    settings
-        What differs from the method's own settings.
-    probe
-        What is looked at: the accuracy, or the learned graph on its way.
+    The seed determines the split (unless it is a published one), the perturbation and the initial
+    parameters.
 
     Examples
     --------
@@ -45,22 +31,22 @@ class Cell:
     ('none', True)
     """
 
-    method: str
-    dataset: str
+    method: str  # a name of METHODS
+    dataset: str  # a name of NAMES
     seed: int
-    split: str
+    split: str  # as in glnn.data.make_split
     split_options: Mapping[str, Any] = field(default_factory=dict)
-    perturbation: str = "none"
-    share: float | int = 0.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    probe: str = "accuracy"
+    perturbation: str = "none"  # change of the given graph, one of PERTURBATIONS
+    share: float | int = 0.0  # of the edges that are changed
+    settings: Mapping[str, Any] = field(default_factory=dict)  # changes of the method's settings
+    probe: str = "accuracy"  # what is recorded, one of PROBES
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, low=0)
         kind = check_choice("perturbation", self.perturbation, PERTURBATIONS)
         share = check_number("share", self.share, low=0)
         if kind != "no-graph" and (kind == "none" or share == 0):
-            kind, share = "none", 0.0  # one id for the untouched graph
+            kind, share = "none", 0.0  # one id for the unchanged graph
         check_choice("probe", self.probe, PROBES)
         checked: dict[str, Any] = {
             "perturbation": kind,
@@ -73,7 +59,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """A short name made of everything the run depends on."""
+        """A hash of everything the run depends on."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -93,7 +79,7 @@ class Cell:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Cell":
-        """Return the cell of a record; other keys of the record are passed over.
+        """Return the cell of a record; other keys of the record are ignored.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What a result depends on besides its cell: threads, memory, versions, machine."""
+"""Threads, peak memory, versions and machine of a run."""
 
 import ctypes
 import functools
@@ -15,20 +15,19 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import glnn
-from glnn.report.text import version_of
+from glnn.report.text import find_version
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn", "torch_geometric")
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
-_FOLDERS = (Path(glnn.__file__).parent, Path(__file__).parents[1])
-"""Where library and laboratory lie."""
+_FOLDERS = (Path(glnn.__file__).parent, Path(__file__).parents[1])  # library, laboratory
 
 
 @contextmanager
-def n_threads(count: int) -> Iterator[None]:
-    """Compute on so many threads inside the block, whichever library computes.
+def use_threads(count: int) -> Iterator[None]:
+    """Use ``count`` threads inside the block, in PyTorch and in the BLAS libraries.
 
-    On one thread sums add up in one order, whatever ``--jobs``.
+    On one thread sums have one order, so results do not depend on ``--jobs``.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -40,14 +39,16 @@ def n_threads(count: int) -> Iterator[None]:
 
 
 class PeakMemory:
-    """The most memory this process held at once, in MB, since the object was made.
+    """Peak memory of this process in MB since the object was made.
 
-    Where the system cannot start the count anew (it can on Linux), since the process began.
+    On systems that cannot reset the peak (Linux can), since the process began.
     """
 
     def __init__(self) -> None:
         gc.collect()
-        with suppress(OSError, AttributeError):  # hand back what earlier cells have left
+        with suppress(
+            OSError, AttributeError
+        ):  # return freed memory of earlier cells to the system
             ctypes.CDLL(None).malloc_trim(0)
         with suppress(OSError):
             _CLEAR.write_text(_RESET_PEAK)
@@ -65,19 +66,19 @@ class PeakMemory:
 
 
 @functools.cache
-def versions() -> dict[str, str]:
-    """Return the versions of Python and the packages, the commit of the code, the processor."""
+def software_versions() -> dict[str, str]:
+    """Return the versions of Python and the packages, the commit and the processor."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
-        found[package] = version_of(package) or "not installed"
-    return found | {"commit": commit(), "processor": _processor()}
+        found[package] = find_version(package) or "not installed"
+    return found | {"commit": source_commit(), "processor": _processor()}
 
 
 @functools.cache
-def commit() -> str:
-    """Return the commit that library and laboratory come from; ``+`` marks changed code.
+def source_commit() -> str:
+    """Return the commit of library and laboratory; ``+`` marks uncommitted changes.
 
-    Where one of them lies in no source tree, or they lie in different ones: ``unknown``.
+    It is ``unknown`` if one of them is in no source tree, or if they are in different ones.
     """
     heads = {_git("rev-parse", "--short=12", "HEAD", folder=folder) for folder in _FOLDERS}
     head = heads.pop()
@@ -87,16 +88,16 @@ def commit() -> str:
     return f"{head}+" if changed else head
 
 
-def is_code_of(recorded: str) -> bool:
-    """Say whether the code has stayed as it was at a recorded commit."""
-    if commit() == "unknown" or recorded.endswith("+"):
+def matches_commit(recorded: str) -> bool:
+    """Return whether the code is the same as at a recorded commit."""
+    if source_commit() == "unknown" or recorded.endswith("+"):
         return False
     same = (_git("diff", "--quiet", recorded, "--", ".", folder=folder) for folder in _FOLDERS)
     return all(answer is not None for answer in same)
 
 
 def machine_facts() -> dict[str, str]:
-    """Return cores, memory and system in words."""
+    """Return cores, memory and system as text."""
     return {
         "cores": str(os.cpu_count()),
         "memory": f"{_memory_gb():.0f} GB",

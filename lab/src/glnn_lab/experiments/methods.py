@@ -1,4 +1,4 @@
-"""Every method of the tables by name: the presets of glnn, and the methods to compare with."""
+"""The methods of the tables by name: the presets of glnn and the baselines."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from glnn_lab.experiments.cells import Scalar
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run gives back: a class for every node, and how it came about."""
+    """The result of a run: a class for every node, epochs, automatic choices, the model."""
 
     classes: np.ndarray
     n_epochs: int
@@ -30,24 +30,22 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table: its words, and how it runs on data whose labels it may see in part."""
+    """A row of a table: its title and the function that runs it."""
 
     name: str
     title: str
     run: Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]
     published_as: str | None = None
-    is_variant: bool = False
-    """Whether only blocks that name it have it, such as the default with a part changed."""
-    same_as: tuple[str, str] | None = None
-    """A method and what it does to the graph, if that is the same run whatever the graph."""
+    is_variant: bool = False  # whether it runs only in blocks that name it
+    same_as: tuple[str, str] | None = None  # method and perturbation whose run is identical
 
     def on_graph(self, perturbation: str) -> tuple[str, str]:
-        """Return method and perturbation of the cell that runs; a graph not seen stays whole."""
+        """Return the method and perturbation of the cell to run."""
         return self.same_as or (self.name, perturbation)
 
 
-def masked_labels(data: NodeData, split: Split) -> np.ndarray:
-    """Return the labels of training and validation nodes; -1 everywhere else."""
+def visible_labels(data: NodeData, split: Split) -> np.ndarray:
+    """Return the labels of training and validation nodes, -1 elsewhere."""
     labels = np.full(data.n_nodes, -1, dtype=np.int64)
     for nodes in (split.train, split.val):
         labels[nodes] = data.labels[nodes]
@@ -62,9 +60,9 @@ def _estimator(
     with_graph: Mapping[str, Scalar] | None = None,
     **fixed: Scalar,
 ) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]:
-    """Return the run of an estimator; ``lambda0`` among the settings is the weight of the GLR.
+    """Return a function that runs an estimator; the setting ``lambda0`` is the GLR weight.
 
-    ``with_graph`` holds settings for data with a given graph only.
+    The settings of ``with_graph`` apply only to data with a given graph.
     """
 
     def run(data: NodeData, split: Split, seed: int, settings: Mapping[str, Scalar]) -> Outcome:
@@ -77,7 +75,7 @@ def _estimator(
         model.set_params(preset=preset, head=head, **params)
         validation = split.val if split.val.size else None
         graph = data.graph if uses_graph else None
-        model.fit(data.features, masked_labels(data, split), graph, validation)
+        model.fit(data.features, visible_labels(data, split), graph, validation)
         return Outcome(model.transduction_, model.n_iter_, dict(model.choices_), model)
 
     return run
@@ -87,9 +85,9 @@ def _baseline(name: str) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]
     def run(data: NodeData, split: Split, seed: int, settings: Mapping[str, Scalar]) -> Outcome:
         method = _with_settings(name, settings)
         graph = data.graph
-        if graph is None and method.needs_graph:  # then every node stands alone
+        if graph is None and method.needs_graph:  # a graph without edges
             graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
-        labels = masked_labels(data, split)
+        labels = visible_labels(data, split)
         features = comparable_features(data.features)
         problem = NodeProblem(features, graph, labels, split.train, split.val, data.n_classes)
         prediction = method.fit_predict(problem, seed)
@@ -161,10 +159,8 @@ _VARIANTS = (
         is_variant=True,
     ),
 )
-_BLIND = {"logistic_regression", "random_forest", "mlp", "knn_gcn"}
-"""Methods that never look at a given graph."""
-_DEFENCES = {"gcn_jaccard", "gcn_svd"}
-"""Made for poisoned graphs: only blocks that ask for them have them."""
+_IGNORES_GRAPH = {"logistic_regression", "random_forest", "mlp", "knn_gcn"}
+_DEFENCES = {"gcn_jaccard", "gcn_svd"}  # for poisoned graphs, only in blocks that name them
 _PUBLISHED = {"planetoid", "chebnet", "monet", "longae", "gat", "dgi", "gwnn", "gcn"}
 
 METHODS: dict[str, Method] = {
@@ -179,18 +175,18 @@ METHODS: dict[str, Method] = {
                 _baseline(name),
                 b.title if name in _PUBLISHED else None,
                 is_variant=name in _DEFENCES,
-                same_as=(name, "none") if name in _BLIND else None,
+                same_as=(name, "none") if name in _IGNORES_GRAPH else None,
             )
             for name, b in BASELINES.items()
         ),
     )
 }
+# names of groups of methods on the command line, besides "all"
 GROUPS = {"glnn": ("glnn", "glnn-paper", "glnn-literal"), "glnn-default": ("glnn",)}
-"""Words that stand for methods on the command line; ``all`` stands for every one."""
 
 
 def get_method(name: str) -> Method:
-    """Return a method; an unknown name is answered with the nearest known one."""
+    """Return a method by name; the error for an unknown name suggests the nearest one."""
     return METHODS[check_choice("method", name, METHODS)]
 
 
@@ -200,5 +196,5 @@ __all__ = [
     "Method",
     "Outcome",
     "get_method",
-    "masked_labels",
+    "visible_labels",
 ]

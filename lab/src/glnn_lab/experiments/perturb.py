@@ -1,4 +1,4 @@
-"""Damage on purpose, from a seed: to edges, labels and features."""
+"""Random perturbations of edges, labels and features, each with its own seed."""
 
 from typing import Any, TypeVar
 
@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_integer, check_number
-from glnn.data.node_data import NodeData, check_adjacency, symmetric_from_pairs, upper_pairs
+from glnn.data.node_data import NodeData, check_adjacency, symmetric_from_pairs, upper_triangle
 from glnn.exceptions import InputError
 
 DataOrGraph = TypeVar("DataOrGraph", NodeData, sp.csr_matrix)
@@ -60,20 +60,10 @@ def rewire_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOr
 
 
 def poison_edges(data: NodeData, share: float | int, seed: int = 0) -> NodeData:
-    """Return the data with links that mislead: like nodes parted, unlike nodes joined (DICE).
+    """Return the data with a share of its edges poisoned (DICE).
 
-    As many links as the share says are changed, each with equal chance by deleting one between two
-    nodes of a class or by adding one between nodes of two classes. Nodes without a label take no
-    part. Where no link is left to delete, one is added.
-
-    Parameters
-    ----------
-    data
-        The record, with a graph and two classes or more.
-    share
-        Of the edges there are.
-    seed
-        Number of the draw.
+    Each change deletes an edge within a class or, with equal probability, adds one between two
+    classes. If no edge is left to delete, one is added. Nodes without a label are not changed.
 
     Notes
     -----
@@ -104,16 +94,7 @@ def flip_labels(
 ) -> NodeData:
     """Return the data with a random share of labels changed to another class.
 
-    Parameters
-    ----------
-    data
-        The record, with two classes or more.
-    share
-        Of the labelled nodes.
-    seed
-        Number of the draw.
-    nodes
-        Flip only among these node numbers, for instance those that train.
+    With ``nodes``, only labels of these nodes are changed.
     """
     share, rng = _share_and_rng(share, seed, "flip")
     if data.n_classes < 2:
@@ -123,7 +104,7 @@ def flip_labels(
     labels = data.labels.copy()
     step = rng.integers(1, data.n_classes, size=chosen.size)
     labels[chosen] = (labels[chosen] + step) % data.n_classes
-    return _noted(data, f"flipped {share:g} of labels", labels=labels)
+    return _add_note(data, f"flipped {share:g} of labels", labels=labels)
 
 
 def drop_features(data: NodeData, share: float | int, seed: int = 0) -> NodeData:
@@ -132,7 +113,7 @@ def drop_features(data: NodeData, share: float | int, seed: int = 0) -> NodeData
     features = data.features.copy()
     features.data = features.data.copy()
     features.data[rng.permutation(features.nnz)[: round(share * features.nnz)]] = 0
-    return _noted(data, f"dropped {share:g} of feature entries", features=features)
+    return _add_note(data, f"dropped {share:g} of feature entries", features=features)
 
 
 def noise_features(
@@ -140,16 +121,8 @@ def noise_features(
 ) -> NodeData:
     """Return the data with Gaussian noise on a random share of its non-zero feature entries.
 
-    Parameters
-    ----------
-    data
-        The record.
-    share
-        Of the non-zero entries; zeros stay zeros, so that sparse features stay sparse.
-    seed
-        Number of the draw.
-    scale
-        Standard deviation of the noise, as a multiple of the entries' root mean square.
+    Zeros stay zeros, so that sparse features stay sparse. ``scale`` is the standard deviation of
+    the noise as a multiple of the entries' root mean square.
     """
     share, rng = _share_and_rng(share, seed, "noise")
     check_number("scale", scale, low=0)
@@ -159,13 +132,13 @@ def noise_features(
     deviation = scale * float(np.sqrt(np.mean(values**2))) if values.size else 0.0
     values[chosen] += rng.normal(0.0, deviation, size=chosen.size)
     features.data = values
-    return _noted(data, f"noise on {share:g} of feature entries", features=features)
+    return _add_note(data, f"noise on {share:g} of feature entries", features=features)
 
 
 def _share_and_rng(
     share: Any, seed: Any, purpose: str, high: float = 1.0
 ) -> tuple[float, np.random.Generator]:
-    """Return the checked share, and a generator of its own for each kind of damage."""
+    """Check the share; return it with a generator for this kind of perturbation."""
     number = check_number("share", share, low=0, high=high)
     check_integer("seed", seed, low=0)
     return number, np.random.default_rng([seed, *purpose.encode()])
@@ -178,7 +151,7 @@ def _prepare(
     graph = data.graph if isinstance(data, NodeData) else data
     if graph is None:
         raise InputError("data must have a graph to change its edges, got none.")
-    return *upper_pairs(check_adjacency(graph, graph.shape[0])), rng
+    return *upper_triangle(check_adjacency(graph, graph.shape[0])), rng
 
 
 def _n_nodes(data: Any) -> int:
@@ -188,11 +161,11 @@ def _n_nodes(data: Any) -> int:
 def _rebuild(data: DataOrGraph, rows: Any, columns: Any, weights: Any, note: str) -> DataOrGraph:
     graph = symmetric_from_pairs(rows, columns, _n_nodes(data), weights)
     if isinstance(data, NodeData):
-        return _noted(data, note, graph=graph)
+        return _add_note(data, note, graph=graph)
     return graph
 
 
-def _noted(data: NodeData, note: str, **changes: Any) -> NodeData:
+def _add_note(data: NodeData, note: str, **changes: Any) -> NodeData:
     so_far = data.provenance.get("perturbed")
     text = note if so_far is None else f"{so_far}; {note}"
     return data.replace(provenance={**data.provenance, "perturbed": text}, **changes)
@@ -205,7 +178,7 @@ def _unlike_pairs(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct random pairs i < j of labelled nodes of two classes that are no edges."""
+    """Draw distinct pairs i < j of labelled nodes of different classes that are not edges."""
     n_nodes, known = labels.size, np.flatnonzero(labels >= 0)
     sizes = np.unique(labels[known], return_counts=True)[1]
     joined = np.count_nonzero(
@@ -221,12 +194,12 @@ def _unlike_pairs(
         ends = known[rng.integers(0, known.size, size=(2, 4 * (count - found.size) + 64))]
         codes = ends.min(axis=0) * n_nodes + ends.max(axis=0)
         fits = (labels[ends[0]] != labels[ends[1]]) & ~np.isin(codes, rows * n_nodes + columns)
-        found = _first_ones(np.concatenate([found, codes[fits]]))
+        found = _unique_in_order(np.concatenate([found, codes[fits]]))
     return found[:count] // n_nodes, found[:count] % n_nodes
 
 
-def _first_ones(codes: np.ndarray) -> np.ndarray:
-    """Return the numbers in the order in which they first appear."""
+def _unique_in_order(codes: np.ndarray) -> np.ndarray:
+    """Return the distinct numbers in order of first appearance."""
     fresh, first = np.unique(codes, return_index=True)
     ordered: np.ndarray = fresh[np.argsort(first)]
     return ordered
@@ -235,7 +208,7 @@ def _first_ones(codes: np.ndarray) -> np.ndarray:
 def _non_edges(
     rows: np.ndarray, columns: np.ndarray, n_nodes: int, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct random pairs i < j that are no edges; never all n x n pairs of a large graph."""
+    """Draw distinct pairs i < j that are not edges, without listing all pairs of large graphs."""
     n_pairs = n_nodes * (n_nodes - 1) // 2
     if count > n_pairs - rows.size:
         raise InputError(
@@ -253,5 +226,5 @@ def _non_edges(
         ends = rng.integers(0, n_nodes, size=(2, 2 * (count - found.size) + 64))
         codes = ends.min(axis=0) * n_nodes + ends.max(axis=0)
         codes = codes[(ends[0] != ends[1]) & ~np.isin(codes, taken)]
-        found = _first_ones(np.concatenate([found, codes]))
+        found = _unique_in_order(np.concatenate([found, codes]))
     return found[:count] // n_nodes, found[:count] % n_nodes

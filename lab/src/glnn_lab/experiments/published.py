@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Published:
-    """One number of the paper: the label of its table or section, and its place there."""
+    """One number of the paper: the label of its table or section, its row and column."""
 
     table: str
     row: str
@@ -35,8 +35,8 @@ _TABLE2 = {
     "cora": (76.7, 80.0, 83.4, 82.0, 82.1, 82.1),
     "pubmed-star": (76.7, 74.8, 73.0, 73.0, 72.9, 72.9),
 }
+# from the text: "even when the label rate is lower than 0.01"; the curves have no numbers
 _IN_WORDS = {"citeseer": 51.8, "cora": 58.0}
-"""Read off the text: "even when the label rate is lower than 0.01"; the curves have no numbers."""
 
 NUMBERS: tuple[Published, ...] = (
     *(
@@ -52,15 +52,17 @@ NUMBERS: tuple[Published, ...] = (
     ),
     *(Published(ROBUSTNESS, "GLNN", name, value) for name, value in _IN_WORDS.items()),
 )
-_PLACES = {(number.table, number.row, number.column): number.value for number in NUMBERS}
+_BY_POSITION = {(number.table, number.row, number.column): number.value for number in NUMBERS}
 
 
-def published(table: str, row: str | None, column: str) -> float | None:
-    """Return the paper's number at a place, or ``None`` where the paper has none.
+def published_value(table: str, row: str | None, column: str) -> float | None:
+    """Return the paper's number in a table, or ``None`` if it has none.
 
     Examples
     --------
-    >>> published("tab:results", "GLNN", "cora"), published("tab:results", "MoNet", "citeseer")
-    (83.4, None)
+    >>> published_value("tab:results", "GLNN", "cora")
+    83.4
+    >>> published_value("tab:results", "MoNet", "citeseer") is None
+    True
     """
-    return None if row is None else _PLACES.get((table, row, column))
+    return None if row is None else _BY_POSITION.get((table, row, column))

@@ -1,4 +1,7 @@
-"""``results.jsonl``: one line a finished cell, safe against a kill at any moment."""
+"""Records of finished cells in ``results.jsonl``, and their lookup by block.
+
+Each finished cell is one line. A process that is killed can only damage the last line.
+"""
 
 import json
 import os
@@ -8,28 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glnn.data.files import atomic_write, cannot_write, only_writer
-from glnn_lab.experiments.aggregate import Paired, Summary, by_seed, paired
+from glnn.data.files import atomic_write, lock_folder, write_error
+from glnn_lab.experiments.aggregate import Paired, Summary, by_seed, compare_paired
 from glnn_lab.experiments.blocks import Block, Entry
 from glnn_lab.experiments.methods import METHODS
-from glnn_lab.experiments.published import ROBUSTNESS, TABLE2, published
-
-# --- store: ``results.jsonl``: one line a finished cell, safe against a kill at any moment
+from glnn_lab.experiments.published import ROBUSTNESS, TABLE2, published_value
 
 FILE_NAME = "results.jsonl"
 Record = dict[str, Any]
 
 
-def to_line(record: Mapping[str, Any]) -> str:
+def format_line(record: Mapping[str, Any]) -> str:
     """Return a record as one line of JSON."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class ResultStore:
-    """The results of a folder.
+    """The records of a folder.
 
-    A line is written at once and forced to the disk. A kill can only tear the last line; what
-    cannot be read is dropped, and its cell runs again.
+    Each line is written and synced at once. Lines that cannot be read are dropped, and their cells
+    run again.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -37,7 +38,7 @@ class ResultStore:
         self.path = self.folder / FILE_NAME
 
     def read(self) -> dict[str, Record]:
-        """Return the finished cells by id; a cell that is there twice counts once.
+        """Return the records of the finished cells by id; duplicates are dropped.
 
         Examples
         --------
@@ -48,14 +49,14 @@ class ResultStore:
             return {}
         found: dict[str, Record] = {}
         for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            record = _parsed(line)
+            record = _parse_line(line)
             if record is not None:
                 found.setdefault(record["id"], record)
         return found
 
     def append(self, record: Record) -> None:
-        """Add one line, whole and on the disk when this returns."""
-        line = (to_line(record) + "\n").encode()
+        """Append one line and sync it to the disk."""
+        line = (format_line(record) + "\n").encode()
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(handle, line)
@@ -64,29 +65,29 @@ class ResultStore:
             os.close(handle)
 
     def rewrite(self, records: Iterable[Record]) -> None:
-        """Replace all lines at once: either the old file remains or the new one is there."""
+        """Replace all lines atomically."""
         with atomic_write(self.path) as file:
-            file.writelines(f"{to_line(record)}\n" for record in records)
+            file.writelines(f"{format_line(record)}\n" for record in records)
 
     @contextmanager
-    def only_writer(self) -> Iterator[None]:
-        """Refuse a second run in the same folder; a killed run leaves nothing behind."""
-        with only_writer(self.folder.resolve()):
+    def lock(self) -> Iterator[None]:
+        """Lock the folder against a second run; the lock of a killed process is released."""
+        with lock_folder(self.folder.resolve()):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise cannot_write(self.folder, error) from error
+                raise write_error(self.folder, error) from error
             yield
 
 
-def in_order(found: Mapping[str, Record], ids: Sequence[str]) -> list[Record]:
-    """Return the records of a grid in its order, then those of other grids as they came."""
+def sort_records(found: Mapping[str, Record], ids: Sequence[str]) -> list[Record]:
+    """Return the records of a grid in its order, then those of other grids in file order."""
     wanted = set(ids)
     first = [found[i] for i in ids if i in found]
     return first + [record for i, record in found.items() if i not in wanted]
 
 
-def _parsed(line: str) -> Record | None:
+def _parse_line(line: str) -> Record | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -94,17 +95,16 @@ def _parsed(line: str) -> Record | None:
     return record if isinstance(record, dict) and isinstance(record.get("id"), str) else None
 
 
-# --- results: The records of a block, looked up by method, data set and value on its axis
+# Results of a block
 
 Value = float | int | None
-REFERENCE = "glnn"
-"""The method that all others of a block are compared with, if it is there."""
+REFERENCE = "glnn"  # the method that all others of a block are compared with
 _RATE_IN_WORDS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class BlockResults:
-    """A block with what came out; accuracies are in percent."""
+    """A block with its records; accuracies are in percent."""
 
     block: Block
     entries: Sequence[Entry]
@@ -127,7 +127,7 @@ class BlockResults:
         return list(dict.fromkeys(entry.value for entry in self.entries))
 
     def records(self, method: str, dataset: str, value: Value = None) -> list[Mapping[str, Any]]:
-        """Return the finished runs behind one number."""
+        """Return the finished runs of one number."""
         cells = (
             cell
             for entry in self.entries
@@ -138,7 +138,7 @@ class BlockResults:
         return [record for record in found if record is not None and "error" not in record]
 
     def all_records(self) -> list[Mapping[str, Any]]:
-        """Return the finished runs of the block, each once."""
+        """Return all finished runs of the block, each once."""
         ids = dict.fromkeys(cell.id for entry in self.entries for cell in entry.cells)
         found = (self.by_id.get(i) for i in ids)
         return [record for record in found if record is not None and "error" not in record]
@@ -151,25 +151,25 @@ class BlockResults:
         found = [scale * v for v in by_seed(self.records(method, dataset, value), key).values()]
         return Summary.of(found) if found else None
 
-    def published(self, method: str, dataset: str, value: Value = None) -> float | None:
-        """Return the paper's number beside ours, or ``None``."""
+    def published_value(self, method: str, dataset: str, value: Value = None) -> float | None:
+        """Return the paper's number, or ``None``."""
         paper, row = self.block.paper, METHODS[method].published_as
         if paper == TABLE2:
-            return published(paper, dataset, str(float(value or 0)))
+            return published_value(paper, dataset, str(float(value or 0)))
         if paper == ROBUSTNESS:
-            return published(paper, row, dataset) if value == _RATE_IN_WORDS else None
-        return published(paper, row, dataset)
+            return published_value(paper, row, dataset) if value == _RATE_IN_WORDS else None
+        return published_value(paper, row, dataset)
 
-    def against(self, method: str, dataset: str, value: Value = None) -> Paired | None:
+    def compare_with(self, method: str, dataset: str, value: Value = None) -> Paired | None:
         """Compare the reference with a method on the same seeds, in percentage points."""
         ours, theirs = (
             {s: 100 * v for s, v in by_seed(self.records(m, dataset, value)).items()}
             for m in (REFERENCE, method)
         )
-        return paired(ours, theirs)
+        return compare_paired(ours, theirs)
 
     def errors(self) -> list[str]:
-        """Return what failed, one line a method and data set."""
+        """Return the errors, one line per method and data set."""
         lines: dict[str, None] = {}
         for entry in self.entries:
             for cell in entry.cells:
@@ -179,9 +179,9 @@ class BlockResults:
         return list(lines)
 
 
-def block_results(
+def join_results(
     chosen: Sequence[tuple[Block, Sequence[Entry]]], records: Iterable[Mapping[str, Any]]
 ) -> list[BlockResults]:
-    """Join the chosen blocks with the records of a grid."""
+    """Combine the chosen blocks with the records of a grid."""
     by_id = {record["id"]: record for record in records}
     return [BlockResults(block, entries, by_id) for block, entries in chosen]

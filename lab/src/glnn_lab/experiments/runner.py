@@ -1,4 +1,4 @@
-"""Run a grid of cells in parallel; a run that was killed goes on where it stopped."""
+"""Run a grid of cells in parallel; a killed run resumes with the unfinished cells."""
 
 import functools
 import os
@@ -19,72 +19,68 @@ from glnn._utils import check_integer
 from glnn.data import NodeData, Split
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import Cell
-from glnn_lab.experiments.datasets import open_cell
-from glnn_lab.experiments.machine import PeakMemory, n_threads, versions
+from glnn_lab.experiments.datasets import load_cell
+from glnn_lab.experiments.machine import PeakMemory, software_versions, use_threads
 from glnn_lab.experiments.methods import Outcome, get_method
-from glnn_lab.experiments.records import Record, ResultStore, in_order
-from glnn_lab.experiments.snapshots import watch_graph
+from glnn_lab.experiments.records import Record, ResultStore, sort_records
+from glnn_lab.experiments.snapshots import record_graphs
 
-# --- orphans: Workers that end with the process that started them, even if that was killed
+# Workers exit with their parent
 
-_EVERY = 0.5
-"""Seconds between two looks at the parent."""
+_POLL_SECONDS = 0.5  # between two checks of the parent
 
 
-def end_with(parent: int) -> bool:
-    """Let this process end when ``parent`` does, if it is a child of it; return whether it is.
+def exit_with_parent(parent: int) -> bool:
+    """Exit when ``parent`` exits, if this process is its child; return whether it is.
 
-    A killed process cannot tell its workers: without this they would finish their cells, and a
-    second run would share the cores with them.
+    Without this the workers of a killed process would finish their cells while a second run is
+    already using the cores.
 
     Examples
     --------
     >>> import os
-    >>> end_with(os.getpid())  # nobody is a child of oneself
+    >>> exit_with_parent(os.getpid())  # a process is not its own child
     False
     """
     if os.getppid() != parent:
         return False
-    _watch(parent)
+    _start_watcher(parent)
     return True
 
 
 @functools.cache
-def _watch(parent: int) -> None:
-    threading.Thread(target=_wait_for_end, args=(parent,), daemon=True).start()
+def _start_watcher(parent: int) -> None:
+    threading.Thread(target=_wait_for_parent, args=(parent,), daemon=True).start()
 
 
-def _wait_for_end(parent: int) -> None:
+def _wait_for_parent(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(_EVERY)
+        time.sleep(_POLL_SECONDS)
     os._exit(1)
 
 
-# --- measure: Run one cell and write down everything that came out
+# One cell
 
-TIMES = ("seconds", "cpu_seconds", "peak_memory_mb", "finished")
-"""Keys of a record that differ from run to run; all others repeat bit for bit."""
+# keys of a record that differ from run to run; all others are identical
+VARYING_KEYS = ("seconds", "cpu_seconds", "peak_memory_mb", "finished")
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell on one thread; the same cell always gives the same accuracy.
 
-    Returns
-    -------
-    dict
-        ``id`` and every field of the cell; ``accuracy`` on the test nodes,
-        ``validation_accuracy`` (``None`` without validation nodes), ``n_epochs`` over all rounds,
-        ``choices`` the fit made by itself, ``n_train`` and ``n_test``, ``versions``; ``seconds``
-        and ``cpu_seconds`` of the fit, ``peak_memory_mb`` of the process, ``finished`` as seconds
-        since 1970. A cell that looks at the graph has ``snapshots`` as well.
+    The record has ``id`` and every field of the cell; ``accuracy`` on the test nodes,
+    ``validation_accuracy`` (``None`` without validation nodes), ``n_epochs`` over all rounds, the
+    automatic ``choices`` of the fit, ``n_train`` and ``n_test``, ``versions``; ``seconds`` and
+    ``cpu_seconds`` of the fit, ``peak_memory_mb`` of the process, ``finished`` as seconds since
+    1970. A cell with the probe ``adjacency`` also has ``snapshots``.
     """
-    with n_threads(1):
-        data, split = open_cell(cell)
+    with use_threads(1):
+        data, split = load_cell(cell)
         memory = PeakMemory()
         started, cpu_started = time.perf_counter(), time.process_time()
         looked: dict[str, Any] = {}
         if cell.probe == "adjacency":
-            outcome, looked["snapshots"] = watch_graph(cell, data, split)
+            outcome, looked["snapshots"] = record_graphs(cell, data, split)
         else:
             outcome = _run(cell, data, split)
         seconds = time.perf_counter() - started
@@ -94,7 +90,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         **cell.to_dict(),
         **_scores(outcome, data, split),
         **looked,
-        "versions": versions(),
+        "versions": software_versions(),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds, 3),
         "peak_memory_mb": round(memory.megabytes(), 1),
@@ -122,22 +118,21 @@ def _mean(right: np.ndarray) -> float | None:
     return float(right.mean()) if right.size else None
 
 
-# --- runner: Run a grid of cells in parallel; a run that was killed goes on where it stopped
+# A grid of cells
 
-_CELLS_AT_ONCE = 4
-"""Cells a worker, handed out together where a backend gives back whole batches only."""
+_CELLS_PER_WORKER = 4  # cells per batch for backends that return whole batches only
 
 
 @dataclass(frozen=True)
 class GridProgress:
-    """Where a grid stands: finished cells of all, and the one that has just come in."""
+    """Progress of a grid: the number of finished cells, and the last record."""
 
     n_done: int
     n_cells: int
     record: Record | None = None
 
 
-Watch = Callable[[GridProgress], None]
+ProgressCallback = Callable[[GridProgress], None]
 
 
 def run_grid(
@@ -146,29 +141,14 @@ def run_grid(
     *,
     jobs: int = 1,
     resume: bool = True,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Record]:
-    """Run the cells that have no result yet; return the records of all, in the cells' order.
+    """Run the cells without a result; return the records of all cells, in their order.
 
-    Parameters
-    ----------
-    cells
-        What to run; a cell that is there twice runs once.
-    out
-        Folder of ``results.jsonl``.
-    jobs
-        Processes at once; -1 takes all cores. Inside ``joblib.parallel_config`` that backend is
-        used, a cluster's for instance.
-    resume
-        Keep what the folder has; ``False`` runs these cells again and leaves others alone.
-    progress
-        Called at the start and after each cell.
-
-    Returns
-    -------
-    list of dict
-        As :func:`~glnn_lab.experiments.runner.run_cell` makes them. A failed cell has ``error``
-        in place of its result; it is not in the file, and the next run tries it again.
+    ``out`` is the folder of ``results.jsonl``. A backend set by ``joblib.parallel_config``, such as
+    that of a cluster, is used. With ``resume=False`` these cells run again, other records stay.
+    A failed cell has ``error`` instead of a result; it is not written, and the next run tries it
+    again.
     """
     if jobs != -1:
         check_integer("jobs", jobs, low=1)
@@ -176,16 +156,16 @@ def run_grid(
     if not grid:
         raise InputError("a grid must have at least one cell, got none.")
     store = ResultStore(out)
-    with store.only_writer(), warnings.catch_warnings():
-        # joblib replaces a worker that has grown; the cells that follow are none the worse for it
+    with store.lock(), warnings.catch_warnings():
+        # joblib restarts workers that use much memory, which does not affect the cells
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         ids = [cell.id for cell in grid]
         old = set() if resume else set(ids)
         found = {i: record for i, record in store.read().items() if i not in old}
-        store.rewrite(found.values())  # without what a kill has torn
+        store.rewrite(found.values())  # without damaged lines
         todo = [cell for cell, i in zip(grid, ids) if i not in found]
         n_done, failed = len(grid) - len(todo), {}
-        _tell(progress, GridProgress(n_done, len(grid)))
+        _notify(progress, GridProgress(n_done, len(grid)))
         for record in _records(todo, jobs):
             if "error" in record:
                 failed[record["id"]] = record
@@ -193,64 +173,59 @@ def run_grid(
                 store.append(record)
                 found[record["id"]] = record
             n_done += 1
-            _tell(progress, GridProgress(n_done, len(grid), record))
-        store.rewrite(in_order(found, ids))
+            _notify(progress, GridProgress(n_done, len(grid), record))
+        store.rewrite(sort_records(found, ids))
     return [found[i] if i in found else failed[i] for i in ids]
 
 
-def attempt(cell: Cell, parent: int | None = None) -> Record:
-    """Run a cell; a failure becomes a record, so that the others go on.
+def try_cell(cell: Cell, parent: int | None = None) -> Record:
+    """Run a cell; an error becomes a record, so that the other cells still run.
 
-    A worker that ``parent`` has started ends with it.
+    A worker started by ``parent`` exits with it.
     """
     if parent is not None:
-        end_with(parent)
+        exit_with_parent(parent)
     try:
         return run_cell(cell)
-    except Exception as error:  # one broken cell must not cost the other thousand
+    except Exception as error:  # one failing cell must not stop the grid
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return {"id": cell.id, **cell.to_dict(), "error": text[:500]}
 
 
 def _records(cells: Sequence[Cell], jobs: int) -> Iterator[Record]:
     """Yield records as they finish, in any order."""
-    calls = [delayed(attempt)(cell, os.getpid()) for cell in cells]
+    calls = [delayed(try_cell)(cell, os.getpid()) for cell in cells]
     backend, _ = get_active_backend()
     if not calls:
         return
     if getattr(backend, "supports_return_generator", False):
         yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
         return
-    width = _CELLS_AT_ONCE * max(1, backend.effective_n_jobs(-1))
+    width = _CELLS_PER_WORKER * max(1, backend.effective_n_jobs(-1))
     for start in range(0, len(calls), width):
         finished: list[Any] = Parallel(n_jobs=jobs)(calls[start : start + width])
         yield from finished
 
 
-def _tell(progress: Watch | None, event: GridProgress) -> None:
+def _notify(progress: ProgressCallback | None, event: GridProgress) -> None:
     if progress is not None:
         progress(event)
 
 
-# --- plan: What a grid would run and how long that may take, from the CPU times of earlier runs
+# Plan: the cells to run and their expected time
 
-Place = tuple[str, str]
-"""A method and a data set."""
+MethodOnDataset = tuple[str, str]  # names of a method and a data set
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many cells a method has on a data set, how many are finished, and expected seconds.
+    """The number of cells per method and data set, and their expected seconds."""
 
-    ``seconds`` are those of all cells that have a time to go by, ``seconds_left`` those of
-    unfinished ones among them; ``n_unknown`` counts unfinished cells without any.
-    """
-
-    n_cells: Mapping[Place, int]
-    n_done: Mapping[Place, int]
-    seconds: Mapping[Place, float]
-    seconds_left: float
-    n_unknown: int
+    n_cells: Mapping[MethodOnDataset, int]
+    n_done: Mapping[MethodOnDataset, int]
+    seconds: Mapping[MethodOnDataset, float]  # of all cells with a known or estimated time
+    seconds_left: float  # of the unfinished ones among them
+    n_unknown: int  # unfinished cells without an estimate
 
     @property
     def datasets(self) -> list[str]:
@@ -264,19 +239,19 @@ class Plan:
 
 
 def make_plan(cells: Sequence[Cell], records: Iterable[Mapping[str, Any]]) -> Plan:
-    """Count cells, and expect of each what like ones took.
+    """Count the cells and estimate their seconds from earlier records.
 
-    Like ones are, in this order: the cell itself, the same method, data set and settings, the
-    same method and data set.
+    The estimate comes from the first of these with a record: the cell itself; cells of the same
+    method, data set and settings; cells of the same method and data set.
     """
     times = _Times(records)
-    n_cells: Counter[Place] = Counter()
-    n_done: Counter[Place] = Counter()
-    seconds: dict[Place, float] = defaultdict(float)
+    n_cells: Counter[MethodOnDataset] = Counter()
+    n_done: Counter[MethodOnDataset] = Counter()
+    seconds: dict[MethodOnDataset, float] = defaultdict(float)
     left, n_unknown = 0.0, 0
     for cell in dict.fromkeys(cells):
         place, is_done = (cell.method, cell.dataset), cell.id in times.finished
-        expected = times.expected(cell)
+        expected = times.estimate(cell)
         n_cells[place] += 1
         n_done[place] += is_done
         seconds[place] += expected or 0.0
@@ -286,7 +261,7 @@ def make_plan(cells: Sequence[Cell], records: Iterable[Mapping[str, Any]]) -> Pl
 
 
 class _Times:
-    """Seconds of finished cells, by how much they have in common with another."""
+    """Seconds of finished cells, by id and by their common properties."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]]) -> None:
         self.finished: dict[str, float] = {}
@@ -299,7 +274,7 @@ class _Times:
             for key in _keys(cell):
                 self._like[key].append(seconds)
 
-    def expected(self, cell: Cell) -> float | None:
+    def estimate(self, cell: Cell) -> float | None:
         if cell.id in self.finished:
             return self.finished[cell.id]
         for key in _keys(cell):

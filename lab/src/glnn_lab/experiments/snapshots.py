@@ -1,4 +1,4 @@
-"""The learned graph on its way: small pictures of it, and what can be counted in each."""
+"""Statistics and small pictures of the graph during learning."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Callback, Record
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.inputs import Scaling, generator_for
+from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import FitState, Steps
@@ -22,40 +22,38 @@ from glnn.graph.prior import prior_graph
 from glnn_lab.experiments.cells import FIRST_SEED, Cell
 from glnn_lab.experiments.methods import Outcome
 
-EPOCHS = (1, 5, 15, 50)
-"""The epochs of the paper's picture; its first is the random matrix before any step."""
-N_SHOWN = 30
-EDGE = 0.01
-"""A pair whose weight is above this counts as an edge."""
+EPOCHS = (1, 5, 15, 50)  # of the paper's figure; the first is the random initial matrix
+N_PICTURE_NODES = 30
+MIN_EDGE_WEIGHT = 0.01  # pairs with a larger weight count as edges
 
 
-class RecordedSteps(Steps):
-    """Steps that keep the graph of each round."""
+class RecordingSteps(Steps):
+    """Steps that record the graph of each round."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.seen: dict[int, sp.csr_matrix] = {}
 
     def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
-        """Solve, and keep the graph, whether or not its round is undone later."""
+        """Solve and record the graph, also if its round is undone later."""
         state = super().graph_step(state, like)
         self.seen[state.round] = state.adjacency
         return state
 
 
 class EpochGraphs(Callback):
-    """Keep the dense graph of some epochs; epoch 1 is what training begins with."""
+    """Record the dense graph of some epochs; epoch 1 is the initial graph."""
 
     def __init__(self, task: LiteralTask, epochs: Sequence[int]) -> None:
         self._task, self._epochs = task, epochs
         self.seen: dict[int, np.ndarray] = {}
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Keep the first graph."""
+        """Record the initial graph."""
         self.seen[1] = self._graph()
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Keep the graph if this epoch was asked for."""
+        """Record the graph if this epoch is among the requested ones."""
         epoch = int(record["epoch"]) + 1
         if epoch in self._epochs and epoch > 1:
             self.seen[epoch] = self._graph()
@@ -66,10 +64,10 @@ class EpochGraphs(Callback):
             return np.asarray(self._task.adjacency().to_dense().clone().numpy())
 
 
-def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list[dict[str, Any]]]:
-    """Return what the fit gives, and facts of the graph before and during learning.
+def record_graphs(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list[dict[str, Any]]]:
+    """Return the outcome of the fit, and facts on the graph before and during learning.
 
-    Pictures are kept for the first seed only.
+    Pictures are recorded for the first seed only.
     """
     presets = {"glnn": "default", "glnn-paper": "paper", "glnn-literal": "literal"}
     if cell.method not in presets or data.graph is None:
@@ -85,13 +83,13 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list
     else:
         rounds = Rounds(steps)
         state = rounds.first_round(steps.start())
-        steps.seen = {1: state.adjacency}  # the graph it chose
+        steps.seen = {1: state.adjacency}  # the graph chosen in the first round
         state = rounds.run(state)
         assert state.trained is not None
         outcome = Outcome(state.trained.probabilities.argmax(1), len(steps.history))
-        assert steps.given is not None  # there is a graph
+        assert steps.given is not None  # for mypy: checked above
         prior, seen, word = steps.given.prior, steps.seen, "round"
-    shown = shown_nodes(data) if cell.seed == FIRST_SEED else None
+    shown = choose_picture_nodes(data) if cell.seed == FIRST_SEED else None
     shown_steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
     return outcome, [
         {"step": step, "number": number, **graph_facts(graph, prior, data.labels, shown)}
@@ -99,8 +97,8 @@ def watch_graph(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, list
     ]
 
 
-def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedSteps:
-    """Make the steps of a preset, with the labels that a fit would see."""
+def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordingSteps:
+    """Build the steps of a preset, with the labels of the split."""
     settings = resolve_settings(preset, changes=dict(cell.settings))
     labels = Labels(np.array(split.train), data.labels[split.train], data.n_nodes, data.n_classes)
     validation = None
@@ -109,20 +107,20 @@ def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordedSte
         validation = Validation(nodes, torch.from_numpy(data.labels[split.val]))
     problem = FitProblem(data.features, labels, data.graph, validation)
     scaling = Scaling.fit(data.features, settings.scaling)
-    return RecordedSteps(problem, settings, scaling, seed=cell.seed, device="cpu")
+    return RecordingSteps(problem, settings, scaling, seed=cell.seed, device="cpu")
 
 
-def _literal_graphs(steps: RecordedSteps, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
-    """Train graph and network together as the paper prints it, up to the last epoch shown."""
+def _literal_graphs(steps: RecordingSteps, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
+    """Train graph and network jointly as printed in the paper, up to the last epoch shown."""
     settings = steps.settings
     head, graph = settings.head, settings.graph
     task = LiteralTask(
         steps.features,
         steps.problem.labels,
         head,
-        LiteralTask.objective(steps.signal, prior, graph, "cpu"),
-        init=generator_for(steps.seed, 1, 0),
-        noise=generator_for(steps.seed, 1, 1),
+        LiteralTask.build_objective(steps.signal, prior, graph, "cpu"),
+        init=make_generator(steps.seed, 1, 0),
+        noise=make_generator(steps.seed, 1, 1),
     )
     epochs = [epoch for epoch in EPOCHS if epoch <= head.n_epochs]
     watch = EpochGraphs(task, epochs)
@@ -133,13 +131,13 @@ def _literal_graphs(steps: RecordedSteps, prior: sp.csr_matrix) -> tuple[Outcome
     return Outcome(classes, len(history)), watch.seen
 
 
-def shown_nodes(data: NodeData, count: int = N_SHOWN) -> np.ndarray:
-    """Return nodes for a picture: those found from nodes of a usual degree, sorted by class.
+def choose_picture_nodes(data: NodeData, count: int = N_PICTURE_NODES) -> np.ndarray:
+    """Return nodes for a picture: neighbourhoods of nodes of median degree, sorted by class.
 
     Examples
     --------
     >>> from glnn.data.synthetic import path_graph
-    >>> sorted(shown_nodes(path_graph(9), 3).tolist())
+    >>> sorted(choose_picture_nodes(path_graph(9), 3).tolist())
     [0, 1, 2]
     """
     assert data.graph is not None
@@ -156,22 +154,19 @@ def shown_nodes(data: NodeData, count: int = N_SHOWN) -> np.ndarray:
 def graph_facts(
     graph: Any, prior: sp.csr_matrix, labels: np.ndarray, shown: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """Count in a learned graph against the prior one; loops take no part in the counts.
+    """Return statistics of a learned graph compared with the prior graph, without loops.
 
-    Returns
-    -------
-    dict
-        ``distance``: of all weights to the prior graph's, relative to the latter's norm;
-        ``sparsity``: share of pairs that are no edge; ``n_edges``; ``n_new``: edges that the
-        prior graph lacks; ``n_lost``: its edges that are gone; ``equal_new``: how many new edges
-        join equal classes, of the ``n_new_labelled`` with both classes known; ``picture``: the
-        weights between the shown nodes.
+    ``distance`` is the distance of the weights relative to the norm of the prior graph,
+    ``sparsity`` the share of pairs that are not edges, ``n_new`` the number of edges that the prior
+    graph lacks, ``n_lost`` that of its edges that are gone, ``equal_new`` the number of new edges
+    within a class among the ``n_new_labelled`` with two known classes, ``picture`` the weights
+    between the shown nodes.
     """
     n_nodes = prior.shape[0]
     dense = np.asarray(graph.toarray() if sp.issparse(graph) else graph, dtype=np.float32)
     given = prior.toarray().astype(np.float32)
     distance = float(np.linalg.norm(dense - given) / np.linalg.norm(given))
-    edges, old = np.triu(dense > EDGE, k=1), np.triu(given > 0, k=1)
+    edges, old = np.triu(dense > MIN_EDGE_WEIGHT, k=1), np.triu(given > 0, k=1)
     rows, columns = np.nonzero(edges & ~old)
     known = (labels[rows] >= 0) & (labels[columns] >= 0)
     facts: dict[str, Any] = {

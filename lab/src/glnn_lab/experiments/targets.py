@@ -1,4 +1,4 @@
-"""The tables and figures by name: each is a file of settings, read into blocks of cells."""
+"""The tables and figures by name, read from TOML files into blocks of cells."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ PAPER_TARGETS = ("table1", "table2", "robustness", "adjacency")
 
 @dataclass(frozen=True)
 class Target:
-    """A table or figure: its words, its blocks, its number of seeds."""
+    """A table or figure: its title, text, blocks and number of seeds."""
 
     name: str
     title: str
@@ -33,18 +33,12 @@ class Target:
         datasets: Sequence[str] | None = None,
         methods: Sequence[str] | None = None,
     ) -> list[tuple[Block, list[Entry]]]:
-        """Return each block with its entries, for the data sets and methods that are asked for.
+        """Return each block with its entries for the given data sets and methods.
 
-        Parameters
-        ----------
-        n_seeds
-            Runs of each number, ``None``: the target's own; fewer where a block says so.
-        datasets
-            Names of data sets. One that the target does not have joins every block.
-        methods
-            Names of methods; ``glnn`` means its presets default, paper and literal (alone:
-            ``glnn-default``), ``all`` everything a block has. One that an open block does not
-            have joins it.
+        ``n_seeds`` defaults to the target's; a block may limit it. A data set that the target does
+        not have is added to every block, a method to every open block. ``glnn`` stands for the
+        presets default, paper and literal, ``glnn-default`` for the first alone, ``all`` for all
+        methods of a block.
         """
         count = check_integer("--seeds", self.seeds if n_seeds is None else n_seeds, low=1)
         for name in datasets or ():
@@ -71,21 +65,21 @@ class Target:
         return [n for n in dict.fromkeys(names) if n in block.datasets or n not in own]
 
 
-def cells_of(chosen: Sequence[tuple[Block, list[Entry]]]) -> list[Cell]:
-    """Return the cells behind the entries, each once."""
+def list_cells(chosen: Sequence[tuple[Block, list[Entry]]]) -> list[Cell]:
+    """Return the cells of all entries, each once."""
     cells = (cell for _, entries in chosen for entry in entries for cell in entry.cells)
     return list(dict.fromkeys(cells))
 
 
 def target_names() -> list[str]:
-    """Return the names of all targets: the paper's first, then those beside them."""
+    """Return the names of all targets, those of the paper first."""
     folder = files("glnn_lab.experiments") / "settings"
     found = sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".toml"))
     return [*PAPER_TARGETS, *(name for name in found if name not in PAPER_TARGETS)]
 
 
 def get_target(name: str) -> Target:
-    """Return a target; an unknown name is answered with the nearest known one.
+    """Return a target by name; the error for an unknown name suggests the nearest one.
 
     Examples
     --------

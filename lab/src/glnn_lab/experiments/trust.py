@@ -1,4 +1,8 @@
-"""Tables with known answers, and labels drawn from them, for the measures of trust."""
+"""Repeated measurements of how far predictions, intervals and explanations can be trusted.
+
+Each measure draws labels from a table whose classes are all known, fits, and compares. ``PLAN``
+lists the measures with their cases and numbers of draws.
+"""
 
 import os
 import time
@@ -29,33 +33,29 @@ from glnn import GLNNClassifier, evaluate, load_dataset
 from glnn.data import encode_frame
 from glnn.data.datasets import ENVIRONMENT
 from glnn.data.synthetic import block_model
-from glnn.quality.metrics import Judged, measured
+from glnn.quality.metrics import ScoredPredictions, compute_metrics
 
-# --- trust_draws: Tables with known answers, and labels drawn from them, for the measures of trust
+# Tables and labels
 
-_OF_SKLEARN = {
+_SKLEARN_TABLES = {
     "digits": load_digits,
     "wine": load_wine,
     "cancer": load_breast_cancer,
     "iris": load_iris,
 }
-_AS_PEOPLE_HAVE_THEM = ("gaps", "text", "dates")
+_UNTIDY_TABLES = ("gaps", "text", "dates")
 
 
-def table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
+def load_table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
     """Return features, class numbers and graph (``None`` without one) of a named table.
 
-    Parameters
-    ----------
-    name
-        One of scikit-learn's (``digits``, ``wine``, ``cancer``, ``iris``); one made here
-        (``moons``; ``uneven``: classes of 80, 15 and 5 %; ``wide``: 300 columns; ``gaps``,
-        ``text``, ``dates``; ``block``: a block model with its graph); or a published set.
-    seed
-        Of those that are made here.
+    The name is one of scikit-learn's (``digits``, ``wine``, ``cancer``, ``iris``), of a table
+    generated here from the seed (``moons``; ``uneven``: classes of 80, 15 and 5 %; ``wide``: 300
+    columns; ``gaps``, ``text``, ``dates``; ``block``: a block model with its graph), or of a
+    published data set.
     """
-    if name in _OF_SKLEARN:
-        return *_OF_SKLEARN[name](return_X_y=True), None
+    if name in _SKLEARN_TABLES:
+        return *_SKLEARN_TABLES[name](return_X_y=True), None
     if name == "moons":
         return *make_moons(400, noise=0.25, random_state=seed), None
     if name == "uneven":
@@ -63,8 +63,8 @@ def table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
         return *make_classification(2000, 20, flip_y=0.02, random_state=seed, **shape), None
     if name == "wide":
         return *make_classification(500, 300, n_informative=8, random_state=seed), None
-    if name in _AS_PEOPLE_HAVE_THEM:
-        return *_with_untidy_columns(name, seed), None
+    if name in _UNTIDY_TABLES:
+        return *_make_untidy_table(name, seed), None
     data = (
         block_model(120, 3, degree=6, n_features=10, seed=seed)
         if name == "block"
@@ -73,31 +73,31 @@ def table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
     return data.features, data.labels, data.graph
 
 
-def _with_untidy_columns(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a table with gaps, a column of text or one of dates, as the library encodes it."""
+def _make_untidy_table(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return an encoded table with missing values, a text column or a date column."""
     rng = np.random.default_rng(seed)
     x, y = make_classification(400, 8, n_informative=5, random_state=seed)
     frame = pd.DataFrame(x, columns=[f"x{k}" for k in range(8)])
-    told = np.where(rng.random(400) < 0.7, y, rng.integers(0, 2, 400))  # what the column tells
+    hint = np.where(rng.random(400) < 0.7, y, rng.integers(0, 2, 400))  # partly the class
     if kind == "gaps":
         frame = frame.mask(rng.random(frame.shape) < 0.1)
     elif kind == "text":
         frame["town"] = [
-            f"town {4 * number + k}" for number, k in zip(told, rng.integers(0, 6, 400))
+            f"town {4 * number + k}" for number, k in zip(hint, rng.integers(0, 6, 400))
         ]
     else:
-        days = pd.to_timedelta(200 * told + rng.integers(0, 300, 400), "D")
+        days = pd.to_timedelta(200 * hint + rng.integers(0, 300, 400), "D")
         frame["since"] = pd.Timestamp("2020-01-01") + days
     found, _ = encode_frame(frame, encode="auto", missing="indicator", dates=True)
     return found.to_numpy(), y
 
 
-def at_random(y: np.ndarray, n_labels: int, rng: np.random.Generator) -> np.ndarray:
-    """Show the labels of so many nodes drawn from all, at least two of each class; -1 elsewhere.
+def label_at_random(y: np.ndarray, n_labels: int, rng: np.random.Generator) -> np.ndarray:
+    """Return ``n_labels`` random labels, at least two of each class; -1 elsewhere.
 
     Examples
     --------
-    >>> shown = at_random(np.arange(30) % 3, 9, np.random.default_rng(0))
+    >>> shown = label_at_random(np.arange(30) % 3, 9, np.random.default_rng(0))
     >>> int((shown >= 0).sum()), bool((np.bincount(shown[shown >= 0]) >= 2).all())
     (9, True)
     """
@@ -109,12 +109,12 @@ def at_random(y: np.ndarray, n_labels: int, rng: np.random.Generator) -> np.ndar
             return seen
 
 
-def per_class(y: np.ndarray, n_each: int, rng: np.random.Generator) -> np.ndarray:
-    """Show so many labels of each class; -1 elsewhere.
+def label_per_class(y: np.ndarray, n_each: int, rng: np.random.Generator) -> np.ndarray:
+    """Return ``n_each`` random labels of each class; -1 elsewhere.
 
     Examples
     --------
-    >>> shown = per_class(np.arange(30) % 3, 2, np.random.default_rng(0))
+    >>> shown = label_per_class(np.arange(30) % 3, 2, np.random.default_rng(0))
     >>> np.bincount(shown[shown >= 0]).tolist()
     [2, 2, 2]
     """
@@ -124,26 +124,26 @@ def per_class(y: np.ndarray, n_each: int, rng: np.random.Generator) -> np.ndarra
     return seen
 
 
-# --- trust_answers: One draw of each measure of an answer: verdict, interval, calibration, sets, d
+# Draws on predictions
 
 Case = tuple[Any, ...]
 Row = dict[str, Any]
 
 
-def noise(case: Case, seed: int) -> Row:
-    """Noise of (nodes, columns, classes, with graph): the verdict, and how sure the fit is."""
+def draw_noise(case: Case, seed: int) -> Row:
+    """Fit noise of a case (nodes, columns, classes, with graph): verdict and confidence."""
     n_nodes, n_columns, n_classes, has_graph = case
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n_nodes, n_columns))
     y = np.asarray(rng.integers(0, n_classes, n_nodes))
     edges = np.unique(np.sort(rng.integers(0, n_nodes, (2, 3 * n_nodes)), 0), axis=1)
     graph = edges[:, edges[0] != edges[1]] if has_graph else None
-    seen = at_random(y, 100, rng)
+    seen = label_at_random(y, 100, rng)
     judged = evaluate(x, seen, graph, random_state=seed)
     model = GLNNClassifier(random_state=seed, calibrate=None).fit(x, seen, graph)
     hidden = seen < 0
     raw = model.label_distributions_[hidden].max(1).mean()
-    model.trust(judged.held_out)
+    model.set_calibration(judged.held_out)
     return {
         "says chance": float(judged.verdict.kind == "chance"),
         "accuracy": float((model.transduction_ == y)[hidden].mean()),
@@ -152,13 +152,13 @@ def noise(case: Case, seed: int) -> Row:
     }
 
 
-def coverage(case: Case, seed: int) -> Row:
-    """Whether the accuracy's interval holds the true accuracy; of (table, number of labels)."""
-    x, y, graph = table(case[0], seed)
-    seen = at_random(y, case[1], np.random.default_rng(seed))
+def draw_coverage(case: Case, seed: int) -> Row:
+    """Return whether the interval contains the true accuracy; case (table, labels)."""
+    x, y, graph = load_table(case[0], seed)
+    seen = label_at_random(y, case[1], np.random.default_rng(seed))
     judged = evaluate(x, seen, graph, random_state=seed, compared=())
     model = GLNNClassifier(random_state=seed, calibrate=None).fit(x, seen, graph)
-    model.trust(judged.held_out)
+    model.set_calibration(judged.held_out)
     right = float((model.transduction_ == y)[seen < 0].mean())
     interval = judged.metrics["accuracy"]
     return {
@@ -169,15 +169,15 @@ def coverage(case: Case, seed: int) -> Row:
     }
 
 
-def calibration(case: Case, seed: int) -> Row:
-    """Calibration error on truly hidden nodes; of (table, labels, validation nodes, how).
+def draw_calibration(case: Case, seed: int) -> Row:
+    """Return the calibration error on hidden nodes; case (table, labels, validation nodes, how).
 
-    Labels are so many a class where there are validation nodes, else so many in all.
+    The number of labels is per class if there are validation nodes, else in total.
     """
     name, n_labels, n_validation, how = case
-    x, y, graph = table(name, seed)
+    x, y, graph = load_table(name, seed)
     rng = np.random.default_rng(seed)
-    seen = (per_class if n_validation else at_random)(y, n_labels, rng)
+    seen = (label_per_class if n_validation else label_at_random)(y, n_labels, rng)
     chosen = rng.permutation(np.flatnonzero((seen < 0) & (y >= 0)))[:n_validation]
     seen[chosen] = y[chosen]
     validation = chosen if n_validation else None
@@ -185,17 +185,17 @@ def calibration(case: Case, seed: int) -> Row:
     hidden = (seen < 0) & (y >= 0)
     found: Row = {}
     for words, p in (("raw ", model.raw_distributions_), ("", model.label_distributions_)):
-        metrics = measured(Judged(y[hidden], p[hidden].astype(float)))
+        metrics = compute_metrics(ScoredPredictions(y[hidden], p[hidden].astype(float)))
         found[f"{words}error"] = float(metrics["calibration_error"][0])
         found[f"{words}log loss"] = float(metrics["log_loss"][0])
         found[f"{words}accuracy"] = float(metrics["accuracy"][0])
     return found
 
 
-def uneven(case: Case, seed: int) -> Row:
-    """Macro-F1 with balanced weights beside balanced logistic regression; (table, labels)."""
-    x, y, _ = table(case[0], seed)
-    seen = at_random(y, case[1], np.random.default_rng(seed))
+def draw_uneven(case: Case, seed: int) -> Row:
+    """Compare macro-F1 with balanced logistic regression; case (table, labels)."""
+    x, y, _ = load_table(case[0], seed)
+    seen = label_at_random(y, case[1], np.random.default_rng(seed))
     known, hidden = seen >= 0, seen < 0
     scaled = StandardScaler().fit_transform(x)
     plain = LogisticRegression(class_weight="balanced", max_iter=2000).fit(scaled[known], y[known])
@@ -209,10 +209,10 @@ def uneven(case: Case, seed: int) -> Row:
     }
 
 
-def sets(case: Case, seed: int) -> Row:
-    """Share of ``predict_set(0.1)`` that hold the true class; (table, labels a class)."""
-    x, y, graph = table(case[0], seed)
-    seen = per_class(y, case[1], np.random.default_rng(seed))
+def draw_sets(case: Case, seed: int) -> Row:
+    """Return coverage and size of ``predict_set(0.1)``; case (table, labels per class)."""
+    x, y, graph = load_table(case[0], seed)
+    seen = label_per_class(y, case[1], np.random.default_rng(seed))
     model = GLNNClassifier(random_state=seed, calibrate="folds").fit(x, seen, graph)
     hidden = np.flatnonzero((seen < 0) & (y >= 0))
     chosen = model.predict_set(0.1)
@@ -223,11 +223,11 @@ def sets(case: Case, seed: int) -> Row:
     }
 
 
-def suspects(case: Case, seed: int) -> Row:
-    """Planted mistakes that are found, and accuracy without what is doubted; (table, labels)."""
-    x, y, graph = table(case[0], seed)
+def draw_suspects(case: Case, seed: int) -> Row:
+    """Find wrong labels, and refit without the suspects; case (table, labels per class)."""
+    x, y, graph = load_table(case[0], seed)
     rng = np.random.default_rng(seed)
-    seen, n_classes = per_class(y, case[1], rng), int(y.max()) + 1
+    seen, n_classes = label_per_class(y, case[1], rng), int(y.max()) + 1
     labelled = np.flatnonzero(seen >= 0)
     wrong = rng.permutation(labelled)[: len(labelled) // 10]
     seen[wrong] = (seen[wrong] + rng.integers(1, n_classes, len(wrong))) % n_classes
@@ -245,27 +245,25 @@ def suspects(case: Case, seed: int) -> Row:
     }
 
 
-# --- trust_reasons: One draw of each measure of reasons: the effect of labels, and what to label n
+# Draws on explanations and suggestions
 
-SIZES = (2, 4, 8, 20)
-"""Labels a class, on average, after which accuracy is measured."""
-
-_TELLING = 0.05
+SIZES = (2, 4, 8, 20)  # mean labels per class at which accuracy is measured
+_MIN_EFFECT = 0.05
 _EXPLAIN_EVERY = 4
-_MOST_NODES = 200
+_MAX_TABLE_ROWS = 200
 _N_TEST = 800
 
 
-def influence(case: Case, seed: int) -> Row:
-    """Effects of labels by one fit and by really leaving each out; (table, labels a class, draw).
+def draw_influence(case: Case, seed: int) -> Row:
+    """Measure the effects of labels; case (table, labels per class, draw).
 
-    The whole fit runs with ``seed``, and again without each label: what each label really adds to
-    the probability of its own class at each node. The fit also estimates these effects, and in
-    every fourth draw ``explain`` is asked for them as it answers by itself. Over many seeds
-    :func:`influence_rows` compares.
+    The real effect of a label on the probability of its class at each node is measured by a second
+    fit without it. ``estimated`` are the effects that the fit estimates, ``explained`` those that
+    ``explain`` returns by default, computed in every fourth draw. :func:`influence_rows` compares
+    them over many seeds.
     """
-    x, labels, graph = _small(case[0], case[2])
-    seen = per_class(labels, case[1], np.random.default_rng(case[2]))
+    x, labels, graph = _load_small_table(case[0], case[2])
+    seen = label_per_class(labels, case[1], np.random.default_rng(case[2]))
     labelled, hidden = np.flatnonzero(seen >= 0), seen < 0
     model = GLNNClassifier(random_state=seed, calibrate=None)
     whole = model.fit(x, seen, graph).label_distributions_
@@ -285,7 +283,7 @@ def influence(case: Case, seed: int) -> Row:
 
 
 def _effects(model: GLNNClassifier, labelled: np.ndarray, refits: int | None) -> np.ndarray:
-    """Return what ``explain`` says that labels add to their own classes, labels x nodes."""
+    """Return the effects of labels on their own classes by ``explain``, labels x nodes."""
     n_nodes = len(model.transduction_)
     found = np.zeros((len(labelled), n_nodes))
     for node in range(n_nodes):
@@ -296,15 +294,14 @@ def _effects(model: GLNNClassifier, labelled: np.ndarray, refits: int | None) ->
 
 
 def influence_rows(drawn: Sequence[Row]) -> Row:
-    """Return how well what a fit says of its labels agrees with really leaving them out.
+    """Return how well reported effects of labels agree with the real ones.
 
-    ``rank correlation`` is Spearman's over the labels of a node, between what ``explain`` says by
-    itself and the real effects in the same fit; mean over fits, and over nodes at which some label
-    moves the probability of its class by 0.05 or more: at the others there is nothing to rank but
-    noise. The others are with the mean real effect over all seeds: ``one fit``, the real effects
-    of a single fit with the mean over the others; ``estimate``, those that a fit estimates; and
-    ``half against half``, one half of the seeds with the other half: what noise leaves to agree
-    with.
+    ``rank correlation`` is Spearman's over the labels of a node, between the effects by ``explain``
+    and the real ones of the same fit. It is averaged over fits and over the nodes at which some
+    label changes the probability of its class by 0.05 or more; at other nodes there is only noise
+    to rank. The other numbers compare with the mean real effect over all seeds: ``estimate`` the
+    effects estimated by a fit, ``one fit`` the real effects of one fit with the mean of the other
+    fits, and ``half against half`` the two halves of the seeds, which is a bound set by noise.
     """
     real = np.stack([row["real"] for row in drawn])
     mean, half = real.mean(0), len(real) // 2
@@ -319,18 +316,18 @@ def influence_rows(drawn: Sequence[Row]) -> Row:
         others = [(real.sum(0) - one) / (len(real) - 1) for one in real]
         found["one fit"] = _mean_of(_agreement(*pair) for pair in zip(real, others))
         halves = [part[:, :, _is_moved(mean)].mean(0) for part in (real[:half], real[half:])]
-        found["half against half"] = by_node(*halves)
+        found["half against half"] = mean_rank_correlation(*halves)
     return found
 
 
-def _agreement(said: np.ndarray, real: np.ndarray) -> float:
-    """Return the rank correlation at the nodes that some label really moves."""
+def _agreement(reported: np.ndarray, real: np.ndarray) -> float:
+    """Return the rank correlation at the nodes with a real effect of some label."""
     moved = _is_moved(real)
-    return by_node(said[:, moved], real[:, moved])
+    return mean_rank_correlation(reported[:, moved], real[:, moved])
 
 
 def _is_moved(effects: np.ndarray) -> np.ndarray:
-    moved: np.ndarray = np.abs(effects).max(0) >= _TELLING
+    moved: np.ndarray = np.abs(effects).max(0) >= _MIN_EFFECT
     return moved
 
 
@@ -338,12 +335,13 @@ def _mean_of(numbers: Iterable[float]) -> float:
     return float(np.mean(list(numbers)))
 
 
-def by_node(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the mean over columns of their rank correlation; constant ones have none.
+def mean_rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the mean rank correlation over columns; constant columns are skipped.
 
     Examples
     --------
-    >>> by_node(np.array([[1, 5], [2, 6], [3, 7]]), np.array([[1, 3], [2, 2], [9, 1]]))
+    >>> first, second = np.array([[1, 5], [2, 6], [3, 7]]), np.array([[1, 3], [2, 2], [9, 1]])
+    >>> mean_rank_correlation(first, second)
     0.0
     """
     has_ranks = (np.ptp(first, 0) > 0) & (np.ptp(second, 0) > 0)
@@ -351,46 +349,46 @@ def by_node(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.mean([spearmanr(a, b)[0] for a, b in pairs]))
 
 
-def _small(name: str, draw: int) -> tuple[Any, np.ndarray, Any]:
-    """Return a table, at most 200 rows of it where it has no graph."""
-    x, y, graph = table(name, draw)
-    if graph is not None or len(y) <= _MOST_NODES:
+def _load_small_table(name: str, draw: int) -> tuple[Any, np.ndarray, Any]:
+    """Return a table; without a graph it is reduced to 200 random rows."""
+    x, y, graph = load_table(name, draw)
+    if graph is not None or len(y) <= _MAX_TABLE_ROWS:
         return x, y, graph
-    rows = np.random.default_rng(draw).choice(len(y), _MOST_NODES, replace=False)
+    rows = np.random.default_rng(draw).choice(len(y), _MAX_TABLE_ROWS, replace=False)
     return x[rows], y[rows], None
 
 
 Choice = Callable[[Any, np.ndarray, int], np.ndarray]
 
 
-def choice(case: Case, seed: int) -> Row:
-    """Accuracy with labels that ``suggest_labels`` asks for, and with random ones; of (table).
+def draw_choice(case: Case, seed: int) -> Row:
+    """Compare the accuracy with labels by ``suggest_labels`` and with random ones; case (table).
 
-    A draw begins with two random labels a class and adds more, up to 20 a class on average, by
-    suggestion and in a second run at random; after each step a fit of one round runs. Accuracy is
-    that on 800 random nodes which are never labelled.
+    A draw starts with two random labels per class and adds labels up to 20 per class on average,
+    once by suggestion and once at random, with a fit of one round after each step. Accuracy is
+    measured on 800 random nodes that are never labelled.
     """
-    x, y, graph = table(case[0], seed)
+    x, y, graph = load_table(case[0], seed)
     rng = np.random.default_rng(seed)
     known, n_classes = np.flatnonzero(y >= 0), int(y.max()) + 1
     test = rng.choice(known, _N_TEST, replace=False)
     pool = np.setdiff1d(known, test)
-    start = per_class(np.where(np.isin(np.arange(len(y)), pool), y, -1), SIZES[0], rng)
+    start = label_per_class(np.where(np.isin(np.arange(len(y)), pool), y, -1), SIZES[0], rng)
 
-    def fitted(labelled: np.ndarray) -> Any:
+    def fit(labelled: np.ndarray) -> Any:
         seen = np.full(len(y), -1)
         seen[labelled] = y[labelled]
         model = GLNNClassifier(random_state=seed, n_rounds=1, calibrate=None)
         return model.fit(x, seen, graph)
 
-    first = fitted(np.flatnonzero(start >= 0))
+    first = fit(np.flatnonzero(start >= 0))
 
     def curve(choose: Choice) -> list[float]:
         labelled, model, right = np.flatnonzero(start >= 0), first, []
         for size in SIZES[1:]:
             may, k = np.setdiff1d(pool, labelled), size * n_classes - len(labelled)
             labelled = np.concatenate([labelled, choose(model, may, k)])
-            model = fitted(labelled)
+            model = fit(labelled)
             right.append(float((model.transduction_ == y)[test].mean()))
         return right
 
@@ -403,36 +401,24 @@ def choice(case: Case, seed: int) -> Row:
     }
 
 
-# --- trust_plan: Which draws of which measures of trust are made, and in which order
+# The plan
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Draws of one kind.
+class TrustMeasure:
+    """A measure: its draw function, cases and number of draws."""
 
-    Parameters
-    ----------
-    draw
-        One of them, by its case and its seed.
-    cases
-        What is drawn from.
-    n_draws
-        How many of each case.
-    gather
-        Where draws count together alone: makes one row of all rows of a case.
-    """
-
-    draw: Callable[[Case, int], Row]
+    draw: Callable[[Case, int], Row]  # of a case and a seed
     cases: tuple[Case, ...]
-    n_draws: int
-    gather: Callable[[Sequence[Row]], Row] | None = None
+    n_draws: int  # per case
+    gather: Callable[[Sequence[Row]], Row] | None = None  # combines all rows of a case
 
 
 SMALL = ("wine", "iris", "moons", "gaps", "text", "dates")
 
 PLAN = {
-    "calibration": Measure(
-        calibration,
+    "calibration": TrustMeasure(
+        draw_calibration,
         (
             ("pubmed", 20, 500, "auto"),
             ("cora", 20, 500, "auto"),
@@ -442,17 +428,17 @@ PLAN = {
         ),
         10,
     ),
-    "suspects": Measure(suspects, (("cora", 20), ("digits", 20), ("cancer", 40)), 10),
-    "sets": Measure(sets, (("digits", 10), ("wine", 10), ("cancer", 20)), 20),
-    "graph sets": Measure(sets, (("cora", 20),), 10),
-    "uneven": Measure(uneven, (("uneven", 200), ("uneven", 400)), 10),
-    "noise": Measure(
-        noise,
+    "suspects": TrustMeasure(draw_suspects, (("cora", 20), ("digits", 20), ("cancer", 40)), 10),
+    "sets": TrustMeasure(draw_sets, (("digits", 10), ("wine", 10), ("cancer", 20)), 20),
+    "graph sets": TrustMeasure(draw_sets, (("cora", 20),), 10),
+    "uneven": TrustMeasure(draw_uneven, (("uneven", 200), ("uneven", 400)), 10),
+    "noise": TrustMeasure(
+        draw_noise,
         ((600, 300, 4, False), (600, 30, 4, False), (400, 10, 2, False), (600, 30, 4, True)),
         5,
     ),
-    "coverage": Measure(
-        coverage,
+    "coverage": TrustMeasure(
+        draw_coverage,
         (
             ("uneven", 100),
             ("digits", 60),
@@ -462,23 +448,23 @@ PLAN = {
         ),
         10,
     ),
-    "choice": Measure(choice, (("cora",), ("citeseer",), ("digits",)), 10),
-    "influence": Measure(
-        influence, (("block", 2, 200), ("iris", 4, 200), ("moons", 4, 200)), 16, influence_rows
+    "choice": TrustMeasure(draw_choice, (("cora",), ("citeseer",), ("digits",)), 10),
+    "influence": TrustMeasure(
+        draw_influence, (("block", 2, 200), ("iris", 4, 200), ("moons", 4, 200)), 16, influence_rows
     ),
 }
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw: which measure, which case, which seed."""
+    """One draw: the name of its measure, its case and its seed."""
 
     name: str
     case: Case
     seed: int
 
     def make(self, deadline: float | None = None) -> Row | None:
-        """Measure in a single thread; nothing if it would begin after the deadline."""
+        """Run the draw on one thread; return ``None`` after the deadline."""
         if deadline is not None and time.time() > deadline:
             return None
         torch.set_num_threads(1)
@@ -489,17 +475,10 @@ class Draw:
         return found | {"seconds": time.perf_counter() - started}
 
 
-def draws_of(names: Sequence[str], first: int, most: int | None = None) -> list[Draw]:
-    """Return all draws, those of every case in turn: a run that is cut short has some of each.
+def list_draws(names: Sequence[str], first: int, most: int | None = None) -> list[Draw]:
+    """Return the draws of some measures, interleaved so that an aborted run has some of each.
 
-    Parameters
-    ----------
-    names
-        Of measures.
-    first
-        The first seed.
-    most
-        At most so many of each case.
+    Seeds start at ``first``; with ``most`` there are at most this many draws per case.
     """
     found = []
     for name in names:
@@ -513,10 +492,10 @@ def draws_of(names: Sequence[str], first: int, most: int | None = None) -> list[
     return [draw for _, draw in sorted(found, key=lambda pair: pair[0])]
 
 
-def made(
+def run_draws(
     draws: Sequence[Draw], n_jobs: int, deadline: float | None = None
 ) -> Iterator[tuple[Draw, Row]]:
-    """Make draws, several at a time; return each as it comes."""
+    """Run draws in parallel; yield each with its row when it is finished."""
 
     def one(draw: Draw) -> tuple[Draw, Row | None]:
         return draw, draw.make(deadline)
@@ -527,8 +506,8 @@ def made(
             yield draw, row
 
 
-def gathered(rows: Sequence[tuple[Draw, Row]]) -> list[Row]:
-    """Return plain rows for a file; draws that count together alone become one row."""
+def gather_rows(rows: Sequence[tuple[Draw, Row]]) -> list[Row]:
+    """Return rows for a file; the draws of a measure with ``gather`` become one row per case."""
     order = sorted(rows, key=lambda pair: (list(PLAN).index(pair[0].name), str(pair[0].case)))
     found: list[Row] = []
     for (name, case), group in groupby(order, key=lambda pair: (pair[0].name, pair[0].case)):

@@ -1,11 +1,11 @@
-"""What a bench found, as Markdown pages and JSON files."""
+"""Results of benchmarks as Markdown pages and JSON files."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from glnn.data.files import atomic_write, shown_path
+from glnn.data.files import atomic_write, quote_path
 from glnn.exceptions import InputError
 from glnn_lab.benches.contenders import CONTENDERS
 from glnn_lab.benches.growth import TASKS
@@ -19,12 +19,12 @@ _GROWTH = {
 
 
 def write_bench(result: Mapping[str, Any], folder: Path, name: str, command: str) -> Path:
-    """Write ``NAME.json`` and ``NAME.md``, each whole or not at all; return the page."""
+    """Write ``NAME.json`` and ``NAME.md`` atomically; return the path of the page."""
     page = _PAGES[name]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        shown = shown_path(folder)
+        shown = quote_path(folder)
         raise InputError(
             f"--out must be a folder to write in: {shown}: {error.strerror}."
         ) from None
@@ -32,7 +32,7 @@ def write_bench(result: Mapping[str, Any], folder: Path, name: str, command: str
         file.write(json.dumps({"command": command, **result}, indent=1, allow_nan=False) + "\n")
     target = folder / f"{name}.md"
     with atomic_write(target) as file:
-        file.write(f"{page(result)}\n{_facts(result, command)}\n")
+        file.write(f"{page(result)}\n{_facts_section(result, command)}\n")
     return target
 
 
@@ -59,14 +59,14 @@ def _contender_cells(row: Mapping[str, Any]) -> list[str]:
     if not row["seconds"]:
         return [row["title"], "", "", "", "", "", row["note"]]
     accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-    spread = f"{_short(row['median'])} ({_short(row['least'])} to {_short(row['most'])})"
+    spread = f"{_digits(row['median'])} ({_digits(row['least'])} to {_digits(row['most'])})"
     cpu = sorted(row["cpu_seconds"])[len(row["cpu_seconds"]) // 2]
     epochs = f"{row['n_epochs']:,}" if row["n_epochs"] else ""
     return [
         row["title"],
         spread,
-        _short(cpu),
-        _megabytes(row["peak_memory_mb"]),
+        _digits(cpu),
+        _format_megabytes(row["peak_memory_mb"]),
         epochs,
         accuracy,
         row["note"],
@@ -75,9 +75,9 @@ def _contender_cells(row: Mapping[str, Any]) -> list[str]:
 
 def _ratio_cells(ratio: Mapping[str, Any]) -> list[str]:
     titles = [CONTENDERS[ratio[key]].title for key in ("of", "to")]
-    spread = f"{_short(ratio['least'])} to {_short(ratio['most'])}"
-    cpu = _short(ratio["cpu_median"])
-    return [f"{titles[0]} / {titles[1]}", _short(ratio["median"]), spread, cpu]
+    spread = f"{_digits(ratio['least'])} to {_digits(ratio['most'])}"
+    cpu = _digits(ratio["cpu_median"])
+    return [f"{titles[0]} / {titles[1]}", _digits(ratio["median"]), spread, cpu]
 
 
 def growth_page(result: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ def growth_page(result: Mapping[str, Any]) -> str:
     sizes = sorted({row["n_nodes"] for row in rows})
     lines = [
         "# Growth with the number of nodes\n",
-        f"Made-up graphs, mean degree {result['degree']}, {result['n_features']} features, "
+        f"Generated graphs, mean degree {result['degree']}, {result['n_features']} features, "
         f"{result['threads']} thread(s), a process each; the whole fit has {result['n_epochs']} "
         "epochs in each classifier step. The exponent is the slope of a straight line through "
         "all sizes in logarithms.",
@@ -100,7 +100,7 @@ def growth_page(result: Mapping[str, Any]) -> str:
             if any(mine):
                 slope = result.get("exponents", {}).get(task, {}).get(key)
                 ends = "" if slope is None else f"{slope:.2f}"
-                cells.append([words, *(_number(row, key) for row in mine), ends])
+                cells.append([words, *(_format_number(row, key) for row in mine), ends])
         lines += [f"\n## {title}\n", markdown_table(header, cells)]
     return "\n".join(lines)
 
@@ -109,7 +109,7 @@ def scale_page(result: Mapping[str, Any]) -> str:
     """Return time, memory and accuracy of each method on one large graph."""
     lines = [
         f"# {result['size']}\n",
-        f"A made-up graph, seed {result['seed']}, {result['replaced']:.0%} of its edges replaced "
+        f"A generated graph, seed {result['seed']}, {result['replaced']:.0%} of its edges replaced "
         f"by random ones; {result['threads']} thread(s), a process each. Memory counts the data.\n",
     ]
     header = ("method", "nodes", "edges", "epochs", "seconds", "processor s", "peak MB", "accuracy")
@@ -117,18 +117,18 @@ def scale_page(result: Mapping[str, Any]) -> str:
     cells = []
     for row in result["rows"]:
         last = row.get("error") or f"{row['accuracy']:.4f}"
-        cells.append([row["title"], *(_number(row, key) for key in keys), last])
+        cells.append([row["title"], *(_format_number(row, key) for key in keys), last])
     return "\n".join([*lines, markdown_table(header, cells)])
 
 
 def processes_page(result: Mapping[str, Any]) -> str:
-    """Return what a fit takes over several processes."""
+    """Return time and accuracy of fits over several processes."""
     epochs = "the preset's epochs" if result["n_epochs"] is None else f"{result['n_epochs']} epochs"
     lines = [
         "# A fit over several processes\n",
         f"Preset default, {epochs} in each classifier step, one thread a process. Processor "
-        "seconds are those of all processes, and of the one that took most. Numbers are made-up "
-        "graphs with so many nodes; the exponent is the slope of a straight line through them in "
+        "seconds are those of all processes, and of the one that took most. Numbers are generated "
+        "graphs with this many nodes; the exponent is the slope of a straight line through them in "
         "logarithms.\n",
     ]
     header = ("data", "processes", "epochs", "seconds", "processor s", "of one", "accuracy")
@@ -137,10 +137,10 @@ def processes_page(result: Mapping[str, Any]) -> str:
     for row in result["rows"]:
         last = row.get("error") or f"{row['accuracy']:.4f}"
         name = f"{row['data']:,}" if isinstance(row["data"], int) else row["data"]
-        cells.append([name, row["task"], *(_number(row, key) for key in keys), last])
+        cells.append([name, row["task"], *(_format_number(row, key) for key in keys), last])
     lines.append(markdown_table(header, cells))
     slopes = [
-        [task, _short(found["seconds"]), _short(found["cpu_seconds"])]
+        [task, _digits(found["seconds"]), _digits(found["cpu_seconds"])]
         for task, found in result["exponents"].items()
     ]
     if slopes:
@@ -150,12 +150,12 @@ def processes_page(result: Mapping[str, Any]) -> str:
 
 
 def revisions_page(result: Mapping[str, Any]) -> str:
-    """Return time and accuracy of two states of the library, in turn on the same seeds."""
+    """Return time and accuracy of two commits on the same seeds."""
     seeds = ", ".join(map(str, result["seeds"]))
     header = ("data", "preset", "runs", "time", "processor time", "before", "after", "difference")
     cells = []
     for row in result["summary"]:
-        times = [_short(row[f"{key}_ratio"]) for key in ("seconds", "cpu_seconds")]
+        times = [_digits(row[f"{key}_ratio"]) for key in ("seconds", "cpu_seconds")]
         right = [f"{100 * row[side]:.1f}" for side in ("before", "after")]
         error = "" if row["error"] is None else f" ± {100 * row['error']:.1f}"
         ahead = f"{100 * row['difference']:+.1f}{error}"
@@ -172,7 +172,7 @@ def revisions_page(result: Mapping[str, Any]) -> str:
 
 
 def floor_page(result: Mapping[str, Any]) -> str:
-    """Return what an epoch must move and compute, and how long it takes."""
+    """Return the bytes and operations of an epoch, and its time."""
     header = ("product, each pass", "stored values", "width", "operations", "bytes")
     keys = ("stored", "width", "operations", "bytes")
     cells = [[p["product"], *(f"{p[key]:,}" for key in keys)] for p in result["products"]]
@@ -203,28 +203,28 @@ _PAGES = {
 }
 
 
-def _facts(result: Mapping[str, Any], command: str) -> str:
+def _facts_section(result: Mapping[str, Any], command: str) -> str:
     facts = {**result["machine"], **result["versions"]}
     rows = [(key, str(value)) for key, value in facts.items()]
     return f"\n## Made by\n\n    {command}\n\n{markdown_table(('machine', ''), rows)}"
 
 
-def _number(row: Mapping[str, Any], key: str) -> str:
+def _format_number(row: Mapping[str, Any], key: str) -> str:
     if key not in row:
         return "failed" if "error" in row else ""
-    return f"{row[key]:,}" if isinstance(row[key], int) else _short(row[key])
+    return f"{row[key]:,}" if isinstance(row[key], int) else _digits(row[key])
 
 
-def _megabytes(value: float | None) -> str:
+def _format_megabytes(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}"
 
 
-def _short(value: float) -> str:
-    """Return three digits that count.
+def _digits(value: float) -> str:
+    """Return a number with three significant digits.
 
     Examples
     --------
-    >>> _short(0.12345), _short(12.345), _short(12345.6)
+    >>> _digits(0.12345), _digits(12.345), _digits(12345.6)
     ('0.123', '12.3', '12,346')
     """
     if value >= 100:

@@ -1,4 +1,4 @@
-"""Tables that gather many blocks: goals and whether they are met, what each part is worth."""
+"""Tables over several blocks: goals, ablation, and the headline of the README."""
 
 import math
 from collections.abc import Sequence
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from glnn_lab.experiments.aggregate import Summary
 from glnn_lab.experiments.blocks import Goal
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.datasets import title_of
-from glnn_lab.experiments.goals import Verdict, verdicts
+from glnn_lab.experiments.datasets import dataset_title
+from glnn_lab.experiments.goals import GoalResult, check_goals
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.records import REFERENCE, BlockResults, Value
-from glnn_lab.pages.paper_tables import NOTHING, PlainTable, number_words
+from glnn_lab.pages.paper_tables import MISSING, PlainTable, format_mean
 
 _HEADLINE = ("glnn", "glnn-paper", "gcn", "knn_gcn", "label_spreading", "logistic_regression")
 
 
 def goals_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
-    """Tabulate every goal: our number, its cost, what was to be reached, met or the gap."""
+    """Tabulate every goal: our number, its cost, the thresholds, met or not, and the gap."""
     rows = [
         _goal_row(block, verdict)
         for block in blocks
-        for verdict in verdicts(block)
+        for verdict in check_goals(block)
         if verdict.ours is not None
     ]
     header = ["setting", "GLNN, default", "runs", "s a fit", "published", "goal", "met?"]
@@ -29,14 +29,14 @@ def goals_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
 
 
 def ablation_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
-    """Tabulate what is lost or won without each part, in points on the same seeds."""
+    """Tabulate the ablation: points lost or gained without each part, on the same seeds."""
     parts = [block for block in blocks if block.block.is_ablation]
     known = {name for block in parts for name in block.methods if name != REFERENCE}
     methods = [name for name in METHODS if name in known]
     rows = [
         [
-            _place(block, dataset, value),
-            number_words(block.summary(REFERENCE, dataset, value)),
+            _row_title(block, dataset, value),
+            format_mean(block.summary(REFERENCE, dataset, value)),
             *(_difference(block, name, dataset, value) for name in methods),
         ]
         for block in parts
@@ -48,12 +48,14 @@ def ablation_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
     return PlainTable(title, header, rows) if rows and methods else None
 
 
-def headline_words(blocks: Sequence[BlockResults]) -> str | None:
-    """Return the headline with its caption as Markdown, or ``None`` if there are no goals."""
+def render_headline(blocks: Sequence[BlockResults]) -> str | None:
+    """Return the headline table with its caption as Markdown; ``None`` without goals."""
     table = headline_table(blocks)
     if table is None:
         return None
-    found = [verdict.ours.n for b in blocks for verdict in verdicts(b) if verdict.ours is not None]
+    found = [
+        verdict.ours.n for b in blocks for verdict in check_goals(b) if verdict.ours is not None
+    ]
     low, high = min(found), max(found)
     runs = f"{low}" if low == high else f"{low} to {high}"
     caption = (
@@ -66,13 +68,13 @@ def headline_words(blocks: Sequence[BlockResults]) -> str | None:
 
 
 def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
-    """Tabulate for the front page: each setting, ours, the others, the best published number.
+    """Tabulate each setting for the README: our number, the baselines, the best published one.
 
-    Blocks that are closed have methods of their own, and stay on the page of the target.
+    Blocks that are not open have other methods and are left out.
     """
     rows = []
     for block in blocks:
-        for verdict in verdicts(block):
+        for verdict in check_goals(block):
             goal = verdict.goal
             found = [block.summary(name, goal.dataset, goal.at) for name in _HEADLINE]
             is_default = goal.method == REFERENCE
@@ -82,48 +84,48 @@ def headline_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
     return PlainTable("Test accuracy in %", header, rows) if rows else None
 
 
-def _goal_row(block: BlockResults, verdict: Verdict) -> list[str]:
+def _goal_row(block: BlockResults, verdict: GoalResult) -> list[str]:
     goal, ours = verdict.goal, verdict.ours
     assert ours is not None
     seconds = block.summary(goal.method, goal.dataset, goal.at, key="seconds")
     sources = ", ".join(f"{value:.1f} {source}" for source, value in goal.published)
     return [
         goal.setting,
-        number_words(ours),
+        format_mean(ours),
         str(ours.n),
-        NOTHING if seconds is None else f"{seconds.mean:.1f}",
-        sources or NOTHING,
-        ", ".join(bar.words for bar in verdict.bars) or NOTHING,
-        _met_words(verdict),
+        MISSING if seconds is None else f"{seconds.mean:.1f}",
+        sources or MISSING,
+        ", ".join(one.words for one in verdict.thresholds) or MISSING,
+        _format_gap(verdict),
     ]
 
 
-def _met_words(verdict: Verdict) -> str:
+def _format_gap(verdict: GoalResult) -> str:
     if verdict.is_met is None or verdict.gap is None:
-        return NOTHING
+        return MISSING
     return f"{'yes' if verdict.is_met else 'no'} ({verdict.gap:+.2f})"
 
 
 def _best_in_bold(found: Sequence[Summary | None], goal: Goal) -> list[str]:
-    """Return the measured numbers and the best published one, the highest of all in bold."""
+    """Return the measured numbers and the best published one, the highest in bold."""
     source, published = max(goal.published, key=lambda pair: pair[1], default=("", -math.inf))
     means = [-math.inf if summary is None else summary.mean for summary in found]
-    words = [number_words(summary) for summary in found]
-    words.append(f"{published:.1f} ({source})" if source else NOTHING)
+    words = [format_mean(summary) for summary in found]
+    words.append(f"{published:.1f} ({source})" if source else MISSING)
     means.append(published)
     highest = max(means)
     return [f"**{text}**" if mean == highest else text for text, mean in zip(words, means)]
 
 
 def _difference(block: BlockResults, method: str, dataset: str, value: Value) -> str:
-    found = block.against(method, dataset, value)
+    found = block.compare_with(method, dataset, value)
     if found is None:
-        return NOTHING
+        return MISSING
     mean = found.difference
     worth, low, high = (round(-x, 1) + 0.0 for x in (mean.mean, mean.high, mean.low))  # no -0.0
     return f"{worth:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
-def _place(block: BlockResults, dataset: str, value: Value) -> str:
+def _row_title(block: BlockResults, dataset: str, value: Value) -> str:
     words = block.block.short or block.block.name
-    return f"{title_of(dataset)}, {words}" + ("" if value is None else f" {value:g}")
+    return f"{dataset_title(dataset)}, {words}" + ("" if value is None else f" {value:g}")

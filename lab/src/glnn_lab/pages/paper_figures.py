@@ -1,4 +1,4 @@
-"""Figures of reproduced numbers as SVG that is the same, byte for byte, for the same numbers."""
+"""Figures of reproduced numbers as SVG; equal numbers give equal bytes."""
 
 import io
 import textwrap
@@ -10,7 +10,7 @@ import numpy as np
 
 from glnn.report.plots import COLOURS, INK, PALE, blank_figure
 from glnn_lab.experiments.cells import FIRST_SEED
-from glnn_lab.experiments.datasets import title_of
+from glnn_lab.experiments.datasets import dataset_title
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.records import REFERENCE, BlockResults
 
@@ -29,14 +29,14 @@ def block_figure(results: BlockResults) -> str | None:
 
 
 def methods_figure(results: BlockResults) -> Any:
-    """Draw each method's mean and deviation, the paper's number as a hollow mark."""
+    """Draw mean and deviation of each method, and the paper's number as a hollow marker."""
     methods, datasets = results.methods, results.datasets
     figure = blank_figure(2.4 + 2.0 * len(datasets), 1.8 + 0.26 * len(methods))
     axes = figure.subplots(1, len(datasets), sharey=True, squeeze=False)[0]
     for axis, dataset in zip(axes, datasets):
         for k, method in enumerate(methods):
             _draw_mean(axis, results, method, dataset, k)
-        axis.set_title(title_of(dataset), fontsize=10, color=INK)
+        axis.set_title(dataset_title(dataset), fontsize=10, color=INK)
         axis.set_xlabel("accuracy in %", color=INK)
         axis.grid(axis="x", color=PALE, linewidth=0.5)
         _plain(axis)
@@ -48,7 +48,7 @@ def methods_figure(results: BlockResults) -> Any:
 
 
 def axis_figure(results: BlockResults) -> Any:
-    """Draw a curve a method over the axis, with the 95 % interval of its mean as a band."""
+    """Draw a curve per method along the axis, with the 95 % interval of the mean as a band."""
     axis_of, datasets = results.block.axis, results.datasets
     assert axis_of is not None
     n_lines = -(-(len(results.methods) + 1) // _columns(results))
@@ -57,7 +57,7 @@ def axis_figure(results: BlockResults) -> Any:
     for axis, dataset in zip(axes, datasets):
         for method in results.methods:
             _draw_curve(axis, results, method, dataset)
-        axis.set_title(title_of(dataset), fontsize=10, color=INK)
+        axis.set_title(dataset_title(dataset), fontsize=10, color=INK)
         axis.set_xticks(
             range(len(results.values)), [f"{v:g}" for v in results.values if v is not None]
         )
@@ -71,7 +71,7 @@ def axis_figure(results: BlockResults) -> Any:
 
 
 def graphs_figure(results: BlockResults) -> Any:
-    """Draw the weights between 30 nodes of the given graph and of each learned one."""
+    """Draw the weights between 30 nodes, in the given and in each learned graph."""
     rows = [
         (
             dataset,
@@ -91,13 +91,13 @@ def graphs_figure(results: BlockResults) -> Any:
             axis.set_visible(False)
         top = max(_heaviest(step) for step in steps)
         for axis, step in zip(line, steps):
-            _draw_matrix(axis, step, given=steps[0], title=title_of(dataset), top=top)
+            _draw_matrix(axis, step, given=steps[0], title=dataset_title(dataset), top=top)
     _captions(figure, axes[0], results)
     return figure
 
 
 def _draw_mean(axis: Any, results: BlockResults, method: str, dataset: str, at: int) -> None:
-    summary, paper = results.summary(method, dataset), results.published(method, dataset)
+    summary, paper = results.summary(method, dataset), results.published_value(method, dataset)
     colour = COLOURS[1] if METHODS[method].name.startswith(REFERENCE) else COLOURS[0]
     if summary is not None:
         error = None if np.isnan(summary.sd) else summary.sd
@@ -118,7 +118,9 @@ def _draw_curve(axis: Any, results: BlockResults, method: str, dataset: str) -> 
     low, high = ([getattr(s, side) for _, s in known] for side in ("low", "high"))
     if not np.isnan(low).any():
         axis.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
-    papers = [(k, results.published(method, dataset, v)) for k, v in enumerate(results.values)]
+    papers = [
+        (k, results.published_value(method, dataset, v)) for k, v in enumerate(results.values)
+    ]
     for place, paper in papers:
         if paper is not None:
             _draw_paper(axis, place, paper, colour)
@@ -129,7 +131,7 @@ def _draw_paper(axis: Any, x: float | int, y: float | int, colour: str) -> None:
 
 
 def _equal_scales(axes: Any, which: Literal["x", "y"]) -> None:
-    """Let a point of accuracy be as long on every axis, each about its own middle."""
+    """Give all axes the same span, each around its own middle."""
     limits = [getattr(axis, f"get_{which}lim")() for axis in axes]
     span = max(high - low for low, high in limits)
     for axis, (low, high) in zip(axes, limits):
@@ -138,12 +140,12 @@ def _equal_scales(axes: Any, which: Literal["x", "y"]) -> None:
 
 
 def _columns(results: BlockResults) -> int:
-    """Return how many entries of a legend fit below the figure of a block."""
+    """Return the number of legend columns that fit below the figure of a block."""
     return max(1, round(1.2 * len(results.datasets)))
 
 
 def _captions(figure: Any, axes: Any, results: BlockResults) -> None:
-    """Put the title above, and below it what lines and diamonds are."""
+    """Add the title and the legend."""
     title = results.block.title.removesuffix(", the paper's number in brackets")
     n_letters = round(11 * figure.get_figwidth())
     figure.suptitle(textwrap.fill(title, n_letters), fontsize=11, color=INK)
@@ -159,7 +161,7 @@ def _captions(figure: Any, axes: Any, results: BlockResults) -> None:
 
 
 def _heaviest(step: Mapping[str, Any]) -> float:
-    """Return the largest weight between two nodes; loops would outshine the edges."""
+    """Return the largest weight between two nodes, without loops."""
     picture = np.array(step["picture"])
     return max(float(picture[~np.eye(len(picture), dtype=bool)].max()), 1e-9)
 
@@ -170,7 +172,7 @@ def _draw_matrix(
     picture, old = np.array(step["picture"]), np.array(given["picture"])
     axis.imshow(picture, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
     rows, columns = np.nonzero((picture > 0.01) & (old == 0))
-    if 0 < rows.size < picture.size // 4:  # a few new edges can be pointed at
+    if 0 < rows.size < picture.size // 4:  # mark new edges if they are few
         axis.plot(columns, rows, ".", color=COLOURS[1], markersize=2.5)
     name = "given" if step["step"] == "given" else f"{step['step']} {step['number']}"
     axis.set_title(f"{title}: {name}", fontsize=9, color=INK)

@@ -1,4 +1,4 @@
-"""Tables of reproduced numbers, ours beside the paper's, for the screen and as Markdown."""
+"""Tables of our numbers and the paper's, for the terminal and as Markdown."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,15 +8,13 @@ from typing import Any
 from rich.table import Table
 
 from glnn_lab.experiments.aggregate import Paired, Summary
-from glnn_lab.experiments.datasets import title_of
+from glnn_lab.experiments.datasets import dataset_title
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.records import REFERENCE, BlockResults, Value
 
-# --- markdown: Tables as Markdown
-
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""Return a Markdown table; bars in cells are escaped.
+    r"""Return a Markdown table; vertical bars in cells are escaped.
 
     Examples
     --------
@@ -31,21 +29,19 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([printed[0], "|" + "---|" * len(header), *printed[1:]])
 
 
-# --- paper_tables: Tables of reproduced numbers, ours beside the paper's, for the screen and as Ma
-
-NOTHING = "–"
+MISSING = "–"
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """A table in words: the first line is its header."""
+    """A table of text with a title and a header."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def markdown(self, *, with_title: bool = True) -> str:
-        """Return the table, under its title, as Markdown."""
+        """Return the table as Markdown, with or without its title."""
         table = markdown_table(self.header, self.rows)
         return f"**{self.title}**\n\n{table}" if with_title else table
 
@@ -60,12 +56,12 @@ class PlainTable:
 
 
 def block_tables(results: BlockResults) -> list[PlainTable]:
-    """Return all tables of a block; the first holds its numbers."""
+    """Return all tables of a block; the first has its accuracies."""
     if results.block.view == "graphs":
         return [graph_table(results)]
     by_axis = results.block.view == "axis"
     tables = [axis_table(results) if by_axis else method_table(results)]
-    if results.block.is_ablation:  # the differences have a table of their own
+    if results.block.is_ablation:  # ablation_table has the differences
         return tables
     if results.block.goals or not by_axis:
         tables.append(cost_table(results))
@@ -78,10 +74,10 @@ def block_tables(results: BlockResults) -> list[PlainTable]:
 def method_table(results: BlockResults) -> PlainTable:
     """Tabulate methods by data sets: mean ± deviation, the paper's number in brackets."""
     rows = [
-        [METHODS[m].title, *(_number(results, m, d, None) for d in results.datasets)]
+        [METHODS[m].title, *(_format_number(results, m, d, None) for d in results.datasets)]
         for m in results.methods
     ]
-    header = ["method", *(title_of(d) for d in results.datasets)]
+    header = ["method", *(dataset_title(d) for d in results.datasets)]
     return PlainTable(results.block.title, header, rows)
 
 
@@ -90,7 +86,11 @@ def axis_table(results: BlockResults) -> PlainTable:
     axis = results.block.axis
     assert axis is not None
     rows = [
-        [title_of(d), METHODS[m].title, *(_number(results, m, d, v) for v in results.values)]
+        [
+            dataset_title(d),
+            METHODS[m].title,
+            *(_format_number(results, m, d, v) for v in results.values),
+        ]
         for d in results.datasets
         for m in results.methods
     ]
@@ -103,19 +103,19 @@ def axis_table(results: BlockResults) -> PlainTable:
 
 
 def paired_table(results: BlockResults, others: Sequence[str]) -> PlainTable:
-    """Tabulate the differences of the default to each method on the same seeds, with two tests."""
+    """Tabulate the differences of the default to each method on the same seeds, with tests."""
     axis = results.block.axis
     rows = [
         [
-            title_of(d),
+            dataset_title(d),
             METHODS[m].title,
             *([] if v is None else [f"{v:g}"]),
-            *difference_words(found),
+            *format_difference(found),
         ]
         for d in results.datasets
         for m in others
         for v in results.values
-        if (found := results.against(m, d, v)) is not None
+        if (found := results.compare_with(m, d, v)) is not None
     ]
     at = [] if axis is None else [axis.label]
     header = ["data set", "against", *at, "difference", "95 % interval", "better / worse"]
@@ -129,12 +129,12 @@ def cost_table(results: BlockResults) -> PlainTable:
     rows = [
         [
             METHODS[m].title,
-            *(_cost(results, m, d, v) for d in results.datasets for v in results.values),
+            *(_format_cost(results, m, d, v) for d in results.datasets for v in results.values),
         ]
         for m in results.methods
     ]
     names = [
-        title_of(d) + (f", {v:g}" if by_axis else "")
+        dataset_title(d) + (f", {v:g}" if by_axis else "")
         for d in results.datasets
         for v in results.values
     ]
@@ -143,51 +143,51 @@ def cost_table(results: BlockResults) -> PlainTable:
 
 
 def graph_table(results: BlockResults) -> PlainTable:
-    """Tabulate what can be counted in the learned graphs, as means over the seeds."""
+    """Tabulate statistics of the learned graphs, as means over the seeds."""
     rows = []
     for d in results.datasets:
         for m in results.methods:
             runs = [record["snapshots"] for record in results.records(m, d)]
-            rows += [[title_of(d), *_graph_row(step)] for step in zip(*runs)]
+            rows += [[dataset_title(d), *_graph_row(step)] for step in zip(*runs)]
     header = ["data set", "graph", "distance", "sparsity", "edges", "new", "lost"]
     title = f"{results.block.title}: means over the seeds"
     return PlainTable(title, [*header, "new that join equal classes"], rows)
 
 
-def number_words(summary: Summary | None, paper: float | None = None) -> str:
+def format_mean(summary: Summary | None, paper: float | None = None) -> str:
     """Return a mean with its deviation, the paper's number in brackets.
 
     Examples
     --------
-    >>> number_words(Summary.of([80.0, 82.0]), 81.5)
+    >>> format_mean(Summary.of([80.0, 82.0]), 81.5)
     '81.0 ± 1.4 (81.5)'
     """
     if summary is None:
-        return NOTHING if paper is None else f"{NOTHING} ({paper:.1f})"
+        return MISSING if paper is None else f"{MISSING} ({paper:.1f})"
     deviation = "" if math.isnan(summary.sd) else f" ± {summary.sd:.1f}"
     return f"{summary.mean:.1f}{deviation}" + ("" if paper is None else f" ({paper:.1f})")
 
 
-def difference_words(found: Paired) -> list[str]:
-    """Return difference, interval, wins and losses, and both p-values in words."""
+def format_difference(found: Paired) -> list[str]:
+    """Return difference, interval, wins and losses, and both p-values as text."""
     mean = found.difference
     return [
         f"{mean.mean:+.2f}",
         f"[{mean.low:+.2f}, {mean.high:+.2f}]",
         f"{found.n_better} / {found.n_worse}",
-        _p_words(found.p_t),
-        _p_words(found.p_wilcoxon),
+        _format_p_value(found.p_t),
+        _format_p_value(found.p_wilcoxon),
     ]
 
 
-def notes(results: BlockResults) -> list[str]:
-    """Return what a reader must know of a block, a line each."""
+def block_notes(results: BlockResults) -> list[str]:
+    """Return the notes on a block: its note, rules and errors."""
     block, lines = results.block, []
     if block.note:
         lines.append(block.note)
     for rule in (*block.adjust, *block.skip):
         is_skip = rule in block.skip
-        sets = [title_of(d) for d in rule["datasets"] if d in results.datasets]
+        sets = [dataset_title(d) for d in rule["datasets"] if d in results.datasets]
         names = [METHODS[m].title for m in rule["methods"] if is_skip or m in results.methods]
         if sets and names:
             kind = "not run, " if is_skip else ""
@@ -195,23 +195,23 @@ def notes(results: BlockResults) -> list[str]:
     return [*lines, *(f"Failed: {line}" for line in results.errors())]
 
 
-def _number(results: BlockResults, method: str, dataset: str, value: Value) -> str:
-    paper = results.published(method, dataset, value)
-    return number_words(results.summary(method, dataset, value), paper)
+def _format_number(results: BlockResults, method: str, dataset: str, value: Value) -> str:
+    paper = results.published_value(method, dataset, value)
+    return format_mean(results.summary(method, dataset, value), paper)
 
 
-def _cost(results: BlockResults, method: str, dataset: str, value: Value) -> str:
+def _format_cost(results: BlockResults, method: str, dataset: str, value: Value) -> str:
     seconds, memory = (
         results.summary(method, dataset, value, key=key) for key in ("seconds", "peak_memory_mb")
     )
     if seconds is None or memory is None:
-        return NOTHING
+        return MISSING
     return f"{seconds.mean:.1f} s, {memory.mean:.0f} MB, {seconds.n}"
 
 
-def _p_words(p: float) -> str:
+def _format_p_value(p: float) -> str:
     if math.isnan(p):
-        return NOTHING
+        return MISSING
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 

@@ -1,4 +1,4 @@
-"""Run targets into one folder: their records, a Markdown page each, a figure for each block."""
+"""Run targets, and write their records, Markdown pages and figures into one folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,40 +9,44 @@ from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
 from glnn_lab.experiments.aggregate import busy_seconds
 from glnn_lab.experiments.blocks import Block, Entry
-from glnn_lab.experiments.datasets import title_of
+from glnn_lab.experiments.datasets import dataset_title
 from glnn_lab.experiments.machine import machine_facts
-from glnn_lab.experiments.records import BlockResults, ResultStore, block_results
-from glnn_lab.experiments.runner import Plan, Watch, make_plan, run_grid
-from glnn_lab.experiments.targets import ALL, Target, cells_of, get_target, target_names
-from glnn_lab.pages.goal_tables import ablation_table, goals_table, headline_words
+from glnn_lab.experiments.records import BlockResults, ResultStore, join_results
+from glnn_lab.experiments.runner import Plan, ProgressCallback, make_plan, run_grid
+from glnn_lab.experiments.targets import ALL, Target, get_target, list_cells, target_names
+from glnn_lab.pages.goal_tables import ablation_table, goals_table, render_headline
 from glnn_lab.pages.paper_figures import block_figure
-from glnn_lab.pages.paper_tables import NOTHING, PlainTable, block_tables, markdown_table, notes
+from glnn_lab.pages.paper_tables import (
+    MISSING,
+    PlainTable,
+    block_notes,
+    block_tables,
+    markdown_table,
+)
 
-HEADLINE = "headline.md"
-_HEADLINED = "accuracy"
-"""The target whose goals are the front page's."""
-"""The table of the front page, with its caption."""
-_GAP = "In brackets: points above the highest of the things to reach."
+HEADLINE = "headline.md"  # the table of the README with its caption
+_HEADLINE_TARGET = "accuracy"
+_GAP = "In brackets: points above the highest threshold."
 _WORTH = "In brackets: 95 % interval of the mean difference on the same seeds, by Student's t."
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the caller asked for; ``None`` leaves it to the target."""
+class RunRequest:
+    """Options of a run; ``None`` means the default of the target."""
 
     seeds: int | None = None
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
     jobs: int = 1
 
-    def chosen(self, target: Target) -> list[tuple[Block, list[Entry]]]:
-        """Return the blocks and entries of a target that were asked for."""
+    def choose_blocks(self, target: Target) -> list[tuple[Block, list[Entry]]]:
+        """Return the blocks and entries of a target for these options."""
         return target.choose(self.seeds, self.datasets, self.methods)
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """A target that has run: its blocks with their results, and the folder of all targets."""
+    """A target with the results of its blocks, and the folder of all targets."""
 
     target: Target
     folder: Path
@@ -50,71 +54,71 @@ class Reproduction:
 
     @property
     def page_path(self) -> Path:
-        """Where its page is; its figures lie in the folder of the same name."""
+        """Path of its page; its figures are in the folder of the same name."""
         return self.folder / f"{self.target.name}.md"
 
     @property
     def n_failed(self) -> int:
-        """How many kinds of cells failed."""
+        """Number of pairs of method and data set that failed."""
         return sum(len(block.errors()) for block in self.blocks)
 
 
-def targets_for(name: str) -> list[Target]:
-    """Return the target of a name; ``all`` names every one, the paper's first."""
+def resolve_targets(name: str) -> list[Target]:
+    """Return the target of a name; ``all`` stands for all targets, those of the paper first."""
     return [get_target(n) for n in (target_names() if name == ALL else (name,))]
 
 
-def forget(targets: Sequence[Target], folder: Path, wanted: Wanted) -> None:
-    """Drop the records of what was asked for, so that every cell runs once more and only once."""
+def delete_records(targets: Sequence[Target], folder: Path, wanted: RunRequest) -> None:
+    """Delete the records of the requested cells, so that each runs again once."""
     store = ResultStore(folder)
-    with store.only_writer():
-        old = {cell.id for target in targets for cell in cells_of(wanted.chosen(target))}
+    with store.lock():
+        old = {cell.id for target in targets for cell in list_cells(wanted.choose_blocks(target))}
         store.rewrite(record for i, record in store.read().items() if i not in old)
 
 
-def reproduce(
-    target: Target, folder: Path, wanted: Wanted, progress: Watch | None = None
+def run_target(
+    target: Target, folder: Path, wanted: RunRequest, progress: ProgressCallback | None = None
 ) -> Reproduction:
-    """Run what is missing of a target and write its page and figures.
+    """Run the missing cells of a target and write its page and figures.
 
-    Records of all targets lie in one file of the folder: a cell of two targets runs once.
+    The records of all targets are in one file, so a cell of two targets runs once.
     """
-    cells = cells_of(wanted.chosen(target))
+    cells = list_cells(wanted.choose_blocks(target))
     records = run_grid(cells, folder, jobs=wanted.jobs, progress=progress)
-    return _written(target, folder, wanted, records)
+    return _write_results(target, folder, wanted, records)
 
 
-def recorded(target: Target, folder: Path, wanted: Wanted) -> Reproduction:
-    """Write page and figures of what has run; numbers without a run are left open."""
-    return _written(target, folder, wanted, ResultStore(folder).read().values())
+def report_recorded(target: Target, folder: Path, wanted: RunRequest) -> Reproduction:
+    """Write page and figures from the recorded results; missing numbers are left empty."""
+    return _write_results(target, folder, wanted, ResultStore(folder).read().values())
 
 
-def _written(
-    target: Target, folder: Path, wanted: Wanted, records: Iterable[Mapping[str, Any]]
+def _write_results(
+    target: Target, folder: Path, wanted: RunRequest, records: Iterable[Mapping[str, Any]]
 ) -> Reproduction:
-    done = Reproduction(target, folder, block_results(wanted.chosen(target), records))
+    done = Reproduction(target, folder, join_results(wanted.choose_blocks(target), records))
     write_pages(done)
     return done
 
 
 def write_pages(done: Reproduction) -> None:
-    """Write the Markdown page and the figures of a target that has run."""
+    """Write the Markdown page and the figures of a target."""
     pictures = {}
     for block in done.blocks:
         try:
             picture = block_figure(block)
         except MissingDependencyError:
-            picture = None  # the numbers stand without it
+            picture = None  # the page is complete without the figure
         if picture is not None:
             pictures[block.block.name] = picture
             _write(done.folder / done.target.name / f"{block.block.name}.svg", picture)
-    _write(done.page_path, page(done, pictures))
-    headline = headline_words(done.blocks) if done.target.name == _HEADLINED else None
+    _write(done.page_path, render_page(done, pictures))
+    headline = render_headline(done.blocks) if done.target.name == _HEADLINE_TARGET else None
     if headline is not None:
         _write(done.folder / HEADLINE, headline)
 
 
-def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
+def render_page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
     """Return the Markdown page of a target."""
     parts = [f"# {done.target.title}", done.target.about.strip()]
     for summary in (goals_table(done.blocks), ablation_table(done.blocks)):
@@ -124,7 +128,7 @@ def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
     for block in done.blocks:
         name = block.block.name
         parts.append(f"## {block.block.title}")
-        parts += [f"- {line}" for line in notes(block)]
+        parts += [f"- {line}" for line in block_notes(block)]
         first, *rest = block_tables(block)
         parts += [first.markdown(with_title=False), *(table.markdown() for table in rest)]
         if name in pictures:
@@ -133,7 +137,8 @@ def page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-BESIDE = {
+# pages that other commands write into the same folder: title and command
+OTHER_PAGES = {
     "trust.md": ("Can the answers be trusted?", "python lab/scripts/trust.py"),
     "pyg_transform.md": (
         "PyTorch Geometric's networks on the learned graph",
@@ -142,17 +147,16 @@ BESIDE = {
     "bench/compare.md": ("Time and memory", "make bench"),
     "mutants.md": ("Planted faults", "make mutants"),
 }
-"""Pages that other commands leave in the same folder, with their titles and commands."""
 
 
 def index_page(done: Sequence[Reproduction], folder: Path) -> str:
-    """Return the page that leads to all targets of a run, and to other pages of its folder."""
+    """Return a page with links to all targets and to other pages of the folder."""
     links = [
         f"- [{d.target.title}]({d.page_path.name}): `glnn reproduce {d.target.name}`" for d in done
     ]
     links += [
         f"- [{title}]({name}): `{command}`"
-        for name, (title, command) in BESIDE.items()
+        for name, (title, command) in OTHER_PAGES.items()
         if (folder / name).is_file()
     ]
     command = (
@@ -180,7 +184,7 @@ def facts_table(done: Sequence[Reproduction]) -> str:
 
 
 def write_index(done: Sequence[Reproduction], folder: Path) -> None:
-    """Write the page that leads to all targets."""
+    """Write the page with links to all targets."""
     _write(folder / "README.md", index_page(done, folder))
 
 
@@ -196,36 +200,36 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
-# --- plan_table: What a run would do, in a table: cells by method and data set, and the time they
+# The plan
 
 
-def plan_of(targets: Sequence[Target], wanted: Wanted, folder: Path) -> Plan:
-    """Plan the cells of some targets, each once, by what the folder has of earlier runs."""
-    cells = [cell for target in targets for cell in cells_of(wanted.chosen(target))]
+def plan_targets(targets: Sequence[Target], wanted: RunRequest, folder: Path) -> Plan:
+    """Plan the cells of some targets, each once, from the records of the folder."""
+    cells = [cell for target in targets for cell in list_cells(wanted.choose_blocks(target))]
     return make_plan(cells, ResultStore(folder).read().values())
 
 
 def plan_table(plan: Plan) -> PlainTable:
-    """Tabulate the number of cells; of methods with known times, all their seconds too."""
+    """Tabulate the number of cells, and the seconds of methods with known times."""
     rows = []
     for method in plan.methods:
         counts = [plan.n_cells.get((method, d), 0) for d in plan.datasets]
         known = sum(plan.seconds.get((method, d), 0.0) for d in plan.datasets)
-        numbers = [str(n) if n else NOTHING for n in counts]
-        rows.append([method, *numbers, str(sum(counts)), f"{known:,.0f}" if known else NOTHING])
+        numbers = [str(n) if n else MISSING for n in counts]
+        rows.append([method, *numbers, str(sum(counts)), f"{known:,.0f}" if known else MISSING])
     sums = [sum(plan.n_cells.get((m, d), 0) for m in plan.methods) for d in plan.datasets]
     total = sum(plan.seconds.values())
-    rows.append(["all", *map(str, sums), str(sum(sums)), f"{total:,.0f}" if total else NOTHING])
-    header = ["method", *(title_of(d) for d in plan.datasets), "cells", "core seconds"]
+    rows.append(["all", *map(str, sums), str(sum(sums)), f"{total:,.0f}" if total else MISSING])
+    header = ["method", *(dataset_title(d) for d in plan.datasets), "cells", "core seconds"]
     return PlainTable("Cells to run, each once", header, rows)
 
 
-def plan_words(plan: Plan) -> str:
-    """Say what is finished and what is expected of the rest."""
+def describe_plan(plan: Plan) -> str:
+    """Return a sentence on finished cells and the expected time of the rest."""
     n_cells, n_done = sum(plan.n_cells.values()), sum(plan.n_done.values())
     words = f"{n_done} of {n_cells} cells are finished"
     if plan.n_unknown:
-        words += f"; {plan.n_unknown} have no earlier time to go by"
+        words += f"; {plan.n_unknown} have no earlier time to estimate from"
     if plan.seconds_left:
         words += f"; the others need about {plan.seconds_left:,.0f} core seconds"
     return words + "."

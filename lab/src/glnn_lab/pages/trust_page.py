@@ -1,4 +1,4 @@
-"""The page of the measures of trust: every goal, what was measured, met or missed."""
+"""The page of the trust measures: every goal, its measured value, met or missed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,66 +15,66 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured, in words, and whether the goal is met."""
+    """The measured value as text, and whether the goal is met."""
 
     words: str
     is_met: bool
 
 
 @dataclass(frozen=True)
-class Goal:
-    """One goal: which draws it is about, its words, and how they are judged.
+class TrustGoal:
+    """One goal of a trust measure."""
 
-    ``is_pooled`` says that the draws of all cases count together.
-    """
-
-    what: str
+    what: str  # name of the measure
     words: str
     judge: Callable[[Rows], Finding]
-    is_pooled: bool = False
+    is_pooled: bool = False  # whether the draws of all cases count together
 
 
-def mean_of(rows: Rows, name: str) -> float:
+def mean_over_draws(rows: Rows, name: str) -> float:
     """Return the mean of a number over draws."""
     return float(np.mean([row[name] for row in rows]))
 
 
 def _noise(rows: Rows) -> Finding:
     n_said = int(sum(row["says chance"] for row in rows))
-    sure, right = mean_of(rows, "confidence"), mean_of(rows, "accuracy")
+    sure, right = mean_over_draws(rows, "confidence"), mean_over_draws(rows, "accuracy")
     words = (
         f"{n_said} of {len(rows)} verdicts; confidence {sure:.2f}, accuracy {right:.2f} "
-        f"(raw confidence {mean_of(rows, 'raw confidence'):.2f})"
+        f"(raw confidence {mean_over_draws(rows, 'raw confidence'):.2f})"
     )
     return Finding(words, n_said == len(rows) and abs(sure - right) <= 0.1)
 
 
 def _coverage(rows: Rows) -> Finding:
     n_covered = int(sum(row["covered"] for row in rows))
-    width = 100 * mean_of(rows, "half width")
+    width = 100 * mean_over_draws(rows, "half width")
     words = f"{n_covered} of {len(rows)} draws; intervals of ± {width:.0f} points on average"
     return Finding(words, n_covered >= 0.9 * len(rows))
 
 
 def _calibration(rows: Rows) -> Finding:
-    error, raw = mean_of(rows, "error"), mean_of(rows, "raw error")
+    error, raw = mean_over_draws(rows, "error"), mean_over_draws(rows, "raw error")
     return Finding(f"{error:.3f} (raw {raw:.3f})", error <= 0.05)
 
 
 def _uneven(rows: Rows) -> Finding:
-    ours, plain, none = (mean_of(rows, name) for name in ("balanced", "logistic", "none"))
+    ours, plain, none = (mean_over_draws(rows, name) for name in ("balanced", "logistic", "none"))
     words = f"{ours:.3f} against {plain:.3f} (without weights {none:.3f})"
     return Finding(words, ours >= plain)
 
 
 def _sets(rows: Rows) -> Finding:
-    share, size = mean_of(rows, "coverage"), mean_of(rows, "size")
+    share, size = mean_over_draws(rows, "coverage"), mean_over_draws(rows, "size")
     return Finding(f"{share:.3f}, {size:.2f} classes a set", 0.87 <= share <= 0.93)
 
 
 def _suspects(rows: Rows) -> Finding:
-    precision, recall = mean_of(rows, "precision"), mean_of(rows, "recall")
-    before, after = mean_of(rows, "accuracy"), mean_of(rows, "accuracy without them")
+    precision, recall = mean_over_draws(rows, "precision"), mean_over_draws(rows, "recall")
+    before, after = (
+        mean_over_draws(rows, "accuracy"),
+        mean_over_draws(rows, "accuracy without them"),
+    )
     words = (
         f"precision {precision:.2f}, recall {recall:.2f}; accuracy {100 * before:.1f} %, "
         f"{100 * after:.1f} % without them"
@@ -93,16 +93,16 @@ def _choice(rows: Rows) -> Finding:
 
 
 def _influence(rows: Rows) -> Finding:
-    found = mean_of(rows, "rank correlation")
+    found = mean_over_draws(rows, "rank correlation")
     return Finding(f"{found:.2f}", found >= 0.8)
 
 
-def _estimated_influence(rows: Rows) -> Finding:
-    found = mean_of(rows, "estimate")
+def _influence_estimate(rows: Rows) -> Finding:
+    found = mean_over_draws(rows, "estimate")
     words = (
         f"{found:.2f} at {rows[0]['nodes']} nodes that a label moves by 0.05; one fit and the "
-        f"others {mean_of(rows, 'one fit'):.2f}, half of the {rows[0]['seeds']} seeds and the "
-        f"other {mean_of(rows, 'half against half'):.2f}"
+        f"others {mean_over_draws(rows, 'one fit'):.2f}, half of the {rows[0]['seeds']} seeds and "
+        f"the other {mean_over_draws(rows, 'half against half'):.2f}"
     )
     return Finding(words, found >= 0.8)
 
@@ -110,31 +110,33 @@ def _estimated_influence(rows: Rows) -> Finding:
 _IN_SETS = "`predict_set(0.1)` holds the true class of 0.87 to 0.93 of hidden nodes"
 
 GOALS = (
-    Goal("noise", "noise is called no better than chance, confidence within 0.1", _noise),
-    Goal("coverage", "the interval holds the true accuracy in 90 % of draws", _coverage, True),
-    Goal("calibration", "calibration error on hidden nodes at most 0.05", _calibration),
-    Goal("uneven", "macro-F1, balanced, at least that of balanced logistic regression", _uneven),
-    Goal("sets", _IN_SETS, _sets),
-    Goal("graph sets", _IN_SETS, _sets),
-    Goal(
+    TrustGoal("noise", "noise is called no better than chance, confidence within 0.1", _noise),
+    TrustGoal("coverage", "the interval holds the true accuracy in 90 % of draws", _coverage, True),
+    TrustGoal("calibration", "calibration error on hidden nodes at most 0.05", _calibration),
+    TrustGoal(
+        "uneven", "macro-F1, balanced, at least that of balanced logistic regression", _uneven
+    ),
+    TrustGoal("sets", _IN_SETS, _sets),
+    TrustGoal("graph sets", _IN_SETS, _sets),
+    TrustGoal(
         "influence",
         "small tables: effects of labels by `explain` and by the same fit without each, rank "
         "correlation at least 0.8",
         _influence,
     ),
-    Goal(
+    TrustGoal(
         "influence",
         "effects of labels as they are estimated elsewhere, and their mean over seeds, rank "
         "correlation at least 0.8",
-        _estimated_influence,
+        _influence_estimate,
     ),
-    Goal("choice", "suggested labels beat random ones at equal numbers", _choice),
-    Goal("suspects", "half of 10 % planted mistakes found, at precision 0.5", _suspects),
+    TrustGoal("choice", "suggested labels beat random ones at equal numbers", _choice),
+    TrustGoal("suspects", "half of 10 % planted mistakes found, at precision 0.5", _suspects),
 )
 
 
 def goal_rows(rows: Rows) -> list[list[str]]:
-    """Return a line of words for each goal and case that was drawn."""
+    """Return a row of text for each goal and case."""
     lines = []
     for goal in GOALS:
         own = [row for row in rows if row["what"] == goal.what]
@@ -156,13 +158,7 @@ def _by_case(rows: Rows, is_pooled: bool) -> list[tuple[str, Rows]]:
 
 
 def trust_page(page: Mapping[str, Any]) -> str:
-    """Return the page as Markdown.
-
-    Parameters
-    ----------
-    page
-        What ``lab/scripts/trust.py`` wrote.
-    """
+    """Return the page as Markdown from the results of ``lab/scripts/trust.py``."""
     header = ["goal", "table, labels, ...", "draws", "measured", ""]
     rows: Rows = page["rows"]
     seeds = sorted({row["seed"] for row in rows})

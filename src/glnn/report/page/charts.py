@@ -1,4 +1,7 @@
-"""The page's charts as Bokeh figures; colours of text and lines follow the reader's theme later."""
+"""The page's charts: Bokeh figures, and for each a frame with title, text and a table of numbers.
+
+The page's script sets the colours of text and lines when it loads, to match the reader's theme.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from glnn.report.page.page_data import Curve, PageData, Search
-from glnn.report.page.sections import changes
-from glnn.report.text import percent
-
-# --- charts: The page's charts as Bokeh figures; colours of text and lines follow the reader's the
+from glnn.report.page.sections import count_changes
+from glnn.report.text import format_percent
 
 BLUE, ORANGE, GREY = "#4477AA", "#E8601C", "#8A909C"
 SERIES = (BLUE, ORANGE, "#44AA99", "#AA4499", "#DDAA33", "#882255", "#999999", "#117733")
@@ -22,23 +23,23 @@ _HEIGHT = 290
 
 
 def has_bokeh() -> bool:
-    """Tell whether Bokeh is installed; without it the page shows the charts' numbers alone."""
+    """Return whether Bokeh is installed; without it the page shows only the tables of numbers."""
     return find_spec("bokeh") is not None
 
 
-def chart_text(figure: Any, target: str) -> dict[str, Any]:
-    """Return a figure as plain values that Bokeh's script shows in the element ``target``."""
+def chart_json(figure: Any, target: str) -> dict[str, Any]:
+    """Return a figure as JSON values that Bokeh's script shows in the element ``target``."""
     return dict(_bokeh("bokeh.embed").json_item(figure, target))
 
 
 def bokeh_script() -> str:
-    """Return Bokeh's own script, from the installed package."""
+    """Return Bokeh's script from the installed package."""
     script = files("bokeh") / "server" / "static" / "js" / "bokeh.min.js"
     return script.read_text(encoding="utf-8")
 
 
 def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
-    """Draw the share that is right against the confidence, beside the diagonal."""
+    """Draw accuracy against confidence, with the diagonal."""
     confidence, right, counts = (np.array(part, dtype=float) for part in zip(*bins))
     figure = _figure("confidence of the prediction", "share that is right", percent="both")
     figure.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfect")
@@ -57,22 +58,24 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
 
 def balance_chart(names: Sequence[str], given: Sequence[float], predicted: Sequence[float]) -> Any:
     """Draw each class's share of the given labels beside its share of all predictions."""
-    return _pairs(names, {"given labels": given, "predictions": predicted}, "share of nodes", True)
+    return _bar_chart(
+        names, {"given labels": given, "predictions": predicted}, "share of nodes", True
+    )
 
 
 def edges_chart(names: Sequence[str], added: Sequence[int], removed: Sequence[int]) -> Any:
-    """Draw how many links each round added and removed."""
-    return _pairs(names, {"added": added, "removed": removed}, "links", False)
+    """Draw the number of links added and removed in each round."""
+    return _bar_chart(names, {"added": added, "removed": removed}, "links", False)
 
 
 def terms_chart(names: Sequence[str], rounds: Mapping[str, Sequence[float | int]]) -> Any:
-    """Draw each term of the objective, one bar a round."""
-    return _pairs(names, rounds, "value", False)
+    """Draw each term of the objective, one bar per round."""
+    return _bar_chart(names, rounds, "value", False)
 
 
 def metric_chart(columns: Sequence[tuple[str, float]]) -> Any:
-    """Draw the weights of the columns that count most, the heaviest on top."""
-    names = unique([name for name, _ in columns])
+    """Draw the weights of the most important columns, the heaviest on top."""
+    names = shorten_names([name for name, _ in columns])
     weights = [weight for _, weight in columns]
     figure = _figure("weight in the learned metric", "", bars=names)
     source = _source({"name": names, "weight": weights})
@@ -83,7 +86,7 @@ def metric_chart(columns: Sequence[tuple[str, float]]) -> Any:
 
 
 def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, log: bool) -> Any:
-    """Draw columns of the training history, stage after stage, an undone stage said to be so."""
+    """Draw columns of the training history, one stage after another; undone stages are marked."""
     models = _bokeh("bokeh.models")
     figure = _figure("epoch", label, log=log)
     start = 0
@@ -105,7 +108,7 @@ def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, lo
 
 
 def trials_chart(search: Search) -> Any:
-    """Draw the goal by trial, the best so far, and where the preset as it is stands."""
+    """Draw the goal of each trial, the best so far, and the value of the unchanged preset."""
     figure = _figure("trial", f"{search.goal.replace('_', ' ')} on hidden labels")
     places = np.arange(1, len(search.values) + 1)
     style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
@@ -114,7 +117,7 @@ def trials_chart(search: Search) -> Any:
     style = {"size": 7, "color": BLUE, "legend_label": "a trial", "name": "hover"}
     figure.scatter("trial", "value", source=source, **style)
     preset = np.full(len(places), search.values[0])
-    style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset as it is"}
+    style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
     figure.line(places, preset, **style)
     _hover(figure, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
     _legend_above(figure)
@@ -122,8 +125,8 @@ def trials_chart(search: Search) -> Any:
 
 
 def parameter_chart(search: Search, name: str) -> Any:
-    """Draw the goal against one parameter, for the trials that set it."""
-    parts, values = zip(*search.drawn(name))
+    """Draw the goal against one parameter, over the trials that set it."""
+    parts, values = zip(*search.points(name))
     goal = search.goal.replace("_", " ")
     figure = _figure(name, f"{goal} on hidden labels", log_x=name in search.log)
     source = _source({"part": parts, "value": values})
@@ -146,12 +149,12 @@ def _draw_stage(figure: Any, curve: Curve, name: str, start: int, colour: str, l
     figure.add_tools(_bokeh("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips))
 
 
-def _pairs(
+def _bar_chart(
     names: Sequence[str], series: Mapping[str, Sequence[float | int]], label: str, percent: bool
 ) -> Any:
-    """Draw horizontal bars, one a series, side by side for each name."""
+    """Draw horizontal bars, side by side for each name, one per series."""
     transform = _bokeh("bokeh.transform")
-    names = unique(names)
+    names = shorten_names(names)
     figure = _figure(label, "", percent="x" if percent else "", bars=names, n_each=len(series))
     keys = [f"s{k}" for k in range(len(series))]
     source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
@@ -173,12 +176,12 @@ def _legend_above(figure: Any) -> None:
     figure.add_layout(legend, "above")
 
 
-def unique(names: Sequence[str], limit: int = 22) -> list[str]:
-    """Return names short enough for an axis, each once.
+def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
+    """Return names short enough for an axis, made unique by a number.
 
     Examples
     --------
-    >>> unique(["a", "a", "b" * 30])
+    >>> shorten_names(["a", "a", "b" * 30])
     ['a', 'a (2)', 'bbbbbbbbbbbbbbbbbbbbb…']
     """
     found: list[str] = []
@@ -232,34 +235,34 @@ def _source(columns: Mapping[str, Any]) -> Any:
 
 
 def _bokeh(module: str) -> Any:
-    """Import a module of Bokeh only where something is drawn: it takes a moment."""
+    """Import a module of Bokeh on first use, since the import is slow."""
     return import_module(module)
 
 
-# --- frames: Each chart with its title, its words and its numbers as a table, for eyes and for ear
+# Frames
 
-_MOST_CLASSES = 30
+_MAX_CHART_CLASSES = 30
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A chart, which ``draw`` makes, and what stands around it."""
+    """A chart with its title, text and table of numbers."""
 
-    target: str
+    target: str  # id of the HTML element
     title: str
     words: str
-    draw: Callable[[], Any]
-    head: tuple[str, ...] = ()
-    lines: tuple[tuple[str, ...], ...] = ()
+    draw: Callable[[], Any]  # makes the Bokeh figure
+    head: tuple[str, ...] = ()  # head of the table
+    lines: tuple[tuple[str, ...], ...] = ()  # rows of the table
 
 
 def error_frames(page: PageData) -> list[Frame]:
-    """Return the charts on where the answer is wrong."""
+    """Return the charts on errors."""
     found = []
     evaluation = page.evaluation
     if evaluation is not None and evaluation.reliability:
         found.append(_reliability(evaluation.reliability, evaluation.calibration_error))
-    if len(page.class_names) <= _MOST_CLASSES:
+    if len(page.class_names) <= _MAX_CHART_CLASSES:
         found.append(_balance(page))
     return found
 
@@ -271,7 +274,7 @@ def learning_frames(page: PageData) -> list[Frame]:
 
 
 def search_frames(page: PageData) -> list[Frame]:
-    """Return the charts on how parameters were chosen: one of the trials, one a parameter."""
+    """Return the charts on the hyperparameter search: one of all trials, one per parameter."""
     search = page.search
     if search is None:
         return []
@@ -279,16 +282,20 @@ def search_frames(page: PageData) -> list[Frame]:
     trials = Frame(
         "chart-trials",
         "Trial by trial",
-        "Each trial is judged on labels that its fits had not seen. The best of many is a lucky "
-        "one: its number is too good, that of the nested estimate is not.",
+        "Each trial is scored on labels that its fits had not seen. The best of many trials is "
+        "partly lucky, so its score is too optimistic; that of the nested estimate is not.",
         partial(trials_chart, search),
         ("trial", goal, *search.params),
         tuple(
-            (str(k + 1), f"{value:.4f}", *(_cell(parts[k]) for parts in search.params.values()))
+            (
+                str(k + 1),
+                f"{value:.4f}",
+                *(_format_value(parts[k]) for parts in search.params.values()),
+            )
             for k, value in enumerate(search.values)
         ),
     )
-    names = [name for name in search.params if search.drawn(name)]
+    names = [name for name in search.params if search.points(name)]
     return [
         trials,
         *(_parameter(search, name, f"chart-trials-{k}") for k, name in enumerate(names)),
@@ -300,26 +307,26 @@ def _parameter(search: Search, name: str, target: str) -> Frame:
     return Frame(
         target,
         name,
-        f"The {goal} of the trials that set it.",
+        f"The {goal} of the trials that set this parameter.",
         partial(parameter_chart, search, name),
         (name, goal),
-        tuple((f"{part:.4g}", f"{value:.4f}") for part, value in sorted(search.drawn(name))),
+        tuple((f"{part:.4g}", f"{value:.4f}") for part, value in sorted(search.points(name))),
     )
 
 
-def _cell(part: float | int | None) -> str:
+def _format_value(part: float | int | None) -> str:
     return "preset" if part is None else f"{part:.4g}"
 
 
 def _reliability(bins: tuple[tuple[float, float, int], ...], error: float | None) -> Frame:
-    said = "" if error is None else f" The mean distance of the two is {percent(error)}."
+    words = "" if error is None else f" The mean difference is {format_percent(error)}."
     return Frame(
         "chart-reliability",
-        "Is confidence deserved?",
-        f"Of predictions made with so much confidence, so many are right.{said}",
+        "Confidence and accuracy",
+        f"The accuracy of the predictions at each level of confidence.{words}",
         partial(reliability_chart, bins),
         ("confidence", "right", "nodes"),
-        tuple((percent(c), percent(r), f"{n:,}") for c, r, n in bins),
+        tuple((format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins),
     )
 
 
@@ -331,11 +338,15 @@ def _balance(page: PageData) -> Frame:
     return Frame(
         "chart-balance",
         "Class balance",
-        "Each class's share of the labels that were given, beside its share of all predictions.",
+        "The share of each class among the given labels and among all predictions.",
         partial(balance_chart, page.class_names, shares[0].tolist(), shares[1].tolist()),
         ("class", "given labels", "predictions"),
         tuple(
-            (name, f"{int(g):,} ({percent(float(gs))})", f"{int(p):,} ({percent(float(ps))})")
+            (
+                name,
+                f"{int(g):,} ({format_percent(float(gs))})",
+                f"{int(p):,} ({format_percent(float(ps))})",
+            )
             for name, g, p, gs, ps in zip(page.class_names, given, predicted, *shares)
         ),
     )
@@ -344,17 +355,17 @@ def _balance(page: PageData) -> Frame:
 def _edges(page: PageData) -> Frame | None:
     rounds = [r for r in page.learning.rounds if r.graph is not None]
     graphs = [r.graph for r in rounds if r.graph is not None]
-    names = [_named(r.name, r.undone) for r in rounds]
+    names = [_round_label(r.name, r.undone) for r in rounds]
     if page.graphs.given is not None:
         graphs, names = [page.graphs.given, *graphs], ["given graph", *names]
     if len(graphs) < 2:
         return None
-    counted = changes(graphs)
+    counted = count_changes(graphs)
     added, removed = [a for a, _ in counted], [r for _, r in counted]
     return Frame(
         "chart-edges",
         "Links added and removed",
-        f"Each round beside the one before it, beginning with the {names[0]}.",
+        f"Each round compared with the one before it, starting from the {names[0]}.",
         partial(edges_chart, names[1:], added, removed),
         ("round", "added", "removed"),
         tuple((name, f"{a:,}", f"{r:,}") for name, (a, r) in zip(names[1:], counted)),
@@ -366,11 +377,11 @@ def _terms(page: PageData) -> Frame | None:
     if not rounds:
         return None
     names = list(dict.fromkeys(name for r in rounds for name in r.terms))
-    columns = {_named(r.name, r.undone): [r.terms.get(n, 0.0) for n in names] for r in rounds}
+    columns = {_round_label(r.name, r.undone): [r.terms.get(n, 0.0) for n in names] for r in rounds}
     return Frame(
         "chart-terms",
         "The objective, term by term",
-        "What the graph step minimises is the sum of these; each round has its own problem.",
+        "The graph step minimises the sum of these terms; each round solves its own problem.",
         partial(terms_chart, names, columns),
         ("term", *columns),
         tuple(
@@ -386,8 +397,8 @@ def _metric(page: PageData) -> Frame | None:
         return None
     return Frame(
         "chart-metric",
-        "Columns that count",
-        "Weights of the learned metric: how much each column says about who belongs together.",
+        "Most important columns",
+        "Weights of the learned metric: how much each column counts when nodes are compared.",
         partial(metric_chart, columns),
         ("column", "weight"),
         tuple((name, f"{weight:.3f}") for name, weight in columns),
@@ -408,14 +419,14 @@ def _curves(page: PageData) -> list[Frame]:
             Frame(
                 f"chart-{name}",
                 f"Training: {name}",
-                "Stage after stage; a stage that was undone is pale and said to be so.",
+                "One stage after another; stages that were undone are pale and marked “(undone)”.",
                 partial(curves_chart, curves, columns, label, log),
                 ("stage", "epochs", *(f"last {column.replace('_', ' ')}" for column in columns)),
                 tuple(
                     (
-                        _named(curve.name, curve.undone),
+                        _round_label(curve.name, curve.undone),
                         str(max(map(len, curve.columns.values()), default=0)),
-                        *(_last(curve.columns.get(column, ())) for column in columns),
+                        *(_format_last(curve.columns.get(column, ())) for column in columns),
                     )
                     for curve in curves
                 ),
@@ -424,10 +435,10 @@ def _curves(page: PageData) -> list[Frame]:
     return frames
 
 
-def _last(values: Any) -> str:
+def _format_last(values: Any) -> str:
     known = [value for value in values if value is not None]
     return f"{known[-1]:.4g}" if known else "-"
 
 
-def _named(name: str, undone: bool) -> str:
+def _round_label(name: str, undone: bool) -> str:
     return f"{name} (undone)" if undone else name

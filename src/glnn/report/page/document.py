@@ -1,4 +1,8 @@
-"""From the page's data to one HTML file that needs nothing else."""
+"""The report page as one HTML file that works offline.
+
+``build_page`` collects the page's data from a run, ``build_model_page`` from a fitted classifier,
+and ``render`` fills the templates.
+"""
 
 import base64
 import dataclasses
@@ -18,47 +22,47 @@ from glnn.data.files import atomic_write
 from glnn.engine.settings import resolve_settings
 from glnn.estimator import GLNNClassifier
 from glnn.graph.convert import as_adjacency
-from glnn.quality.metrics import Judged
+from glnn.quality.metrics import ScoredPredictions
 from glnn.report.explained import link_terms, metric_columns
 from glnn.report.page.charts import (
     Frame,
     bokeh_script,
-    chart_text,
+    chart_json,
     error_frames,
     has_bokeh,
     learning_frames,
     search_frames,
 )
-from glnn.report.page.page_data import Evaluation, Graphs, Nodes, PageData, Reproduce
+from glnn.report.page.page_data import Graphs, Nodes, PageData, PageEvaluation, RunRecipe
 from glnn.report.page.sections import (
     MatrixPictures,
+    build_learning,
     error_section,
-    estimated,
-    lead,
-    learning_of,
+    evaluation_from_folds,
+    evaluation_from_hidden,
+    evaluation_from_test,
+    format_lead,
+    format_number,
+    format_share,
     map_section,
     matrix_pictures,
-    measure,
-    on_hidden_labels,
-    on_test_nodes,
-    plain_measure,
     verdict_section,
 )
-from glnn.report.page.subset import packed, page_arrays, shown_part
-from glnn.report.results import FitResults, shown_probabilities
+from glnn.report.page.subset import build_arrays, encode_block, select_subset
+from glnn.report.results import FitResults, merge_held_out
 from glnn.report.text import (
-    equal_label_words,
+    describe_equal_labels,
+    evaluation_advice,
+    format_percent,
     label_sentence,
-    percent,
-    raw_lines,
+    package_versions,
     suspect_lines,
-    unjudged_advice,
+    uncalibrated_lines,
     verdict_line,
-    versions,
     warning_lines,
 )
 
-# --- scripts: The page's scripts and style, and the policy that admits these scripts and no other
+# Scripts, style and content security policy
 
 PARTS = (
     "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
@@ -67,27 +71,27 @@ PARTS = (
 )  # fmt: skip
 
 
-def own_script() -> str:
-    """Return the page's own parts as one script whose names stay its own."""
+def read_script() -> str:
+    """Return all parts of the page's script, in one function so that no name becomes global."""
     folder = files("glnn.report.page") / "templates" / "js"
     parts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in PARTS]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
-def own_style() -> str:
+def read_style() -> str:
     """Return the page's style sheet."""
     path = files("glnn.report.page") / "templates" / "page.css"
     return path.read_text(encoding="utf-8")
 
 
-def policy(scripts: Sequence[str]) -> str:
-    """Return the content policy: no request to anywhere, and only these scripts.
+def content_policy(scripts: Sequence[str]) -> str:
+    """Return the content security policy: no requests, and only these scripts.
 
-    Styles may be inline because Bokeh sets the places of its parts that way.
+    Inline styles are allowed because Bokeh positions its elements with them.
 
     Examples
     --------
-    >>> policy(["let a"])[:66]
+    >>> content_policy(["let a"])[:66]
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"
     """
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
@@ -103,7 +107,7 @@ def policy(scripts: Sequence[str]) -> str:
 
 
 def inline_script(text: str) -> str:
-    """Return a script that may stand between its tags as it is.
+    """Return a script that can be embedded in HTML unchanged, or raise an error.
 
     Examples
     --------
@@ -118,7 +122,7 @@ def inline_script(text: str) -> str:
 
 
 def inline_json(value: Any) -> str:
-    r"""Return JSON that no HTML parser reads as a tag.
+    r"""Return JSON with ``<``, ``>`` and ``&`` escaped, safe inside HTML.
 
     Examples
     --------
@@ -131,7 +135,7 @@ def inline_json(value: Any) -> str:
     return text
 
 
-# --- document: From the page's data to one HTML file that needs nothing else
+# Rendering
 
 SECTIONS = (
     ("verdict", "Verdict"),
@@ -144,13 +148,7 @@ SECTIONS = (
 
 
 def render(page: PageData) -> str:
-    """Return the page as HTML: offline, with a policy that admits its own scripts only.
-
-    Parameters
-    ----------
-    page
-        What to show.
-    """
+    """Return the page as HTML that loads nothing and runs only its own scripts."""
     template = _environment().get_template("page.html")
     frames = {
         "errors": error_frames(page),
@@ -163,7 +161,7 @@ def render(page: PageData) -> str:
         learning=page.learning,
         reproduce=page.reproduce,
         sections=SECTIONS,
-        style=Markup(own_style()),
+        style=Markup(read_style()),
         chart_frames=frames,
         **_scripts([frame for part in frames.values() for frame in part]),
         **_data(page),
@@ -173,27 +171,27 @@ def render(page: PageData) -> str:
 
 
 def _scripts(frames: list[Frame]) -> dict[str, Any]:
-    """Return the charts' data, the scripts and the policy that admits them."""
+    """Return the charts' data, the scripts and their content security policy."""
     drawn = frames if has_bokeh() else []
     scripts = [inline_script(bokeh_script())] if drawn else []
-    scripts.append(inline_script(own_script()))
+    scripts.append(inline_script(read_script()))
     return {
         "has_charts": bool(drawn),
-        "charts": Markup(inline_json([chart_text(f.draw(), f.target) for f in drawn])),
+        "charts": Markup(inline_json([chart_json(f.draw(), f.target) for f in drawn])),
         "scripts": [Markup(script) for script in scripts],
-        "policy": policy(scripts),
+        "policy": content_policy(scripts),
     }
 
 
 def _data(page: PageData) -> dict[str, Any]:
-    """Return the block of data that the script unpacks, and what the templates say of it."""
-    shown = shown_part(page)
-    words, arrays = page_arrays(page, shown)
+    """Return the block of data for the script, and the words about it for the templates."""
+    shown = select_subset(page)
+    words, arrays = build_arrays(page, shown)
     pictures, order = _pictures(page)
     n_cells = pictures.values.shape[1]
     words |= {"matrixNames": list(pictures.names), "matrixSide": n_cells}
     return {
-        "data": packed(words, arrays | {"matrices": pictures.values}),
+        "data": encode_block(words, arrays | {"matrices": pictures.values}),
         "matrix_names": pictures.names,
         "matrix_side": n_cells,
         "matrix_starts": pictures.starts.tolist()[1:],
@@ -203,7 +201,7 @@ def _data(page: PageData) -> dict[str, Any]:
 
 
 def _pictures(page: PageData) -> tuple[MatrixPictures, str]:
-    """Return the matrices of all rounds, nodes sorted by known label where all are known."""
+    """Return pictures of all rounds; nodes are sorted by label if all labels are known."""
     nodes, rounds = page.nodes, page.learning.rounds
     known = bool((nodes.truth >= 0).all())
     graphs = [] if page.graphs.given is None else [("given graph", page.graphs.given)]
@@ -223,67 +221,62 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
-        "measure": measure, "lead": lead, "plain_measure": plain_measure, "percent": percent,
-    }  # fmt: skip
+        "format_share": format_share,
+        "format_lead": format_lead,
+        "format_number": format_number,
+        "format_percent": format_percent,
+    }
     environment.filters.update(filters)
     return environment
 
 
-# --- run_page: The page of a run: from its results to what the page shows
+# The page of a run
 
 
-def page_of(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
-    """Return what the page of a run shows.
-
-    Parameters
-    ----------
-    results
-        The run.
-    places
-        Where the nodes lie on the map, if that is known.
-    """
+def build_page(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> PageData:
+    """Return the data of a run's page; ``places`` are the positions on the map, if known."""
     data = results.data
     return PageData(
         title=data.name,
         subtitle=label_sentence(results),
         class_names=tuple(data.class_names),
-        nodes=_nodes(results, places),
+        nodes=_run_nodes(results, places),
         graphs=Graphs(
             results.adjacency,
             data.graph,
             results.terms,
             results.trust,
-            "" if results.facts.equal_labels is None else equal_label_words(results.facts),
+            "" if results.facts.equal_labels is None else describe_equal_labels(results.facts),
         ),
-        evaluation=_measured(results),
-        learning=learning_of(
+        evaluation=_run_evaluation(results),
+        learning=build_learning(
             results.history,
             results.certificate,
             results.settings.get("chosen", {}),
             results.rounds,
             results.metric,
         ),
-        reproduce=_reproduce(results),
+        reproduce=_run_recipe(results),
         notes=results.notes,
         search=results.search,
-        unjudged=f"{_capital(verdict_line(results))}.",
-        advice=unjudged_advice(results),
-        warnings=tuple(map(_capital, [*warning_lines(results), *suspect_lines(results)[:1]])),
+        unjudged=f"{_capitalize(verdict_line(results))}.",
+        advice=evaluation_advice(results),
+        warnings=tuple(map(_capitalize, [*warning_lines(results), *suspect_lines(results)[:1]])),
     )
 
 
-def _capital(line: str) -> str:
-    """Return a line as a sentence begins."""
+def _capitalize(line: str) -> str:
+    """Return a line with its first letter in upper case."""
     return line[:1].upper() + line[1:]
 
 
-def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Nodes:
-    """Test nodes are judged by the fit itself, labelled ones only by folds that hid their label.
+def _run_nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Nodes:
+    """Return the nodes, with the predictions and probabilities of ``predictions.csv``.
 
-    Predictions and probabilities are those of ``predictions.csv``.
+    Test nodes are scored by the fit itself, labelled nodes by the folds that hid their label.
     """
     data, split = results.data, results.split
-    shown, _ = shown_probabilities(results)
+    shown, _ = merge_held_out(results)
     probabilities = np.zeros((data.n_nodes, data.n_classes))
     probabilities[:, results.classes] = shown
     seen = np.zeros(data.n_nodes, dtype=bool)
@@ -291,8 +284,8 @@ def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Node
     judged = np.full(data.n_nodes, -1, dtype=np.int64)
     judged[split.test] = results.predictions[split.test]
     if results.estimate is not None:
-        nodes = results.estimate.held_out.judged
-        judged[nodes] = results.classes[results.estimate.own.judged.predicted]
+        nodes = results.estimate.held_out.hidden_nodes
+        judged[nodes] = results.classes[results.estimate.own.predictions.predicted]
     suspect = np.zeros(data.n_nodes, dtype=bool)
     suspect[list(results.suspects)] = True
     return Nodes(
@@ -307,17 +300,17 @@ def _nodes(results: FitResults, places: Float[np.ndarray, "n 2"] | None) -> Node
     )
 
 
-def _measured(results: FitResults) -> Evaluation | None:
-    """Return the estimate of the folds, or else what the test nodes say, or nothing."""
+def _run_evaluation(results: FitResults) -> PageEvaluation | None:
+    """Return the evaluation by folds, else the one on test nodes, else ``None``."""
     if results.estimate is not None:
-        found = estimated(results.estimate, results.data.class_names)
-        return dataclasses.replace(found, warnings=tuple(map(_capital, found.warnings)))
-    if results.tested is None:
+        found = evaluation_from_folds(results.estimate, results.data.class_names)
+        return dataclasses.replace(found, warnings=tuple(map(_capitalize, found.warnings)))
+    if results.holdout is None:
         return None
-    return on_test_nodes(results.tested, results.data.class_names)
+    return evaluation_from_test(results.holdout, results.data.class_names)
 
 
-def _reproduce(results: FitResults) -> Reproduce:
+def _run_recipe(results: FitResults) -> RunRecipe:
     data = results.data
     facts = (
         ("seed", str(results.seed)),
@@ -328,19 +321,19 @@ def _reproduce(results: FitResults) -> Reproduce:
         ("given graph", "none" if data.graph is None else f"{data.n_edges:,} edges"),
         *data.provenance.items(),
         *((f"seconds: {name}", f"{value:.1f}") for name, value in results.seconds.items()),
-        *versions().items(),
+        *package_versions().items(),
     )
     own = {name: part for name, part in results.settings.items() if name != "chosen"}
-    settings = flat_settings(own)
-    usual = dict(flat_settings(_preset_settings(own, data.graph is not None)))
+    settings = flatten_settings(own)
+    usual = dict(flatten_settings(_preset_settings(own, data.graph is not None)))
     changed = tuple(
         (name, value, usual.get(name, "-")) for name, value in settings if usual.get(name) != value
     )
-    return Reproduce(results.command, facts, changed, tuple(settings))
+    return RunRecipe(results.command, facts, changed, tuple(settings))
 
 
 def _preset_settings(settings: Mapping[str, Any], has_graph: bool) -> dict[str, Any]:
-    """Return the settings of the preset that a run began with."""
+    """Return the unchanged settings of the preset of a run."""
     preset = resolve_settings(str(settings.get("preset", "default")))
     page = dataclasses.asdict(preset)
     page["graph"] = dataclasses.asdict(preset.graph_settings(has_graph))
@@ -348,52 +341,46 @@ def _preset_settings(settings: Mapping[str, Any], has_graph: bool) -> dict[str, 
     return page
 
 
-def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Return nested settings as pairs of a dotted name and a value.
 
     Examples
     --------
-    >>> flat_settings({"head": {"n_epochs": 5}, "n_rounds": 2})
+    >>> flatten_settings({"head": {"n_epochs": 5}, "n_rounds": 2})
     [('head.n_epochs', '5'), ('n_rounds', '2')]
     """
     pairs: list[tuple[str, str]] = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            pairs += flat_settings(value, f"{prefix}{name}.")
+            pairs += flatten_settings(value, f"{prefix}{name}.")
         else:
             pairs.append((f"{prefix}{name}", "the preset's rule" if value is None else str(value)))
     return pairs
 
 
-# --- model_page: The page of a fitted classifier in Python, where there is no run folder
+# The page of a fitted classifier, which has no run folder
 
 
 def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] | None) -> Path:
-    """Write the page of a fitted classifier; return where it lies.
+    """Write the page of a fitted classifier and return its path.
 
-    Parameters
-    ----------
-    model
-        Fitted.
-    path
-        The HTML file.
-    fitted_to
-        The arguments of its fit (features, labels, graph, validation nodes), ``None`` for a model
-        that was loaded: nodes have numbers then, and the prior graph stands for the given one.
+    ``fitted_to`` are the arguments of its fit: features, labels, graph and validation nodes. It is
+    ``None`` for a loaded model; its nodes are then numbered, and its prior graph is shown as the
+    given one.
     """
-    html = render(page_of_model(model, fitted_to))
+    html = render(build_model_page(model, fitted_to))
     with atomic_write(path) as file:
         file.write(html)
     return path
 
 
-def page_of_model(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> PageData:
-    """Return what the page of a classifier shows; arguments as in :func:`write_report`."""
+def build_model_page(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> PageData:
+    """Return the data of a classifier's page; arguments as in :func:`write_report`."""
     features, _, graph, _ = fitted_to or (None, None, None, None)
     known = model.fitted_nodes()
     n_nodes = known.n_nodes
     given = model.prior_graph_ if graph is None else as_adjacency(graph, n_nodes)
-    nodes = _model_page_nodes(model, features, known.labels)
+    nodes = _model_nodes(model, features, known.labels)
     n_labels = int(nodes.seen.sum())
     return PageData(
         title="GLNNClassifier",
@@ -401,21 +388,23 @@ def page_of_model(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> P
         class_names=tuple(str(label) for label in model.classes_),
         nodes=nodes,
         graphs=Graphs(model.graph_, given, link_terms(known), model.edge_trust_),
-        evaluation=_evaluation(model),
-        learning=learning_of(
+        evaluation=_model_evaluation(model),
+        learning=build_learning(
             model.history_, model.certificate_, model.choices_, metric=metric_columns(known)
         ),
-        reproduce=_model_page_reproduce(model),
-        advice="Fit with calibrate='auto' or 'folds', or judge the same data with glnn.evaluate.",
-        warnings=tuple(line[:1].upper() + line[1:] for line in raw_lines(model.calibration_)),
+        reproduce=_model_recipe(model),
+        advice="Fit with calibrate='auto' or 'folds', or run glnn.evaluate on the same data.",
+        warnings=tuple(
+            line[:1].upper() + line[1:] for line in uncalibrated_lines(model.calibration_)
+        ),
     )
 
 
-def _model_page_nodes(model: GLNNClassifier, features: Any, truth: Int[np.ndarray, "n"]) -> Nodes:
+def _model_nodes(model: GLNNClassifier, features: Any, truth: Int[np.ndarray, "n"]) -> Nodes:
     n_nodes, held_out = len(truth), model.held_out_
     judged = np.full(n_nodes, -1, dtype=np.int64)
     if held_out is not None:
-        judged[held_out.judged] = held_out.calibrated()[held_out.judged].argmax(1)
+        judged[held_out.hidden_nodes] = held_out.calibrated()[held_out.hidden_nodes].argmax(1)
     names = getattr(features, "index", np.arange(n_nodes))
     return Nodes(
         [str(name) for name in names],
@@ -428,20 +417,20 @@ def _model_page_nodes(model: GLNNClassifier, features: Any, truth: Int[np.ndarra
     )
 
 
-def _evaluation(model: GLNNClassifier) -> Evaluation | None:
-    """Return what fits without them said of hidden labels, if there were any."""
+def _model_evaluation(model: GLNNClassifier) -> PageEvaluation | None:
+    """Return the evaluation on hidden labels, if there were any."""
     held_out = model.held_out_
-    if held_out is None or not held_out.judged.size:
+    if held_out is None or not held_out.hidden_nodes.size:
         return None
-    nodes = held_out.judged
-    judged = Judged(held_out.classes[nodes], held_out.calibrated()[nodes])
-    return on_hidden_labels(judged, [str(label) for label in model.classes_])
+    nodes = held_out.hidden_nodes
+    judged = ScoredPredictions(held_out.classes[nodes], held_out.calibrated()[nodes])
+    return evaluation_from_hidden(judged, [str(label) for label in model.classes_])
 
 
-def _model_page_reproduce(model: GLNNClassifier) -> Reproduce:
+def _model_recipe(model: GLNNClassifier) -> RunRecipe:
     changed = tuple(
         (name, repr(value), "the default")
         for name, value in model.get_params(deep=False).items()
         if value != type(model)().get_params(deep=False)[name]
     )
-    return Reproduce(f"{model!r}.fit(X, y)", tuple(versions().items()), changed)
+    return RunRecipe(f"{model!r}.fit(X, y)", tuple(package_versions().items()), changed)

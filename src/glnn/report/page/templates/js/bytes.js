@@ -1,4 +1,4 @@
-// Unpack the data block: Base64 of gzip of a header, words and arrays (see pack.py).
+// Decode the data block: Base64 of gzip of a header, words and arrays (see encode_block in subset.py).
 async function unpackData(element) {
   const packed = Uint8Array.from(atob(element.textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -1,4 +1,4 @@
-// A cell of the confusion matrix, pressed, leaves only its nodes in map and table.
+// Clicking a cell of the confusion matrix filters the map and the table to its nodes.
 function makeConfusion(model, state) {
   const cells = [...document.querySelectorAll("#confusion button")];
   const note = document.getElementById("cell-note");
@@ -17,7 +17,7 @@ function makeConfusion(model, state) {
     }
     note.hidden = !cell;
     if (cell) {
-      const words = `Map and table show nodes of class ${model.classes[cell[0]]} predicted as ${model.classes[cell[1]]}.`;
+      const words = `The map and the table show nodes of class ${model.classes[cell[0]]} predicted as ${model.classes[cell[1]]}.`;
       note.querySelector("span").textContent = words;
       announce(words);
     }

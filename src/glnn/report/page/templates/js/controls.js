@@ -4,7 +4,7 @@ function makeControls(model, state, map) {
   by("mode").addEventListener("change", (event) => state.set({ mode: event.target.value }));
   const slider = by("weight");
   slider.addEventListener("input", () => {
-    // The slider is quadratic: light links are many and need the finer steps.
+    // The slider is quadratic: most links are light, so small weights need finer steps.
     const minWeight = model.topWeight * (slider.value / 100) ** 2;
     by("weight-value").textContent = minWeight.toPrecision(2);
     state.set({ minWeight });

@@ -1,4 +1,4 @@
-// The listed nodes as a CSV file, made here and saved by the browser.
+// Save the listed nodes as a CSV file.
 function csvText(model, nodes) {
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const head = ["id", "known_label", "label_given", "predicted", "probability", "suspect", ...model.classes.map((c) => `p_${c}`)];

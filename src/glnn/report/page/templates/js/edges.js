@@ -1,5 +1,6 @@
-// Draw links: a few as strokes with their weight, many as one density per kind.
-// Links of the shown kinds and weights whose box meets the canvas.
+// Draw links: few as strokes, many as one density per kind (kept, added, dropped).
+
+// The links of the shown kinds and weights whose bounding box overlaps the canvas.
 function linksInSight(model, minWeight, fates, frame, width, height) {
   const low = [-frame.left / frame.scale, -frame.top / frame.scale];
   const high = [(width - frame.left) / frame.scale, (height - frame.top) / frame.scale];
@@ -43,7 +44,7 @@ function strokeLinks(context, model, theme, seen, frame) {
   context.globalAlpha = 1;
 }
 
-// Count how many links pass each pixel, then turn counts into opacity.
+// Count the links through each pixel and map the counts to opacity.
 function densityLinks(pixels, model, theme, seen, frame, width, height) {
   const counts = FATES.map(() => new Uint16Array(width * height));
   const { source, target, fate, x, y } = model;
@@ -61,7 +62,7 @@ function densityLinks(pixels, model, theme, seen, frame, width, height) {
   blendCounts(pixels, counts, theme.fates.map(rgbOf), strength);
 }
 
-// Steps of one pixel along the longer side, in 16-bit fixed point, cut at the canvas.
+// Draw a line in steps of one pixel along its longer side, in 16-bit fixed point, clipped to the canvas.
 function traceLine(counts, width, height, x0, y0, x1, y1) {
   const steps = Math.max(1, Math.ceil(Math.max(Math.abs(x1 - x0), Math.abs(y1 - y0))));
   const dx = (x1 - x0) / steps;
@@ -81,7 +82,7 @@ function traceLine(counts, width, height, x0, y0, x1, y1) {
   }
 }
 
-// The whole steps at which start + step * slope stays inside [0, size).
+// The range of steps for which start + step * slope lies in [0, size).
 function clipRange(start, slope, size, from, to) {
   const inside = size - 1e-3;
   if (slope === 0) return start >= 0 && start < size ? [from, to] : [1, 0];

@@ -1,4 +1,4 @@
-// A grid over the unit square that finds the node nearest to a place.
+// A grid over the unit square for finding the node nearest to a point.
 function makeGrid(model) {
   const side = Math.max(1, Math.ceil(Math.sqrt(model.n / 2)));
   const cellOf = (value) => Math.min(side - 1, Math.max(0, Math.floor(value * side)));

@@ -1,4 +1,4 @@
-// Put the page together once its data are unpacked.
+// Build the page when its data are decoded.
 async function main() {
   const data = await unpackData(document.getElementById("data"));
   const model = makeModel(data);

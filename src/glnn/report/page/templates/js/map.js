@@ -1,4 +1,4 @@
-// The map: one or two panes over the same view, a tip that follows the pointer, a legend.
+// The map: one or two panes with the same view, a tooltip and a legend.
 const REACH_PX = 12;
 
 function makeMap(model, state) {

@@ -1,4 +1,4 @@
-// Nodes and links as the page asks for them: places, labels, neighbours, words.
+// Access to nodes and links: positions, labels, neighbours, text.
 const FATES = ["kept", "added", "dropped"];
 
 function makeModel(data) {
@@ -29,7 +29,7 @@ function makeModel(data) {
   };
 }
 
-// All links of each node, as one array cut by `starts`.
+// All links of each node in one array; those of node k begin at starts[k].
 function neighbourLists(n, source, target) {
   const starts = new Uint32Array(n + 1);
   for (let e = 0; e < source.length; e += 1) {

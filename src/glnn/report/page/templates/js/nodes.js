@@ -1,10 +1,10 @@
-// Draw nodes: a few as shapes, many as ready-made masks put straight into pixels.
+// Draw nodes: few as shapes, many as precomputed masks written directly into pixels.
 function radiusFor(n, zoom, smaller) {
   const base = Math.min(6, Math.max(1.4, (0.36 * smaller) / Math.sqrt(n) / 2));
   return Math.round(4 * Math.min(11, base * Math.max(1, zoom ** 0.45))) / 4;
 }
 
-// Call `draw(node, x, y)` for the nodes in sight, those that are faded by a filter first.
+// Call `draw(node, x, y)` for the visible nodes, those faded by a filter first.
 function eachNode(model, keep, frame, reach, width, height, draw) {
   for (const wanted of [0, 1]) {
     for (let node = 0; node < model.n; node += 1) {
@@ -45,7 +45,7 @@ function tracePath(context, shape, radius) {
   } else context.arc(0, 0, radius, 0, 2 * Math.PI);
 }
 
-// How much of each pixel a shape of this radius covers, with a rim in the ground's colour.
+// The coverage of each pixel by a shape of this radius, with a rim in the background colour.
 function shapeMask(shape, radius) {
   const side = 2 * Math.ceil(radius + 1) + 1;
   const canvas = new OffscreenCanvas(side, side);

@@ -1,5 +1,5 @@
 // One canvas of the map. The scene is drawn once for a view; while the view moves, that picture is
-// shifted and stretched, and drawn anew when the view rests or drawing is quick.
+// shifted and scaled, and it is redrawn when the view stops moving or if drawing is fast.
 const QUICK_MS = 14;
 const REST_MS = 90;
 
@@ -77,7 +77,7 @@ function makePane(canvas, model, view, fatesOf) {
   };
 }
 
-// Selected node with its links and neighbours, and the hovered one, above the scene.
+// Draw the selected node with its links and neighbours, and the hovered node, above the scene.
 function drawChosen(context, model, look, fates, frame, radius) {
   const at = (node) => [frame.left + model.x[node] * frame.scale, frame.top + model.y[node] * frame.scale];
   const { selected, hovered, theme } = look;

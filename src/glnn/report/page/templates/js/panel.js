@@ -1,4 +1,4 @@
-// The panel beside the map: what is known about the selected node, and why it has its links.
+// The panel beside the map: the selected node, its links and the reasons for them.
 const N_LISTED = 12;
 
 function makePanel(model, state, map) {
@@ -36,7 +36,7 @@ function nodeCard(model, node) {
     rows.push(["without its own label", model.className(model.judged[node])]);
   }
   if (model.isWrong(node)) rows.push(["judged", "wrong"]);
-  if (model.suspect(node)) rows.push(["label", "suspect: what is around it says otherwise"]);
+  if (model.suspect(node)) rows.push(["label", "suspect: its features and neighbours suggest another class"]);
   for (const [name, value] of rows) facts.append(element("dt", name), element("dd", value));
   const bars = element("ul", undefined, "bars");
   for (const [c, p] of model.ranked(node).slice(0, 5)) {
@@ -74,7 +74,7 @@ function linkItem(model, node, link, go) {
   return item;
 }
 
-// Why there is a link, in words: given or not, terms, columns, predictions.
+// The reasons for a link as text: given or not, terms, columns, predictions.
 function reasons(model, node, other, link) {
   const said = [];
   if (model.hasGiven) said.push(["given and kept", "not given, added", "given, but dropped"][model.fate[link]]);
@@ -87,7 +87,7 @@ function reasons(model, node, other, link) {
   const columns = namedColumns(model, link);
   if (columns) said.push(`similar in ${columns}`);
   const same = model.predicted[node] === model.predicted[other];
-  said.push(`${same ? "same prediction" : "other prediction"}, ${model.className(model.predicted[other])}`);
+  said.push(`${same ? "same prediction" : "different prediction"}, ${model.className(model.predicted[other])}`);
   return said.filter(Boolean).join("; ");
 }
 

@@ -1,4 +1,4 @@
-// Mouse, touch and keys on a canvas: drag and pinch move the view, a still press selects.
+// Mouse, touch and keys on a canvas: dragging and pinching move the view, a click selects.
 const STILL_PX = 4;
 
 function listenToPointer(pane, view, moved, at, actions) {
@@ -48,7 +48,7 @@ function pinch(pressed, id, place, view, width, height) {
   view.zoomAt(spread(place) / spread(before), other[0], other[1], width, height);
 }
 
-// The wheel scrolls the page until the map has the focus, so that nobody gets stuck on it.
+// The wheel scrolls the page until the map has the focus, so that scrolling does not stop at the map.
 function listenToWheel(pane, view, moved, local) {
   pane.canvas.addEventListener("wheel", (event) => {
     if (document.activeElement !== pane.canvas && !event.ctrlKey) return;

@@ -1,4 +1,4 @@
-// The scene of one view: with few parts drawn as shapes, with many put together pixel by pixel.
+// The scene of one view: drawn as shapes if there are few parts, pixel by pixel if there are many.
 const FEW_LINKS = 4000;
 const FEW_NODES = 3000;
 

@@ -1,4 +1,4 @@
-// Find a node by its id: the exact one first, then ids that begin with or contain the text.
+// Find a node by its id: exact matches first, then ids that begin with the text, then ids that contain it.
 const MOST_FOUND = 8;
 
 function findNodes(model, text) {

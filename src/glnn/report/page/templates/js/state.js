@@ -1,4 +1,4 @@
-// What the reader has chosen, in one place; parts of the page listen to changes.
+// The state of the page (selection, filters, sorting) with change listeners.
 function makeState(initial) {
   const listeners = [];
   const state = { ...initial };
@@ -16,7 +16,7 @@ function makeState(initial) {
   };
 }
 
-// Whether a node belongs to the chosen cell of the confusion matrix (-1 admits any class).
+// Whether a node belongs to the chosen cell of the confusion matrix (-1 stands for any class).
 function inCell(model, cell, node) {
   if (!cell) return true;
   const [truth, judged] = cell;

@@ -1,4 +1,4 @@
-// The node table: sorted, filtered, a page at a time.
+// The node table: sorted, filtered and shown in pages.
 const PAGE_ROWS = 20;
 
 function tableColumns(model) {
@@ -61,7 +61,7 @@ function makeTable(model, state, map) {
     })));
     by("table-count").textContent = nodes.length
       ? `${(page * PAGE_ROWS + 1).toLocaleString("en")} to ${(page * PAGE_ROWS + seen.length).toLocaleString("en")} of ${nodes.length.toLocaleString("en")} nodes`
-      : "no node fits";
+      : "no nodes match";
     by("table-back").disabled = page === 0;
     by("table-on").disabled = page === last;
   }

@@ -1,4 +1,4 @@
-// The part of the unit square that is seen: scale in pixels, and the place of the middle.
+// The visible part of the unit square: its centre and its scale in pixels.
 function makeView() {
   const view = { x: 0.5, y: 0.5, zoom: 1 };
   const scaleFor = (width, height) => 0.94 * Math.min(width, height) * view.zoom;
