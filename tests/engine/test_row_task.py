@@ -19,8 +19,10 @@ from glnn.nn.row_heads import HopsNet
 
 # The task
 
-LINEAR, HOPS = (track.head for track in PRESETS["default"].tracks if track.head.is_on_rows)
-every_head = pytest.mark.parametrize("settings", [LINEAR, HOPS], ids=["linear", "hops"])
+LINEAR, HOPS, ALONE_ON_FEATURES, FAR = PRESETS["default"].competitors
+every_head = pytest.mark.parametrize(
+    "settings", [LINEAR, HOPS, ALONE_ON_FEATURES, FAR], ids=["linear", "hops", "features", "far"]
+)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from glnn.distributed import SINGLE_PROCESS, Peers
-from glnn.engine.callbacks import Callback, EarlyStopping, ProgressLog
+from glnn.engine.callbacks import Callback, EarlyStopping, ProgressLog, StopIfWorse
 from glnn.engine.inputs import make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import ClassifierTask, RampedTask, TrainingTask
@@ -397,17 +397,10 @@ def test_no_epoch_is_taken_that_no_longer_counts():
     assert int(lazy._epochs._epoch) == 6  # one more has judged the last
 
 
-class StopsAtSeven(Callback):
-    may_lag = True
-
-    def on_epoch_end(self, stage, record):
-        return record["epoch"] >= 7
-
-
-def test_a_callback_that_may_lag_ends_a_training_at_the_epoch_of_the_plain_loop():
+def test_who_lags_behind_a_rival_is_given_up_at_the_epoch_of_the_plain_loop():
     wanted = []
     for fit in (Trainer.fit, lambda t, task, judges: replayed(task, judges, t, read_every=3)):
-        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[StopsAtSeven()])
+        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[StopIfWorse(1.1, grace=7)])
         wanted.append(len(fit(trainer, CapturedClimb(), class_0())))
     assert wanted == [8, 8]
 

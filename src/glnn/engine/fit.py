@@ -1,5 +1,6 @@
 """A whole fit: memory check, rounds of graph step and classifier step, result."""
 
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,18 +12,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import nn
 
 from glnn.distributed import Partition, run_everywhere
 from glnn.engine.callbacks import Callback, History
 from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
-from glnn.engine.mixture import mix
-from glnn.engine.rounds import HeldOutLabels, Mixture, Rounds
-from glnn.engine.settings import FitSettings, HeadSettings
-from glnn.engine.steps import Steps, predict_probabilities, with_structure
-from glnn.engine.tasks import LiteralTask
+from glnn.engine.rounds import Rounds
+from glnn.engine.row_task import RowTask
+from glnn.engine.settings import FitSettings
+from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
+from glnn.engine.tasks import ClassifierTask, LiteralTask
 from glnn.exceptions import GlnnError, InputError
 from glnn.graph.operators import SpectralFeatures
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
@@ -167,39 +167,33 @@ def format_bytes(count: int) -> str:
 # The fit
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTrack:
-    """A trained track: its network, the graph that the network sees, its weight."""
-
-    name: str
-    weight: float
-    head: HeadSettings
-    network: nn.Module
-    graph: sp.csr_matrix  # this process's rows of it
-    new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
-    sees_graph: bool  # whether the given graph takes part
-
-
 @dataclass(frozen=True)
 class FitResult:
-    """Everything a fit leaves; what has a row a node has this process's rows."""
+    """The result of a fit. Everything with one row per node holds the rows of this process."""
 
-    settings: FitSettings
+    settings: FitSettings  # with the chosen head and its ``partners``
     scaling: Scaling
-    scaled: Any  # scaled features, with those of the structure beside them if it is a signal
+    scaled: Any  # scaled features, with the columns of ``structure`` if there are any
     partition: Partition
-    tracks: tuple[FittedTrack, ...]  # the heaviest first
-    weights: dict[str, float]  # of all tracks, those that were given up included
-    adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
-    prior: sp.csr_matrix | None  # the prior graph made of the given one
-    learned: LearnedGraph | None  # the last solution, where this process has solved it alone
-    certificate: Certificate | None  # None for the preset literal
-    structure: SpectralFeatures | None
-    probabilities: np.ndarray  # of the mixture
+    adjacency: sp.csr_matrix  # the learned graph
+    prior: sp.csr_matrix | None  # the prior graph of the closeness term
+    # last solution of the graph problem, if one process solved it and no checkpoint was loaded
+    learned: LearnedGraph | None
+    certificate: Certificate | None
+    new_rows: NewRowProblem | None  # graph problem of new rows; ``None`` for the preset ``literal``
+    tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]  # of ``settings.members``
+    temperatures: tuple[float, ...]  # one per task, for the average of their predictions
+    row_graph: sp.csr_matrix | None  # the graph of row heads; ``None`` without such heads
+    structure: SpectralFeatures | None  # for the signal ``structure``
+    probabilities: np.ndarray  # class probabilities of the training nodes
     history: History
-    choices: dict[str, float | str]  # what the fit chose by itself
-    shares: LinkShares | None = None  # which term made which link, after a checkpoint
-    held_out: HeldOutLabels | None = None  # what the mixture says of labels hidden in folds
+    choices: dict[str, float | str]  # see :func:`summarize_choices`
+    shares: LinkShares | None = None  # link shares from a checkpoint, in place of ``learned``
+
+    @property
+    def distrusts_graph(self) -> bool:
+        """Whether a graph was given but the fit went on without it."""
+        return self.choices.get("source") == "features"
 
 
 def fit_problem(
@@ -231,48 +225,45 @@ def fit_problem(
         return _make_result(steps, _run_rounds(steps, checkpoint))
 
 
-def _run_rounds(steps: Steps, folder: Path | None) -> Mixture:
+def _run_rounds(steps: Steps, folder: Path | None) -> FitState:
     rounds = Rounds(steps)
     if folder is None:
-        return rounds.run(rounds.start())
+        return rounds.run(steps.start())
     checkpoint = Checkpoint(folder, steps)
-    return rounds.run(checkpoint.load() or rounds.start(), after_round=checkpoint.save)
+    return rounds.run(checkpoint.load() or steps.start(), after_round=checkpoint.save)
 
 
-def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
-    shown = steps.with_solution(mixture.shown)
-    assert shown.learned is not None  # which was seen to
-    tracks = tuple(
-        FittedTrack(
-            state.track.name,
-            weight,
-            state.trained.task.settings,
-            state.trained.task.module,
-            state.adjacency,
-            state.new_rows or shown.new_rows,
-            state.track.sees_graph,
-        )
-        for state, weight in zip(mixture.states, mixture.weights)
-        if state.trained is not None
-    )
+def _make_result(steps: Steps, state: FitState) -> FitResult:
+    assert state.learned is not None and state.trained is not None
+    members = (state.trained, *state.partners)
     return FitResult(
-        steps.settings,
+        dataclasses.replace(
+            steps.settings,
+            head=state.trained.task.settings,
+            partners=tuple(partner.task.settings for partner in state.partners),
+        ),
         steps.scaling,
         steps.scaled,
         steps.partition,
-        tracks,
-        mixture.all_weights,
-        shown.adjacency,
-        None if steps.given is None else steps.given.prior,
-        shown.learned.learned,
-        shown.learned.certificate,
+        state.adjacency,
+        None if state.given is None else state.given.prior,
+        state.learned.learned,
+        state.learned.certificate,
+        state.new_rows,
+        tuple(member.task for member in members),
+        tuple(member.temperature for member in members) if len(members) > 1 else (1.0,),
+        state.row_graph if _needs_row_graph(state) else None,
         steps.structure,
-        mix([state.probabilities for state in mixture.states], mixture.weights),
+        state.answer,
         steps.history,
-        summarize_choices(steps.problem, mixture),
-        shown.learned.saved_shares,
-        mixture.held_out,
+        summarize_choices(steps.problem, state),
+        state.learned.saved_shares,
     )
+
+
+def _needs_row_graph(state: FitState) -> bool:
+    assert state.trained is not None  # rounds have been run
+    return any(member.task.settings.is_on_rows for member in (state.trained, *state.partners))
 
 
 @contextmanager
@@ -291,22 +282,25 @@ def _explain_out_of_memory(device: str) -> Iterator[None]:
         ) from None
 
 
-def summarize_choices(problem: FitProblem, mixture: Mixture) -> dict[str, float | str]:
-    """Return in words what the fit chose by itself.
+def summarize_choices(problem: FitProblem, state: FitState) -> dict[str, float | str]:
+    """Return the choices that the rounds made.
 
-    ``mixture`` are the tracks with their weights, ``given graph`` how far it is trusted, ``learned
-    graph`` the track that learned the graph that is shown.
+    ``source`` is ``given`` if the given graph was used, ``features`` if it was dropped, and
+    ``none`` without a given graph.
     """
-    shown = mixture.shown.track
-    parts = zip(mixture.states, mixture.weights)
-    choices: dict[str, float | str] = {
-        "mixture": ", ".join(f"{state.track.name} {weight:.0%}" for state, weight in parts)
-    }
+    assert state.trained is not None  # rounds have been run
+    members, source = (state.trained, *state.partners), "none"
     if problem.graph is not None:
-        trust = sum(w for s, w in zip(mixture.states, mixture.weights) if s.track.sees_graph)
-        choices["given graph"] = f"trusted to {trust:.0%}"
-    choices |= {"learned graph": f"that of the track {shown.name}", "signal": shown.graph.signal}
-    return choices | {"n_rounds": mixture.shown.round}
+        source = "features" if state.given is None else "given"
+    return {
+        "source": source,
+        "signal": state.graph.signal,
+        "gate": state.trained.task.gate,
+        "closeness": state.graph.weights.closeness,
+        "head": " + ".join(member.task.settings.head for member in members),
+        "n_steps": state.head.n_steps,
+        "n_rounds": state.n_rounds,
+    }
 
 
 def _fit_literal(steps: Steps) -> FitResult:
@@ -324,23 +318,18 @@ def _fit_literal(steps: Steps) -> FitResult:
     steps.train(task, "literal", settings.head)
     with torch.no_grad():
         dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
-    network: Any = task.module
-    track = steps.tracks[0]
-    graph = sp.csr_matrix(np.maximum(dense, dense.T))
     return FitResult(
         settings,
         steps.scaling,
         steps.scaled,
         steps.partition,
-        (
-            FittedTrack(
-                track.name, 1.0, track.head, network["network"], graph, None, track.sees_graph
-            ),
-        ),
-        {track.name: 1.0},
-        graph,
+        sp.csr_matrix(np.maximum(dense, dense.T)),
         prior,
         None,
+        None,
+        None,
+        (task,),
+        (1.0,),
         None,
         steps.structure,
         predict_probabilities(task),

@@ -1,212 +1,184 @@
-"""The tracks of a fit: each takes its rounds, and labels they have not seen find their weights.
-
-With validation nodes all tracks take their first round; those with a negligible weight stop there,
-the others go on. Without them, every track is first trained without a fold of the labels, once for
-each fold, and then on all labels.
-"""
+"""Graph step and classifier step in turn: predictions join the signals from the second round."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float64
 
-from glnn.engine.mixture import NEGLIGIBLE, fit_weights
-from glnn.engine.steps import FitState, Steps
-from glnn.engine.tasks import Labels
+from glnn.engine.selection import compete, settle
+from glnn.engine.steps import FitState, Solution, Steps, has_collapsed, is_better, is_worse
+from glnn.objective import Weights
 
-N_FOLDS = 3
+FEW_LABELS = 15  # per class: below this, cautious heads are used
+MANY_LABELS = 50  # per class: from this on, a head without losses on predictions is tried
+_CLEAR_PROBE = 0.95  # ratio of probe losses up to which one source is clearly better than another
+_BY_FAR = 0.87  # ratio of probe losses up to which the given graph is by far the better source
 
-
-@dataclass(frozen=True, eq=False)
-class Progress:
-    """How far a fit is: what its tracks said of hidden labels, and where each track stands."""
-
-    hidden: Float64[np.ndarray, "t l c"]  # probabilities of labelled nodes by fits without them
-    states: tuple[FitState, ...] = ()  # of the tracks that are trained on all labels
-    kept: tuple[str, ...] = ()  # tracks that take all their rounds; empty while that is open
-
-    def replace(self, **changes: object) -> "Progress":
-        """Return the progress with some of its parts replaced."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """The fitted tracks and their weights, the heaviest first."""
-
-    states: tuple[FitState, ...]
-    weights: tuple[float, ...]
-    all_weights: dict[str, float]  # of every track, those that were given up included
-    held_out: "HeldOutLabels | None" = field(default=None)
-
-    @property
-    def shown(self) -> FitState:
-        """The heaviest track that learns a graph, or else the heaviest."""
-        return next((s for s in self.states if s.track.learns), self.states[0])
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutLabels:
-    """What the mixture says of labels that its tracks had not seen when they were trained."""
-
-    nodes: np.ndarray
-    classes: np.ndarray
-    probabilities: Float64[np.ndarray, "l c"]
-    folds: np.ndarray  # number of the fold of each
+_NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Rounds:
-    """Runs the tracks of one fit."""
+    """The rounds of one fit: choices in the first one, and undoing of rounds that harm."""
 
     def __init__(self, steps: Steps) -> None:
-        self.steps, self.tracks = steps, steps.tracks
-        self._counts = [track.prior_count for track in self.tracks]
-        self._folds: list[np.ndarray] = []
-        if len(self.tracks) > 1 and steps.problem.validation is None:
-            self._folds = label_folds(steps.problem.labels, steps.seed)
-
-    def start(self) -> Progress:
-        """Return the progress of a fit that has not begun."""
-        labels = self.steps.problem.labels
-        return Progress(np.zeros((len(self.tracks), len(labels.nodes), labels.n_classes)))
+        self.steps = steps
+        labels, validation = steps.problem.labels, steps.problem.validation
+        _, *self._cautious = steps.settings.heads(validation is not None)
+        self._has_validation = validation is not None
+        self._labels_per_class = len(labels) / labels.n_classes
 
     def run(
-        self, progress: Progress, after_round: Callable[[Progress], None] | None = None
-    ) -> Mixture:
-        """Take the rounds that are left; ``after_round`` is called with the progress after each."""
-        save = after_round or (lambda progress: None)
-        progress = self._run_folds(progress, save)
-        progress = self._run_first_rounds(progress, save)
-        if not progress.kept:
-            weights = self._weights(progress)
-            progress = progress.replace(kept=self._tracks_that_count(weights))
-        progress = self._run_later_rounds(progress, save)
-        return self._mix(progress)
+        self, state: FitState, after_round: Callable[[FitState], None] | None = None
+    ) -> FitState:
+        """Take the rounds that are left; a round that harms is undone and the last.
 
-    def _run_folds(self, progress: Progress, save: Callable[[Progress], None]) -> Progress:
-        """Train every track without each fold of the labels, and keep what it says of them."""
-        labels, partition = self.steps.problem.labels, self.steps.partition
-        nodes = labels.nodes.numpy()
-        for number, places in enumerate(self._folds):
-            rest = np.setdiff1d(np.arange(len(nodes)), places)
-            steps = self.steps.with_labels(labels.select(rest))
-            weights = self._fold_weights(progress, number)
-            for place, track in enumerate(self.tracks):
-                if progress.hidden[place, places].any() or weights[track.name] < NEGLIGIBLE:
-                    continue  # a checkpoint has it, or earlier folds have given it up
-                state = steps.start(track)
-                while not state.is_done:
-                    state = steps.next_round(state)
-                hidden = progress.hidden.copy()
-                hidden[place, places] = partition.rows_of(state.probabilities, nodes[places])
-                progress = progress.replace(hidden=hidden)
-                save(progress)
-        return progress
+        ``after_round`` is called with the state after each.
+        """
+        while state.round == 0 or state.round < state.n_rounds:
+            before = state.round
+            state = self.first_round(state) if state.round == 0 else self.later_round(state)
+            if state.round > before:
+                self.steps.notify_round_end(state)
+            if after_round is not None:
+                after_round(state)
+        return settle(self.steps, state)
 
-    def _run_first_rounds(self, progress: Progress, save: Callable[[Progress], None]) -> Progress:
-        """Take the first round of every track that folds have not given up."""
-        done = {state.track.name for state in progress.states}
-        wanted = self._tracks_that_count(self._fold_weights(progress, len(self._folds)))
-        for track in self.tracks:
-            if track.name not in done and track.name in wanted:
-                state = self.steps.next_round(self.steps.start(track))
-                progress = progress.replace(states=(*progress.states, state))
-                save(progress)
-        return progress
+    def first_round(self, state: FitState) -> FitState:
+        """Choose source, signal and head while features and labels are all that is known."""
+        if not self._has_validation:
+            state = self._adapt_to_labels(state)
+        state = self.steps.graph_step(state.next_round())
+        if state.given is not None and self.steps.settings.doubts_graph:
+            state = self._probe_graph(state)
+        state = self.steps.classifier_step(state)
+        if self._has_validation:
+            state = self._with_best_signal(state)
+            state = self._with_best_head(state)
+        if self.steps.settings.competing_heads(self._has_validation) and self._can_judge():
+            state = compete(self.steps, state)
+        if state.learned is None and state.n_rounds == 1:
+            state = self._take_prior(state)
+        return state
 
-    def _run_later_rounds(self, progress: Progress, save: Callable[[Progress], None]) -> Progress:
-        for number, state in enumerate(progress.states):
-            while state.track.name in progress.kept and not state.is_done:
-                state = self.steps.next_round(state)
-                states = list(progress.states)
-                states[number] = state
-                progress = progress.replace(states=tuple(states))
-                save(progress)
-        return progress
+    def later_round(self, before: FitState) -> FitState:
+        """Solve and train with what the round before has taught.
 
-    def _tracks_that_count(self, weights: dict[str, float]) -> tuple[str, ...]:
-        """Return the tracks with some weight, and the heaviest one that learns a graph."""
-        learning = [track.name for track in self.tracks if track.learns]
-        shown = max(learning or list(weights), key=lambda name: weights[name])
-        return tuple(name for name in weights if weights[name] >= NEGLIGIBLE or name == shown)
+        Losses on predictions can drive all nodes into few classes. Where validation nodes show
+        such a collapse, the most cautious head is trained on the new graph instead. A round whose
+        loss and accuracy on them are both worse than before is undone.
+        """
+        state = self._with_best_closeness(before, self._run_round(before))
+        if not is_worse(state.trained, before.trained):
+            return state
+        if before.learned is None:
+            before = self._take_prior(before)
+        return before.replace(n_rounds=before.round)
 
-    def _mix(self, progress: Progress) -> Mixture:
-        """Return the tracks that count with their weights, which sum to one."""
-        weights = self._weights(progress)
-        states = sorted(
-            (state for state in progress.states if state.track.name in progress.kept),
-            key=lambda state: -weights[state.track.name],
-        )
-        own = np.array([weights[state.track.name] for state in states])
-        held_out = self._held_out(progress, weights) if self._folds else None
-        return Mixture(tuple(states), tuple((own / own.sum()).tolist()), weights, held_out)
+    def _run_round(self, before: FitState, like: FitState | None = None) -> FitState:
+        """Solve and train; a network that has collapsed is trained again with all caution.
 
-    def _held_out(self, progress: Progress, weights: dict[str, float]) -> HeldOutLabels:
-        """Return what the mixture says of the labels that were hidden."""
-        labels = self.steps.problem.labels
-        own = np.array([weights[track.name] for track in self.tracks])
-        own = own[:, None] * progress.hidden.any(2)  # 0 where a track was not asked
-        places = np.sort(np.concatenate(self._folds))
-        mixed = (own[..., None] * progress.hidden).sum(0)[places] / own.sum(0)[places, None]
-        folds = np.zeros(len(labels.nodes), dtype=np.int64)
-        for number, part in enumerate(self._folds):
-            folds[part] = number
-        nodes, classes = labels.nodes.numpy(), labels.classes.numpy()
-        return HeldOutLabels(nodes[places], classes[places], mixed, folds[places])
+        ``like`` is what another try has ended with, which has searched for the same candidates.
+        """
+        solved = self.steps.graph_step(before.next_round(), like)
+        state = self.steps.classifier_step(solved)
+        if self._cautious and has_collapsed(state.trained, before.trained):
+            state = self.steps.classifier_step(solved.replace(head=self._cautious[-1]))
+        return state
 
-    def _weights(self, progress: Progress) -> dict[str, float]:
-        """Return the weight of every track by all that is known."""
-        if self.steps.validation is None or len(self.tracks) == 1:
-            return self._fold_weights(progress, len(self._folds))
-        return self._named(*self._validation_right(progress.states))
+    def _with_best_closeness(self, before: FitState, state: FitState) -> FitState:
+        """In the second round try lower degrees of closeness, while each is clearly better."""
+        if not self._has_validation or state.round != 2 or state.doubt <= _BY_FAR:
+            return state
+        for closeness in state.graph.dial:
+            weights = before.graph.weights
+            if closeness < state.graph.weights.closeness:
+                graph = dataclasses.replace(
+                    before.graph, weights=weights.replace(closeness=closeness)
+                )
+                tried = self._run_round(before.replace(graph=graph), like=state)
+                if _better(tried, state) is state:
+                    return state
+                state = tried
+        return state
 
-    def _fold_weights(self, progress: Progress, n_folds: int) -> dict[str, float]:
-        """Return the weights by the first folds; a track that was not asked has no chance."""
-        labels = self.steps.problem.labels
-        places = np.concatenate([np.empty(0, dtype=np.int64), *self._folds[:n_folds]])
-        right = progress.hidden[:, places, labels.classes.numpy()[places]].T
-        each = None if labels.weights is None else labels.weights.double().numpy()[places]
-        return self._named(right, each)
+    def _adapt_to_labels(self, state: FitState) -> FitState:
+        """Without validation nodes the number of labels decides.
 
-    def _named(self, right: np.ndarray, each: np.ndarray | None) -> dict[str, float]:
-        weights = fit_weights(right, self._counts, each)
-        return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
+        With few labels, predictions cannot be checked: the cautious head is used, and without a
+        given graph the predictions stay out of the graph problem.
+        """
+        if not self._cautious or not self._has_few_labels():
+            return state
+        n_rounds = state.n_rounds if state.given is not None else 1
+        return state.replace(head=self._cautious[-1], n_rounds=n_rounds)
 
-    def _validation_right(self, states: Sequence[FitState]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the probabilities of the validation nodes' labels, over all processes."""
-        validation, partition = self.steps.problem.validation, self.steps.partition
-        assert validation is not None  # the caller has looked
-        nodes, classes = validation.nodes.cpu().numpy(), validation.labels.cpu().numpy()
-        by_name = {state.track.name: state for state in states}
-        columns = [
-            partition.rows_of(by_name[track.name].probabilities, nodes)[
-                np.arange(len(nodes)), classes
-            ]
-            for track in self.tracks
-        ]
-        each = None if validation.weights is None else validation.weights.double().cpu().numpy()
-        return np.stack(columns, 1), each
+    def _probe_graph(self, state: FitState) -> FitState:
+        """Use probes to decide how closely to follow the given graph.
+
+        Where the features alone are clearly better, the given graph is dropped; where it is clearly
+        better, the learned graph stays closer to it. Nothing changes if the weights have no ridge,
+        which a fit without the graph needs, or if labels are few and there are no validation nodes.
+        """
+        alone = self.steps.settings.no_graph
+        is_proven = self._has_validation or not self._has_few_labels()
+        if alone.weights.ridge == 0 or not is_proven:
+            return state
+        given = self.steps.probe(state)
+        without = self.steps.graph_step(state.restart(alone, None))
+        features = self.steps.probe(without)
+        if features <= _CLEAR_PROBE * given:
+            return without.replace(n_rounds=alone.n_rounds)
+        state = state.replace(doubt=given / features)
+        closeness = state.graph.trusted_closeness
+        if closeness is None or given > _CLEAR_PROBE * features:
+            return state
+        weights = state.graph.weights.replace(closeness=closeness)
+        return state.replace(graph=dataclasses.replace(state.graph, weights=weights))
+
+    def _with_best_signal(self, state: FitState) -> FitState:
+        """Try other signals of bags of words, where there is no graph to go by."""
+        if not self.steps.has_words or state.given is not None:
+            return state
+        for signal in state.graph.signals:
+            if signal != self.steps.settings.no_graph.signal:
+                graph = dataclasses.replace(state.graph, signal=signal)
+                tried = self.steps.graph_step(state.restart(graph, None))
+                state = _better(self.steps.classifier_step(tried), state)
+        return state
+
+    def _with_best_head(self, state: FitState) -> FitState:
+        """Let validation nodes choose the head where labels are few, or where they are many."""
+        heads = list(self._cautious) if self._has_few_labels() else []
+        plain = self.steps.settings.plain
+        if plain is not None and self._labels_per_class >= MANY_LABELS:
+            heads = [plain]
+        for head in heads:
+            if head != state.head:
+                state = _better(self.steps.classifier_step(state.replace(head=head)), state)
+        return state
+
+    def _take_prior(self, state: FitState) -> FitState:
+        """Take the prior graph for the learned one: the optimum where closeness alone counts."""
+        weights = Weights.closeness_alone()
+        graph = dataclasses.replace(state.graph, weights=weights, n_neighbors=None, metric="fixed")
+        state = state.replace(graph=graph)
+        learned = self.steps.solve(state, candidates=_NO_PAIRS, support="candidates")
+        return state.replace(learned=Solution.of(learned), new_rows=learned.new_rows)
+
+    def _can_judge(self) -> bool:
+        """Whether validation nodes, or labels that are hidden in turn, may judge competitors."""
+        if self._has_validation:
+            return True
+        selection = self.steps.settings.selection
+        if selection == "auto":
+            return self.steps.problem.graph is not None and not self._has_few_labels()
+        return selection == "folds"
+
+    def _has_few_labels(self) -> bool:
+        return self._labels_per_class < FEW_LABELS
 
 
-def label_folds(labels: Labels, seed: int) -> list[np.ndarray]:
-    """Return parts of the labels, each with as many of every class as can be.
-
-    A label that is the only one of its class is in none of them: nothing else could teach its
-    class. Labels without weight are in none and teach nothing.
-
-    Examples
-    --------
-    >>> labels = Labels(np.arange(9), np.arange(9) % 3, 9, 3)
-    >>> [sorted((fold % 3).tolist()) for fold in label_folds(labels, 0)]
-    [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
-    """
-    classes = labels.classes.numpy()
-    order = np.random.default_rng(seed).permutation(len(classes))
-    if labels.weights is not None:
-        order = order[labels.weights.numpy()[order] > 0]
-    order = order[np.bincount(classes[order])[classes[order]] > 1]
-    by_class = order[np.argsort(classes[order], kind="stable")]
-    parts = [np.sort(by_class[first::N_FOLDS]) for first in range(N_FOLDS)]
-    return [part for part in parts if part.size]
+def _better(tried: FitState, kept: FitState) -> FitState:
+    """Return the state that was tried if its validation loss is clearly lower."""
+    assert tried.trained is not None  # it was just trained
+    return tried if is_better(tried.trained, kept.trained) else kept

@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 
 from glnn.data import NodeData, Split, write_predictions
 from glnn.engine.callbacks import History
-from glnn.engine.settings import FitSettings
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import MethodScore, Verdict, make_verdict
@@ -179,19 +178,6 @@ def _compare_with_given(
 # Results of a run
 
 
-def describe_settings(settings: FitSettings, data: NodeData, split: Split) -> dict[str, Any]:
-    """Return the settings of a fit to such data as plain values, track by track.
-
-    ``tracks`` are their names, and ``track`` the settings of each.
-    """
-    own = [t.for_fit(split.val.size > 0) for t in settings.tracks_for(data.graph is not None)]
-    page = asdict(settings)
-    del page["no_graph"]
-    left_out = ("name", "unwatched")
-    track = {t.name: {k: v for k, v in asdict(t).items() if k not in left_out} for t in own}
-    return page | {"tracks": list(track), "track": track}
-
-
 @dataclass(frozen=True, eq=False)
 class FitResults:
     """The results of a fit."""
@@ -244,9 +230,7 @@ class FitResults:
             return None
         if self.estimate is not None:
             return "folds"
-        if self.split.val.size:
-            return "validation"
-        return "folds" if len(self.settings.get("tracks", ())) > 1 else "hidden_third"
+        return "validation" if self.split.val.size else "hidden_third"
 
     @property
     def class_names(self) -> list[str]:
