@@ -119,8 +119,6 @@ def explain(
     as_json: opt.AsJson = False,
 ) -> None:
     """Explain why a node got its class: its links, and the labels with the largest effect."""
-    from rich.console import Console
-
     from glnn.report.explained import explain_node, heading, label_effect_table, link_table
     from glnn.report.text import UNCALIBRATED
 
