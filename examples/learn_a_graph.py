@@ -37,7 +37,7 @@ for name, data in (
 # which of the two misleads, and the learned graph stays close to the given one. Labels can tell:
 y = np.where(np.arange(data.n_nodes) % 5 == 0, data.labels, -1)
 clf = GLNNClassifier(random_state=0, n_epochs=args.epochs).fit(data.features, y, data.graph)
-print(f"with 60 labels:    {share(data, clf.graph_):.3f}, learned from {clf.choices_['source']}")
+print(f"with 60 labels:    {share(data, clf.graph_):.3f}, {clf.choices_['mixture']}")
 
 certificate = from_both.certificate
 print(f"largest violation: {certificate.max_violation:.1e} over {certificate.pairs_checked:.0%}")

@@ -89,7 +89,7 @@ class Sketch:
 
 
 def rounds() -> Sketch:
-    """Show the two alternating steps and the comparison of heads."""
+    """Show the two alternating steps of a track and the mixture of tracks."""
     s = Sketch(860, 400, "Graph step and classifier step take turns")
     for k, words in enumerate((("features",), ("given graph", "if there is one"), ("few labels",))):
         s.box(20, 30 + 80 * k, 130, 58, *words, fill=GREY)
@@ -102,12 +102,10 @@ def rounds() -> Sketch:
     s.arrow((150, 219), (615, 219), (615, 155))
     s.arrow((410, 105), (515, 105), words="graph")
     s.arrow((615, 60), (615, 25), (315, 25), (315, 55), words="predictions join the signals")
-    s.box(220, 270, 190, 90, "other classifiers", "linear, hops, perceptron", fill=ORANGE)
-    s.box(
-        520, 270, 190, 90, "average", "of all classifiers within", "one standard error", fill=ORANGE
-    )
+    s.box(220, 270, 190, 90, "other tracks", "features alone, far,", "linear, hops", fill=ORANGE)
+    s.box(520, 270, 190, 90, "mixture", "the weighted mean", "of all tracks", fill=ORANGE)
     s.arrow((85, 248), (85, 315), (215, 315))
-    s.arrow((410, 315), (515, 315), words="scored")
+    s.arrow((410, 315), (515, 315), words="weighed")
     s.arrow((680, 155), (680, 265))
     s.text(465, 375, "on validation nodes, or on labels hidden in turn", is_soft=True)
     s.box(745, 285, 100, 60, "calibrated", "probabilities", fill=GREY, soft=2)

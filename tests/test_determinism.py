@@ -17,12 +17,15 @@ def fit_digest(seed):
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(5)
-    classes = np.arange(80) % 2
-    x = rng.normal(size=(80, 6)) + 2 * classes[:, None]
-    graph = np.array([np.arange(80), (np.arange(80) + 2) % 80])
-    model = GLNNClassifier(n_epochs=10, random_state=seed)
-    model.fit(x, np.where(np.arange(80) < 30, classes, -1), graph)
-    parts = (model.label_distributions_, model.graph_.data, model.predict_proba(x + 0.05))
+    classes = np.arange(40) % 2
+    x = rng.normal(size=(40, 6)) + 2 * classes[:, None]
+    graph = np.array([np.arange(40), (np.arange(40) + 2) % 40])
+    model = GLNNClassifier(n_epochs=5, n_rounds=2, random_state=seed)
+    model.fit(x, np.where(np.arange(40) < 18, classes, -1), graph)
+    assert len(model.mixture_) == 5  # all tracks of the preset were trained
+    weights = np.array(list(model.mixture_.values()))
+    new = model.predict_proba(x + 0.05)
+    parts = (model.label_distributions_, model.graph_.data, new, weights)
     return hashlib.sha256(b"".join(np.ascontiguousarray(p).tobytes() for p in parts)).hexdigest()
 
 

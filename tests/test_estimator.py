@@ -1,5 +1,6 @@
 import inspect
 import typing
+from collections import Counter
 
 import networkx as nx
 import numpy as np
@@ -18,11 +19,11 @@ from glnn.engine import settings
 from glnn.engine.callbacks import Callback
 from glnn.engine.settings import PRESETS
 from glnn.estimator import CALIBRATIONS, FitParameters
-from glnn.exceptions import GraphWarning, InputError, NotFittedError
+from glnn.exceptions import GraphWarning, InputError, NotFittedError, ProblemError
 
 # Fit and predict
 
-FAST = {"n_epochs": 40, "random_state": 0}
+FAST = {"n_epochs": 15, "random_state": 0}
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "labels -1 and 1: here -1 means unlabelled, as in scikit-learn's "
@@ -33,7 +34,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [GLNNClassifier(n_epochs=30, random_state=0)],
+    [GLNNClassifier(n_epochs=20, n_rounds=1, random_state=0, tracks=["features", "linear"])],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learns_contract_holds(estimator, check):
@@ -96,7 +97,8 @@ def test_the_same_seed_gives_the_same_bits_for_dense_and_sparse_features(preset,
     rng = np.random.default_rng(0)
     X = form((rng.random((50, 30)) < 0.2).astype(np.float32))
     y = np.where(np.arange(50) < 12, np.arange(50) % 3, -1)
-    one, two = (GLNNClassifier(preset, **FAST).fit(X, y) for _ in range(2))
+    quick = {"n_epochs": 5, "n_rounds": 2, "random_state": 0}
+    one, two = (GLNNClassifier(preset, **quick).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
     assert (one.graph_ != two.graph_).nnz == 0
 
@@ -106,24 +108,84 @@ def test_a_graph_may_come_as_matrix_edges_or_networkx(wine):
     n = len(X)
     edges = np.stack([np.arange(n), (np.arange(n) + 1) % n])
     forms = [ring(n), ring(n).toarray(), edges, nx.cycle_graph(n)]
-    fits = [GLNNClassifier(n_epochs=3, random_state=0).fit(X, partial, graph=g) for g in forms]
+    quick = {"n_epochs": 3, "n_rounds": 2, "random_state": 0, "calibrate": None}
+    fits = [GLNNClassifier(**quick).fit(X, partial, graph=g) for g in forms]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0].label_distributions_, other.label_distributions_)
     assert fits[0].prior_graph_.shape == (n, n)
 
 
-def test_trust_in_edges_is_the_share_of_the_prior_graph_and_free_to_change(wine):
+@pytest.mark.parametrize("tracks", [None, ["learned"], ["features"]])
+def test_trust_in_edges_is_what_was_kept_times_the_trust_in_the_graph(wine, tracks):
     X, _, partial = wine
-    clf = GLNNClassifier(n_epochs=3, random_state=0, doubts_graph=False)
-    assert clf.fit(X, partial).edge_trust_ is None
+    clf = GLNNClassifier(n_epochs=3, random_state=0, n_rounds=2, calibrate=None, tracks=tracks)
     clf.fit(X, partial, graph=ring(len(X)))
+    sees = {"learned", "far", "linear", "hops"}
+    weight = sum(w for name, w in clf.mixture_.items() if name in sees)
     trust, prior = clf.edge_trust_, clf.prior_graph_.copy()
-    i, j = trust.nonzero()
+    i, j = prior.nonzero()
     kept, given = (np.asarray(matrix[i, j]).ravel() for matrix in (clf.graph_, prior))
-    np.testing.assert_allclose(np.asarray(trust[i, j]).ravel(), np.minimum(1, kept / given))
+    expected = weight * np.where(i == j, 0, np.minimum(1, kept / given))
+    np.testing.assert_allclose(np.asarray(trust[i, j]).ravel(), expected, atol=1e-12)
     trust.data[:] = 0.0
     trust.eliminate_zeros()
     assert (clf.prior_graph_ != prior).nnz == 0
+
+
+def test_weights_without_a_ridge_are_those_of_the_tracks_that_see_the_graph(wine):
+    X, _, partial = wine
+    quick = {"n_epochs": 2, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    own = {"weights": Weights(smoothness=0.0, closeness=2.0)}
+    clf = GLNNClassifier(**quick, **own, tracks=["learned", "features"])
+    clf.fit(X, partial, graph=ring(len(X)))
+    by_name = {track.name: track.graph for track in clf._model.tracks}
+    alone = GLNNClassifier(**quick, tracks=["features"]).fit(X, partial, graph=ring(len(X)))
+    assert abs(by_name["features"] - alone.graph_).max() == 0
+    other = GLNNClassifier(**quick, tracks=["learned"]).fit(X, partial, graph=ring(len(X)))
+    assert abs(by_name["learned"] - other.graph_).max() > 0
+    with pytest.raises(ProblemError, match="ridge"):
+        clf.fit(X, partial)
+
+
+def test_without_a_graph_there_is_no_trust(fitted):
+    assert fitted.edge_trust_ is None and "given graph" not in fitted.choices_
+
+
+def test_weights_of_tracks_sum_to_one_and_choices_say_them(wine, fitted):
+    assert list(fitted.mixture_) == ["features", "far", "linear", "hops"]
+    assert sum(fitted.mixture_.values()) == pytest.approx(1)
+    for name, weight in fitted.mixture_.items():
+        assert f"{name} {weight:.0%}" in fitted.choices_["mixture"]
+    X, _, partial = wine
+    quick = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    given = GLNNClassifier(**quick).fit(X, partial, graph=ring(len(X)))
+    assert list(given.mixture_) == ["learned", "features", "far", "linear", "hops"]
+    trust = 1 - given.mixture_["features"]
+    assert given.choices_["given graph"] == f"trusted to {trust:.0%}"
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [({"tracks": ["far"]}, "far"), ({"head": "hops"}, "hops"), ({"preset": "paper"}, "features")],
+    ids=str,
+)
+def test_one_track_alone_has_all_the_weight(wine, params, name):
+    X, _, partial = wine
+    clf = GLNNClassifier(n_epochs=2, random_state=0, calibrate=None, **params).fit(X, partial)
+    assert clf.mixture_ == {name: 1.0}
+    assert {record["stage"].split()[0] for record in clf.history_} == {"classifier"}
+
+
+def test_tracks_keep_the_order_of_the_preset_and_only_those_named_are_trained(wine):
+    X, _, partial = wine
+    quick = {"n_epochs": 2, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    one, two = (
+        GLNNClassifier(**quick, tracks=names).fit(X, partial)
+        for names in (["features", "linear"], ["linear", "features"])
+    )
+    assert list(one.mixture_) == list(two.mixture_) == ["features", "linear"]
+    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
+    assert {record["stage"].split(",")[0] for record in one.history_} == set(one.mixture_)
 
 
 def test_validation_rows_choose_the_epoch_and_never_train(wine):
@@ -159,7 +221,7 @@ def test_new_rows_are_within_two_points_of_transductive_accuracy():
     for c in range(10):
         some = rng.choice(kept[y[kept] == c], 5, replace=False)
         partial[some] = c
-    clf = GLNNClassifier(n_epochs=100, random_state=0).fit(X[kept], partial[kept])
+    clf = GLNNClassifier(n_epochs=40, random_state=0).fit(X[kept], partial[kept])
     unlabelled = kept[partial[kept] < 0]
     transductive = (clf.predict(X[unlabelled]) == y[unlabelled]).mean()
     assert clf.score(X[held], y[held]) > transductive - 0.02
@@ -168,7 +230,7 @@ def test_new_rows_are_within_two_points_of_transductive_accuracy():
 
 def test_it_works_in_a_pipeline_and_in_a_grid_search(wine):
     X, y, _ = wine
-    pipe = make_pipeline(StandardScaler(), GLNNClassifier(n_epochs=20, random_state=0))
+    pipe = make_pipeline(StandardScaler(), GLNNClassifier(**FAST, tracks=["features"]))
     assert pipe.fit(X, y).score(X, y) > 0.9
     search = GridSearchCV(pipe, {"glnnclassifier__n_neighbors": [5, 10]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.8
@@ -196,9 +258,15 @@ def test_callbacks_see_every_stage(wine):
         def on_stage_begin(self, stage: str, n_epochs: int) -> None:
             seen.append(stage)
 
-    GLNNClassifier(n_epochs=2, random_state=0, callbacks=[Watch()]).fit(X, partial)
-    # few labels, no graph: one round, then one fit without a third of the labels
-    assert seen == ["graph 1", "classifier 1", "hidden labels"]
+    quick = {"n_epochs": 2, "random_state": 0, "n_rounds": 2, "callbacks": [Watch()]}
+    GLNNClassifier(**quick, tracks=["features"]).fit(X, partial)
+    # two rounds, then one fit without a third of the labels
+    assert seen == ["graph 1", "classifier 1", "graph 2", "classifier 2", "hidden labels"]
+    seen.clear()
+    GLNNClassifier(**quick | {"n_rounds": 1}, tracks=["features", "linear"]).fit(X, partial)
+    # without each of three folds and with all labels; the first graph needs no label
+    expected = {"features, graph 1": 1, "features, classifier 1": 4, "linear, classifier 1": 4}
+    assert Counter(seen) == expected
 
 
 def test_isolated_nodes_and_empty_rows_work():
@@ -251,7 +319,11 @@ def test_bad_input_is_refused_in_one_line(X, y, more, words):
         ({"random_state": -1}, "random_state must be a seed"),
         ({"device": "gpu"}, "device must be"),
         ({"callbacks": 3}, "callbacks must be a list of Callback"),
-        ({"doubts_graph": "no"}, "doubts_graph must be True or False"),
+        ({"tracks": "learned"}, "tracks must be a list of names"),
+        ({"tracks": []}, "tracks must be a list of names"),
+        ({"tracks": ["lerned"]}, "Did you mean 'learned'"),
+        ({"tracks": ["learned"]}, "tracks must have one for data without a graph"),
+        ({"tracks": ["words"]}, "tracks must have one for features that are no words"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_line(params, words):
@@ -287,8 +359,9 @@ def test_use_before_fit_is_refused():
 
 def test_verbose_writes_the_stages(wine, capsys):
     X, _, partial = wine
-    GLNNClassifier(n_epochs=2, random_state=0, verbose=True, calibrate=None).fit(X, partial)
-    assert "[glnn] classifier 1" in capsys.readouterr().out
+    quick = {"n_epochs": 2, "random_state": 0, "n_rounds": 1, "calibrate": None}
+    GLNNClassifier(**quick, verbose=True).fit(X, partial)
+    assert "[glnn] features, classifier 1" in capsys.readouterr().out
 
 
 def test_a_pipeline_that_passes_frames_on_keeps_the_names_of_the_rows(wine):
@@ -300,12 +373,13 @@ def test_a_pipeline_that_passes_frames_on_keeps_the_names_of_the_rows(wine):
     steps = make_pipeline(StandardScaler(), model).set_output(transform="pandas")
     steps.fit(frame, partial, glnnclassifier__graph=edges)
     assert steps[-1].feature_names_in_.tolist() == list(frame)
-    assert steps[-1].prior_graph_ is None or steps[-1].prior_graph_[0, 1] > 0
+    assert steps[-1].prior_graph_[0, 1] > 0
 
 
 def test_hiding_labels_for_calibration_is_one_stage(wine, capsys):
     X, _, partial = wine
-    GLNNClassifier(n_epochs=2, random_state=0, verbose=True).fit(X, partial)
+    quick = {"n_epochs": 2, "random_state": 0, "tracks": ["features"]}
+    GLNNClassifier(**quick, verbose=True).fit(X, partial)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("[glnn] hidden labels")
     assert sum("classifier 1" in line for line in lines) == 1
@@ -453,7 +527,7 @@ def wine_data():
 
 @pytest.fixture(scope="module")
 def saved_fit(wine_data):
-    return GLNNClassifier(n_epochs=40, random_state=0).fit(*wine_data)
+    return GLNNClassifier(**FAST).fit(*wine_data)
 
 
 def test_a_saved_model_is_the_same_estimator_again(wine_data, saved_fit, tmp_path):
@@ -465,6 +539,7 @@ def test_a_saved_model_is_the_same_estimator_again(wine_data, saved_fit, tmp_pat
     np.testing.assert_array_equal(again.predict_proba(rows), saved_fit.predict_proba(rows))
     assert again.certificate_ == saved_fit.certificate_
     assert again.choices_ == saved_fit.choices_
+    assert again.mixture_ == saved_fit.mixture_ and len(again.mixture_) > 1
     assert list(again.history_) == list(saved_fit.history_)
     assert (again.graph_ != saved_fit.graph_).nnz == 0
     np.testing.assert_array_equal(again.held_out_.probabilities, saved_fit.held_out_.probabilities)

@@ -77,8 +77,9 @@ def test_a_model_with_a_changed_page_that_was_sealed_again(run, tmp_path):
     body = {name: part for name, part in page.items() if name not in ("format", "version")}
 
     def damage(rng):
-        page = changed(body, rng)
-        write_checked_json(folder / "model.json", archive.FORMAT, archive.VERSION, page)
+        write_checked_json(
+            folder / "model.json", archive.FORMAT, archive.VERSION, changed(body, rng)
+        )
 
     check(lambda: GLNNClassifier.load(folder), damage)
 

@@ -64,11 +64,14 @@ def check(model, x):
         "answers to known rows": model.predict_proba(x),
         "answers to new rows": model.predict_proba(x[:3] * 1.01),
         "graph": model.graph_.data,
+        "mixture": list(model.mixture_.values()),
     }
     for name, numbers in shown.items():
         assert np.isfinite(numbers).all(), name
     assert np.allclose(model.label_distributions_.sum(1), 1)
     assert (model.graph_.data >= 0).all()
+    assert min(model.mixture_.values()) >= 0
+    assert np.isclose(sum(model.mixture_.values()), 1)
 
 
 def fitted(x, graph=None, y=None, **changes):
@@ -95,6 +98,26 @@ def test_a_class_of_one_node_is_a_class():
     y = np.where(np.arange(40) < 16, CLASSES, -1)
     y[39] = 2
     assert fitted(PLAIN, y=y).classes_.tolist() == [0, 1, 2]
+
+
+def test_one_label_of_each_class_leaves_nothing_to_weigh_tracks_by():
+    y = np.where(np.arange(40) < 2, CLASSES, -1)
+    mixture = fitted(PLAIN, ring(40), y).mixture_
+    assert mixture == pytest.approx(
+        dict.fromkeys(("learned", "features", "far", "linear", "hops"), 0.2)
+    )
+
+
+@pytest.mark.parametrize("n_labels", [3, 4, 40])
+def test_few_labels_and_labels_for_all_give_finite_answers(n_labels):
+    fitted(PLAIN, ring(40), np.where(np.arange(40) < n_labels, CLASSES, -1))
+
+
+def test_labels_without_weight_give_finite_answers():
+    y = np.where(np.arange(40) < 16, CLASSES, -1)
+    weights = 1.0 * (np.arange(40) < 4)
+    model = GLNNClassifier(**QUICK).fit(PLAIN, y, ring(40), sample_weight=weights)
+    check(model, PLAIN)
 
 
 @pytest.mark.parametrize("factor", [2.0, 2.0**10, 2.0**-10])

@@ -21,8 +21,8 @@ from glnn.data.synthetic import SIZES, attributed_graph
 from glnn.engine.callbacks import Callback
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import resolve_settings
-from glnn.engine.tasks import ClassifierTask, Labels
-from glnn.engine.trainer import Trainer, Validation
+from glnn.engine.tasks import ClassifierTask, Labels, Validation
+from glnn.engine.trainer import Trainer
 from glnn.graph import prior_graph
 from glnn.nn import Features
 

@@ -154,6 +154,13 @@ class Partition:
         whole[self.rows] = rows
         return self.peers.all_reduce(whole)
 
+    def rows_of(self, rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Return the rows of some nodes in every process, given this process's rows."""
+        found = np.zeros((len(nodes), *rows.shape[1:]), dtype=rows.dtype)
+        local = self.is_local(nodes)
+        found[local] = rows[nodes[local] - self.start]
+        return self.peers.all_reduce(found)
+
     def broadcast_block(self, matrix: Any, source: int) -> Any:
         """Return the rows of process ``source`` of a sharded matrix, dense or CSR."""
         is_source = self.peers.rank == source

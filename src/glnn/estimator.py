@@ -43,19 +43,18 @@ from glnn.engine.inputs import (
     is_unlabelled,
     split_labels,
 )
+from glnn.engine.mixture import mix
 from glnn.engine.model import Model
+from glnn.engine.rounds import N_FOLDS, HeldOutLabels
 from glnn.engine.settings import (
-    FirstGraph,
     FitSettings,
     Head,
     Metric,
     Preset,
-    Selection,
     Signal,
     resolve_settings,
 )
-from glnn.engine.tasks import Labels
-from glnn.engine.trainer import Validation
+from glnn.engine.tasks import Labels, Validation
 from glnn.exceptions import InputError, NotFittedError
 from glnn.graph.adjacency import GraphOperator, SparseAdjacency
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
@@ -148,11 +147,8 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         task_weight: float | int | None = None,
         metric: Metric | None = None,
         n_rounds: int | None = None,
-        first_graph: FirstGraph | None = None,
         scaling: ScalingName | None = None,
-        doubts_graph: bool | None = None,
-        competes: bool | None = None,
-        selection: Selection | None = None,
+        tracks: Sequence[str] | None = None,
         n_hidden: int | None = None,
         dropout: float | int | None = None,
         drop_node: float | int | None = None,
@@ -185,11 +181,8 @@ class FitParameters(BaseEstimator):  # type: ignore[misc]
         self.task_weight = task_weight
         self.metric = metric
         self.n_rounds = n_rounds
-        self.first_graph = first_graph
         self.scaling = scaling
-        self.doubts_graph = doubts_graph
-        self.competes = competes
-        self.selection = selection
+        self.tracks = tracks
         self.n_hidden = n_hidden
         self.dropout = dropout
         self.drop_node = drop_node
@@ -322,6 +315,7 @@ class SaveMixin:
             "classes": encode_classes(fit.classes_),
             "certificate": None if fit.certificate_ is None else fit.certificate_.to_dict(),
             "choices": fit.choices_,
+            "mixture": fit.mixture_,
             "calibration": fit.calibration_.to_dict(),
             "n_features_in": fit.n_features_in_,
             "feature_names_in": [str(name) for name in getattr(fit, "feature_names_in_", [])],
@@ -351,6 +345,7 @@ class SaveMixin:
         certificate = page["certificate"]
         fit.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
         fit.choices_, fit.seed_ = page["choices"], page["params"]["random_state"]
+        fit.mixture_ = page["mixture"]
         history = History()
         for record in page["history"]:
             history.append(record)
@@ -380,6 +375,7 @@ class CalibrationMixin:
     classes_: np.ndarray
     seed_: int
     raw_distributions_: np.ndarray
+    mixture_: dict[str, float]
     _model: Model
     _record: FitRecord
     _leave_one_out_cache: np.ndarray | None
@@ -496,7 +492,13 @@ class CalibrationMixin:
             check_choice("calibrate (or None)", self.calibrate, CALIBRATIONS)
 
     def _calibrate(
-        self, X: Any, y: Any, graph: Any, validation: Any, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        graph: Any,
+        validation: Any,
+        sample_weight: Any,
+        hidden: HeldOutLabels | None,
     ) -> None:
         """Calibrate as ``calibrate`` says, after a fit to the same arguments."""
         self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
@@ -508,6 +510,8 @@ class CalibrationMixin:
             self.set_calibration(
                 hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
             )
+        elif hidden is not None:
+            self.set_calibration(_hold_out_folds(self.raw_distributions_, hidden))
         else:
             self.set_calibration(self._hold_out(is_quick=self.calibrate == "auto"))
 
@@ -540,7 +544,9 @@ class CalibrationMixin:
             )
 
     def _n_fits_per_call(self) -> int:
-        """Return how many fits one call of ``fit`` makes, including those for calibration."""
+        """Return how often one call of ``fit`` trains, including folds and calibration."""
+        if len(self.mixture_) > 1:
+            return 1 + N_FOLDS if self._record.trains_all else 1
         if self.calibrate is None or (self.calibrate == "auto" and not self._record.trains_all):
             return 1
         return 2 if self.calibrate == "auto" else 1 + _N_FOLDS
@@ -587,6 +593,15 @@ class CalibrationMixin:
             HeldOut(**arrays) if arrays else None,
             none if calibration is None else Calibration.from_dict(calibration),
         )
+
+
+def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
+    """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
+    rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
+    fold = np.zeros(len(probabilities), dtype=np.int64)
+    rows[hidden.nodes], classes[hidden.nodes] = hidden.probabilities, hidden.classes
+    fold[hidden.nodes] = hidden.folds
+    return HeldOut(rows, classes, fold)
 
 
 def _validation_nodes(validation: Any, n_nodes: int) -> np.ndarray:
@@ -831,26 +846,28 @@ class ExplanationMixin:
 
 
 def _make_propagate(model: Model) -> Propagate:
-    """Return a function that propagates signals over the graph as the first network does.
+    """Return a function that propagates signals as the tracks do, mixed by their weights.
 
-    For a head that keeps the hops apart it returns their mean.
+    For a head that keeps the hops apart, the mean over the hops counts.
     """
-    network: Any = model.networks[0]
-    is_on_rows = isinstance(network, RowNet)
 
     @cache
-    def graph() -> GraphOperator:
-        if not is_on_rows:
-            return SparseAdjacency.from_scipy(normalize_adjacency(model.adjacency))
-        seen = add_loops if network.needs_loops else drop_loops
-        return RandomWalk.of(seen(model.row_graph), dtype=torch.float64)
+    def graph(place: int) -> GraphOperator:
+        track = model.tracks[place]
+        if not isinstance(track.network, RowNet):
+            return SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
+        seen = add_loops if track.network.needs_loops else drop_loops
+        return RandomWalk.of(seen(track.graph), dtype=torch.float64)
 
     def propagate(signals: np.ndarray) -> np.ndarray:
         columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
-        with torch.no_grad():
-            found = network.propagate(graph(), columns)
-        result: np.ndarray = (found.mean(1) if is_on_rows else found).numpy()
-        return result
+        parts = []
+        for place, track in enumerate(model.tracks):
+            network: Any = track.network
+            with torch.no_grad():
+                found = network.propagate(graph(place), columns)
+            parts.append((found.mean(1) if isinstance(network, RowNet) else found).numpy())
+        return mix(parts, [track.weight for track in model.tracks])
 
     return propagate
 
@@ -885,7 +902,7 @@ class GLNNClassifier(
         trained on random views with some nodes dropped. ``gcn``: a two-layer graph convolutional
         network. ``linear``: one layer on features that were propagated over the given graph.
         ``hops``: a perceptron on the concatenated features of a node and of each ring of its
-        neighbourhood. If a head is given, no other head is tried (see ``competes``).
+        neighbourhood. If a head is given, it is the only track of the fit.
     random_state : int >= 0, generator or None, default None
         Seed. The same seed gives bit-identical results on the CPU. ``None``: a new seed for each
         fit, stored in ``seed_``.
@@ -894,11 +911,10 @@ class GLNNClassifier(
     callbacks : list of Callback, default None
         :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
     calibrate : {"auto", "folds"} or None, default "auto"
-        How probabilities are calibrated. ``auto``: with the validation nodes, at no extra cost;
-        without validation nodes, one more fit that hides a third of the labels, so ``fit`` takes
-        about twice as long. ``folds``: five more fits that hide each label once, the most accurate
-        choice. ``None``: no calibration. A fit over several processes can calibrate only with
-        validation nodes.
+        How probabilities are calibrated. ``auto``: with the validation nodes, or else with the
+        labels that the tracks hide in folds, at no extra cost. A fit with one track hides a third
+        of the labels in one more fit; ``folds`` makes five more fits that hide each label once.
+        ``None``: no calibration.
     class_weight : "balanced", dict or None, default None
         Weight of the labels of each class in the losses, in the choice of the epoch and in
         calibration. ``balanced``: inversely proportional to class frequencies, as in scikit-learn.
@@ -929,27 +945,10 @@ class GLNNClassifier(
         classes. ``fixed``: all columns keep the same weight.
     n_rounds : int >= 1
         Number of rounds, each a graph step and a classifier step.
-    first_graph : {"prior", "features"}
-        Graph of the first classifier step if a graph is given: the prior graph, or the graph
-        learned from features.
     scaling : {"auto", "rows", "columns", "trimmed", "unit", "none"}
         How features are scaled; see :class:`glnn.engine.inputs.Scaling`.
-    doubts_graph : bool
-        Test how useful the given graph is, by ridge regression on features propagated over it and
-        over a graph learned from features alone. The given graph is ignored if features alone
-        predict the labels clearly better; the learned graph stays closer to it if it is clearly
-        better. With validation nodes, smaller weights of closeness to it are tried too, unless it
-        is better by far.
-    competes : bool
-        Train the heads ``linear`` and ``hops`` and a perceptron on the features alone in the first
-        round as well, if they can be compared (see ``selection``). The best head is kept, and
-        heads that are not clearly worse are averaged with it.
-    selection : {"auto", "schedule", "folds"}
-        How heads are compared without validation nodes. ``folds``: three-fold cross-validation on
-        the labels, which takes three more trainings per head. ``schedule``: no comparison; with
-        few labels a more cautious head is used. ``auto`` (all presets):
-        ``folds`` if a graph is given and there are at least 15 labels per class, else
-        ``schedule``.
+    tracks : list of str
+        Names of the tracks to train; see ``mixture_``. Default: all tracks of the preset.
     n_hidden : int >= 1
         Number of hidden units of the network.
     dropout, drop_node, teleport : number in [0, 0.99]
@@ -964,8 +963,7 @@ class GLNNClassifier(
         Laplacian regulariser.
     gate : number in [0, 0.99]
         How far above chance the confidence of a node must be for it to take part in these losses.
-        The preset's value depends on the number of classes and, with few labels, is chosen by the
-        fit.
+        The preset's value depends on the number of classes.
     learning_rate : number > 0
         Learning rate of Adam.
     weight_decay : number >= 0
@@ -989,19 +987,25 @@ class GLNNClassifier(
         Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without names.
     graph_, prior_graph_
         The learned graph and the prior graph as scipy CSR matrices. ``prior_graph_`` is ``None``
-        if no graph was given or the fit ignored it.
+        if no graph was given.
     edge_trust_
         For each given edge the fraction of its weight that the learned graph kept, from 0
-        (removed) to 1, as a scipy CSR matrix; ``None`` if ``prior_graph_`` is ``None``.
+        (removed) to 1, times the trust in the given graph, as a scipy CSR matrix; ``None`` if
+        ``prior_graph_`` is ``None``.
     n_edges_
         Number of learned edges, without the self-loops that ``graph_`` also stores.
     certificate_
         How close the learned graph is to the optimum, a :class:`glnn.Certificate`; ``None`` for
         the preset ``literal``.
+    mixture_
+        Weight of each track, by name. A track is a complete way to classify: ``learned`` (the
+        learned graph), ``features`` (the same without the given graph), ``far`` (many propagation
+        steps, no losses on predictions), ``linear`` and ``hops`` (heads on propagated columns).
+        The probabilities are the weighted mean of theirs; the weights are found on labels that the
+        tracks were not trained on.
     choices_
-        Choices that the fit made: source (``given``: the given graph is used, ``features``: it is
-        ignored, ``none``: no graph was given), signal, closeness, gate, head (or averaged heads),
-        steps and number of rounds.
+        What the fit chose by itself, in words: the mixture, how far the given graph is trusted
+        (the weight of the tracks that use it), and which track learned ``graph_``.
     history_
         Losses and metrics of every epoch.
     n_iter_
@@ -1105,28 +1109,33 @@ class GLNNClassifier(
         self._store_fit(Model.of(problem.features, result), result.history)
         self._record = FitRecord.of(problem, result.learned or result.shares)
         self.certificate_, self.choices_ = result.certificate, result.choices
-        self.seed_ = plan["seed"]
+        self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
-            self._calibrate(X, y, graph, validation, sample_weight)
+            self._calibrate(X, y, graph, validation, sample_weight, result.held_out)
         else:
-            self.set_calibration(self._hold_out_validation(problem))
+            self.set_calibration(self._hold_out_locally(problem, result.held_out))
         return self
 
-    def _hold_out_validation(self, problem: FitProblem) -> HeldOut | None:
-        """Return the predictions of the validation nodes in process 0, ``None`` elsewhere."""
+    def _hold_out_locally(
+        self, problem: FitProblem, hidden: HeldOutLabels | None
+    ) -> HeldOut | None:
+        """Return the predictions of hidden labels in process 0, ``None`` elsewhere."""
         nodes = problem.validation
-        if problem.peers.rank or nodes is None or self.calibrate is None:
+        if problem.peers.rank or self.calibrate is None:
             return None
+        if nodes is None:
+            return None if hidden is None else _hold_out_folds(self.raw_distributions_, hidden)
         encoded = np.full(problem.labels.n_nodes, UNLABELLED, dtype=np.int64)
         encoded[nodes.nodes.numpy()] = nodes.labels.numpy()
         return hold_out_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:
-        """For each given edge the fraction of its weight that the learned graph kept."""
+        """For each given edge the fraction that was kept, times the weight of the given graph."""
         graph, prior = self.graph_, self.prior_graph_
-        has_all = prior is not None and graph.shape[0] == graph.shape[1]
-        return retained_edge_shares(graph, prior) if has_all else None
+        if prior is None or graph.shape[0] != graph.shape[1]:
+            return None
+        return retained_edge_shares(graph, prior) * self._model.graph_trust
 
     @property
     def n_edges_(self) -> int:

@@ -273,7 +273,8 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     fit = glnn("fit", *table, "--settings", "mine.json", "--out", "run", "--no-estimate")
     assert fit.code == 0, fit.err
     settings = json.loads((people / "run" / "metrics.json").read_text())["settings"]
-    assert settings["head"]["n_steps"] == 2 and settings["head"]["n_epochs"] == 3
+    head = settings["track"]["features"]["head"]
+    assert head["n_steps"] == 2 and head["n_epochs"] == 3
     shown = (people / "run" / "report.html").read_text()
     assert "Hyperparameter search" in shown and "2 trials of" in shown
 

@@ -71,7 +71,9 @@ def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):
     assert metrics["graph"]["n_edges"] == sp.triu(graph, k=1).nnz
     assert (graph != model.graph_).nnz == 0
     assert metrics["certificate"] == model.certificate_.to_dict()
-    assert metrics["settings"]["head"]["n_epochs"] == 5
+    for name, track in metrics["settings"]["track"].items():
+        assert track["head"]["n_epochs"] == 5, name
+    assert metrics["settings"]["chosen"] == model.choices_
     assert metrics["seed"] == 0
     assert len(lines) == 1 + 178
     assert [line.split(",")[2] for line in lines[1:]] == [str(c) for c in model.transduction_]
@@ -202,6 +204,9 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     assert metrics["data"]["classes"] == ["cook", "pilot"]
     assert metrics["accuracy"]["test"] is None
     assert metrics["graph"]["n_given"] == 40
+    chosen = metrics["settings"]["chosen"]
+    line = f"mixture of tracks: {chosen['mixture']}; the given graph is {chosen['given graph']}"
+    assert line in outcome.out
 
 
 def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):

@@ -4,8 +4,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.tasks import Labels
-from glnn.engine.trainer import Validation
+from glnn.engine.tasks import Labels, Validation
 
 
 @pytest.fixture

@@ -14,14 +14,16 @@ from glnn.engine import archive
 from glnn.engine.archive import (
     ShardedArray,
     compute_digest,
+    drop_repeats,
     fill_networks,
     pack_matrix,
     pack_networks,
     pack_new_rows,
-    parse_graph_settings,
     parse_settings,
+    parse_track,
     read_archive,
     read_checked_json,
+    restore_repeats,
     unpack_matrix,
     unpack_new_rows,
     write_archive,
@@ -100,7 +102,7 @@ def damage_page(change):
         (lambda f: (f / "model.json").write_text("{"), "cannot be read"),
         (lambda f: (f / "model.json").write_bytes(b"\xff"), "cannot be read"),
         (lambda f: (f / "model.json").write_text("[]"), "cannot be read"),
-        (damage_page({"version": 99}), "of format 4, got '99'"),
+        (damage_page({"version": 99}), "of format 5, got '99'"),
         (damage_page({"note": "y"}), "damaged"),
         (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "damaged"),
     ],
@@ -189,18 +191,85 @@ def test_arrays_begin_at_a_multiple_of_eight(name):
     np.testing.assert_array_equal(load(whole)[name], np.arange(3.0))
 
 
+# Equal arrays
+
+
+def test_equal_arrays_are_kept_once_and_all_come_back():
+    twice = {**WHOLE, "g": WHOLE["b"].copy(), "h": WHOLE["b"].copy(), "i": WHOLE["a"].copy()}
+    kept = drop_repeats(twice)
+    assert len(kept) == len(WHOLE) + 1  # and the names of those that are not kept
+    assert {"g", "h", "i"}.isdisjoint(kept)
+    same(restore_repeats(kept), twice)
+
+
+def test_arrays_of_other_types_or_shapes_are_not_equal():
+    zeros = {
+        "a": np.zeros(4),
+        "b": np.zeros((2, 2)),
+        "c": np.zeros(4, dtype=np.int64),
+        "d": np.zeros(8, dtype=np.float32),
+        "e": np.array([0.0, 0.0, 0.0, -0.0]),
+    }
+    kept = drop_repeats(zeros)
+    assert set(zeros) < set(kept)
+    same(restore_repeats(kept), zeros)
+
+
+def test_parts_that_are_equal_in_one_process_alone_are_two_arrays(together):
+    first, other = np.arange(8.0), np.r_[np.arange(4.0), np.zeros(4)]
+
+    def work(peers):
+        rows = Partition(8, peers).rows
+        spread = {"a": first, "b": other, "c": first.copy(), "d": other.copy()}
+        return set(drop_repeats({n: ShardedArray(x[rows]) for n, x in spread.items()}, peers))
+
+    for kept in together(2, work):
+        assert {"a", "b"} < kept
+        assert {"c", "d"}.isdisjoint(kept)
+
+
+def test_the_folder_of_a_model_holds_equal_arrays_once(tmp_path):
+    large = np.random.default_rng(0).random(10_000)
+    write_archive(tmp_path / "one", {"a": large}, {})
+    write_archive(tmp_path / "many", {name: large.copy() for name in "abcdef"}, {})
+    arrays, _ = read_archive(tmp_path / "many")
+    same(arrays, dict.fromkeys("abcdef", large))
+    one, many = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("one", "many"))
+    assert many < 1.05 * one
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"b": "missing"}'])
+def test_a_list_of_equal_arrays_that_is_none_is_refused_in_one_line(tmp_path, monkeypatch, content):
+    forged = {"a": np.zeros(2), "repeated": np.frombuffer(content, dtype=np.uint8)}
+    monkeypatch.setattr(archive, "drop_repeats", lambda arrays, peers: forged)
+    write_archive(tmp_path / "m", {}, {})
+    with pytest.raises(CheckpointError, match="was damaged or is not complete") as caught:
+        read_archive(tmp_path / "m")
+    assert "\n" not in str(caught.value)
+
+
 # Parts of a fit
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_settings_survive_as_plain_values(preset):
     settings = PRESETS[preset]
-    assert parse_settings(dataclasses.asdict(settings)) == settings
-    assert parse_graph_settings(dataclasses.asdict(settings.graph)) == settings.graph
+    page = json.loads(json.dumps(dataclasses.asdict(settings)))
+    assert parse_settings(page) == settings
+    for tracks, pages in ((settings.tracks, "tracks"), (settings.no_graph, "no_graph")):
+        assert tuple(map(parse_track, page[pages])) == tracks
+
+
+@pytest.mark.parametrize("part", ["name", "head", "graph"])
+def test_a_track_that_lacks_a_part_is_refused(part):
+    page = dataclasses.asdict(PRESETS["default"].tracks[0])
+    del page[part]
+    with pytest.raises((KeyError, TypeError)):
+        parse_track(page)
 
 
 def test_networks_get_the_parameters_that_were_packed():
-    heads = (PRESETS["default"].head, *PRESETS["default"].competitors)
+    heads = [track.head for track in PRESETS["default"].tracks]
     first, other = (
         [build_head(head, 4, 3, torch.Generator().manual_seed(seed)) for head in heads]
         for seed in (0, 1)

@@ -15,7 +15,6 @@ from glnn.engine.callbacks import (
     Progress,
     ProgressLog,
     StageLog,
-    StopIfWorse,
     TensorBoardLog,
     notify_epoch_end,
     notify_stage,
@@ -110,24 +109,6 @@ def test_a_line_is_written_for_each_stage():
     lines.on_stage_end("graph 1")
     assert stream.getvalue().startswith("[glnn] graph 1 ")
     assert stream.getvalue().endswith(" s\n")
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "asked"),
-    [
-        ([0.4, 0.5, 0.5, 0.5], [False, False, True, True]),
-        ([0.4, 0.6, 0.5, 0.5], [False, False, False, False]),
-        ([0.4, 0.5, 0.5, 0.6], [False, False, True, False]),
-    ],
-)
-def test_who_has_not_come_near_a_rival_after_the_grace_gives_up(accuracies, asked):
-    give_up = StopIfWorse(0.6, grace=2)
-    records = [{"epoch": k, "validation_accuracy": a} for k, a in enumerate(accuracies)]
-    assert [give_up.on_epoch_end("linear", record) for record in records] == asked
-
-
-def test_who_is_not_judged_does_not_give_up():
-    assert not StopIfWorse(0.6, grace=0).on_epoch_end("linear", {"epoch": 5})
 
 
 def test_who_says_nothing_is_told_of_each_epoch_at_once():
@@ -244,18 +225,34 @@ def test_a_line_that_is_not_an_object_is_named_in_one_line(tmp_path):
 pytest.importorskip("tensorboard")
 
 
-def test_tensorboard_reads_the_history_of_the_fit(tmp_path):
+def logged(folder, tracks):
+    """Fit with a log; return the fit and what TensorBoard reads."""
     x = np.random.default_rng(0).normal(size=(20, 3))
-    y = np.where(np.arange(20) < 8, np.arange(20) % 2, -1)
-    log = TensorBoardLog(tmp_path)
-    clf = GLNNClassifier(n_epochs=6, n_rounds=1, random_state=0, calibrate=None, callbacks=[log])
-    clf.fit(x, y)
-    events = EventAccumulator(str(tmp_path))
+    y = np.where(np.arange(20) < 12, np.arange(20) % 2, -1)
+    quick = {"n_epochs": 6, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    clf = GLNNClassifier(**quick, tracks=tracks, callbacks=[TensorBoardLog(folder)])
+    clf.fit(x, y, validation=np.arange(8, 12))
+    events = EventAccumulator(str(folder))
     events.Reload()
+    return clf, events
+
+
+def test_tensorboard_reads_the_history_of_the_fit(tmp_path):
+    clf, events = logged(tmp_path, ["features"])
     losses = [event.value for event in events.Scalars("classifier 1/loss")]
     np.testing.assert_allclose(losses, clf.history_.column("loss"), rtol=1e-6)
     (edges,) = events.Scalars("graph/edges")
     assert (edges.step, edges.value) == (1, clf.graph_.nnz / 2)
+
+
+def test_every_track_of_a_mixture_has_its_own_group_in_tensorboard(tmp_path):
+    clf, events = logged(tmp_path, ["features", "hops"])
+    stages = clf.history_.column("stage")
+    assert set(stages) == {"features, classifier 1", "hops, classifier 1"}
+    for stage in set(stages):
+        own = [loss for name, loss in zip(stages, clf.history_.column("loss")) if name == stage]
+        losses = [event.value for event in events.Scalars(f"{stage}/loss")]
+        np.testing.assert_allclose(losses, own, rtol=1e-6)
 
 
 def test_without_the_package_its_extra_is_named(tmp_path, monkeypatch):

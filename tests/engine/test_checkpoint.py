@@ -1,12 +1,15 @@
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from safetensors.numpy import load_file
 
 from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.engine import rounds as rounds_module
 from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.callbacks import Callback
 from glnn.engine.checkpoint import (
@@ -17,8 +20,10 @@ from glnn.engine.checkpoint import (
     pack_callback_state,
     restore_callback_state,
 )
+from glnn.engine.fit import fit_problem
 from glnn.engine.inputs import Scaling
-from glnn.engine.rounds import Rounds
+from glnn.engine.model import Model
+from glnn.engine.rounds import N_FOLDS, Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
@@ -26,6 +31,8 @@ from glnn.exceptions import CheckpointError
 # Checkpoint
 
 SETTINGS = resolve_settings("paper", changes={"n_epochs": 8, "n_rounds": 2})
+MIXED = resolve_settings("default", changes={"n_epochs": 3, "n_rounds": 2})
+THREE = MIXED.select(["learned", "features", "linear"])
 
 
 def fresh(problem, peers=SINGLE_PROCESS, seed=0, settings=SETTINGS):
@@ -38,10 +45,11 @@ def fresh(problem, peers=SINGLE_PROCESS, seed=0, settings=SETTINGS):
 
 def run(steps, folder=None):
     """All rounds, from what the folder holds."""
+    rounds = Rounds(steps)
     if folder is None:
-        return Rounds(steps).run(steps.start())
+        return rounds.run(rounds.start())
     checkpoint = Checkpoint(folder, steps)
-    return Rounds(steps).run(checkpoint.load() or steps.start(), checkpoint.save)
+    return rounds.run(checkpoint.load() or rounds.start(), checkpoint.save)
 
 
 class StoppedError(Exception):
@@ -52,27 +60,42 @@ def stopped_after_one_round(folder, steps):
     """Run one round, and break off in the second as if the machine had gone."""
     checkpoint = Checkpoint(folder, steps)
 
-    def after_round(state):
-        checkpoint.save(state)
+    def after_round(progress):
+        checkpoint.save(progress)
         raise StoppedError
 
     with pytest.raises(StoppedError):
-        Rounds(steps).run(steps.start(), after_round)
+        Rounds(steps).run(Rounds(steps).start(), after_round)
 
 
 def same(first, second):
+    assert first.weights == second.weights
+    assert first.all_weights == second.all_weights
+    assert (first.held_out is None) == (second.held_out is None)
+    if first.held_out is not None:
+        for one, two in zip(*(vars(mixture.held_out).values() for mixture in (first, second))):
+            np.testing.assert_array_equal(one, two)
+    assert len(first.states) == len(second.states)
+    for one, two in zip(first.states, second.states):
+        same_state(one, two)
+
+
+def same_state(first, second):
     assert abs(first.adjacency - second.adjacency).max() == 0
-    assert (first.trained.probabilities == second.trained.probabilities).all()
+    assert (first.probabilities == second.probabilities).all()
     parameters = (state.trained.task.module.parameters() for state in (first, second))
     assert all(torch.equal(a, b) for a, b in zip(*parameters))
-    assert (first.graph, first.head) == (second.graph, second.head)
-    assert (first.round, first.n_rounds) == (second.round, second.n_rounds)
+    assert (first.track, first.round) == (second.track, second.round)
 
 
+@pytest.mark.parametrize("watched", [True, False], ids=["validation", "folds"])
 @pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("preset", ["paper", "default"])
-def test_an_interrupted_fit_goes_on_to_the_same_bits(problem, together, tmp_path, size, preset):
-    settings = resolve_settings(preset, changes={"n_epochs": 6, "n_rounds": 2})
+@pytest.mark.parametrize("settings", [SETTINGS, THREE], ids=["paper", "default"])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(
+    problem, together, tmp_path, size, settings, watched
+):
+    if not watched:
+        problem = dataclasses.replace(problem, validation=None)
 
     def work(peers):
         stopped_after_one_round(tmp_path, fresh(problem, peers, settings=settings))
@@ -86,39 +109,177 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(problem, together, tmp_path
     assert names == [PAGE] + [f"process-{rank}-of-{size}" for rank in range(size)]
 
 
+# Every point at which a fit can be interrupted
+
+
+def fitted(problem, settings, folder, checkpoint):
+    """Fit and save the model; return the files of the model and what else the fit says."""
+    result = fit_problem(problem, settings, seed=0, checkpoint=checkpoint)
+    Model.of(problem.features, result).save(folder, {})
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    hidden = None if result.held_out is None else result.held_out.probabilities.tobytes()
+    return files, list(result.history), result.choices, result.weights, hidden
+
+
+@pytest.fixture
+def keep_states(monkeypatch):
+    """Keep a copy of the checkpoint of a fit after each time it was written."""
+
+    def keep(folder):
+        save = Checkpoint.save
+
+        def save_and_copy(self, progress):
+            save(self, progress)
+            shutil.copytree(self.folder, folder / f"{len(list(folder.iterdir())):02}")
+
+        folder.mkdir()
+        monkeypatch.setattr(Checkpoint, "save", save_and_copy)
+        return lambda: monkeypatch.setattr(Checkpoint, "save", save)
+
+    return keep
+
+
+@pytest.fixture
+def bad_linear(monkeypatch, blocks):
+    """Let the track ``linear`` be sure of the wrong classes, and be given up for that."""
+    step = Steps.classifier_step
+
+    def classifier_step(self, state, is_hopeless=None):
+        state = step(self, state)
+        if state.track.name != "linear":
+            return state
+        wrong = 1.0 * (blocks[2][:, None] != np.arange(2))
+        return state.replace(trained=dataclasses.replace(state.trained, probabilities=wrong))
+
+    def spoil():
+        monkeypatch.setattr(Steps, "classifier_step", classifier_step)
+        monkeypatch.setattr(rounds_module, "NEGLIGIBLE", 0.15)
+
+    return spoil
+
+
+@pytest.mark.parametrize("with_graph", [True, False], ids=["graph", "no graph"])
+@pytest.mark.parametrize("watched", [True, False], ids=["validation", "folds"])
+@pytest.mark.parametrize("all_count", [True, False], ids=["all count", "one is given up"])
+def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
+    problem, tmp_path, keep_states, bad_linear, with_graph, watched, all_count
+):
+    if not all_count:
+        bad_linear()
+    names = ["learned", "features", "linear"] if with_graph else ["features", "linear"]
+    if with_graph and not watched:
+        names.remove("features")  # many folds take long
+    settings = THREE.select(names)
+    problem = dataclasses.replace(
+        problem,
+        graph=problem.graph if with_graph else None,
+        validation=problem.validation if watched else None,
+    )
+    release = keep_states(tmp_path / "states")
+    whole = fitted(problem, settings, tmp_path / "whole", tmp_path / "checkpoint")
+    release()
+    straight = fitted(problem, settings, tmp_path / "straight", None)
+    assert straight == whole  # checkpoints change nothing
+    states = sorted((tmp_path / "states").iterdir())
+    n_rounds = len(names) + len(names) - 1  # tracks that learn take two
+    n_all = n_rounds * (1 if watched else N_FOLDS + 1)
+    if all_count or watched:  # a first round is all that linear takes
+        assert len(states) == n_all
+    else:
+        assert len(states) < n_all
+    assert ("linear" in straight[2]["mixture"]) == all_count
+    for state in states:
+        assert fitted(problem, settings, tmp_path / f"from {state.name}", state) == straight
+
+
+def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(problem, tmp_path):
+    problem = dataclasses.replace(problem, validation=None)
+    n_runs = 0
+
+    def once(progress):
+        checkpoint.save(progress)
+        raise StoppedError
+
+    while True:
+        steps, n_runs = fresh(problem, settings=THREE), n_runs + 1
+        checkpoint, rounds = Checkpoint(tmp_path, steps), Rounds(steps)
+        try:
+            found = rounds.run(checkpoint.load() or rounds.start(), once)
+            break
+        except StoppedError:
+            continue
+    assert n_runs == 5 * (N_FOLDS + 1) + 1  # rounds of a training, one run to notice the end
+    straight = fresh(problem, settings=THREE)
+    same(found, run(straight))
+    assert list(steps.history) == list(straight.history)
+
+
+# What a checkpoint holds
+
+
 def test_a_finished_fit_is_read_back_whole(problem, tmp_path):
-    first = run(fresh(problem), tmp_path)
+    first = run(fresh(problem, settings=THREE), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    same(run(fresh(problem), tmp_path), first)
+    same(run(fresh(problem, settings=THREE), tmp_path), first)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_graph_that_is_not_trusted_stays_so(problem, tmp_path, monkeypatch):
-    losses = iter([1.0, 0.1])
-    monkeypatch.setattr(Steps, "probe", lambda self, state: next(losses))
-    settings = resolve_settings("default", changes={"n_epochs": 3, "n_rounds": 1})
-    run(fresh(problem, settings=settings), tmp_path)
-    state = Checkpoint(tmp_path, fresh(problem, settings=settings)).load()
-    assert state.given is None
-    assert state.graph == settings.no_graph
+def test_tracks_that_were_given_up_stay_so(problem, tmp_path, bad_linear, monkeypatch):
+    bad_linear()
+    settings = THREE.select(["learned", "linear"])
+    mixture = run(fresh(problem, settings=settings), tmp_path)
+    progress = Checkpoint(tmp_path, fresh(problem, settings=settings)).load()
+    assert progress.kept == ("learned",)
+    assert [state.track.name for state in progress.states] == ["learned", "linear"]
+    monkeypatch.setattr(rounds_module, "NEGLIGIBLE", 0.0)  # which would keep all of them
+    same(run(fresh(problem, settings=settings), tmp_path), mixture)
+
+
+def test_after_a_fold_there_is_what_its_track_says_of_its_labels(problem, tmp_path):
+    problem = dataclasses.replace(problem, validation=None)
+    steps = fresh(problem, settings=THREE)
+    stopped_after_one_round(tmp_path, steps)
+    progress = Checkpoint(tmp_path, fresh(problem, settings=THREE)).load()
+    assert (progress.part, len(progress.states), progress.kept) == (0, 1, ())
+    first = rounds_module.label_folds(problem.labels, 0)[0]
+    asked = progress.judged.any(2)
+    assert np.flatnonzero(asked[0]).tolist() == first.tolist()
+    np.testing.assert_allclose(progress.judged[0, first].sum(1), 1)
+    assert not asked[1:].any()
+
+
+def test_what_tracks_share_is_stored_once(problem, tmp_path):
+    problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings(
+        "default", changes={"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "linear", "hops"]}
+    )
+    mixture = run(fresh(problem, settings=settings), tmp_path)
+    stored = load_file(next(tmp_path.glob("*.safetensors")))
+    for part in ("adjacency.data", "candidates.i", "new_rows.signal.data"):
+        assert len([name for name in stored if name.endswith(part)]) == 1
+    progress = Checkpoint(tmp_path, fresh(problem, settings=settings)).load()
+    found = {state.track.name: state for state in progress.states}
+    assert len(found) == len(mixture.states) == 3
+    for state in mixture.states:
+        same_state(found[state.track.name], state)
 
 
 def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch):
     steps = fresh(problem)
     stopped_after_one_round(tmp_path, steps)
     checkpoint = Checkpoint(tmp_path, steps)
-    state = Rounds(steps).later_round(checkpoint.load())
 
     def full(page):
         raise OSError("full")
 
     monkeypatch.setattr(checkpoint, "_write_page", full)
     with pytest.raises(OSError, match="full"):
-        checkpoint.save(state)
-    assert Checkpoint(tmp_path, fresh(problem)).load().round == 1
+        Rounds(steps).run(checkpoint.load(), checkpoint.save)
+    (state,) = Checkpoint(tmp_path, fresh(problem)).load().states
+    assert state.round == 1
 
 
-@pytest.mark.parametrize("missing", ["history", "graph", "memories", "validation"])
+@pytest.mark.parametrize("missing", ["history", "states", "memories", "kept"])
 def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, missing):
     stopped_after_one_round(tmp_path, fresh(problem))
     page = read_checked_json(tmp_path / PAGE, FORMAT, VERSION)
@@ -130,23 +291,25 @@ def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, m
 
 def test_which_term_made_which_link_survives(problem, tmp_path):
     settings = resolve_settings("paper", changes={"n_epochs": 3, "n_rounds": 1})
-    straight = run(fresh(problem, settings=settings), tmp_path).learned
-    again = Checkpoint(tmp_path, fresh(problem, settings=settings)).load().learned
+    straight = run(fresh(problem, settings=settings), tmp_path).shown.learned
+    (state,) = Checkpoint(tmp_path, fresh(problem, settings=settings)).load().states
+    again = state.learned
     assert straight.saved_shares is None and again.learned is None
     assert again.shares().names == straight.shares().names
     np.testing.assert_array_equal(again.shares().values, straight.shares().values)
 
 
-@pytest.mark.parametrize("change", ["seed", "label", "feature", "weight"])
+@pytest.mark.parametrize("change", ["seed", "label", "feature", "weight", "tracks"])
 def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
-    stopped_after_one_round(tmp_path, fresh(problem))
+    stopped_after_one_round(tmp_path, fresh(problem, settings=THREE))
+    settings = THREE.select(["learned", "features"]) if change == "tracks" else THREE
     if change == "label":
         problem.labels.classes[0] = 1 - problem.labels.classes[0]
     if change == "feature":
         problem.features.data[0] *= 2
     if change == "weight":
         problem.labels.weights = torch.ones(len(problem.labels))
-    other = fresh(problem, seed=int(change == "seed"))
+    other = fresh(problem, seed=int(change == "seed"), settings=settings)
     with pytest.raises(CheckpointError, match="of this very fit"):
         Checkpoint(tmp_path, other).load()
 
@@ -156,9 +319,9 @@ def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     [
         ("page", "cannot be read"),
         ("not ours", "cannot be read"),
-        ("version", "of format 4, got '99'"),
+        ("version", "of format 5, got '99'"),
         ("folder", "cannot be read"),
-        ("number", "damaged"),
+        ("choice", "damaged"),
         ("file", "damaged"),
         ("gone", "damaged"),
     ],
@@ -172,8 +335,8 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(problem, tmp_path, damage, 
         page.write_text("[]")
     elif damage == "version":
         page.write_text(json.dumps(json.loads(page.read_text()) | {"version": 99}))
-    elif damage == "number":
-        page.write_text(json.dumps(json.loads(page.read_text()) | {"round": 7}))
+    elif damage == "choice":
+        page.write_text(json.dumps(json.loads(page.read_text()) | {"kept": ["learned"]}))
     elif damage == "folder":
         page.write_bytes(b"\xff\xfe")
     elif damage == "gone":
@@ -190,8 +353,11 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(problem, tmp_path, damage, 
 def test_the_page_is_json_and_the_rest_safetensors(problem, tmp_path):
     stopped_after_one_round(tmp_path, fresh(problem))
     page = json.loads((tmp_path / PAGE).read_text())
-    assert (page["round"], len(page["files"])) == (1, 1)
-    assert np.isfinite(page["validation"]).all()
+    (state,) = page["states"]
+    assert (state["name"], state["round"], len(page["files"])) == ("learned", 1, 1)
+    assert len(page["history"]) == 8
+    (file,) = tmp_path.glob("*.safetensors")
+    assert load_file(file)["track.0.probabilities"].shape == (60, 2)
 
 
 # State of the callbacks

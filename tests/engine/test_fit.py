@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import subprocess
 import sys
@@ -25,10 +26,14 @@ from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
 from glnn.exceptions import GlnnError, InputError
+from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.operators import RandomWalk, add_loops, drop_loops
+from glnn.graph.prior import normalize_adjacency, prior_graph
+from glnn.nn.features import Features
 
 # The fit
 
-FAST = {"n_epochs": 60}
+FAST = {"n_epochs": 30}
 
 
 def accuracy(result, blocks):
@@ -50,7 +55,10 @@ def test_two_communities_are_told_apart_with_a_certified_graph(problem, blocks, 
 
 def test_the_literal_method_gives_a_dense_symmetric_graph_and_no_certificate(problem):
     result = fit_problem(problem, resolve_settings("literal", changes={"n_epochs": 3}), seed=0)
-    assert result.certificate is None and result.new_rows is None
+    assert result.certificate is None
+    (track,) = result.tracks
+    assert (track.name, track.weight, track.new_rows) == ("learned", 1.0, None)
+    assert result.weights == {"learned": 1.0}
     assert abs(result.adjacency - result.adjacency.T).max() == 0
     assert set(result.history.column("stage")) == {"literal"}
     assert "closeness" in result.history[0]
@@ -58,8 +66,73 @@ def test_the_literal_method_gives_a_dense_symmetric_graph_and_no_certificate(pro
 
 def test_probabilities_are_those_of_the_returned_network(problem):
     result = fit_problem(problem, resolve_settings("paper", changes=FAST), seed=0)
-    scores = result.tasks[0].scores().detach().double().softmax(1).numpy()
-    np.testing.assert_array_equal(result.probabilities, scores)
+    (track,) = result.tracks
+    expected = answer_of(track, result.scaled)
+    np.testing.assert_allclose(result.probabilities, expected, atol=1e-5)
+
+
+def answer_of(track, features):
+    """The class probabilities of a network on the graph it was trained with, in doubles."""
+    if track.head.is_on_rows:
+        change = add_loops if track.head.head == "linear" else drop_loops
+        graph = RandomWalk.of(change(track.graph), dtype=torch.float64)
+    else:
+        graph = SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
+    network = copy.deepcopy(track.network).double()
+    with torch.no_grad():
+        scores = network(graph, Features.of(features, dtype=torch.float64))
+    return scores.softmax(1).numpy()
+
+
+@pytest.mark.parametrize("with_graph", [True, False], ids=["graph", "no graph"])
+def test_a_mixture_is_the_mean_of_its_networks_on_their_graphs(problem, with_graph):
+    if not with_graph:
+        problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
+    result = fit_problem(problem, settings, seed=0)
+    assert len(result.tracks) == 5
+    assert sum(track.weight for track in result.tracks) == pytest.approx(1)
+    parts = [track.weight * answer_of(track, result.scaled) for track in result.tracks]
+    np.testing.assert_allclose(result.probabilities, sum(parts), atol=1e-5)
+    assert all(track.new_rows is not None for track in result.tracks)
+
+
+def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem):
+    result = fit_problem(problem, resolve_settings("default", changes={"n_epochs": 5}), seed=0)
+    shown = result.choices["learned graph"].removeprefix("that of the track ")
+    graphs = {track.name: track.graph for track in result.tracks}
+    assert (result.adjacency != graphs[shown]).nnz == 0
+    assert (result.prior != prior_graph(problem.graph, "renormalized")).nnz == 0
+
+
+def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5})
+    result = fit_problem(problem, settings, seed=0)
+    mixed = ", ".join(f"{track.name} {track.weight:.0%}" for track in result.tracks)
+    trust = sum(track.weight for track in result.tracks if track.sees_graph)
+    learning = [track.name for track in result.tracks if not track.head.is_on_rows]
+    assert result.choices == {
+        "mixture": mixed,
+        "given graph": f"trusted to {trust:.0%}",
+        "learned graph": f"that of the track {learning[0]}",
+        "signal": "l2",
+        "n_rounds": 3,
+    }
+    without = fit_problem(dataclasses.replace(problem, graph=None), settings, seed=0)
+    assert "given graph" not in without.choices
+    assert without.prior is None
+
+
+@pytest.mark.parametrize(
+    ("tracks", "with_graph"), [(["learned"], False), (["words"], True)], ids=["learned", "words"]
+)
+def test_tracks_that_the_data_do_not_allow_are_refused_in_one_line(problem, tracks, with_graph):
+    if not with_graph:
+        problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings("default", changes={"tracks": tracks})
+    with pytest.raises(InputError, match="tracks must have one for data") as told:
+        fit_problem(problem, settings, seed=0)
+    assert "\n" not in str(told.value)
 
 
 def test_a_device_without_room_is_told_in_one_line(problem, monkeypatch):
@@ -84,17 +157,19 @@ def rows_of(problem, peers):
 def test_several_processes_decide_alike_and_have_their_rows(problem, together, with_graph):
     if not with_graph:
         problem = dataclasses.replace(problem, graph=None)
-    settings = resolve_settings("default", changes={"n_epochs": 6, "n_rounds": 2})
+    settings = resolve_settings("default", changes={"n_epochs": 4, "n_rounds": 2})
 
     def work(peers):
         result = fit_problem(rows_of(problem, peers), settings, seed=0)
         assert result.partition.rows == Partition(60, peers).rows
         assert len(result.probabilities) == result.adjacency.shape[0] == result.partition.n_rows
-        parameters = [p.detach() for task in result.tasks for p in task.module.parameters()]
+        networks = [track.network for track in result.tracks]
+        parameters = [p.detach() for network in networks for p in network.parameters()]
         return result, parameters
 
     results, parameters = zip(*together(2, work))
     assert all(result.choices == results[0].choices for result in results)
+    assert all(result.weights == results[0].weights for result in results)
     assert all(list(result.history) == list(results[0].history) for result in results)
     for others in parameters[1:]:
         assert all(torch.equal(p, q) for p, q in zip(parameters[0], others))
@@ -144,14 +219,13 @@ def test_a_fit_on_the_gpu_tells_them_apart_too(problem, blocks, preset, with_gra
     assert result.adjacency.data.min() > 0
 
 
-def test_who_answers_alone_has_no_temperature(problem):
-    settings = resolve_settings("default", changes={"n_epochs": 5, "competes": False})
-    assert fit_problem(problem, settings, seed=0).temperatures == (1.0,)
-
-
-def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem):
+def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem, monkeypatch):
+    trained = []
+    monkeypatch.setattr(
+        fit, "predict_probabilities", lambda task: trained.append(task) or np.zeros((60, 2))
+    )
     result = fit_problem(problem, resolve_settings("literal", changes=FAST), seed=0)
-    assert result.tasks[0].adjacency().to_dense().min() < 0  # the network's own matrix has
+    assert trained[0].adjacency().to_dense().min() < 0  # the network's own matrix has
     assert result.adjacency.min() >= 0
 
 
@@ -276,3 +350,16 @@ def test_what_is_free_is_what_the_machine_and_the_process_own_limit_leave(
     monkeypatch.setattr(fit, "_read_number", lambda path, after="": told.get(path))
     monkeypatch.setattr(fit, "_data_limit", lambda: limit)
     assert fit.free_bytes() == wanted
+
+
+def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_track_learns_from_it(
+    problem,
+):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "tracks": ["features", "hops"]})
+    result = fit_problem(problem, settings, seed=0)
+    rows = {track.name: track.new_rows for track in result.tracks}
+    assert rows.keys() == {"features", "hops"}
+    linked = rows["hops"].connect(problem.features[:3], problem.graph[:3]).links
+    assert (linked[:, problem.graph[:3].indices] > 0).nnz
+    with pytest.raises(InputError, match="links must be None"):
+        rows["features"].connect(problem.features[:3], problem.graph[:3])

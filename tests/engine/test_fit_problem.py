@@ -7,8 +7,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from glnn.engine.fit_problem import FitProblem, FitRecord
-from glnn.engine.tasks import Labels
-from glnn.engine.trainer import Validation
+from glnn.engine.tasks import Labels, Validation
 from glnn.objective import Weights
 from glnn.solver import learn_graph
 from glnn.solver.attribution import LinkShares, link_shares

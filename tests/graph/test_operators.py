@@ -11,6 +11,7 @@ from glnn.distributed import Partition
 from glnn.graph import SparseAdjacency
 from glnn.graph.operators import (
     GraphRows,
+    PowerRows,
     RandomWalk,
     SpectralFeatures,
     add_loops,
@@ -249,3 +250,20 @@ def test_processes_agree_whether_features_say_nothing(together):
         return is_uninformative(eye[part.rows], peers), is_uninformative(rows[part.rows], peers)
 
     assert together(3, work) == [(True, False)] * 3
+
+
+# Rows of a sum of powers
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 5])
+def test_rows_of_powers_propagate_to_their_nodes_and_their_transpose_from_them(symmetric, n_steps):
+    adj_hat = normalize_graph_rows(symmetric, dtype=torch.float64)[1]
+    nodes = torch.tensor([7, 0, 40])
+    rows = PowerRows.of(normalize_graph_rows(symmetric)[1], nodes, n_steps)
+    x = torch.randn(83, 3, generator=torch.Generator().manual_seed(0))
+    whole = adj_hat.sum_of_powers(x.double(), n_steps).float()
+    assert_close(rows.sum_of_powers(x, n_steps), whole[nodes], atol=1e-5, rtol=1e-5)
+    sources = torch.zeros(83, 3)
+    sources[nodes] = x[:3]
+    back = adj_hat.sum_of_powers(sources.double(), n_steps).float()
+    assert_close(rows.sum_of_powers_transposed(x[:3], n_steps), back, atol=1e-5, rtol=1e-5)

@@ -1,6 +1,7 @@
 """Tests of calibration, prediction sets, suspect labels and explanations of the estimator."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from glnn.exceptions import InputError, NotFittedError
 
 # Calibration, prediction sets, suspect labels
 
-QUICK = {"n_epochs": 15, "n_rounds": 1, "random_state": 0}
+QUICK = {"n_epochs": 15, "n_rounds": 1, "random_state": 0, "tracks": ["features"]}
 
 
 @pytest.fixture
@@ -58,6 +59,24 @@ def test_auto_hides_a_third_of_the_labels_once_and_folds_hide_all(blobs):
     assert len(calibrated_fit(blobs).held_out_.hidden_nodes) == 20
     folds = calibrated_fit(blobs, calibrate="folds").held_out_
     assert len(folds.hidden_nodes) == 60 and folds.n_folds == 5
+
+
+@pytest.mark.parametrize("calibrate", ["auto", "folds"])
+def test_the_folds_of_several_tracks_calibrate_without_a_further_fit(blobs, calibrate, monkeypatch):
+    monkeypatch.setattr(GLNNClassifier, "_refit", None)
+    tracks = ["features", "linear"]
+    X, y, _ = blobs
+    model = GLNNClassifier(**QUICK | {"tracks": tracks}, calibrate=calibrate).fit(X, y)
+    held_out = model.held_out_
+    np.testing.assert_array_equal(held_out.hidden_nodes, np.flatnonzero(y >= 0))
+    assert held_out.n_folds == 3
+    hidden = held_out.hidden_nodes
+    assert (held_out.probabilities[hidden] != model.raw_distributions_[hidden]).any(1).all()
+    np.testing.assert_array_equal(
+        np.delete(held_out.probabilities, hidden, 0), np.delete(model.raw_distributions_, hidden, 0)
+    )
+    assert model.calibration_.n_labels == 60
+    model.suspect_labels()  # every label was hidden: none is hidden again
 
 
 def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
@@ -146,7 +165,7 @@ def test_balanced_weights_find_more_of_a_rare_class(rng):
     X, y, truth = uneven(rng)
     rare = truth == 1
     found = [
-        (GLNNClassifier(n_epochs=60, random_state=0, class_weight=how).fit_predict(X, y) == 1)[rare]
+        (GLNNClassifier(**QUICK | {"n_epochs": 60}, class_weight=how).fit_predict(X, y) == 1)[rare]
         for how in (None, "balanced")
     ]
     assert found[1].sum() > found[0].sum()
@@ -173,7 +192,7 @@ def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask,
     X, y, _ = blobs
     ring = sp.csr_matrix((np.ones(120), (np.arange(120), np.roll(np.arange(120), 1))))
     graph = (ring + ring.T).tocsr()
-    X, model = X.copy(), GLNNClassifier(**QUICK, doubts_graph=False, competes=False)
+    X, model = X.copy(), GLNNClassifier(**QUICK | {"tracks": ["learned"]})
     model.fit(X, y, graph)
     changed = X if part == "X" else graph.data
     first = changed[0].copy()
@@ -211,7 +230,7 @@ def test_suspects_have_the_names_of_their_rows(rng):
     x.columns, x.index = list("abc"), [f"row {k}" for k in range(40)]
     wrong = y.copy()
     wrong[7] = 1 - y[7]
-    fitted = GLNNClassifier(n_epochs=30, random_state=0, calibrate="folds").fit(x, wrong)
+    fitted = GLNNClassifier(**QUICK | {"n_epochs": 30}, calibrate="folds").fit(x, wrong)
     found = fitted.suspect_labels()
     assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]
 
@@ -233,7 +252,8 @@ def two_groups(seed=0, n_nodes=40):
 @pytest.fixture(scope="module")
 def explained_fit():
     X, y, graph, _ = two_groups()
-    return GLNNClassifier(n_epochs=30, calibrate=None, random_state=0).fit(X, y, graph=graph)
+    quick = {"n_epochs": 30, "calibrate": None, "random_state": 0, "tracks": ["learned"]}
+    return GLNNClassifier(**quick).fit(X, y, graph=graph)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +353,8 @@ def test_refits_measure_what_fitting_without_the_label_changes():
 @pytest.mark.parametrize("calibrate", [None, "auto"])
 def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeypatch):
     X, y, graph, _ = two_groups(1)
-    model = GLNNClassifier(n_epochs=5, calibrate=calibrate, random_state=6).fit(X, y, graph=graph)
+    quick = {"n_epochs": 5, "calibrate": calibrate, "random_state": 6, "tracks": ["learned"]}
+    model = GLNNClassifier(**quick).fit(X, y, graph=graph)
     found = [model.explain(node, n_labels=8) for node in (3, 25)]
     monkeypatch.setattr(model, "_refit", None)  # nothing is fitted again
     assert model.explain(3, n_labels=8) == found[0]
@@ -341,26 +362,42 @@ def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeyp
     effects = [abs(voice.effect) for voice in found[1].voices]
     assert effects == sorted(effects, reverse=True)
     voice = found[1].voices[0]
-    again = GLNNClassifier(n_epochs=5, calibrate=calibrate, random_state=6)
+    again = GLNNClassifier(**quick)
     again.fit(X, np.where(np.arange(40) == voice.node, "", y), graph=graph)
     change = (model.label_distributions_ - again.label_distributions_)[25]
     assert_allclose(list(voice.effects.values()), change, atol=1e-12)
 
 
-def test_fits_of_a_calibration_are_counted():
+def test_fits_of_a_calibration_and_of_folds_are_counted():
     X, y, graph, _ = two_groups()
-    model = GLNNClassifier(n_epochs=5, random_state=0).fit(X, y, graph=graph)
+    model = GLNNClassifier(n_epochs=2, random_state=0, tracks=["learned"]).fit(X, y, graph=graph)
     assert model._n_fits_per_call() == 2
-    assert model.fit(X, y, graph=graph, validation=[0, 1])._n_fits_per_call() == 1
     model.set_params(calibrate="folds")
     assert model._n_fits_per_call() == 6
     model.set_params(calibrate=None)
     assert model._n_fits_per_call() == 1
+    model.set_params(tracks=["learned", "linear"]).fit(X, y, graph=graph)
+    assert model._n_fits_per_call() == 4  # three folds find the weights of the tracks
+    assert model.fit(X, y, graph=graph, validation=[0, 1])._n_fits_per_call() == 1
+
+
+def test_signals_spread_as_the_tracks_do_mixed_by_their_weights():
+    X, y, graph, _ = two_groups()
+    model = GLNNClassifier(n_epochs=2, calibrate=None, random_state=0, n_rounds=2)
+    fitted = model.fit(X, y, graph=graph)._model
+    signals = np.random.default_rng(0).normal(size=(40, 3))
+    mixed = model.fitted_nodes().propagate(signals)
+    assert len(fitted.tracks) > 1
+    expected = 0.0
+    for track in fitted.tracks:
+        model._model = dataclasses.replace(fitted, tracks=(dataclasses.replace(track, weight=1.0),))
+        expected = expected + track.weight * model.fitted_nodes().propagate(signals)
+    assert_allclose(mixed, expected)
 
 
 def test_a_new_fit_forgets_what_labels_changed_in_the_one_before():
     X, y, graph, _ = two_groups(1)
-    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=6)
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=6, tracks=["learned"])
     first = model.fit(X, y, graph=graph).explain(25)
     other = model.fit(X, np.roll(y, 2), graph=graph).explain(25)
     assert {voice.node for voice in first.voices} != {voice.node for voice in other.voices}

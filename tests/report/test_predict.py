@@ -131,7 +131,7 @@ def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
         predict_rows(run, tmp_path / "new.csv", tmp_path / "links.csv")
     (tmp_path / "new.csv").write_text("id,x,y\n7,1,2\n")
     (tmp_path / "links.csv").write_text("source,target\n7,1000\n")
-    with pytest.raises(InputError, match="links"):
+    with pytest.raises(InputError, match="links must be None for a fit without a given graph"):
         predict_rows(run, tmp_path / "new.csv", tmp_path / "links.csv")
 
 

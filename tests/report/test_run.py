@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Progress
 from glnn.exceptions import InputError, OutputError
 from glnn.graph.adjacency import SparseAdjacency
+from glnn.report.results import describe_settings
 from glnn.report.run import (
     FitOptions,
     GraphLog,
@@ -47,24 +49,33 @@ def test_results_agree_with_the_estimator(opened_blobs):
     assert results.scores[0].accuracy == np.mean(results.predictions[test] == labels[test])
     np.testing.assert_array_equal(results.adjacency.toarray(), model.graph_.toarray())
     assert [score.method for score in results.scores] == ["GLNN", "label spreading"]
-    assert results.settings["head"]["n_epochs"] == 5
+    assert results.settings["tracks"] == ["features", "words", "far", "linear", "hops"]
+    assert list(model.mixture_) == ["features", "far", "linear", "hops"]  # these are no words
+    for track in results.settings["track"].values():
+        assert track["head"]["n_epochs"] == 5
+    assert results.settings["chosen"] == model.choices_
     assert seen[-1] == "label spreading"
-    assert "graph 1" in seen
+    assert "features, graph 1" in seen
+
+
+ONE = FitOptions(n_epochs=3, extra_params={"tracks": ["features"]})
+TWO = FitOptions(n_epochs=3, extra_params={"tracks": ["features", "linear"]})
 
 
 @pytest.mark.parametrize("calibrates", [True, False])
+@pytest.mark.parametrize(("options", "how"), [(ONE, "hidden_third"), (TWO, "folds")])
 def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
-    opened_blobs, calibrates
+    opened_blobs, options, how, calibrates
 ):
     start = RunInputs.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
-    results, model = run_fit(start, FitOptions(n_epochs=3), calibrate=calibrates)
+    results, model = run_fit(start, options, calibrate=calibrates)
     assert (model.held_out_ is not None) is calibrates
     is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
     assert is_raw is not calibrates
-    assert (results.calibration_method == "hidden_third") is calibrates
+    assert (results.calibration_method == how) is calibrates
     everything = Split(start.split.train, NONE, NONE, name="all")
     no_test = RunInputs.of(Path(), opened_blobs, everything)
-    _, model = run_fit(no_test, FitOptions(n_epochs=3), calibrate=calibrates)
+    _, model = run_fit(no_test, options, calibrate=calibrates)
     assert model.held_out_ is None  # the folds of the estimate will do it
 
 
@@ -85,11 +96,36 @@ def test_wrong_options_are_refused_before_any_work(options, words):
         options.check()
 
 
-def test_expected_epochs_follow_rounds():
-    settings = FitOptions(n_epochs=7).settings()
-    expected = FitOptions(n_epochs=7).count_epochs(has_graph=False)
-    assert expected == 7 * settings.no_graph.n_rounds
-    assert FitOptions("literal", n_epochs=7).count_epochs(has_graph=True) == 7
+def count(preset="default", has_graph=False, has_validation=False, **params):
+    options = FitOptions(preset, n_epochs=7, extra_params=params)
+    return options.count_epochs(has_graph=has_graph, has_validation=has_validation)
+
+
+def test_expected_epochs_follow_tracks_their_rounds_and_folds():
+    assert count("literal", has_graph=True) == 7
+    assert count("paper", has_graph=True) == 3 * 7
+    assert count(tracks=["features"], n_rounds=2) == 2 * 7
+    assert count(tracks=["linear"]) == 7  # a head on rows has one round
+    assert count(has_validation=True, tracks=["features", "linear"]) == (3 + 1) * 7
+    assert count(tracks=["features", "linear"]) == 4 * (3 + 1) * 7  # three folds, then all labels
+
+
+def test_a_fit_takes_no_more_epochs_than_expected(features):
+    seen = []
+    model = FitOptions(n_epochs=2).make_estimator(seen.append)
+    model.fit(features, np.arange(40) % 2)
+    n_epochs = sum(event.epoch > 0 for event in seen)
+    assert n_epochs <= FitOptions(n_epochs=2).count_epochs(has_graph=False)
+    assert n_epochs > len(model.history_)  # those on folds are reported, too
+
+
+def test_settings_are_those_of_the_tracks_that_are_trained(results):
+    page = describe_settings(FitOptions().settings(), results.data)
+    assert page["tracks"] == list(page["track"]) == ["features", "words", "far", "linear", "hops"]
+    assert page["track"]["words"]["graph"]["signal"] == "idf"
+    json.dumps(page)
+    graph = results.data.replace(graph=results.adjacency)
+    assert describe_settings(FitOptions().settings(), graph)["tracks"][0] == "learned"
 
 
 READING = DataSpec(Source("blobs"), labels_per_class=4)
@@ -226,13 +262,51 @@ def test_terms_sum_to_the_objective(features):
 
 def test_a_fit_leaves_the_graph_of_every_round_and_the_last_is_its_own(features):
     log = GraphLog()
-    model = GLNNClassifier(
-        n_epochs=10, n_rounds=2, random_state=0, callbacks=[log], calibrate=None
-    ).fit(features, np.arange(40) % 2)
-    rounds = collect_rounds(model.callbacks)
+    quick = {"n_epochs": 10, "n_rounds": 2, "random_state": 0, "calibrate": None}
+    model = GLNNClassifier(**quick, tracks=["features"], callbacks=[log])
+    model.fit(features, np.arange(40) % 2)
+    rounds = collect_rounds(model.callbacks, model.graph_)
     assert [one.name for one in rounds] == ["round 1", "round 2"]
     assert (rounds[-1].graph != model.graph_).nnz == 0
     assert all(one.terms for one in rounds)
+
+
+def test_of_several_tracks_the_rounds_are_those_that_led_to_the_graph(features):
+    log = GraphLog()
+    quick = {"n_epochs": 3, "n_rounds": 2, "random_state": 0, "calibrate": None}
+    model = GLNNClassifier(**quick, callbacks=[log])
+    y = np.where(np.arange(40) < 12, np.arange(40) % 2, -1)
+    model.fit(features, y)
+    rounds = collect_rounds(model.callbacks, model.graph_)
+    assert [one.name for one in rounds] == ["round 1", "round 2"]
+    assert (rounds[-1].graph != model.graph_).nnz == 0
+    again = GraphLog()
+    again.load_state_dict(log.state_dict())
+    for one, other in zip(rounds, again.rounds_to(model.graph_.copy())):
+        assert (one.name, one.terms) == (other.name, other.terms)
+        assert one.graph is other.graph
+
+
+def log_of(*stages):
+    """A log that has seen these stages, each the end of a round with a graph of its own."""
+    log = GraphLog()
+    for number, stage in enumerate(stages, start=1):
+        log.on_stage_begin(stage, 3)
+        log.on_round_end(int(stage[-1]), sp.identity(number, format="csr"))
+    return log
+
+
+def test_rounds_that_are_taken_again_replace_the_earlier_ones():
+    log = log_of("far, classifier 1", "far, classifier 2", "learned, classifier 1")
+    log.on_stage_begin("far, classifier 2", 3)
+    log.on_round_end(2, sp.identity(9, format="csr"))
+    found = log.rounds_to(sp.identity(9, format="csr"))
+    assert [(one.name, one.graph.shape[0]) for one in found] == [("round 1", 1), ("round 2", 9)]
+    assert log.rounds_to(sp.identity(2, format="csr")) == ()
+
+
+def test_the_only_track_is_shown_whatever_its_graph():
+    assert len(log_of("classifier 1", "classifier 2").rounds_to(sp.identity(7, format="csr"))) == 2
 
 
 def test_a_try_that_was_not_taken_leaves_no_trace(features):
@@ -240,16 +314,17 @@ def test_a_try_that_was_not_taken_leaves_no_trace(features):
     log.on_graph(1, taken)
     log.on_graph(1, learn_graph(features, n_neighbors=2))
     log.on_round_end(1, taken.adjacency)
-    (only,) = log.rounds
+    (only,) = log.rounds_to(taken.adjacency)
     assert only.graph is taken.adjacency
     assert only.terms == evaluate_terms(taken)
 
 
 def test_a_graph_that_was_not_solved_for_has_no_terms(features):
-    log = GraphLog()
-    log.on_round_end(1, learn_graph(features, n_neighbors=4).adjacency)
-    assert log.rounds[0].terms == {}
+    log, graph = GraphLog(), learn_graph(features, n_neighbors=4).adjacency
+    log.on_round_end(1, graph)
+    assert log.rounds_to(graph)[0].terms == {}
 
 
 def test_without_a_log_nothing_is_known():
-    assert collect_rounds(None) == ()
+    graph = sp.identity(2, format="csr")
+    assert collect_rounds(None, graph) == GraphLog().rounds_to(graph) == ()

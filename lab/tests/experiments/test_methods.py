@@ -98,7 +98,7 @@ def test_lambda0_is_the_weight_of_the_regulariser_and_nothing_else(name, opened)
 
 def test_without_the_regulariser_features_do_not_shape_the_graph(opened):
     data, split = opened
-    settings = {"n_epochs": 2, "n_rounds": 1}  # later ones may be undone by what validation says
+    settings = {"n_epochs": 2, "n_rounds": 1}  # later ones see the gradient of the task
     shuffled = data.replace(features=data.features[::-1])
     method = get_method("glnn-no-glr")
     graphs = [method.run(d, split, 0, settings).model.graph_ for d in (data, shuffled)]

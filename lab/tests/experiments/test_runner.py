@@ -226,7 +226,7 @@ def test_the_record_is_plain_json_and_holds_the_whole_cell(small_cell):
     assert record["id"] == cell.id
     assert 0 <= record["accuracy"] <= 1
     assert record["n_epochs"] >= 5
-    assert record["choices"].keys() >= {"signal", "gate"}
+    assert record["choices"].keys() >= {"signal", "mixture"}
     assert all(record[key] > 0 for key in VARYING_KEYS)
 
 

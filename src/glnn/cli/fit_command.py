@@ -280,8 +280,10 @@ class _Run:
         self._state: Any = state_folder(inputs.folder) if self._is_own_state else checkpoint
         self._console = Console(quiet=quiet)
         self._results: FitResults | None = None
-        has_graph = inputs.opened.data.graph is not None
-        self._n_epochs: int = options.count_epochs(has_graph=has_graph)
+        self._n_epochs: int = options.count_epochs(
+            has_graph=inputs.opened.data.graph is not None,
+            has_validation=inputs.split.val.size > 0,
+        )
 
     def is_finished(self) -> bool:
         """Return whether the run was finished before, and print that it was."""

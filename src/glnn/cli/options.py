@@ -117,7 +117,7 @@ Preset = Annotated[
 Head = Annotated[
     str | None,
     typer.Option(
-        help="Network: gcn, propagation, linear or hops; by default chosen among several.",
+        help="Network: gcn, propagation, linear or hops; by default several are mixed.",
         rich_help_panel=_METHOD,
     ),
 ]

@@ -495,8 +495,10 @@ DATASETS = {
 
 def cache_folder() -> Path:
     """Return the folder of fetched data sets in the user's cache."""
-    import platformdirs  # here: built-in data sets need no folder
-
+    try:
+        import platformdirs  # here: built-in data sets need no folder
+    except ImportError:  # a source tree alone
+        return Path.home() / ".cache" / "glnn"
     return Path(platformdirs.user_cache_dir("glnn"))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,7 @@ from glnn.data.files import (
     replace_folder,
 )
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
-from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings, Track
 from glnn.exceptions import CheckpointError, GlnnError, InputError
 from glnn.objective import Weights
 from glnn.objective.base import RowCoefficients
@@ -154,6 +154,38 @@ def _to_bytes(array: np.ndarray) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
+_Array = TypeVar("_Array", np.ndarray, np.ndarray | ShardedArray)
+_REPEATED = "repeated"  # name of the array with the names of arrays that are not stored
+
+
+def drop_repeats(
+    arrays: Mapping[str, _Array], peers: Peers = SINGLE_PROCESS
+) -> dict[str, _Array | np.ndarray]:
+    """Return arrays of which equal ones are stored once; :func:`restore_repeats` undoes it.
+
+    Sharded arrays are equal if they are so in every process.
+    """
+    keys = {name: compute_digest("", {"": _local_part(array)}) for name, array in arrays.items()}
+    sharded = sorted(name for name, array in arrays.items() if isinstance(array, ShardedArray))
+    if sharded:
+        own = np.frombuffer(b"".join([keys[name] for name in sharded]), dtype=np.uint8)
+        everywhere = np.stack(peers.all_gather(own.reshape(len(sharded), -1)), axis=1)
+        keys |= {name: everywhere[place].tobytes() for place, name in enumerate(sharded)}
+    first: dict[bytes, str] = {}
+    repeated = {name: first.setdefault(keys[name], name) for name in sorted(keys)}
+    repeated = {name: other for name, other in repeated.items() if name != other}
+    kept = {name: array for name, array in arrays.items() if name not in repeated}
+    names = np.frombuffer(json.dumps(repeated).encode(), dtype=np.uint8)
+    return kept | {_REPEATED: names}
+
+
+def restore_repeats(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return all arrays that were given to :func:`drop_repeats`."""
+    kept = dict(arrays)
+    repeated = json.loads(kept.pop(_REPEATED).tobytes())
+    return kept | {name: kept[other] for name, other in repeated.items()}
+
+
 # JSON files with a checksum
 
 _CHECKSUM = "page_sha256"  # key of the digest
@@ -231,7 +263,7 @@ def _page_digest(page: Mapping[str, Any]) -> str:
 # Folder of a saved model
 
 FORMAT = "glnn-model"
-VERSION = 4
+VERSION = 5
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
@@ -243,9 +275,12 @@ def write_archive(
 ) -> None:
     """Write the arrays, then the metadata with their digest, so that reading detects a torn write.
 
+    Equal arrays are written once.
+
     Over several processes, process 0 writes, and the others send their parts of sharded arrays.
     """
     run_everywhere(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
+    arrays = drop_repeats(arrays, peers)
     if peers.rank:
         write_arrays(None, arrays, peers)
         return
@@ -283,7 +318,8 @@ def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         packed = (folder / _ARRAYS).read_bytes()
         if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
             raise CheckpointError(f"{name} does not belong to {_PAGE} or was damaged. {advice}.")
-        return dict(load(packed)), page
+        with wrap_unpack_errors(folder):
+            return restore_repeats(load(packed)), page
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{name} cannot be read: {type(error).__name__}. {advice}.") from None
 
@@ -333,8 +369,6 @@ def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:
 
 # Parts of a fit as arrays and JSON values
 
-_SHARE = "new_rows.share."
-
 
 def pack_networks(
     networks: Sequence[nn.Module], arrays: dict[str, np.ndarray | ShardedArray]
@@ -357,48 +391,37 @@ def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) 
         network.load_state_dict(state)
 
 
-_HEAD_LISTS = ("cautious", "unwatched", "competitors", "unwatched_competitors", "partners")
-
-
 def parse_settings(page: dict[str, Any]) -> FitSettings:
-    """Return the settings from their JSON values."""
-    parts: dict[str, Any] = dict(page)
-    for name in ("graph", "no_graph"):
-        parts[name] = parse_graph_settings(page[name])
-    for name in _HEAD_LISTS:
-        parts[name] = tuple(HeadSettings(**head) for head in page[name])
-    parts["head"] = HeadSettings(**page["head"])
-    parts["plain"] = page["plain"] and HeadSettings(**page["plain"])
-    return FitSettings(**parts)
+    """Return the settings that were written as plain values."""
+    tracks = {name: tuple(map(parse_track, page[name])) for name in ("tracks", "no_graph")}
+    return FitSettings(**(page | tracks))
 
 
-def parse_graph_settings(page: dict[str, Any]) -> GraphSettings:
-    """Return the settings of the graph step from their JSON values."""
-    changes = {
-        "weights": Weights(**page["weights"]),
-        "signals": tuple(page["signals"]),
-        "dial": tuple(page["dial"]),
-    }
-    return GraphSettings(**(page | changes))
+def parse_track(page: dict[str, Any]) -> Track:
+    """Return a track that was written likewise."""
+    graph = page["graph"] | {"weights": Weights(**page["graph"]["weights"])}
+    parts: dict[str, Any] = {"head": HeadSettings(**page["head"]), "graph": GraphSettings(**graph)}
+    return Track(**(page | parts))
 
 
 def pack_new_rows(
     rows: NewRowProblem,
     arrays: dict[str, np.ndarray | ShardedArray],
     partition: Partition | None = None,
+    prefix: str = "new_rows",
 ) -> dict[str, Any]:
     """Add the graph problem of new rows to the arrays; return its JSON metadata.
 
     With a partition, each process has its rows of the signal and of the prior graph.
     """
     shares, facts = rows.share.to_arrays()
-    arrays |= {_SHARE + name: array for name, array in shares.items()}
+    arrays |= {f"{prefix}.share.{name}": array for name, array in shares.items()}
     for name in ("scale", "shift"):
-        pack_matrix(f"new_rows.transform.{name}", getattr(rows.transform, name), arrays)
-    pack_matrix("new_rows.signal", rows.signal, arrays, partition)
+        pack_matrix(f"{prefix}.transform.{name}", getattr(rows.transform, name), arrays)
+    pack_matrix(f"{prefix}.signal", rows.signal, arrays, partition)
     if rows.prior is not None:
-        arrays["new_rows.prior.degrees"] = rows.prior.degrees
-        pack_matrix("new_rows.prior", rows.prior.prior, arrays, partition)
+        arrays[f"{prefix}.prior.degrees"] = rows.prior.degrees
+        pack_matrix(f"{prefix}.prior", rows.prior.prior, arrays, partition)
     return {
         "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
         "share": facts,
@@ -408,18 +431,21 @@ def pack_new_rows(
     }
 
 
-def unpack_new_rows(page: dict[str, Any], arrays: dict[str, np.ndarray]) -> NewRowProblem:
+def unpack_new_rows(
+    page: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str = "new_rows"
+) -> NewRowProblem:
     """Return the graph problem of new rows from the output of :func:`pack_new_rows`."""
-    transform = "new_rows.transform."
+    transform = f"{prefix}.transform."
     scale, shift = (unpack_matrix(transform + name, arrays) for name in ("scale", "shift"))
     prior = None
     if page["prior"] is not None:
-        matrix = unpack_matrix("new_rows.prior", arrays)
-        prior = PriorRows(page["prior"], arrays["new_rows.prior.degrees"], matrix)
-    shares = {name.removeprefix(_SHARE): a for name, a in arrays.items() if name.startswith(_SHARE)}
+        matrix = unpack_matrix(f"{prefix}.prior", arrays)
+        prior = PriorRows(page["prior"], arrays[f"{prefix}.prior.degrees"], matrix)
+    share = f"{prefix}.share."
+    shares = {name.removeprefix(share): a for name, a in arrays.items() if name.startswith(share)}
     return NewRowProblem(
         FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
-        unpack_matrix("new_rows.signal", arrays),
+        unpack_matrix(f"{prefix}.signal", arrays),
         RowCoefficients.from_arrays(shares, page["share"]),
         prior,
         page["has_loops"],

@@ -125,7 +125,7 @@ class Callback:
         """Handle a learned graph (this process's rows); the fit may drop it later."""
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
-        """Handle the graph at the end of a round; rounds that are undone are skipped."""
+        """Handle the graph at the end of a round; folds of the labels have rounds of their own."""
 
     def state_dict(self) -> CallbackState:
         """Return the state to save in a checkpoint: graphs and numbers by name."""
@@ -169,19 +169,17 @@ class EarlyStopping(Callback):
         return self._waited >= self.patience
 
 
-class StopIfWorse(Callback):
-    """Stop if the best validation accuracy is still below ``accuracy`` from epoch ``grace`` on."""
+class StopIf(Callback):
+    """Stop a training after an epoch if a function, which is called once, says so."""
 
-    may_lag = True  # a late stop only saves less time
+    may_lag = True
 
-    def __init__(self, accuracy: float, grace: int) -> None:
-        self.accuracy, self.grace = accuracy, grace
-        self._best = 0.0
+    def __init__(self, epoch: int, is_hopeless: Callable[[], bool]) -> None:
+        self._epoch, self._is_hopeless = epoch, is_hopeless
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Compare the best accuracy so far with the required one."""
-        self._best = max(self._best, float(record.get("validation_accuracy", 1.0)))
-        return int(record["epoch"]) >= self.grace and self._best < self.accuracy
+        """Call the function if it is time."""
+        return int(record["epoch"]) == self._epoch and self._is_hopeless()
 
 
 class ProgressLog(Callback):

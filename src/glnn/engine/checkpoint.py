@@ -20,12 +20,13 @@ from glnn.data.files import atomic_write
 from glnn.distributed import run_everywhere
 from glnn.engine.archive import (
     compute_digest,
+    drop_repeats,
     fill_networks,
     pack_matrix,
     pack_networks,
     pack_new_rows,
-    parse_graph_settings,
     read_checked_json,
+    restore_repeats,
     unpack_matrix,
     unpack_new_rows,
     wrap_unpack_errors,
@@ -33,7 +34,8 @@ from glnn.engine.archive import (
 )
 from glnn.engine.callbacks import Callback
 from glnn.engine.fit_problem import pack_shares, unpack_shares
-from glnn.engine.settings import HeadSettings
+from glnn.engine.rounds import Progress
+from glnn.engine.settings import Track
 from glnn.engine.steps import FitState, Solution, Steps, TrainedClassifier
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver.certificate import Certificate
@@ -69,7 +71,7 @@ def _key(place: int, number: int) -> str:
 
 # The checkpoint
 
-FORMAT, VERSION, PAGE = "glnn-checkpoint", 4, "checkpoint.json"
+FORMAT, VERSION, PAGE = "glnn-checkpoint", 5, "checkpoint.json"
 
 Page = dict[str, Any]
 
@@ -85,11 +87,11 @@ class Checkpoint:
         self.folder, self._steps, self._peers = folder, steps, steps.partition.peers
         self._fit = self._gather_digests(_fingerprint(steps))
 
-    def save(self, state: FitState) -> None:
+    def save(self, progress: Progress) -> None:
         """Write the state after a round; if that fails, the old state stays."""
-        arrays, facts = _pack(state)
+        arrays, facts = _pack(progress)
         facts["memories"] = pack_callback_state(self._steps.callbacks, arrays)
-        packed = save(arrays)
+        packed = save(drop_repeats(arrays))
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         run_everywhere(self._peers, lambda: _write(mine, packed))
@@ -104,7 +106,7 @@ class Checkpoint:
             if old != mine:
                 old.unlink(missing_ok=True)
 
-    def load(self) -> FitState | None:
+    def load(self) -> Progress | None:
         """Return the saved state, or ``None`` without one; restore history and callbacks."""
         read: list[tuple[dict[str, np.ndarray], Page]] = []
         run_everywhere(self._peers, lambda: read.extend(self._read()))
@@ -112,6 +114,7 @@ class Checkpoint:
             return None
         arrays, page = read[0]
         with wrap_unpack_errors(self.folder):
+            arrays = restore_repeats(arrays)
             state = _unpack(self._steps, arrays, page)
             restore_callback_state(self._steps.callbacks, page["memories"], arrays)
             for record in page["history"]:
@@ -179,63 +182,66 @@ def _fingerprint(steps: Steps) -> bytes:
     return compute_digest(settings, arrays)
 
 
-def _pack(state: FitState) -> tuple[dict[str, np.ndarray], Page]:
-    """Return this process's arrays, and the metadata that is the same in every process."""
-    trained, learned = state.trained, state.learned
-    assert trained is not None  # a round has ended
-    arrays: dict[str, Any] = {"probabilities": trained.probabilities}
-    pack_matrix("adjacency", state.adjacency, arrays)
-    members = (trained, *state.partners)
-    pack_networks([member.task.module for member in members], arrays)
-    pack_matrix("row_graph", state.row_graph, arrays)
-    for place, partner in enumerate(state.partners):
-        arrays[f"partner.{place}"] = partner.probabilities
-    certificate = shares = None
-    if learned is not None:
-        arrays["candidates.i"], arrays["candidates.j"] = learned.candidates
-        certificate, shares = learned.certificate.to_dict(), pack_shares(learned.shares(), arrays)
-    facts = {
-        "graph": dataclasses.asdict(state.graph),
-        "head": dataclasses.asdict(state.head),
-        "partners": [dataclasses.asdict(p.task.settings) for p in state.partners],
-        "trusts_graph": state.given is not None,
-        "round": state.round,
-        "n_rounds": state.n_rounds,
-        "doubt": state.doubt,
-        "temperature": state.temperature,
-        "validation": [[m.validation_loss, m.validation_accuracy, m.temperature] for m in members],
-        "certificate": certificate,
-        "shares": shares,
-        "new_rows": None if state.new_rows is None else pack_new_rows(state.new_rows, arrays),
-    }
+def _pack(progress: Progress) -> tuple[dict[str, np.ndarray], Page]:
+    """Return this process's arrays, and what is the same in every process."""
+    arrays: dict[str, Any] = {"judged": progress.judged}
+    pack_networks([_trained(state).task.module for state in progress.states], arrays)
+    states = [_pack_state(f"track.{k}", s, arrays) for k, s in enumerate(progress.states)]
+    facts = {"part": progress.part, "states": states, "kept": list(progress.kept)}
     return {name: np.asarray(array, order="C") for name, array in arrays.items()}, facts
 
 
-def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> FitState:
-    learned = None
-    if page["certificate"] is not None:
-        candidates = (arrays["candidates.i"], arrays["candidates.j"])
-        certificate = Certificate.from_dict(page["certificate"])
-        shares = unpack_shares(arrays, page["shares"])
-        learned = Solution(certificate, candidates, saved_shares=shares)
-    state = FitState(
-        parse_graph_settings(page["graph"]),
-        HeadSettings(**page["head"]),
-        steps.given if page["trusts_graph"] else None,
-        page["n_rounds"],
-        page["round"],
-        unpack_matrix("adjacency", arrays),
-        learned,
-        None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
-        row_graph=unpack_matrix("row_graph", arrays),
-        doubt=page["doubt"],
-        temperature=page["temperature"],
-    )
-    heads = (state.head, *(HeadSettings(**head) for head in page["partners"]))
-    tasks = [steps.build_task(state.replace(head=head)) for head in heads]
-    fill_networks([task.module for task in tasks], arrays)
-    answers = [arrays["probabilities"], *(arrays[f"partner.{k}"] for k in range(len(tasks) - 1))]
-    members = [
-        TrainedClassifier(*each[:2], *each[2]) for each in zip(tasks, answers, page["validation"])
+def _trained(state: FitState) -> TrainedClassifier:
+    assert state.trained is not None  # a round has ended
+    return state.trained
+
+
+def _pack_state(prefix: str, state: FitState, arrays: dict[str, Any]) -> Page:
+    """Add a track's state to the arrays; return its plain facts."""
+    arrays[f"{prefix}.probabilities"] = state.probabilities
+    pack_matrix(f"{prefix}.adjacency", state.adjacency, arrays)
+    certificate = shares = rows = None
+    if state.learned is not None:
+        learned = state.learned
+        arrays[f"{prefix}.candidates.i"], arrays[f"{prefix}.candidates.j"] = learned.candidates
+        certificate, parts = learned.certificate.to_dict(), dict[str, np.ndarray]()
+        shares = pack_shares(learned.shares(), parts)
+        arrays |= {f"{prefix}.{name}": part for name, part in parts.items()}
+    if state.new_rows is not None:
+        rows = pack_new_rows(state.new_rows, arrays, prefix=f"{prefix}.new_rows")
+    facts = {"name": state.track.name, "round": state.round, "certificate": certificate}
+    return facts | {"shares": shares, "new_rows": rows}
+
+
+def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> Progress:
+    tracks = {track.name: track for track in steps.tracks}
+    states = [
+        _unpack_state(steps, tracks[facts["name"]], f"track.{place}", arrays, facts)
+        for place, facts in enumerate(page["states"])
     ]
-    return state.replace(trained=members[0], partners=tuple(members[1:]))
+    tasks = [steps.build_task(state) for state in states]
+    fill_networks([task.module for task in tasks], arrays)
+    answers = [arrays[f"track.{place}.probabilities"] for place in range(len(states))]
+    trained = [TrainedClassifier(*each) for each in zip(tasks, answers)]
+    done = tuple(state.replace(trained=each) for state, each in zip(states, trained))
+    return Progress(arrays["judged"], page["part"], done, tuple(page["kept"]))
+
+
+def _unpack_state(
+    steps: Steps, track: Track, prefix: str, arrays: dict[str, np.ndarray], facts: Page
+) -> FitState:
+    """Return a track's state, but for its network."""
+    learned = rows = None
+    if facts["certificate"] is not None:
+        names = (name for name in arrays if name.startswith(f"{prefix}."))
+        parts = {name.removeprefix(f"{prefix}."): arrays[name] for name in names}
+        candidates = (parts["candidates.i"], parts["candidates.j"])
+        certificate = Certificate.from_dict(facts["certificate"])
+        shares = unpack_shares(parts, facts["shares"])
+        learned = Solution(certificate, candidates, saved_shares=shares)
+    if facts["new_rows"] is not None:
+        rows = unpack_new_rows(facts["new_rows"], arrays, f"{prefix}.new_rows")
+    adjacency = unpack_matrix(f"{prefix}.adjacency", arrays)
+    return steps.start(track).replace(
+        round=facts["round"], adjacency=adjacency, learned=learned, new_rows=rows
+    )

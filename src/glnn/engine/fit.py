@@ -1,6 +1,5 @@
 """A whole fit: memory check, rounds of graph step and classifier step, result."""
 
-import dataclasses
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,17 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import nn
 
 from glnn.distributed import Partition, run_everywhere
 from glnn.engine.callbacks import Callback, History
 from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
-from glnn.engine.rounds import Rounds
-from glnn.engine.row_task import RowTask
-from glnn.engine.settings import FitSettings
+from glnn.engine.rounds import HeldOutLabels, Mixture, Rounds
+from glnn.engine.settings import FitSettings, HeadSettings, Track
 from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
-from glnn.engine.tasks import ClassifierTask, LiteralTask
+from glnn.engine.tasks import LiteralTask
 from glnn.exceptions import GlnnError, InputError
 from glnn.graph.operators import SpectralFeatures
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
@@ -167,33 +166,39 @@ def format_bytes(count: int) -> str:
 # The fit
 
 
+@dataclass(frozen=True, eq=False)
+class FittedTrack:
+    """A trained track: its network, the graph that the network sees, its weight."""
+
+    name: str
+    weight: float
+    head: HeadSettings
+    network: nn.Module
+    graph: sp.csr_matrix  # this process's rows of it
+    new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
+    sees_graph: bool  # whether the given graph takes part
+
+
 @dataclass(frozen=True)
 class FitResult:
-    """The result of a fit. Everything with one row per node holds the rows of this process."""
+    """Everything a fit leaves; what has a row a node has this process's rows."""
 
-    settings: FitSettings  # with the chosen head and its ``partners``
+    settings: FitSettings
     scaling: Scaling
-    scaled: Any  # scaled features, with the columns of ``structure`` if there are any
+    scaled: Any  # scaled features, with those of the structure beside them if it is a signal
     partition: Partition
-    adjacency: sp.csr_matrix  # the learned graph
-    prior: sp.csr_matrix | None  # the prior graph of the closeness term
-    # last solution of the graph problem, if one process solved it and no checkpoint was loaded
-    learned: LearnedGraph | None
-    certificate: Certificate | None
-    new_rows: NewRowProblem | None  # graph problem of new rows; ``None`` for the preset ``literal``
-    tasks: tuple[ClassifierTask | RowTask | LiteralTask, ...]  # of ``settings.members``
-    temperatures: tuple[float, ...]  # one per task, for the average of their predictions
-    row_graph: sp.csr_matrix | None  # the graph of row heads; ``None`` without such heads
-    structure: SpectralFeatures | None  # for the signal ``structure``
-    probabilities: np.ndarray  # class probabilities of the training nodes
+    tracks: tuple[FittedTrack, ...]  # the heaviest first
+    weights: dict[str, float]  # of all tracks, those that were given up included
+    adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
+    prior: sp.csr_matrix | None  # the prior graph made of the given one
+    learned: LearnedGraph | None  # the last solution, where this process has solved it alone
+    certificate: Certificate | None  # None for the preset literal
+    structure: SpectralFeatures | None
+    probabilities: np.ndarray  # of the mixture
     history: History
-    choices: dict[str, float | str]  # see :func:`summarize_choices`
-    shares: LinkShares | None = None  # link shares from a checkpoint, in place of ``learned``
-
-    @property
-    def distrusts_graph(self) -> bool:
-        """Whether a graph was given but the fit went on without it."""
-        return self.choices.get("source") == "features"
+    choices: dict[str, float | str]  # what the fit chose by itself
+    shares: LinkShares | None = None  # which term made which link, after a checkpoint
+    held_out: HeldOutLabels | None = None  # what the mixture says of labels hidden in folds
 
 
 def fit_problem(
@@ -225,45 +230,77 @@ def fit_problem(
         return _make_result(steps, _run_rounds(steps, checkpoint))
 
 
-def _run_rounds(steps: Steps, folder: Path | None) -> FitState:
+def _run_rounds(steps: Steps, folder: Path | None) -> Mixture:
     rounds = Rounds(steps)
     if folder is None:
-        return rounds.run(steps.start())
+        return rounds.run(rounds.start())
     checkpoint = Checkpoint(folder, steps)
-    return rounds.run(checkpoint.load() or steps.start(), after_round=checkpoint.save)
+    return rounds.run(checkpoint.load() or rounds.start(), after_round=checkpoint.save)
 
 
-def _make_result(steps: Steps, state: FitState) -> FitResult:
-    assert state.learned is not None and state.trained is not None
-    members = (state.trained, *state.partners)
+def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
+    probabilities = mixture.probabilities
+    shown = mixture.shown
+    if shown is None:  # a graph is learned all the same, for the report and for new nodes
+        track = _choose_learning_track(steps.tracks, mixture.all_weights)
+        shown = steps.learn_graph_from(track, probabilities)
+    assert shown.learned is not None  # there was a graph step
+    rows = _rows_for_heads_on_rows(steps, [*mixture.states, shown], probabilities)
+    tracks = tuple(
+        FittedTrack(
+            state.track.name,
+            weight,
+            state.trained.task.settings,
+            state.trained.task.module,
+            state.adjacency,
+            state.new_rows or rows[state.track.sees_graph],
+            state.track.sees_graph,
+        )
+        for state, weight in zip(mixture.states, mixture.weights)
+        if state.trained is not None
+    )
     return FitResult(
-        dataclasses.replace(
-            steps.settings,
-            head=state.trained.task.settings,
-            partners=tuple(partner.task.settings for partner in state.partners),
-        ),
+        steps.settings,
         steps.scaling,
         steps.scaled,
         steps.partition,
-        state.adjacency,
-        None if state.given is None else state.given.prior,
-        state.learned.learned,
-        state.learned.certificate,
-        state.new_rows,
-        tuple(member.task for member in members),
-        tuple(member.temperature for member in members) if len(members) > 1 else (1.0,),
-        state.row_graph if _needs_row_graph(state) else None,
+        tracks,
+        mixture.all_weights,
+        shown.adjacency,
+        None if steps.given is None else steps.given.prior,
+        shown.learned.learned,
+        shown.learned.certificate,
         steps.structure,
-        state.answer,
+        probabilities,
         steps.history,
-        summarize_choices(steps.problem, state),
-        state.learned.saved_shares,
+        summarize_choices(steps.problem, mixture, shown),
+        shown.learned.saved_shares,
+        mixture.held_out,
     )
 
 
-def _needs_row_graph(state: FitState) -> bool:
-    assert state.trained is not None  # rounds have been run
-    return any(member.task.settings.is_on_rows for member in (state.trained, *state.partners))
+def _rows_for_heads_on_rows(
+    steps: Steps, states: Sequence[FitState], probabilities: np.ndarray
+) -> dict[bool, NewRowProblem | None]:
+    """Return how new nodes find links, for tracks that see the given graph and for the others.
+
+    A head on rows learns no graph: it takes the rule of a track that does, or, if none with the
+    same source of the graph is left, that of a graph learned from the predictions.
+    """
+    rows: dict[bool, NewRowProblem | None] = {
+        s.track.sees_graph: s.new_rows for s in states if s.new_rows is not None
+    }
+    for state in states:
+        if state.track.sees_graph not in rows:
+            learned = steps.learn_graph_from(state.track, probabilities)
+            rows[state.track.sees_graph] = learned.new_rows
+    return rows
+
+
+def _choose_learning_track(tracks: Sequence[Track], weights: dict[str, float]) -> Track:
+    """Return the heaviest of the tracks that learn a graph, or of all if none does."""
+    learning = [track for track in tracks if track.learns]
+    return max(learning or tracks, key=lambda track: weights[track.name])
 
 
 @contextmanager
@@ -282,25 +319,26 @@ def _explain_out_of_memory(device: str) -> Iterator[None]:
         ) from None
 
 
-def summarize_choices(problem: FitProblem, state: FitState) -> dict[str, float | str]:
-    """Return the choices that the rounds made.
+def summarize_choices(
+    problem: FitProblem, mixture: Mixture, shown: FitState
+) -> dict[str, float | str]:
+    """Return in words what the fit chose by itself.
 
-    ``source`` is ``given`` if the given graph was used, ``features`` if it was dropped, and
-    ``none`` without a given graph.
+    ``mixture`` are the tracks with their weights, ``given graph`` how far it is trusted, ``learned
+    graph`` the track that learned the graph that is shown.
     """
-    assert state.trained is not None  # rounds have been run
-    members, source = (state.trained, *state.partners), "none"
-    if problem.graph is not None:
-        source = "features" if state.given is None else "given"
-    return {
-        "source": source,
-        "signal": state.graph.signal,
-        "gate": state.trained.task.gate,
-        "closeness": state.graph.weights.closeness,
-        "head": " + ".join(member.task.settings.head for member in members),
-        "n_steps": state.head.n_steps,
-        "n_rounds": state.n_rounds,
+    parts = zip(mixture.states, mixture.weights)
+    choices: dict[str, float | str] = {
+        "mixture": ", ".join(f"{state.track.name} {weight:.0%}" for state, weight in parts)
     }
+    if problem.graph is not None:
+        trust = sum(w for s, w in zip(mixture.states, mixture.weights) if s.track.sees_graph)
+        choices["given graph"] = f"trusted to {trust:.0%}"
+    origin = f"that of the track {shown.track.name}"
+    if mixture.shown is None:
+        origin += ", which has no weight: the learned graph did not help"
+    choices |= {"learned graph": origin, "signal": shown.track.graph.signal}
+    return choices | {"n_rounds": shown.round}
 
 
 def _fit_literal(steps: Steps) -> FitResult:
@@ -318,18 +356,23 @@ def _fit_literal(steps: Steps) -> FitResult:
     steps.train(task, "literal", settings.head)
     with torch.no_grad():
         dense = task.adjacency().to_dense().clamp_min(0).double().cpu().numpy()
+    network: Any = task.module
+    track = steps.tracks[0]
+    graph = sp.csr_matrix(np.maximum(dense, dense.T))
     return FitResult(
         settings,
         steps.scaling,
         steps.scaled,
         steps.partition,
-        sp.csr_matrix(np.maximum(dense, dense.T)),
+        (
+            FittedTrack(
+                track.name, 1.0, track.head, network["network"], graph, None, track.sees_graph
+            ),
+        ),
+        {track.name: 1.0},
+        graph,
         prior,
         None,
-        None,
-        None,
-        (task,),
-        (1.0,),
         None,
         steps.structure,
         predict_probabilities(task),

@@ -9,8 +9,7 @@ from jaxtyping import Bool, Int
 
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.inputs import UNLABELLED
-from glnn.engine.tasks import Labels
-from glnn.engine.trainer import Validation
+from glnn.engine.tasks import Labels, Validation
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import LearnedGraph
 from glnn.solver.signals import FeatureSignal

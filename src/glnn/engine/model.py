@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,11 @@ from glnn.engine.archive import (
     wrap_unpack_errors,
     write_archive,
 )
-from glnn.engine.fit import FitResult
+from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
-from glnn.engine.settings import FitSettings
-from glnn.engine.steps import temper, with_columns
+from glnn.engine.mixture import mix
+from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
@@ -43,8 +44,6 @@ from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
-from glnn.solver import NewRowProblem
-from glnn.solver.new_rows import NewLinks
 
 # Prediction for new nodes
 
@@ -230,41 +229,35 @@ class Model:
 
     settings: FitSettings
     scaling: Scaling
-    adjacency: sp.csr_matrix  # the learned graph
-    prior: sp.csr_matrix | None  # the prior graph of the closeness term
+    tracks: tuple[FittedTrack, ...]  # whose predictions are mixed, the heaviest first
+    adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
+    prior: sp.csr_matrix | None  # the prior graph made of the given one
     distributions: np.ndarray  # class probabilities of the training nodes
     features: Any  # scaled features of the training nodes
-    digests: np.ndarray  # one per training row, to recognise it
-    networks: tuple[nn.Module, ...]  # in the order of ``settings.members``
-    temperatures: tuple[float, ...]  # one per network, for the average
-    row_graph: sp.csr_matrix | None  # the graph of row heads; ``None`` without such heads
-    structure: SpectralFeatures | None  # of the given graph, for the signal ``structure``
-    new_rows: NewRowProblem | None  # links of new nodes; ``None`` for the preset ``literal``
-    distrusts_graph: bool  # a graph was given but not used, so links of new rows are ignored too
-    partition: Partition  # the rows of this process
+    digests: np.ndarray  # one for each training row, to recognise it
+    structure: SpectralFeatures | None  # what the graph says of nodes by their links, if a signal
+    partition: Partition  # which rows are here
 
     @classmethod
     def of(cls, features: Any, result: FitResult) -> "Model":
-        """Build the model from the result of a fit."""
-        literal = result.settings.is_literal
-        modules = [task.module for task in result.tasks]
-        networks = [module["network"] if literal else module for module in modules]  # type: ignore[index]
+        """Keep what a fit left that prediction needs."""
         return cls(
             result.settings,
             result.scaling,
+            result.tracks,
             result.adjacency,
             result.prior,
             result.probabilities,
             result.scaled,
             digest_rows(features),
-            tuple(networks),
-            result.temperatures,
-            result.row_graph,
             result.structure,
-            result.new_rows,
-            result.distrusts_graph,
             result.partition,
         )
+
+    @property
+    def graph_trust(self) -> float:
+        """The weight of the tracks that see the given graph."""
+        return float(sum(track.weight for track in self.tracks if track.sees_graph))
 
     def gather(self, name: str) -> Any:
         """Return an attribute with one row per node: all rows in process 0, elsewhere its own."""
@@ -282,10 +275,7 @@ class Model:
         return to_dense_array(last)
 
     def was_fitted_to(self, features: Any, graph: Any) -> bool:
-        """Return whether these are the rows and the graph of a fit in one process.
-
-        A given graph that the fit did not use is not stored, so it is not compared.
-        """
+        """Return whether these are the rows and the graph of a fit in one process."""
         if not np.array_equal(digest_rows(features), self.digests):
             return False
         if self.prior is None:
@@ -314,44 +304,45 @@ class Model:
 
     def predict_new(self, features: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of rows, each treated as a new node."""
-        if self.new_rows is None:
+        if self.tracks[0].new_rows is None:
             raise InputError(
                 f"the preset {self.settings.preset!r} has no rule for new rows, got some. "
                 "Fit with preset 'default' or 'paper'."
             )
-        own_links = links
-        uses_links = not self.distrusts_graph or self.row_graph is not None
-        if links is not None and not uses_links and self.structure is None:
+        if links is not None and self.prior is None:
+            raise InputError(
+                "links must be None for a fit without a given graph. "
+                "Fit with graph=... to use links of new rows."
+            )
+        if links is not None and self.graph_trust == 0 and self.structure is None:
             warnings.warn(
                 "links are ignored: the fit found that its features alone classify better than "
-                "with the given graph. Fit with doubts_graph=False to keep the graph.",
+                "with the given graph. Fit with tracks=['learned'] to keep the graph.",
                 GraphWarning,
                 stacklevel=4,
             )
-        if self.distrusts_graph:
-            links = None
         scaled = self.scaling.apply(features)
         signal = features if self.scaling.kind in ("rows", "none") else scaled
         if self.structure is not None:
-            signal = self.structure.transform(own_links, features.shape[0])
+            signal = self.structure.transform(links, features.shape[0])
             scaled = with_columns(scaled, signal)
-        new = self.new_rows.connect(signal, links)
-        return self._average_networks(scaled, new, own_links)
+        found = [self._predict_by(track, signal, scaled, links) for track in self.tracks]
+        return mix(found, [track.weight for track in self.tracks])
 
-    def _average_networks(self, scaled: Any, new: NewLinks, links: Any) -> np.ndarray:
-        """Average the networks; row heads use the given links, other heads the learned ones."""
-        row_links = new.links if links is None else sp.csr_matrix(links, dtype=np.float64)
-        answers = []
-        for network, temperature in zip(self.networks, self.temperatures):
-            if isinstance(network, RowNet):
-                nodes = NewNodes(self.row_graph, self.features, scaled, row_links, new.loops)
-                answer = nodes.predict_on_walk(network)
-            else:
-                nodes = NewNodes(self.adjacency, self.features, scaled, new.links, new.loops)
-                answer = nodes.predict_on_graph(network)
-            answers.append(temper(answer, temperature) if temperature != 1 else answer)
-        mean: np.ndarray = np.mean(answers, axis=0)
-        return mean
+    def _predict_by(self, track: FittedTrack, signal: Any, scaled: Any, links: Any) -> np.ndarray:
+        """Return class probabilities by one track.
+
+        Heads on rows see the links that were given, if any, others those that are learned.
+        """
+        assert track.new_rows is not None  # the caller has looked
+        known = links if track.sees_graph else None
+        new = track.new_rows.connect(signal, known)
+        if not isinstance(track.network, RowNet):
+            nodes = NewNodes(track.graph, self.features, scaled, new.links, new.loops)
+            return nodes.predict_on_graph(track.network)
+        seen = new.links if known is None else sp.csr_matrix(known, dtype=np.float64)
+        nodes = NewNodes(track.graph, self.features, scaled, seen, new.loops)
+        return nodes.predict_on_walk(track.network)
 
     def save(
         self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
@@ -366,19 +357,16 @@ class Model:
             "scaling.center": self.scaling.center,
             "scaling.scale": self.scaling.scale,
         }
-        for name in ("adjacency", "prior", "row_graph", "features", "distributions", "digests"):
+        for name in ("adjacency", "prior", "features", "distributions", "digests"):
             pack_matrix(name, getattr(self, name), arrays, partition)
         if self.structure is not None:
             pack_matrix("voices", self.structure.embedding, arrays, partition)
-        pack_networks(self.networks, arrays)
-        rows = self.new_rows
+        pack_networks([track.network for track in self.tracks], arrays)
         facts = {
             "settings": dataclasses.asdict(self.settings),
             "scaling": self.scaling.kind,
-            "distrusts_graph": self.distrusts_graph,
-            "temperatures": list(self.temperatures),
             "structure": None if self.structure is None else self.structure.size,
-            "new_rows": None if rows is None else pack_new_rows(rows, arrays, partition),
+            "tracks": _pack_tracks(self.tracks, arrays, partition),
         }
         write_archive(folder, arrays, page | facts, self.partition.peers)
 
@@ -395,30 +383,60 @@ class Model:
             return _unpack(arrays, page), page
 
 
+def _pack_tracks(
+    tracks: Sequence[FittedTrack],
+    arrays: dict[str, np.ndarray | ShardedArray],
+    partition: Partition | None,
+) -> list[dict[str, Any]]:
+    """Add the graphs of tracks to the arrays; return the tracks' plain facts."""
+    facts = []
+    for place, track in enumerate(tracks):
+        pack_matrix(f"graph.{place}", track.graph, arrays, partition)
+        rows = None
+        if track.new_rows is not None:
+            rows = pack_new_rows(track.new_rows, arrays, partition, f"new_rows.{place}")
+        facts.append(
+            {
+                "name": track.name,
+                "weight": track.weight,
+                "head": dataclasses.asdict(track.head),
+                "new_rows": rows,
+                "sees_graph": track.sees_graph,
+            }
+        )
+    return facts
+
+
+def _unpack_tracks(
+    page: list[dict[str, Any]], arrays: dict[str, np.ndarray], n_features: int, n_classes: int
+) -> tuple[FittedTrack, ...]:
+    heads = [HeadSettings(**track["head"]) for track in page]
+    networks = [build_head(head, n_features, n_classes, torch.Generator()) for head in heads]
+    fill_networks(networks, arrays)
+    found = []
+    for place, (track, head, network) in enumerate(zip(page, heads, networks)):
+        rows = None
+        if track["new_rows"] is not None:
+            rows = unpack_new_rows(track["new_rows"], arrays, f"new_rows.{place}")
+        graph, sees = unpack_matrix(f"graph.{place}", arrays), track["sees_graph"]
+        found.append(FittedTrack(track["name"], track["weight"], head, network, graph, rows, sees))
+    return tuple(found)
+
+
 def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
-    settings = parse_settings(page["settings"])
     scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
     features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
-    networks = tuple(
-        build_head(head, features.shape[1], distributions.shape[1], torch.Generator())
-        for head in settings.members
-    )
-    fill_networks(networks, arrays)
     return Model(
-        settings,
+        parse_settings(page["settings"]),
         scaling,
+        _unpack_tracks(page["tracks"], arrays, features.shape[1], distributions.shape[1]),
         unpack_matrix("adjacency", arrays),
         unpack_matrix("prior", arrays),
         distributions,
         features,
         arrays["digests"],
-        networks,
-        tuple(page["temperatures"]),
-        unpack_matrix("row_graph", arrays),
         None
         if page["structure"] is None
         else SpectralFeatures(arrays["voices"], page["structure"]),
-        None if page["new_rows"] is None else unpack_new_rows(page["new_rows"], arrays),
-        page["distrusts_graph"],
         Partition(features.shape[0], SINGLE_PROCESS),
     )

@@ -1,184 +1,241 @@
-"""Graph step and classifier step in turn: predictions join the signals from the second round."""
+"""The tracks of a fit: each takes its rounds, and labels they have not seen find their weights.
+
+With validation nodes the tracks are trained once and judged on these nodes. Without them they are
+first trained without a fold of the labels, once for each fold, and judged on that fold; then those
+that count are trained on all labels. Every training begins with the first rounds of all tracks;
+those with a negligible weight stop there.
+"""
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float64
 
-from glnn.engine.selection import compete, settle
-from glnn.engine.steps import FitState, Solution, Steps, has_collapsed, is_better, is_worse
-from glnn.objective import Weights
+from glnn.engine.mixture import NEGLIGIBLE, fit_weights, mix
+from glnn.engine.settings import Track
+from glnn.engine.steps import FitState, Steps
+from glnn.engine.tasks import Labels
 
-FEW_LABELS = 15  # per class: below this, cautious heads are used
-MANY_LABELS = 50  # per class: from this on, a head without losses on predictions is tried
-_CLEAR_PROBE = 0.95  # ratio of probe losses up to which one source is clearly better than another
-_BY_FAR = 0.87  # ratio of probe losses up to which the given graph is by far the better source
+N_FOLDS = 3
 
-_NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
+Save = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """How far a fit is."""
+
+    # class probabilities of the judged nodes by tracks that have not seen their labels; zero where
+    # a track was not asked
+    judged: Float64[np.ndarray, "t l c"]
+    part: int = 0  # the training under way: one a fold, then that on all labels
+    states: tuple[FitState, ...] = ()  # the tracks of this training
+    kept: tuple[str, ...] = ()  # those that take all their rounds; empty while that is open
+
+    def replace(self, **changes: object) -> "Progress":
+        """Return the progress with some of its parts replaced."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The fitted tracks and their weights, the heaviest first."""
+
+    states: tuple[FitState, ...]
+    weights: tuple[float, ...]
+    all_weights: dict[str, float]  # of every track, those that were given up included
+    held_out: "HeldOutLabels | None" = field(default=None)
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The class probabilities of the mixture."""
+        return mix([state.probabilities for state in self.states], self.weights)
+
+    @property
+    def shown(self) -> FitState | None:
+        """The heaviest of the tracks with a learned graph, if one has weight.
+
+        Without a given graph, heads on rows see the one that features alone make.
+        """
+        solved = [state for state in self.states if state.learned is not None]
+        return next((s for s in solved if s.track.learns), solved[0] if solved else None)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutLabels:
+    """What the mixture says of labels that its tracks had not seen when they were trained."""
+
+    nodes: np.ndarray
+    classes: np.ndarray
+    probabilities: Float64[np.ndarray, "l c"]
+    folds: np.ndarray  # number of the fold of each
 
 
 class Rounds:
-    """The rounds of one fit: choices in the first one, and undoing of rounds that harm."""
+    """Runs the tracks of one fit.
+
+    ``nodes``, ``classes`` and ``label_weights`` are those of the labels that judge the tracks;
+    ``folds`` are places among them, one array a training.
+    """
 
     def __init__(self, steps: Steps) -> None:
-        self.steps = steps
+        self.steps, self.tracks = steps, steps.tracks
         labels, validation = steps.problem.labels, steps.problem.validation
-        _, *self._cautious = steps.settings.heads(validation is not None)
-        self._has_validation = validation is not None
-        self._labels_per_class = len(labels) / labels.n_classes
+        known = labels.nodes, labels.classes, labels.weights
+        if validation is not None:
+            known = validation.nodes, validation.labels, validation.weights
+        self.nodes, self.classes = known[0].cpu().numpy(), known[1].cpu().numpy()
+        self.label_weights = None if known[2] is None else known[2].double().cpu().numpy()
+        self.folds: list[np.ndarray] = []
+        if len(self.tracks) > 1:
+            all_places = np.arange(len(self.nodes))
+            self.folds = label_folds(labels, steps.seed) if validation is None else [all_places]
+        # with validation nodes, the only training is that on all labels
+        self._last = 0 if validation is not None else len(self.folds)
 
-    def run(
-        self, state: FitState, after_round: Callable[[FitState], None] | None = None
-    ) -> FitState:
-        """Take the rounds that are left; a round that harms is undone and the last.
+    def start(self) -> Progress:
+        """Return the progress of a fit that has not begun."""
+        n_classes = self.steps.problem.labels.n_classes
+        return Progress(np.zeros((len(self.tracks), len(self.nodes), n_classes)))
 
-        ``after_round`` is called with the state after each.
+    def run(self, progress: Progress, after_round: Save | None = None) -> Mixture:
+        """Take the rounds that are left; ``after_round`` is called with the progress after each."""
+        save = after_round or (lambda progress: None)
+        while True:
+            progress = self._run_part(progress, save)
+            if progress.part == self._last:
+                return self._mix(progress)
+            progress = progress.replace(part=progress.part + 1, states=(), kept=())
+
+    def _run_part(self, progress: Progress, save: Save) -> Progress:
+        """Train the tracks that count, without the labels of a fold or on all of them."""
+        steps = self._steps_of(progress.part)
+        wanted = self._tracks_with_a_chance(progress, progress.part)
+        done = [state.track.name for state in progress.states]
+        for track in self.tracks:
+            if track.name in wanted and track.name not in done:
+                is_hopeless = self._hopelessness(progress, track)
+                state = steps.next_round(steps.start(track), is_hopeless)
+                progress = self._record(progress, state)
+                save(progress)
+        if not progress.kept:
+            progress = progress.replace(
+                kept=self._tracks_with_a_chance(progress, progress.part + 1)
+            )
+        for state in progress.states:
+            while state.track.name in progress.kept and not state.is_done:
+                state = steps.next_round(state)
+                progress = self._record(progress, state)
+                save(progress)
+        return progress
+
+    def _steps_of(self, part: int) -> Steps:
+        """Return the steps of a training, with the labels that it may see."""
+        if part == self._last:
+            return self.steps
+        labels = self.steps.problem.labels
+        rest = np.setdiff1d(np.arange(len(labels.nodes)), self.folds[part])
+        return self.steps.with_labels(labels.select(rest))
+
+    def _hopelessness(
+        self, progress: Progress, track: Track
+    ) -> Callable[[np.ndarray], bool] | None:
+        """Return whether predictions give a track a negligible weight beside those before it."""
+        if not progress.states or progress.part >= len(self.folds):
+            return None
+
+        def is_hopeless(probabilities: np.ndarray) -> bool:
+            tried = self._judge(progress, track.name, probabilities)
+            return track.name not in self._tracks_with_a_chance(tried, tried.part + 1)
+
+        return is_hopeless
+
+    def _record(self, progress: Progress, state: FitState) -> Progress:
+        """Return the progress with the new state of a track."""
+        states = [s for s in progress.states if s.track.name != state.track.name]
+        order = [track.name for track in self.tracks]
+        states = sorted([*states, state], key=lambda s: order.index(s.track.name))
+        judged = self._judge(progress, state.track.name, state.probabilities)
+        return judged.replace(states=tuple(states))
+
+    def _judge(self, progress: Progress, name: str, probabilities: np.ndarray) -> Progress:
+        """Return the progress with a track's predictions of the labels that judge this training."""
+        if progress.part >= len(self.folds):
+            return progress
+        places = self.folds[progress.part]
+        number = [track.name for track in self.tracks].index(name)
+        judged = progress.judged.copy()
+        judged[number, places] = self.steps.partition.rows_of(probabilities, self.nodes[places])
+        return progress.replace(judged=judged)
+
+    def weights(self, progress: Progress, n_parts: int) -> dict[str, float]:
+        """Return the weight of every track by its predictions in the first trainings."""
+        weights = fit_weights(*self._evidence(progress, n_parts))
+        return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
+
+    def _evidence(self, progress: Progress, n_parts: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the probabilities that tracks gave to the true classes, and labels' weights."""
+        places = np.concatenate([np.empty(0, dtype=np.int64), *self.folds[:n_parts]])
+        right = progress.judged[:, places, self.classes[places]].T
+        return right, None if self.label_weights is None else self.label_weights[places]
+
+    def _tracks_with_a_chance(self, progress: Progress, n_parts: int) -> tuple[str, ...]:
+        """Return the tracks whose weight is not negligible beside the heaviest one alone.
+
+        Among all tracks a good one may have little weight because it resembles another.
         """
-        while state.round == 0 or state.round < state.n_rounds:
-            before = state.round
-            state = self.first_round(state) if state.round == 0 else self.later_round(state)
-            if state.round > before:
-                self.steps.notify_round_end(state)
-            if after_round is not None:
-                after_round(state)
-        return settle(self.steps, state)
+        right, each = self._evidence(progress, n_parts)
+        best = int(np.argmax(fit_weights(right, each)))
+        return tuple(
+            track.name
+            for place, track in enumerate(self.tracks)
+            if place == best or fit_weights(right[:, [best, place]], each)[1] >= NEGLIGIBLE
+        )
 
-    def first_round(self, state: FitState) -> FitState:
-        """Choose source, signal and head while features and labels are all that is known."""
-        if not self._has_validation:
-            state = self._adapt_to_labels(state)
-        state = self.steps.graph_step(state.next_round())
-        if state.given is not None and self.steps.settings.doubts_graph:
-            state = self._probe_graph(state)
-        state = self.steps.classifier_step(state)
-        if self._has_validation:
-            state = self._with_best_signal(state)
-            state = self._with_best_head(state)
-        if self.steps.settings.competing_heads(self._has_validation) and self._can_judge():
-            state = compete(self.steps, state)
-        if state.learned is None and state.n_rounds == 1:
-            state = self._take_prior(state)
-        return state
+    def _mix(self, progress: Progress) -> Mixture:
+        """Return the tracks that count with their weights, which sum to one."""
+        weights = self.weights(progress, len(self.folds))
+        total = sum(weights[name] for name in progress.kept)
+        counting = [name for name in progress.kept if weights[name] >= NEGLIGIBLE * total]
+        states = sorted(
+            (state for state in progress.states if state.track.name in counting),
+            key=lambda state: -weights[state.track.name],
+        )
+        shares = np.array([weights[state.track.name] for state in states])
+        held_out = None if self._last == 0 else self._held_out(progress, weights)
+        return Mixture(tuple(states), tuple((shares / shares.sum()).tolist()), weights, held_out)
 
-    def later_round(self, before: FitState) -> FitState:
-        """Solve and train with what the round before has taught.
-
-        Losses on predictions can drive all nodes into few classes. Where validation nodes show
-        such a collapse, the most cautious head is trained on the new graph instead. A round whose
-        loss and accuracy on them are both worse than before is undone.
-        """
-        state = self._with_best_closeness(before, self._run_round(before))
-        if not is_worse(state.trained, before.trained):
-            return state
-        if before.learned is None:
-            before = self._take_prior(before)
-        return before.replace(n_rounds=before.round)
-
-    def _run_round(self, before: FitState, like: FitState | None = None) -> FitState:
-        """Solve and train; a network that has collapsed is trained again with all caution.
-
-        ``like`` is what another try has ended with, which has searched for the same candidates.
-        """
-        solved = self.steps.graph_step(before.next_round(), like)
-        state = self.steps.classifier_step(solved)
-        if self._cautious and has_collapsed(state.trained, before.trained):
-            state = self.steps.classifier_step(solved.replace(head=self._cautious[-1]))
-        return state
-
-    def _with_best_closeness(self, before: FitState, state: FitState) -> FitState:
-        """In the second round try lower degrees of closeness, while each is clearly better."""
-        if not self._has_validation or state.round != 2 or state.doubt <= _BY_FAR:
-            return state
-        for closeness in state.graph.dial:
-            weights = before.graph.weights
-            if closeness < state.graph.weights.closeness:
-                graph = dataclasses.replace(
-                    before.graph, weights=weights.replace(closeness=closeness)
-                )
-                tried = self._run_round(before.replace(graph=graph), like=state)
-                if _better(tried, state) is state:
-                    return state
-                state = tried
-        return state
-
-    def _adapt_to_labels(self, state: FitState) -> FitState:
-        """Without validation nodes the number of labels decides.
-
-        With few labels, predictions cannot be checked: the cautious head is used, and without a
-        given graph the predictions stay out of the graph problem.
-        """
-        if not self._cautious or not self._has_few_labels():
-            return state
-        n_rounds = state.n_rounds if state.given is not None else 1
-        return state.replace(head=self._cautious[-1], n_rounds=n_rounds)
-
-    def _probe_graph(self, state: FitState) -> FitState:
-        """Use probes to decide how closely to follow the given graph.
-
-        Where the features alone are clearly better, the given graph is dropped; where it is clearly
-        better, the learned graph stays closer to it. Nothing changes if the weights have no ridge,
-        which a fit without the graph needs, or if labels are few and there are no validation nodes.
-        """
-        alone = self.steps.settings.no_graph
-        is_proven = self._has_validation or not self._has_few_labels()
-        if alone.weights.ridge == 0 or not is_proven:
-            return state
-        given = self.steps.probe(state)
-        without = self.steps.graph_step(state.restart(alone, None))
-        features = self.steps.probe(without)
-        if features <= _CLEAR_PROBE * given:
-            return without.replace(n_rounds=alone.n_rounds)
-        state = state.replace(doubt=given / features)
-        closeness = state.graph.trusted_closeness
-        if closeness is None or given > _CLEAR_PROBE * features:
-            return state
-        weights = state.graph.weights.replace(closeness=closeness)
-        return state.replace(graph=dataclasses.replace(state.graph, weights=weights))
-
-    def _with_best_signal(self, state: FitState) -> FitState:
-        """Try other signals of bags of words, where there is no graph to go by."""
-        if not self.steps.has_words or state.given is not None:
-            return state
-        for signal in state.graph.signals:
-            if signal != self.steps.settings.no_graph.signal:
-                graph = dataclasses.replace(state.graph, signal=signal)
-                tried = self.steps.graph_step(state.restart(graph, None))
-                state = _better(self.steps.classifier_step(tried), state)
-        return state
-
-    def _with_best_head(self, state: FitState) -> FitState:
-        """Let validation nodes choose the head where labels are few, or where they are many."""
-        heads = list(self._cautious) if self._has_few_labels() else []
-        plain = self.steps.settings.plain
-        if plain is not None and self._labels_per_class >= MANY_LABELS:
-            heads = [plain]
-        for head in heads:
-            if head != state.head:
-                state = _better(self.steps.classifier_step(state.replace(head=head)), state)
-        return state
-
-    def _take_prior(self, state: FitState) -> FitState:
-        """Take the prior graph for the learned one: the optimum where closeness alone counts."""
-        weights = Weights.closeness_alone()
-        graph = dataclasses.replace(state.graph, weights=weights, n_neighbors=None, metric="fixed")
-        state = state.replace(graph=graph)
-        learned = self.steps.solve(state, candidates=_NO_PAIRS, support="candidates")
-        return state.replace(learned=Solution.of(learned), new_rows=learned.new_rows)
-
-    def _can_judge(self) -> bool:
-        """Whether validation nodes, or labels that are hidden in turn, may judge competitors."""
-        if self._has_validation:
-            return True
-        selection = self.steps.settings.selection
-        if selection == "auto":
-            return self.steps.problem.graph is not None and not self._has_few_labels()
-        return selection == "folds"
-
-    def _has_few_labels(self) -> bool:
-        return self._labels_per_class < FEW_LABELS
+    def _held_out(self, progress: Progress, weights: dict[str, float]) -> HeldOutLabels:
+        """Return what the mixture says of the labels that were hidden in folds."""
+        own = np.array([weights[track.name] for track in self.tracks])
+        own = own[:, None] * progress.judged.any(2)  # 0 where a track was not asked
+        places = np.sort(np.concatenate(self.folds))
+        mixed = (own[..., None] * progress.judged).sum(0)[places] / own.sum(0)[places, None]
+        folds = np.zeros(len(self.nodes), dtype=np.int64)
+        for number, part in enumerate(self.folds):
+            folds[part] = number
+        return HeldOutLabels(self.nodes[places], self.classes[places], mixed, folds[places])
 
 
-def _better(tried: FitState, kept: FitState) -> FitState:
-    """Return the state that was tried if its validation loss is clearly lower."""
-    assert tried.trained is not None  # it was just trained
-    return tried if is_better(tried.trained, kept.trained) else kept
+def label_folds(labels: Labels, seed: int) -> list[np.ndarray]:
+    """Return parts of the labels, each with as many of every class as can be.
+
+    A label that is the only one of its class is in none of them: nothing else could teach its
+    class. Labels without weight are in none and teach nothing.
+
+    Examples
+    --------
+    >>> labels = Labels(np.arange(9), np.arange(9) % 3, 9, 3)
+    >>> [sorted((fold % 3).tolist()) for fold in label_folds(labels, 0)]
+    [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    """
+    classes = labels.classes.numpy()
+    order = np.random.default_rng(seed).permutation(len(classes))
+    if labels.weights is not None:
+        order = order[labels.weights.numpy()[order] > 0]
+    order = order[np.bincount(classes[order])[classes[order]] > 1]
+    by_class = order[np.argsort(classes[order], kind="stable")]
+    parts = [np.sort(by_class[first::N_FOLDS]) for first in range(N_FOLDS)]
+    return [part for part in parts if part.size]

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from glnn.distributed import Partition
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import HeadTask, Labels, Measure, build_head
-from glnn.engine.trainer import Validation
+from glnn.engine.tasks import HeadTask, Labels, Validation, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
 from glnn.nn.losses import consistency, cross_entropy, softmax_by_class
@@ -207,10 +206,10 @@ class RowTask(HeadTask):
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 
-    def validate(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, from their rows of the pool."""
         if self._validation is None:
-            return measure(self.scores())
+            return super().validate(validation)
         return self._validation.measure(
             self.module.row_logits(self._pool.rows[self._validation_rows])
         )

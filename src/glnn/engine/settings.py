@@ -1,7 +1,7 @@
 """Settings of a fit: the graph step, the classifier step, their rounds, and the presets."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
@@ -17,23 +17,19 @@ from glnn.solver.signals import SignalKind
 Preset = Literal["default", "paper", "literal"]
 Head = Literal["gcn", "propagation", "linear", "hops"]
 Metric = Literal["fixed", "learned"]
-FirstGraph = Literal["prior", "features"]
 Signal = Literal[SignalKind, "structure"]
-Selection = Literal["auto", "schedule", "folds"]
 ROW_HEADS = ("linear", "hops")
-HEADS, METRIC_KINDS, FIRST_GRAPHS = get_args(Head), get_args(Metric), get_args(FirstGraph)
-SIGNALS, SELECTIONS, POWERS = get_args(Signal), get_args(Selection), get_args(Powers)
+HEADS, METRIC_KINDS = get_args(Head), get_args(Metric)
+SIGNALS, POWERS = get_args(Signal), get_args(Powers)
 CHOICES: dict[str, Iterable[str]] = {
     "reading": READINGS,
     "signal": SIGNALS,
     "prior": PRIORS,
     "support": SUPPORTS,
     "metric": METRIC_KINDS,
-    "first_graph": FIRST_GRAPHS,
     "head": HEADS,
     "powers": POWERS,
     "scaling": SCALINGS,
-    "selection": SELECTIONS,
 }  # allowed values by the name of the setting
 
 
@@ -50,45 +46,27 @@ class GraphSettings:
     # as in :func:`glnn.learn_graph`; or ``structure``: spectral features of the given graph are
     # appended to the features, and rows are scaled to length one
     signal: Signal = "l2"
-    # tried in the first round, chosen by the validation loss; only with validation nodes and bags
-    # of words
-    signals: tuple[Signal, ...] = ()
     prior: PriorKind = "renormalized"
     support: Support = "candidates"
     n_candidates: int = 20
     n_neighbors: int | None = None
     prediction_weight: float = 3.0  # of the predictions among the signals, from the second round on
     task_weight: float = 0.0  # of the gradient of the classification loss, from the second round on
-    # closeness where a probe shows that the given graph predicts the labels clearly better than
-    # the features; ``None``: that of ``weights``
-    trusted_closeness: float | None = None
-    # lower closeness weights to try in the second round, one by one while validation clearly
-    # improves; skipped where the given graph is by far the better source
-    dial: tuple[float, ...] = ()
     # ``learned``: columns are weighted by how well they separate the classes, from the second
     # round on
     metric: Metric = "fixed"
     n_rounds: int = 2  # number of graph steps, each with a classifier step
-    # of the first classifier with a given graph: ``prior``, the given graph; ``features``, a
-    # graph learned from features
-    first_graph: FirstGraph = "prior"
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Weights):
             raise InputError(f"weights must be glnn.Weights, got {type(self.weights).__name__}.")
-        _check_choices(self, "reading", "prior", "support", "metric", "first_graph")
-        for signal in (self.signal, *self.signals):
-            check_choice("signal", signal, SIGNALS)
+        _check_choices(self, "reading", "signal", "prior", "support", "metric")
         check_integer("n_candidates", self.n_candidates, low=1)
         check_integer("n_rounds", self.n_rounds, low=1)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_number("prediction_weight", self.prediction_weight, low=0)
         check_number("task_weight", self.task_weight, low=0)
-        for closeness in self.dial:
-            check_number("dial", closeness, low=0, open_low=True)
-        if self.trusted_closeness is not None:
-            check_number("trusted_closeness", self.trusted_closeness, low=0, open_low=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +114,11 @@ class HeadSettings:
         """Whether the head trains on rows of features propagated beforehand."""
         return self.head in ROW_HEADS
 
+    @property
+    def uses_labels_alone(self) -> bool:
+        """Whether the cross-entropy of the labelled nodes is the only loss."""
+        return self.consistency_weight == 0 and self.smoothness_weight == 0
+
     def __post_init__(self) -> None:
         _check_choices(self, "head", "powers")
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
@@ -159,130 +142,128 @@ class HeadSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitSettings:
-    """Settings of a whole fit."""
+class Track:
+    """One way to classify: a source of the graph, a head, and the rounds of both steps."""
 
-    preset: Preset
-    graph: GraphSettings  # the graph step with a given graph
-    no_graph: GraphSettings  # the graph step without a given graph
-    head: HeadSettings  # the classifier step
-    # heads for few labels, the most cautious last; with validation nodes the best is kept,
-    # otherwise the last one is used
-    cautious: tuple[HeadSettings, ...] = ()
-    # ``head`` and ``cautious`` for fits without validation nodes; empty: the same heads
-    unwatched: tuple[HeadSettings, ...] = ()
-    # head compared with ``head`` on the validation nodes where labels are many; ``None``: none
-    plain: HeadSettings | None = None
-    # row heads compared with ``head`` in the first round, on validation nodes or hidden labels
-    competitors: tuple[HeadSettings, ...] = ()
-    # ``competitors`` for hidden labels, where no validation node stops a training
-    unwatched_competitors: tuple[HeadSettings, ...] = ()
-    # after a fit: heads whose predictions are averaged with those of ``head``
-    partners: tuple[HeadSettings, ...] = ()
-    scaling: ScalingName = "auto"  # of the features, see :class:`glnn.engine.inputs.Scaling`
-    trims: bool = False  # whether the scaling ``auto`` may choose ``trimmed``
-    doubts_graph: bool = False  # whether probes decide how closely to follow a given graph
-    # whether to use the signal ``structure`` where features carry no information and a graph is
-    # given
-    seeks_structure: bool = False
-    # without validation nodes: ``schedule``, the number of labels decides the head; ``folds``,
-    # heads are compared on labels hidden in turn (:mod:`glnn.engine.selection`); ``auto``,
-    # ``folds`` where a graph is given and labels are not few
-    selection: Selection = "auto"
-
-    def __post_init__(self) -> None:
-        _check_choices(self, "scaling", "selection")
+    name: str
+    head: HeadSettings
+    graph: GraphSettings  # its rounds are taken unless the head is on rows
+    sees_graph: bool = True  # whether the given graph takes part
+    needs_words: bool = False  # whether it is left out where features are no bags of words
 
     @property
-    def members(self) -> tuple[HeadSettings, ...]:
-        """All heads whose predictions are averaged."""
-        return (self.head, *self.partners)
+    def learns(self) -> bool:
+        """Whether it learns a graph; heads on rows see the given one as it is."""
+        return not self.head.is_on_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """A whole fit: tracks whose predictions are mixed."""
+
+    preset: Preset
+    tracks: tuple[Track, ...]  # with a given graph
+    no_graph: tuple[Track, ...]  # without one
+    scaling: ScalingName = "auto"  # of the features
+    trims: bool = False  # whether "auto" trims columns of their own units
+    seeks_structure: bool = False  # signal "structure" where features say nothing
+
+    def __post_init__(self) -> None:
+        _check_choices(self, "scaling")
 
     @property
     def is_literal(self) -> bool:
-        """Whether graph and network are trained together, as printed in the paper."""
+        """Whether the paper's dense optimiser is used instead of rounds."""
         return self.preset == "literal"
 
-    def heads(self, has_validation: bool) -> tuple[HeadSettings, ...]:
-        """Return the head and its cautious variants for fits with or without validation nodes."""
-        if self.unwatched and not has_validation:
-            return self.unwatched
-        return (self.head, *self.cautious)
+    @property
+    def head(self) -> HeadSettings:
+        """The head of the first track."""
+        return (self.tracks or self.no_graph)[0].head
 
-    def competing_heads(self, has_validation: bool) -> tuple[HeadSettings, ...]:
-        """Return the competitors for fits with or without validation nodes."""
-        return self.competitors if has_validation else self.unwatched_competitors
+    @property
+    def graph(self) -> GraphSettings:
+        """The graph step of the first track."""
+        return (self.tracks or self.no_graph)[0].graph
 
-    def without_competitors(self) -> "FitSettings":
-        """Return the settings without competitors."""
-        return dataclasses.replace(self, competitors=(), unwatched_competitors=())
-
-    def with_head(self, head: HeadSettings) -> "FitSettings":
-        """Return the settings with another head and no competitors."""
-        return dataclasses.replace(
-            self.without_competitors(), head=head, cautious=(), unwatched=(), plain=None
-        )
+    def tracks_for(self, has_graph: bool) -> tuple[Track, ...]:
+        """Return the tracks for data with or without a given graph."""
+        tracks = self.tracks if has_graph else self.no_graph
+        if not tracks:
+            names = ", ".join(repr(track.name) for track in (*self.tracks, *self.no_graph))
+            word = "with" if has_graph else "without"
+            raise InputError(f"tracks must have one for data {word} a graph, got {names} alone.")
+        return tracks
 
     def graph_settings(self, has_graph: bool) -> GraphSettings:
-        """Return the graph step's settings for data with or without a given graph."""
-        return self.graph if has_graph else self.no_graph
+        """Return the graph step of the first track for such data."""
+        return self.tracks_for(has_graph)[0].graph
+
+    def map_tracks(self, change: Callable[[Track], Track]) -> "FitSettings":
+        """Return the settings with every track changed."""
+        both = (tuple(map(change, tracks)) for tracks in (self.tracks, self.no_graph))
+        tracks, no_graph = both
+        return dataclasses.replace(self, tracks=tracks, no_graph=no_graph)
+
+    def select(self, names: Sequence[str]) -> "FitSettings":
+        """Return the settings with some of the tracks alone."""
+        known = list(dict.fromkeys(track.name for track in (*self.tracks, *self.no_graph)))
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+            raise InputError(f"tracks must be a list of names, got {names!r}.")
+        for name in names:
+            check_choice("tracks", name, known)
+        chosen = (
+            tuple(track for track in tracks if track.name in names)
+            for tracks in (self.tracks, self.no_graph)
+        )
+        tracks, no_graph = chosen
+        return dataclasses.replace(self, tracks=tracks, no_graph=no_graph)
 
     def replace_setting(self, name: str, value: Any) -> "FitSettings":
-        """Return the settings with one value replaced, in whichever part it belongs to.
+        """Return the settings with one of them changed, wherever it is.
 
-        Setting ``weights`` also resets the settings that would override them, such as
-        ``n_neighbors``.
+        What is said of the network changes the tracks that learn a graph, or all if none does; a
+        number of epochs also shortens the others. Weights that are given leave no wanted number of
+        neighbours beside them. With a given graph they are those of the tracks that see it, or of
+        all if none does: most have no ridge, which a graph of features alone needs.
         """
-        if name in ("doubts_graph", "competes") and not isinstance(value, bool):
-            raise InputError(f"{name} must be True or False, got {value!r}.")
+        if name == "tracks":
+            return self.select(value)
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])
-        if name == "competes":
-            return self if value else self.without_competitors()
-        if name in ("scaling", "doubts_graph", "selection"):
-            return dataclasses.replace(self, **{name: value})
+        if name == "scaling":
+            return dataclasses.replace(self, scaling=value)
         if name in field_names(HeadSettings):
-            head = dataclasses.replace(self.head, **{name: value})
-            cautious, unwatched = (
-                tuple(dataclasses.replace(h, **{name: value}) for h in heads)
-                for heads in (self.cautious, self.unwatched)
+            learning = any(track.learns for track in (*self.tracks, *self.no_graph))
+            return self.map_tracks(
+                lambda track: _with_head_setting(track, name, value, is_other=learning)
             )
-            plain = self.plain and dataclasses.replace(self.plain, **{name: value})
-            rivals = (self.competitors, self.unwatched_competitors)
-            if (
-                name == "n_epochs"
-            ):  # an upper limit for all heads; other settings apply to the head only
-                rivals = (_limit_epochs(rivals[0], value), _limit_epochs(rivals[1], value))
-            return dataclasses.replace(
-                self,
-                head=head,
-                cautious=cautious,
-                unwatched=unwatched,
-                plain=plain,
-                competitors=rivals[0],
-                unwatched_competitors=rivals[1],
-            )
-        changes = {name: value}
+        changes = {name: value} | ({"n_neighbors": None} if name == "weights" else {})
         seeks = self.seeks_structure and name != "signal"
-        if name == "weights":
-            changes |= {"n_neighbors": None, "trusted_closeness": None, "dial": ()}
-        if name == "signal":
-            changes["signals"] = ()
-        return dataclasses.replace(
-            self,
-            graph=dataclasses.replace(self.graph, **changes),
-            no_graph=dataclasses.replace(self.no_graph, **changes),
-            seeks_structure=seeks,
+        settings = dataclasses.replace(self, seeks_structure=seeks)
+        changed = settings.map_tracks(
+            lambda track: dataclasses.replace(
+                track, graph=dataclasses.replace(track.graph, **changes)
+            )
         )
+        if name != "weights" or not any(track.sees_graph for track in self.tracks):
+            return changed
+        pairs = zip(self.tracks, changed.tracks)
+        tracks = tuple(new if new.sees_graph else old for old, new in pairs)
+        return dataclasses.replace(changed, tracks=tracks)
+
+
+def _with_head_setting(track: Track, name: str, value: Any, *, is_other: bool) -> Track:
+    if is_other and not track.learns:
+        if name != "n_epochs":
+            return track
+        value = min(track.head.n_epochs, check_integer("n_epochs", value, low=1))
+    return dataclasses.replace(track, head=dataclasses.replace(track.head, **{name: value}))
 
 
 def _check_choices(settings: Any, *names: str) -> None:
     for name in names:
         check_choice(name, getattr(settings, name), CHOICES[name])
-
-
-def _limit_epochs(heads: tuple[HeadSettings, ...], n_epochs: int) -> tuple[HeadSettings, ...]:
-    return tuple(dataclasses.replace(h, n_epochs=min(h.n_epochs, n_epochs)) for h in heads)
 
 
 def field_names(settings: type[GraphSettings] | type[HeadSettings]) -> list[str]:
@@ -305,16 +286,19 @@ _PROPAGATION = HeadSettings(
     ramp_epochs=50,
     learning_rate=0.05,
     weight_decay=1e-3,
-    n_epochs=200,
+    n_epochs=150,
     patience=30,
 )
-# Smaller steps, because no validation node stops the training.
-_UNWATCHED = dataclasses.replace(
-    _PROPAGATION, ramp_epochs=100, learning_rate=0.02, weight_decay=5e-4, n_epochs=300
-)
 
-# For many labels: a wider network, no losses on predictions.
-_PLAIN = HeadSettings(head="gcn", n_hidden=64, patience=30)
+# Labels reach further, and predictions train nothing: good where labels are few.
+_FAR = dataclasses.replace(
+    _PROPAGATION,
+    n_steps=16,
+    consistency_weight=0.0,
+    smoothness_weight=0.0,
+    learning_rate=0.03,
+    n_epochs=200,
+)
 
 # Small steps; good for dense features.
 _LINEAR = HeadSettings(
@@ -339,81 +323,71 @@ _HOPS = HeadSettings(
     n_hidden=64,
     n_steps=5,
     ramp_epochs=20,
-    n_epochs=300,
+    n_epochs=100,
     patience=50,
     batch_labels=1024,
     pool_size=2000,
 )
 
-# Second power of the graph only, no loss on predictions; good for weak features.
-_FAR = HeadSettings(
-    head="linear",
-    powers="last",
-    dropout=0.5,
-    n_steps=2,
-    ramp_epochs=20,
-    learning_rate=0.01,
-    weight_decay=1e-2,
-    n_epochs=200,
-    patience=50,
-    batch_labels=1024,
-)
-
-_COMPETITORS = (_LINEAR, _HOPS, dataclasses.replace(_HOPS, n_steps=0), _FAR)
-_UNWATCHED_EPOCHS = {"linear": 300, "hops": 100}  # without validation nodes
-
-_ROW_HEADS = {"linear": _LINEAR, "hops": _HOPS}
-
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
-# With few labels: a higher gate on predictions, and more propagation steps.
-_CAUTION: tuple[dict[str, Any], ...] = ({"gate": 0.5, "n_steps": 8}, {"gate": 0.7, "n_steps": 8})
 
-
-def _cautious(head: HeadSettings) -> tuple[HeadSettings, ...]:
-    return tuple(dataclasses.replace(head, **changes) for changes in _CAUTION)
+_GIVEN = GraphSettings(
+    weights=Weights(smoothness=0.3, closeness=10.0), metric="learned", n_rounds=3
+)
+_ALONE = dataclasses.replace(_WITHOUT_PRIOR, metric="learned", prediction_weight=0.5, n_rounds=3)
 
 
 _DEFAULT = FitSettings(
     preset="default",
-    graph=GraphSettings(
-        weights=Weights(smoothness=0.3, closeness=1.0),
-        trusted_closeness=10.0,
-        dial=(1.0, 0.3, 0.1, 0.03),
-        metric="learned",
-        n_rounds=3,
+    tracks=(
+        Track(name="learned", head=_PROPAGATION, graph=_GIVEN),
+        Track(name="features", head=_PROPAGATION, graph=_ALONE, sees_graph=False),
+        Track(name="far", head=_FAR, graph=_GIVEN),
+        Track(name="linear", head=_LINEAR, graph=_GIVEN),
+        Track(name="hops", head=_HOPS, graph=_GIVEN),
     ),
-    no_graph=dataclasses.replace(
-        _WITHOUT_PRIOR,
-        signals=("l2", "idf"),
-        metric="learned",
-        prediction_weight=0.5,
-        n_rounds=3,
-    ),
-    head=_PROPAGATION,
-    cautious=_cautious(_PROPAGATION),
-    unwatched=(_UNWATCHED, *_cautious(_UNWATCHED)),
-    plain=_PLAIN,
-    competitors=_COMPETITORS,
-    unwatched_competitors=tuple(
-        dataclasses.replace(rival, n_epochs=min(rival.n_epochs, _UNWATCHED_EPOCHS[rival.head]))
-        for rival in _COMPETITORS
+    no_graph=(
+        Track(name="features", head=_PROPAGATION, graph=_ALONE, sees_graph=False),
+        Track(
+            name="words",
+            head=_PROPAGATION,
+            graph=dataclasses.replace(_ALONE, signal="idf"),
+            sees_graph=False,
+            needs_words=True,
+        ),
+        Track(name="far", head=_FAR, graph=_ALONE, sees_graph=False),
+        Track(name="linear", head=_LINEAR, graph=_ALONE, sees_graph=False),
+        Track(name="hops", head=_HOPS, graph=_ALONE, sees_graph=False),
     ),
     trims=True,
-    doubts_graph=True,
     seeks_structure=True,
 )
+_PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
 _PAPER = FitSettings(
     preset="paper",
-    graph=GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3),
-    no_graph=dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0),
-    head=HeadSettings(),
+    tracks=(Track(name="learned", head=HeadSettings(), graph=_PAPER_GRAPH),),
+    no_graph=(
+        Track(
+            name="features",
+            head=HeadSettings(),
+            graph=dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0),
+            sees_graph=False,
+        ),
+    ),
 )
+_LITERAL_GRAPH = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
 _LITERAL = FitSettings(
     preset="literal",
-    graph=GraphSettings(weights=Weights.paper(0.01), prior="binary", reading="frobenius"),
-    no_graph=GraphSettings(weights=Weights.paper(0.01), reading="frobenius"),
-    head=HeadSettings(),
+    tracks=(
+        Track(
+            name="learned",
+            head=HeadSettings(),
+            graph=dataclasses.replace(_LITERAL_GRAPH, prior="binary"),
+        ),
+    ),
+    no_graph=(Track(name="features", head=HeadSettings(), graph=_LITERAL_GRAPH, sees_graph=False),),
 )
+
 
 # ``default``: the best settings we measured. ``paper``: the paper's terms, weights and network,
 # with the graph problem solved exactly. ``literal``: the paper's optimiser as printed.
@@ -433,10 +407,11 @@ def resolve_settings(
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
     if head is not None:
         settings = _with_head(settings, head)
-    known = [*field_names(GraphSettings), *field_names(HeadSettings)]
-    known += ["scaling", "doubts_graph", "competes", "selection"]
-    # weights first, because they reset n_neighbors, which may be given too
-    for name, value in sorted((changes or {}).items(), key=lambda item: item[0] != "weights"):
+    known = ["tracks", "scaling", *field_names(GraphSettings), *field_names(HeadSettings)]
+    # tracks first, for what is said of them; then weights: a wanted number of neighbours that is
+    # given beside them has the last word
+    order = {"tracks": 0, "weights": 1}
+    for name, value in sorted((changes or {}).items(), key=lambda item: order.get(item[0], 2)):
         if name not in known:
             raise InputError(f"{name!r} is not a setting of a fit.{did_you_mean(name, known)}")
         settings = settings.replace_setting(name, value)
@@ -444,16 +419,20 @@ def resolve_settings(
 
 
 def _with_head(settings: FitSettings, name: str) -> FitSettings:
+    """Return the settings with one track alone, which has the named head."""
     check_choice("head", name, HEADS)
-    if name == settings.head.head:
-        return settings.without_competitors()  # a head chosen by name has no competitors
-    if settings.is_literal:
+    if settings.is_literal and name != settings.head.head:
         raise InputError("head must be 'gcn' in the preset 'literal', which has the paper's only.")
-    if name in _ROW_HEADS:
-        return settings.with_head(_ROW_HEADS[name])
-    if settings.preset == "default" and name == _SMALL.head:
-        return dataclasses.replace(settings.with_head(_SMALL), cautious=_cautious(_SMALL))
-    if settings.preset == "default":
-        raise InputError(f"the preset 'default' has no settings for the head {name!r}, got it.")
-    head = dataclasses.replace(settings.head, head=cast(Head, name))
-    return dataclasses.replace(settings, head=head)
+    if name in ROW_HEADS and settings.preset == "default":
+        return settings.select([name])
+    first = dataclasses.replace(
+        settings, tracks=settings.tracks[:1], no_graph=settings.no_graph[:1]
+    )
+    if name == settings.head.head:
+        return first
+    heads = {"gcn": _SMALL, "linear": _LINEAR, "hops": _HOPS}
+    if settings.preset == "paper" and name not in ROW_HEADS:
+        wanted = dataclasses.replace(settings.head, head=cast(Head, name))
+    else:
+        wanted = heads[name]
+    return first.map_tracks(lambda track: dataclasses.replace(track, head=wanted))

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,12 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from glnn._utils import map_row_blocks
-from glnn.engine.callbacks import Callback, History, notify_stage
+from glnn.engine.callbacks import Callback, History, StopIf, notify_stage
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
-from glnn.engine.probe import channel_weights, probe_loss
+from glnn.engine.metric import channel_weights
 from glnn.engine.row_task import RowTask, limit_hops
-from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings
+from glnn.engine.settings import FitSettings, HeadSettings, Track
 from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask, factor_task_gradient
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
@@ -35,61 +34,13 @@ from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import GivenGraph
 from glnn.solver.signals import append_columns
 
-# Trained classifiers
-
-_CLEARLY_BETTER = 0.98  # largest ratio of validation losses of another choice and the current one
-_COLLAPSE = 0.05  # loss of validation accuracy from which a round counts as failed
-
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """The result of a classifier step: network, predictions, validation loss and accuracy.
+    """The result of a classifier step."""
 
-    ``temperature`` is applied to the predictions where several classifiers are averaged.
-    """
-
-    task: ClassifierTask | RowTask
-    probabilities: np.ndarray
-    validation_loss: float | None
-    validation_accuracy: float | None
-    temperature: float = 1.0
-
-
-def mean_answer(members: Sequence[TrainedClassifier]) -> np.ndarray:
-    """Return the probabilities of a classifier, or the mean of several at their temperatures."""
-    if len(members) == 1:
-        return members[0].probabilities
-
-    def mean(*answers: np.ndarray) -> np.ndarray:
-        evened = [temper(answer, member.temperature) for answer, member in zip(answers, members)]
-        return np.asarray(np.mean(evened, axis=0))
-
-    return map_row_blocks(mean, *(member.probabilities for member in members))
-
-
-def temper(probabilities: np.ndarray, temperature: float) -> np.ndarray:
-    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
-
-    Examples
-    --------
-    >>> temper(np.array([[0.8, 0.2]]), 0.5).round(4)
-    array([[0.9412, 0.0588]])
-    """
-    return temper_logs(log_probabilities(probabilities), temperature)
-
-
-def temper_logs(logs: np.ndarray, temperature: float) -> np.ndarray:
-    """Return :func:`temper` of log probabilities."""
-    logits = logs / temperature
-    powers = np.exp(logits - logits.max(1, keepdims=True))
-    evened: np.ndarray = powers / powers.sum(1, keepdims=True)
-    return evened
-
-
-def log_probabilities(probabilities: np.ndarray) -> np.ndarray:
-    """Return finite logarithms of probabilities."""
-    logs: np.ndarray = np.log(np.maximum(probabilities, 1e-300))
-    return logs
+    task: ClassifierTask | RowTask  # with the trained network
+    probabilities: np.ndarray  # class probabilities of this process's rows
 
 
 def predict_on_device(task: TrainingTask) -> Float64[Tensor, "n c"]:
@@ -102,31 +53,6 @@ def predict_probabilities(task: TrainingTask) -> np.ndarray:
     """Return the class probabilities of every node as an array."""
     probabilities: np.ndarray = predict_on_device(task).cpu().numpy()
     return probabilities
-
-
-def is_better(tried: TrainedClassifier, kept: TrainedClassifier | None) -> bool:
-    """Whether the validation loss of another choice is clearly lower."""
-    assert tried.validation_loss is not None
-    if kept is None or kept.validation_loss is None:
-        return True
-    return tried.validation_loss < _CLEARLY_BETTER * kept.validation_loss
-
-
-def is_worse(trained: TrainedClassifier | None, before: TrainedClassifier | None) -> bool:
-    """Whether validation loss and accuracy are both worse than in the round before."""
-    if trained is None or before is None:
-        return False
-    if before.validation_loss is None or trained.validation_loss is None:
-        return False
-    assert trained.validation_accuracy is not None and before.validation_accuracy is not None
-    has_higher_loss = trained.validation_loss > before.validation_loss
-    return has_higher_loss and trained.validation_accuracy < before.validation_accuracy
-
-
-def has_collapsed(trained: TrainedClassifier | None, before: TrainedClassifier | None) -> bool:
-    """Whether a round has lost so much validation accuracy that it must have gone wrong."""
-    now, then = (t.validation_accuracy if t is not None else None for t in (trained, before))
-    return now is not None and then is not None and now < then - _COLLAPSE
 
 
 # State of a fit
@@ -154,49 +80,40 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """The state of a fit. A step returns a new state; to undo a step is to keep the old one.
+    """Where a track stands. A step takes one and returns the next.
 
-    Graphs, signals and predictions hold the rows of this process.
+    Graphs, signals and predictions are those of this process's rows.
     """
 
-    graph: GraphSettings  # of the next graph step
-    head: HeadSettings  # of the next classifier step
-    given: GivenGraph | None  # ``None`` without a given graph, or if it is not used
-    n_rounds: int
-    round: int = 0  # current or last round; 0 before the first
-    adjacency: sp.csr_matrix | None = None  # the graph of the classifier
-    learned: Solution | None = None  # last solution of the graph problem
-    # graph problem of new rows; without a given graph that of the first round, which uses
-    # features only
+    track: Track
+    given: GivenGraph | None  # the given graph with its prior graph, if the track sees it
+    round: int = 0  # the round under way, or the last one taken
+    adjacency: sp.csr_matrix | None = None  # the graph that the classifier sees
+    learned: Solution | None = None  # the last solution of the graph problem
+    # The one-row problem of new nodes. Their predictions are not known yet, so without a given
+    # graph it is that of the first round, whose signals are features alone.
     new_rows: NewRowProblem | None = None
     trained: TrainedClassifier | None = None  # the last classifier
-    # row heads of the first round, averaged with ``trained``
-    partners: tuple[TrainedClassifier, ...] = ()
-    # the graph of row heads: the given one, or that of the first round
-    row_graph: sp.csr_matrix | None = None
-    # probe error of the given graph divided by that of the features; 0 without probes
-    doubt: float = 0.0
-    temperature: float = 1.0  # of the next classifier in the average, if known before training
 
     def replace(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""
         return dataclasses.replace(self, **changes)
 
     @property
-    def answer(self) -> np.ndarray:
-        """The class probabilities of this process's rows: the mean over all classifiers."""
+    def n_rounds(self) -> int:
+        """How many rounds the track takes; a head on rows never sees a second graph."""
+        return self.track.graph.n_rounds if self.track.learns else 1
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all rounds were taken."""
+        return self.round == self.n_rounds
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The class probabilities of the last classifier."""
         assert self.trained is not None  # there was a classifier step
-        return mean_answer((self.trained, *self.partners))
-
-    def next_round(self) -> "FitState":
-        """Return the state at the beginning of the next round."""
-        return self.replace(round=self.round + 1)
-
-    def restart(self, graph: GraphSettings, given: GivenGraph | None) -> "FitState":
-        """Return the state with another graph problem, nothing of which is solved yet."""
-        return self.replace(
-            graph=graph, given=given, adjacency=None, learned=None, new_rows=None, trained=None
-        )
+        return self.trained.probabilities
 
 
 # The signal ``structure``
@@ -236,6 +153,7 @@ def with_columns(scaled: Any, more: np.ndarray) -> Any:
 
 # Steps
 
+IsHopeless = Callable[[np.ndarray], bool]  # takes class probabilities
 _INIT, _NOISE = 0, 1  # purposes of generators
 _PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")
 
@@ -259,6 +177,7 @@ class Steps:
         self.problem, self.settings, self.scaling = problem, settings, scaling
         self.seed, self.callbacks, self.history = seed, callbacks, History()
         self._walks: dict[bool, tuple[sp.csr_matrix, RandomWalk]] = {}  # with loops or without
+        self._first: dict[str, LearnedGraph] = {}  # graphs of first rounds, which need no label
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
         self.structure: SpectralFeatures | None = None
@@ -277,12 +196,18 @@ class Steps:
             local = problem.validation.local(self.partition)
             self.validation = local.to(self.features.device)
 
-    def start(self) -> FitState:
-        """Return the state before the first round."""
-        graph = self.settings.graph_settings(self.problem.graph is not None)
-        head = self.settings.heads(self.validation is not None)[0]
-        n_rounds = 1 if head.is_on_rows else graph.n_rounds  # it never sees a second graph
-        return FitState(graph, head, self.given, n_rounds)
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """The tracks of this fit."""
+        tracks = self.settings.tracks_for(self.problem.graph is not None)
+        found = tuple(t for t in tracks if self.has_words or not t.needs_words)
+        if not found:
+            raise InputError("tracks must have one for features that are no words, got 'words'.")
+        return found
+
+    def start(self, track: Track) -> FitState:
+        """Return the state of a track before its first round."""
+        return FitState(track, self.given if track.sees_graph else None)
 
     def with_labels(self, labels: Labels) -> "Steps":
         """Return the steps of the same fit with other labels, and with a history of their own."""
@@ -298,100 +223,114 @@ class Steps:
         peers = self.partition.peers
         return GivenGraph.from_adjacency(graph.astype(np.float64, copy=False), kind, peers)
 
-    def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
+    def graph_step(self, state: FitState) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
 
-        With a given graph and more than one round, the first round may take the prior graph as it
-        is: nothing is known yet that could correct it. ``like`` has learned from the same signals
-        with other weights: its candidates are taken.
+        With a given graph and more than one round, the first round takes the prior graph as it
+        is: nothing is known yet that could correct it. Heads on rows see the given graph, or else
+        the one that features alone make.
         """
-        graph, given = state.graph, state.given
-        takes_prior = graph.first_graph == "prior" and state.n_rounds > 1
-        if given is not None and state.round == 1 and takes_prior:
+        track, given = state.track, state.given
+        if given is not None and not track.learns:
+            graph: Any = self.problem.graph
+            return state.replace(adjacency=graph.astype(np.float64, copy=False))
+        if given is not None and state.round == 1 and state.n_rounds > 1:
             return state.replace(adjacency=given.prior)
-        signals = self.task_signals(state)
-        if like is not None and like.learned is not None:
-            signals["candidates"] = like.learned.candidates
-        learned = self.solve(state, support=graph.support, **signals)
-        for callback in self.callbacks:
-            callback.on_graph(state.round, learned)
+        learned = self._solve_first(state) if state.trained is None else self._solve(state)
         keeps = state.new_rows is not None and given is None
         new_rows = state.new_rows if keeps else learned.new_rows
         return state.replace(
             adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=new_rows
         )
 
+    def _solve_first(self, state: FitState) -> LearnedGraph:
+        """Return the graph of features alone, which all tracks with these settings share."""
+        graph = state.track.graph
+        key = repr((graph, state.given is None))
+        if key not in self._first:
+            self._first[key] = self._solve(state)
+        return self._first[key]
+
     def notify_round_end(self, state: FitState) -> None:
         """Call the callbacks with the graph at the end of a round."""
         for callback in self.callbacks:
             callback.on_round_end(state.round, state.adjacency)
 
-    def solve(self, state: FitState, **more: Any) -> LearnedGraph:
-        """Learn the graph of a state's settings."""
-        graph = state.graph
+    def _solve(self, state: FitState, predictions: np.ndarray | None = None) -> LearnedGraph:
+        """Learn the graph of a track, by its own predictions unless others are given."""
+        graph = state.track.graph
         kind: Any = "l2" if graph.signal == STRUCTURE else graph.signal  # which was checked
-        with notify_stage(self.callbacks, f"graph {state.round}"):
-            return learn_graph(
+        with notify_stage(self.callbacks, self._stage("graph", state)):
+            learned = learn_graph(
                 self.signal,
                 state.given,
                 **{name: getattr(graph, name) for name in _PROBLEM},
                 signal=kind,
+                support=graph.support,
                 n_candidates=min(graph.n_candidates, self.partition.n_nodes - 1),
                 device=str(self.features.device),
                 peers=self.partition.peers,
-                **more,
+                **self.task_signals(state, predictions),
             )
+        for callback in self.callbacks:
+            callback.on_graph(state.round, learned)
+        return learned
 
-    def task_signals(self, state: FitState) -> dict[str, Any]:
-        """Return what the last classifier adds to the graph problem."""
+    def learn_graph_from(self, track: Track, probabilities: np.ndarray) -> FitState:
+        """Return a track with the graph that these predictions give it, and no classifier."""
+        state = self.start(track).replace(round=1)
+        learned = self._solve(state, probabilities)
+        return state.replace(
+            adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=learned.new_rows
+        )
+
+    def _stage(self, what: str, state: FitState) -> str:
+        """Return the name of a stage; the only track of a fit needs no name."""
+        is_only = len(self.tracks) == 1
+        return f"{what} {state.round}" if is_only else f"{state.track.name}, {what} {state.round}"
+
+    def task_signals(
+        self, state: FitState, predictions: np.ndarray | None = None
+    ) -> dict[str, Any]:
+        """Return what the last classifier, or other predictions, add to the graph problem."""
         signals: dict[str, Any] = {}
-        graph, trained = state.graph, state.trained
-        if trained is not None:
-            signals["predictions"] = predictions = state.answer
-            if graph.task_weight and isinstance(trained.task, ClassifierTask):
+        graph, trained = state.track.graph, state.trained
+        if predictions is None and trained is not None:
+            predictions = trained.probabilities
+        if predictions is not None:
+            signals["predictions"] = predictions
+            if graph.task_weight and trained and isinstance(trained.task, ClassifierTask):
                 left, right = factor_task_gradient(trained.task)
                 signals["task"] = TaskTerm(graph.task_weight * left, right)
             if graph.metric == "learned":
                 peers = self.partition.peers
-                weights = channel_weights(self.signal, predictions, peers)
-                return signals | {"column_weights": weights}
+                signals["column_weights"] = channel_weights(self.signal, predictions, peers)
+                if state.given is None:  # without links, the new metric finds new candidates
+                    return signals
         if state.learned is not None:
             signals["candidates"] = state.learned.candidates
         return signals
 
-    def probe(self, state: FitState) -> float:
-        """Return the probe loss of the graph of a state."""
-        assert state.adjacency is not None  # there was a graph step
-        return probe_loss(
-            state.adjacency,
-            self.scaled,
-            self.problem.labels,
-            self.problem.validation,
-            self.seed,
-            partition=self.partition,
-            device=self.features.device,
-        )
-
     def build_task(self, state: FitState) -> ClassifierTask | RowTask:
         """Return a fresh network on the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
-        if state.head.is_on_rows:
+        if state.track.head.is_on_rows:
             return self._row_task(state)
         device, rank = self.features.device, self.partition.peers.rank
         return ClassifierTask(
             state.adjacency,
             self.features,
             self.problem.labels,
-            state.head,
+            state.track.head,
             init=make_generator(self.seed, state.round, _INIT),
             noise=make_generator(self.seed, state.round, _NOISE, rank, device=device),
             partition=self.partition,
+            validation=self.validation,
         )
 
     def _row_task(self, state: FitState) -> RowTask:
         """Return a fresh head on rows; every process has the same noise."""
-        head, graph, device = state.head, state.row_graph, self.features.device
-        assert graph is not None  # the caller has named it
+        head, graph, device = state.track.head, state.adjacency, self.features.device
         return RowTask(
             self._walk(graph, has_loops=head.head == "linear"),
             self.features,
@@ -413,39 +352,28 @@ class Steps:
             self._walks[has_loops] = made
         return made[1]
 
-    def row_graph(self, state: FitState) -> sp.csr_matrix:
-        """Return the rows of the graph that heads on rows see: the given one as it is."""
-        graph = self.problem.graph
-        return state.adjacency if graph is None else graph.astype(np.float64, copy=False)
+    def classifier_step(self, state: FitState, is_hopeless: IsHopeless | None = None) -> FitState:
+        """Train the network of a track from scratch on its graph.
 
-    def classifier_step(
-        self, state: FitState, stage: str = "classifier", extra_callbacks: Sequence[Callback] = ()
-    ) -> FitState:
-        """Train the network of a state's settings from scratch on its graph.
-
-        ``extra_callbacks`` apply to this training only.
+        ``is_hopeless`` says of the predictions half way whether training ends there.
         """
-        if state.head.is_on_rows and state.row_graph is None:
-            state = state.replace(row_graph=self.row_graph(state))
         task = self.build_task(state)
-        self.train(task, f"{stage} {state.round}", state.head, extra_callbacks)
-        found = predict_on_device(task)
-        probabilities: np.ndarray = found.cpu().numpy()
-        if self.validation is None:
-            trained = TrainedClassifier(task, probabilities, None, None, state.temperature)
-        else:
-            loss, accuracy = self.validation.measure(found.log())
-            trained = TrainedClassifier(
-                task, probabilities, float(loss), float(accuracy), state.temperature
-            )
-        return state.replace(trained=trained)
+        stops = []
+        if is_hopeless is not None:
+            epoch = state.track.head.n_epochs // 2
+            stops.append(StopIf(epoch, lambda: is_hopeless(predict_probabilities(task))))
+        self.train(task, self._stage("classifier", state), state.track.head, stops)
+        return state.replace(trained=TrainedClassifier(task, predict_probabilities(task)))
+
+    def next_round(self, state: FitState, is_hopeless: IsHopeless | None = None) -> FitState:
+        """Take the next round of a track: the graph step, then the classifier step."""
+        state = self.graph_step(state.replace(round=state.round + 1))
+        state = self.classifier_step(state, is_hopeless)
+        self.notify_round_end(state)
+        return state
 
     def train(
-        self,
-        task: TrainingTask,
-        stage: str,
-        head: HeadSettings,
-        extra_callbacks: Sequence[Callback] = (),
+        self, task: TrainingTask, stage: str, head: HeadSettings, more: Sequence[Callback] = ()
     ) -> None:
         """Run the training loop and keep its history."""
         trainer = Trainer(
@@ -453,6 +381,6 @@ class Steps:
             learning_rate=head.learning_rate,
             patience=head.patience,
             grace=head.ramp_epochs,
-            callbacks=[*self.callbacks, *extra_callbacks],
+            callbacks=[*self.callbacks, *more],
         )
         self.history.extend(trainer.fit(task, self.validation, stage=stage))

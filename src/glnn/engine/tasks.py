@@ -5,21 +5,23 @@ network together as the paper prints it. Heads that train on rows are in
 :mod:`glnn.engine.row_task`.
 """
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.settings import GraphSettings, HeadSettings
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.graph.operators import normalize_graph_rows
+from glnn.graph.operators import PowerRows, normalize_graph_rows
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN, GraphLearningLayer
@@ -36,7 +38,48 @@ from glnn.objective import Objective
 
 # Interface of the training loop
 
-Measure = Callable[[Tensor], tuple[Tensor, Tensor]]  # from scores to loss and accuracy
+
+@dataclass(frozen=True)
+class Validation:
+    """Labelled nodes used to choose the epoch, never to train."""
+
+    nodes: Int[Tensor, "v"]
+    labels: Int[Tensor, "v"]  # class numbers
+    n_labels: int | None = None  # number over all processes; ``None``: those given
+    peers: Peers = SINGLE_PROCESS
+    weights: Float[Tensor, "v"] | None = None  # in the loss, mean one; ``None``: all alike
+
+    def with_weights(self, weights: np.ndarray) -> "Validation":
+        """Return the nodes with weights of mean one; all-zero weights are ignored."""
+        if not weights.any():
+            return self
+        each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
+        return dataclasses.replace(self, weights=each)
+
+    def local(self, partition: Partition) -> "Validation":
+        """Return the nodes among this process's rows, with local row numbers."""
+        here = torch.from_numpy(partition.is_local(self.nodes.numpy()))
+        own = self.nodes[here] - partition.start
+        weights = None if self.weights is None else self.weights[here]
+        return Validation(own, self.labels[here], len(self.nodes), partition.peers, weights)
+
+    def to(self, device: torch.device) -> "Validation":
+        """Return the same nodes and labels on another device."""
+        weights = None if self.weights is None else self.weights.to(device)
+        moved = self.nodes.to(device), self.labels.to(device)
+        return dataclasses.replace(self, nodes=moved[0], labels=moved[1], weights=weights)
+
+    def measure(self, picked: Float[Tensor, "v c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy of these nodes' logits as tensors: means over all processes."""
+        if self.weights is None:
+            loss = functional.cross_entropy(picked, self.labels, reduction="sum")
+        else:
+            each = functional.cross_entropy(picked, self.labels, reduction="none")
+            loss = (each * self.weights).sum()
+        right = (picked.argmax(1) == self.labels).sum()
+        sums = self.peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
+        means = sums / (len(self.nodes) if self.n_labels is None else self.n_labels)
+        return means[0], means[1]
 
 
 class TrainingTask(ABC):
@@ -61,13 +104,12 @@ class TrainingTask(ABC):
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without randomness."""
 
-    def validate(self, measure: Measure) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, as tensors on the device.
 
-        ``measure`` computes them from the scores of all nodes of this process. A task may
-        override this where it can score the validation nodes alone.
+        A task may override this where it can score the validation nodes alone.
         """
-        return measure(self.scores())
+        return validation.measure(self.scores()[validation.nodes])
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the parameter groups for the optimiser."""
@@ -227,6 +269,18 @@ def build_head(
     )
 
 
+_MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
+
+
+@dataclass(frozen=True)
+class _PropagatedRows:
+    """Propagation to labelled and validation nodes alone."""
+
+    numbers: Int[Tensor, "l"]  # 0, 1, ...: the labelled nodes among the rows
+    labelled: PowerRows
+    validation: PowerRows
+
+
 class ClassifierTask(HeadTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
@@ -248,6 +302,7 @@ class ClassifierTask(HeadTask):
         init: torch.Generator,
         noise: torch.Generator,
         partition: Partition | None = None,
+        validation: Validation | None = None,
     ) -> None:
         device = features.device
         partition = partition or Partition(labels.n_nodes, SINGLE_PROCESS)
@@ -259,16 +314,19 @@ class ClassifierTask(HeadTask):
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         self.module: nn.Module = head.to(device)
+        self._rows = self._prepare_rows(validation)
         self.gate = default_graph_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; the ramp applies to the losses on predictions."""
         s = self.settings
-        logits = self.module.views(self.adj_hat, self.features, s.n_views, self._noise)  # type: ignore[operator]
+        operator = self.adj_hat if self._rows is None else self._rows.labelled
+        logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
-        known = (labels.nodes, labels.classes, len(labels), labels.weights)
+        nodes = labels.nodes if self._rows is None else self._rows.numbers
+        known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}
-        if s.consistency_weight == 0 and s.smoothness_weight == 0:
+        if s.uses_labels_alone:
             return terms
         views = softmax_by_class(logits)
         if s.consistency_weight:
@@ -292,6 +350,24 @@ class ClassifierTask(HeadTask):
                 )
             )
         return terms
+
+    def _prepare_rows(self, validation: Validation | None) -> "_PropagatedRows | None":
+        """Return the propagation to labelled and validation nodes, if no others are needed."""
+        s, labels = self.settings, self.labels
+        n_rows = len(labels.nodes) + (0 if validation is None else len(validation.nodes))
+        is_small = self.peers.size == 1 and n_rows * self.n_nodes <= _MAX_ROW_NUMBERS
+        if s.head != "propagation" or s.teleport or not s.uses_labels_alone or not is_small:
+            return None
+        numbers = torch.arange(len(labels.nodes), device=labels.nodes.device)
+        parts = [labels.nodes] + ([] if validation is None else [validation.nodes])
+        rows = [PowerRows.of(self.adj_hat, nodes, s.n_steps) for nodes in parts]
+        return _PropagatedRows(numbers, rows[0], rows[-1])
+
+    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy on the validation nodes, propagating to them alone."""
+        if self._rows is None:
+            return super().validate(validation)
+        return validation.measure(self.module(self._rows.validation, self.features))
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the logits of every node without dropout."""

@@ -8,20 +8,17 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional
 from torch.optim.adam import adam
 
 from glnn._utils import check_integer, check_number
-from glnn.distributed import SINGLE_PROCESS, Partition, Peers
+from glnn.distributed import Peers
 from glnn.engine.callbacks import Callback, History, Record, notify_epoch_end, notify_stage
-from glnn.engine.tasks import Measure, RampedTask, TrainingTask
+from glnn.engine.tasks import RampedTask, TrainingTask, Validation
 from glnn.exceptions import GlnnError, SlowPathWarning
 
 # Adam through PyTorch's functional form
@@ -104,12 +101,12 @@ class Epochs:
     ``losses`` has one row per epoch: the total and the terms, as in ``names``. ``measured`` has
     loss and accuracy on the validation nodes. An epoch after the deadline never becomes the best
     one, so the chosen parameters are those that early stopping at that epoch would choose.
-    Without ``measure`` there is no validation, and the last parameters stay.
+    Without validation nodes the last parameters stay.
     """
 
-    def __init__(self, task: RampedTask, schedule: Schedule, measure: Measure | None) -> None:
-        self._task, self._measure = task, measure
-        self.has_validation, self.n_epochs = measure is not None, len(schedule.deadlines)
+    def __init__(self, task: RampedTask, schedule: Schedule, validation: Validation | None) -> None:
+        self._task, self._validation = task, validation
+        self.has_validation, self.n_epochs = validation is not None, len(schedule.deadlines)
         self.names: list[str] = []
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
@@ -152,8 +149,8 @@ class Epochs:
     @torch.no_grad()
     def validate_previous(self) -> None:
         """Evaluate the parameters of the previous epoch; keep them if they are the best so far."""
-        assert self._measure is not None  # checked by the callers
-        loss, accuracy = self._task.validate(self._measure)
+        assert self._validation is not None  # checked by the callers
+        loss, accuracy = self._task.validate(self._validation)
         before = self._epoch - 1
         self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
         extended = self._table.index_select(0, before)[0, 1]
@@ -335,55 +332,6 @@ def _ordered_on(stream: Any) -> Iterator[None]:
 # The trainer
 
 
-@dataclass(frozen=True)
-class Validation:
-    """Labelled nodes used to choose the epoch, never to train."""
-
-    nodes: Int[Tensor, "v"]
-    labels: Int[Tensor, "v"]  # class numbers
-    n_labels: int | None = None  # number over all processes; ``None``: those given
-    peers: Peers = SINGLE_PROCESS
-    weights: Float[Tensor, "v"] | None = None  # in the loss, mean one; ``None``: all alike
-
-    def with_weights(self, weights: np.ndarray) -> "Validation":
-        """Return the nodes with weights of mean one; all-zero weights are ignored."""
-        if not weights.any():
-            return self
-        each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
-        return replace(self, weights=each)
-
-    def local(self, partition: Partition) -> "Validation":
-        """Return the nodes among this process's rows, with local row numbers."""
-        here = torch.from_numpy(partition.is_local(self.nodes.numpy()))
-        own = self.nodes[here] - partition.start
-        weights = None if self.weights is None else self.weights[here]
-        return Validation(own, self.labels[here], len(self.nodes), partition.peers, weights)
-
-    def to(self, device: torch.device) -> "Validation":
-        """Return the same nodes and labels on another device."""
-        weights = None if self.weights is None else self.weights.to(device)
-        moved = self.nodes.to(device), self.labels.to(device)
-        return replace(self, nodes=moved[0], labels=moved[1], weights=weights)
-
-    def evaluate(self, scores: Float[Tensor, "n c"]) -> Record:
-        """Return loss and accuracy on these nodes."""
-        loss, accuracy = self.measure(scores)
-        return {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
-
-    def measure(self, scores: Float[Tensor, "n c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return loss and accuracy as tensors on the device: means over all processes."""
-        picked = scores[self.nodes]
-        if self.weights is None:
-            loss = functional.cross_entropy(picked, self.labels, reduction="sum")
-        else:
-            each = functional.cross_entropy(picked, self.labels, reduction="none")
-            loss = (each * self.weights).sum()
-        right = (picked.argmax(1) == self.labels).sum()
-        sums = self.peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
-        means = sums / (len(self.nodes) if self.n_labels is None else self.n_labels)
-        return means[0], means[1]
-
-
 class Trainer:
     """Minimise a task's objective with Adam.
 
@@ -428,7 +376,7 @@ class Trainer:
             record = self._step(task, optimizer, epoch, stage)
             if validation is not None:
                 with torch.no_grad():
-                    loss, accuracy = task.validate(validation.measure)
+                    loss, accuracy = task.validate(validation)
                 record |= {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
                 best.offer(float(record["validation_loss"]), epoch)
             history.append(record)
@@ -476,7 +424,7 @@ class Trainer:
         """Return the parts of an epoch that can be captured."""
         deadlines = tuple(self._deadline(epoch) for epoch in range(self.n_epochs))
         schedule = Schedule(self.learning_rate, deadlines)
-        return Epochs(task, schedule, None if validation is None else validation.measure)
+        return Epochs(task, schedule, validation)
 
     def _run_captured(self, captured: CapturedEpochs, stage: str) -> History:
         history = History()

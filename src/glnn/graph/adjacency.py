@@ -33,6 +33,12 @@ class GraphOperator(ABC):
             z = self @ z + x
         return z
 
+    def sum_of_powers_transposed(
+        self, x: Float[Tensor, "n d"], n_steps: int
+    ) -> Float[Tensor, "n d"]:
+        r"""Return :math:`\sum_{k=0}^{K} (A^\top)^k x`; the same for a symmetric matrix."""
+        return self.sum_of_powers(x, n_steps)
+
 
 class Adjacency(GraphOperator):
     r"""A weighted graph on ``n`` nodes, :math:`A \in \mathbb{R}^{n \times n}`.

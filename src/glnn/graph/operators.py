@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
@@ -191,6 +191,48 @@ def _horner(rows: GraphRows, x: Tensor, n_steps: int) -> Tensor:
     for _ in range(n_steps - 1):
         z, spare = rows.addmm(x, z, spare), z
     return z
+
+
+class PowerRows(GraphOperator):
+    r"""Some rows of :math:`\sum_{k=0}^{K} A^k` of a symmetric matrix, dense.
+
+    Signals that are needed at few nodes are propagated by one product, however many the steps are.
+
+    Examples
+    --------
+    >>> swap = sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> rows = PowerRows.of(normalize_graph_rows(swap)[1], torch.tensor([1]), 3)
+    >>> rows.sum_of_powers(torch.tensor([[1.0], [10.0]]), 3)
+    tensor([[22.]])
+    """
+
+    def __init__(self, rows: Float[Tensor, "r n"], n_steps: int) -> None:
+        self._rows, self._n_steps = rows, n_steps
+
+    @classmethod
+    def of(cls, adj: GraphOperator, nodes: Int[Tensor, "r"], n_steps: int) -> "PowerRows":
+        """Propagate to these nodes; a row of the symmetric sum is one of its columns."""
+        columns = torch.zeros(adj.n_nodes, len(nodes), device=nodes.device)
+        columns[nodes, torch.arange(len(nodes), device=nodes.device)] = 1.0
+        return cls(adj.sum_of_powers(columns, n_steps).T.contiguous(), n_steps)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of rows."""
+        return len(self._rows)
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
+        return self._rows @ x
+
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:  # noqa: D102
+        assert n_steps == self._n_steps
+        return self._rows @ x
+
+    def sum_of_powers_transposed(  # noqa: D102
+        self, x: Float[Tensor, "r d"], n_steps: int
+    ) -> Float[Tensor, "n d"]:
+        assert n_steps == self._n_steps
+        return self._rows.T @ x
 
 
 def normalize_graph_rows(

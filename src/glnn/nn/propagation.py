@@ -32,7 +32,7 @@ def random_views(
     x: Features,
     settings: ViewSettings,
     generator: torch.Generator,
-) -> Float[Tensor, "v n c"]:
+) -> Float[Tensor, "v r c"]:
     r"""Return :math:`(m_v \circ \mathrm{ReLU}(Z_v + b_0))\,W_1 + b_1` for views :math:`v`.
 
     .. math:: Z_v = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k (n_v \circ X_v W_0)
@@ -90,7 +90,7 @@ class _RandomViews(torch.autograd.Function):
         for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
         for_second = _sum_of_products(by_class, split_views(hidden, n_views)).T.contiguous()
         for_second_bias = by_class.sum((0, 2))
-        g = ctx.adj_hat.sum_of_powers(g, settings.n_steps)
+        g = ctx.adj_hat.sum_of_powers_transposed(g, settings.n_steps)
         for_first = None
         for v, (view, mask) in enumerate(zip(ctx.views, ctx.masks)):
             part = view.transpose_product(g[:, v * width : (v + 1) * width] * mask)
@@ -127,7 +127,7 @@ def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v
 
 def mean_of_powers(
     adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int
-) -> Float[Tensor, "n d"]:
+) -> Float[Tensor, "r d"]:
     r"""Return :math:`\frac{1}{K+1} \sum_{k=0}^{K} \hat A^k X`.
 
     Examples
@@ -203,21 +203,21 @@ class PropagationNet(nn.Module):
         self.dropout, self.drop_node = dropout, drop_node
         self.n_steps, self.teleport = n_steps, teleport
 
-    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
         """Propagate signals: personalised PageRank with teleport, else the mean of powers."""
         if self.teleport:
             return personalized_pagerank(adj_hat, x, self.n_steps, self.teleport)
         return mean_of_powers(adj_hat, x, self.n_steps)
 
-    def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
-        """Return class logits without dropout."""
+    def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "r c"]:
+        """Return class logits of the operator's rows without dropout."""
         propagated = self.propagate(adj_hat, x @ self.first)
         hidden = torch.relu(propagated + self.first_bias)
         return (self.second.T @ hidden.T).T + self.second_bias
 
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
-    ) -> Float[Tensor, "v n c"]:
+    ) -> Float[Tensor, "v r c"]:
         """Return the logits of several random views, propagated together."""
         if not self.teleport and _is_fixed(adj_hat):
             parameters = (self.first, self.first_bias, self.second, self.second_bias)

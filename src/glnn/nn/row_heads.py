@@ -60,10 +60,6 @@ class ColumnNorm(nn.Module):
         variance = centred.square().mean(0)
         return (centred * (variance + _TINY).rsqrt() * self.scale).add_(self.shift)
 
-    def apply_affine(self, rows: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
-        """Apply scale and shift to standardised rows (after training)."""
-        return (rows * self.scale).add_(self.shift)
-
     def fold_affine(self) -> tuple[Float[Tensor, "d"], Float[Tensor, "d"]]:
         r"""Return :math:`s, t` such that raw columns become :math:`s z + t` after training."""
         scale = self.scale * self._inverse()
@@ -128,7 +124,8 @@ class LinearNet(RowNet):
     ) -> None:
         super().__init__()
         bound = n_features**-0.5
-        weight = torch.empty(n_features, n_classes).uniform_(-bound, bound, generator=generator)
+        # class by class: with few classes the products are several times faster
+        weight = torch.empty(n_classes, n_features).uniform_(-bound, bound, generator=generator)
         self.norm = ColumnNorm(n_features)
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(torch.zeros(n_classes))
         self.dropout, self.n_steps, self.powers = dropout, n_steps, powers
@@ -149,13 +146,13 @@ class LinearNet(RowNet):
 
     def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
-        return self._linear(self.norm.apply_affine(rows))
+        return ((self.norm.scale * self.weight) @ rows.T).T + self._offset(self.norm.shift)
 
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return the logits of every node from its raw features, without dropout."""
         scale, shift = self.norm.fold_affine()
-        propagated = self._propagate_columns(walk, x @ (scale[:, None] * self.weight))
-        return propagated + (shift @ self.weight + self.bias)
+        propagated = self._propagate_columns(walk, x @ (scale * self.weight).T.contiguous())
+        return propagated + self._offset(shift)
 
     def _propagate_columns(
         self, walk: GraphOperator, x: Float[Tensor, "n d"]
@@ -167,7 +164,11 @@ class LinearNet(RowNet):
         return x
 
     def _linear(self, columns: Float[Tensor, "... d"]) -> Float[Tensor, "... c"]:
-        return columns @ self.weight + self.bias
+        flat = (self.weight @ columns.flatten(0, -2).T).T + self.bias
+        return flat.view(*columns.shape[:-1], -1)
+
+    def _offset(self, shift: Float[Tensor, "d"]) -> Float[Tensor, "c"]:
+        return self.weight @ shift + self.bias
 
 
 _MOMENTUM = 0.1  # of the running statistics of hidden units
@@ -222,7 +223,8 @@ class HopsNet(RowNet):
 
     def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
-        return self._predict(self.norm.apply_affine(rows) @ self.first)
+        z = rows @ (self.norm.scale[:, None] * self.first)
+        return self._predict(z + self.norm.shift @ self.first)
 
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         r"""Return the logits of every node from its raw features, without dropout.

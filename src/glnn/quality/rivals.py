@@ -24,8 +24,8 @@ from glnn._utils import check_choice, check_features, check_indices, check_integ
 from glnn.engine.callbacks import Callback, EarlyStopping
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask
-from glnn.engine.trainer import Trainer, Validation
+from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask, Validation
+from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
 from glnn.nn.features import Features

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from glnn.data import NodeData, Split, write_predictions
 from glnn.engine.callbacks import History
+from glnn.engine.settings import FitSettings
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import MethodScore, Verdict, make_verdict
@@ -178,6 +179,18 @@ def _compare_with_given(
 # Results of a run
 
 
+def describe_settings(settings: FitSettings, data: NodeData) -> dict[str, Any]:
+    """Return the settings of a fit to such data as plain values, track by track.
+
+    ``tracks`` are their names, and ``track`` the settings of each.
+    """
+    own = settings.tracks_for(data.graph is not None)
+    page = asdict(settings)
+    del page["no_graph"]
+    track = {t.name: {k: v for k, v in asdict(t).items() if k != "name"} for t in own}
+    return page | {"tracks": list(track), "track": track}
+
+
 @dataclass(frozen=True, eq=False)
 class FitResults:
     """The results of a fit."""
@@ -230,7 +243,9 @@ class FitResults:
             return None
         if self.estimate is not None:
             return "folds"
-        return "validation" if self.split.val.size else "hidden_third"
+        if self.split.val.size:
+            return "validation"
+        return "folds" if len(self.settings.get("tracks", ())) > 1 else "hidden_third"
 
     @property
     def class_names(self) -> list[str]:

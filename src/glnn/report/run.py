@@ -21,6 +21,7 @@ from glnn.data import NodeData, Split
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.distributed import SINGLE_PROCESS, Peers, run_everywhere
 from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
+from glnn.engine.rounds import N_FOLDS
 from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
@@ -31,7 +32,7 @@ from glnn.quality.labelling import suspect_labels
 from glnn.quality.rivals import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.explained import link_terms, metric_columns
 from glnn.report.page.page_data import Round, Search
-from glnn.report.results import FitResults, GraphFacts, Score, accuracy
+from glnn.report.results import FitResults, GraphFacts, Score, accuracy, describe_settings
 from glnn.report.run_folder import prepare_folder
 from glnn.report.sources import DataSpec, LocalRows, OpenedSource
 from glnn.report.text import has_single_labels
@@ -97,14 +98,20 @@ def limit_threads(n_nodes: int, threads: int | None) -> Iterator[None]:
 class GraphLog(Callback):
     """Record the graph at the end of each round and the value of each term of its objective.
 
-    With several processes nothing is recorded, as no process has the whole graph.
+    A fit takes some rounds of a track again, with more labels; the last ones are kept. With several
+    processes nothing is recorded, as no process has the whole graph.
     """
 
     may_lag = True
 
     def __init__(self) -> None:
         self._learned: list[LearnedGraph] = []
-        self.rounds: list[Round] = []
+        self._track = ""  # the track under way; without a name if it is the only one
+        self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Note the track, whose name precedes that of the stage."""
+        self._track = stage.rpartition(", ")[0]
 
     def on_graph(self, number: int, learned: LearnedGraph) -> None:
         """Keep the learned graph until the round ends."""
@@ -115,16 +122,34 @@ class GraphLog(Callback):
         own = [learned for learned in self._learned if learned.adjacency is adjacency]
         self._learned = []
         if adjacency.shape[0] == adjacency.shape[1]:
-            terms = evaluate_terms(own[-1]) if own else {}
-            self.rounds.append(Round(f"round {number}", adjacency, terms))
+            found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
+            self._rounds.setdefault(self._track, {})[found.name] = found
+
+    def rounds_to(self, graph: sp.csr_matrix) -> tuple[Round, ...]:
+        """Return the rounds of the track that ended with a graph; those of an only track anyway."""
+        tracks = [tuple(rounds.values()) for rounds in self._rounds.values()]
+        if len(tracks) == 1:
+            return tracks[0]
+        return next((rounds for rounds in tracks if _is_same(rounds[-1].graph, graph)), ())
 
     def state_dict(self) -> CallbackState:
         """Return the recorded rounds, to be saved in a checkpoint."""
-        return {one.name: (one.graph, one.terms) for one in self.rounds}
+        return {
+            f"{track}, {name}": (one.graph, one.terms)
+            for track, rounds in self._rounds.items()
+            for name, one in rounds.items()
+        }
 
     def load_state_dict(self, state: CallbackState) -> None:
         """Restore the rounds from a checkpoint."""
-        self.rounds = [Round(name, *kept) for name, kept in state.items()]
+        self._rounds = {}
+        for whole, kept in state.items():
+            track, _, name = whole.rpartition(", ")
+            self._rounds.setdefault(track, {})[name] = Round(name, *kept)
+
+
+def _is_same(graph: sp.csr_matrix | None, other: sp.csr_matrix) -> bool:
+    return graph is not None and graph.shape == other.shape and (graph != other).nnz == 0
 
 
 def evaluate_terms(learned: LearnedGraph) -> dict[str, float]:
@@ -134,10 +159,10 @@ def evaluate_terms(learned: LearnedGraph) -> dict[str, float]:
     return {term.name: float(term.weight * term.value(graph)) for term in problem.terms}
 
 
-def collect_rounds(callbacks: Iterable[Callback] | None) -> tuple[Round, ...]:
-    """Return the rounds recorded by the :class:`GraphLog` among the callbacks, if there is one."""
+def collect_rounds(callbacks: Iterable[Callback] | None, graph: sp.csr_matrix) -> tuple[Round, ...]:
+    """Return the rounds that led to a graph, from the :class:`GraphLog` among the callbacks."""
     logs = [callback for callback in callbacks or () if isinstance(callback, GraphLog)]
-    return tuple(logs[0].rounds) if logs else ()
+    return logs[0].rounds_to(graph) if logs else ()
 
 
 # The run
@@ -186,11 +211,15 @@ class FitOptions:
         """Return the settings of the fit."""
         return resolve_settings(self.preset, self.head, self._changes())
 
-    def count_epochs(self, *, has_graph: bool) -> int:
-        """Return the number of epochs of all rounds, without those of the model selection."""
+    def count_epochs(self, *, has_graph: bool, has_validation: bool = False) -> int:
+        """Return the most epochs that a fit can take, those on folds of the labels included."""
         settings = self.settings()
-        n_rounds = settings.graph_settings(has_graph).n_rounds
-        return settings.head.n_epochs * (1 if settings.is_literal else n_rounds)
+        tracks = settings.tracks_for(has_graph)
+        n_epochs = 0
+        for track in tracks:
+            has_rounds = track.learns and not settings.is_literal
+            n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
+        return n_epochs if has_validation or len(tracks) == 1 else (1 + N_FOLDS) * n_epochs
 
     def make_estimator(
         self, on_progress: ProgressFunction | None = None, calibrate: str | None = None
@@ -278,8 +307,8 @@ def run_fit(
 
     Results are ``None`` in all processes but process 0, which reads all the data for the plain
     ``methods``. Each of several processes uses one thread unless the options set another number.
-    With ``calibrate`` a second fit may hide some labels to calibrate probabilities, if there are
-    test labels and no validation labels. ``on_progress`` is called at each epoch and at the start
+    With ``calibrate`` some labels are hidden to calibrate probabilities, if there are test labels
+    and no validation labels. ``on_progress`` is called at each epoch and at the start
     of each stage; ``checkpoint`` is the folder for the state after each round.
     """
     opened, split, rows = inputs.opened, inputs.split, inputs.rows
@@ -327,13 +356,13 @@ def collect_results(
         facts=GraphFacts.of(model.graph_, select_test_labels(data, split), data.graph),
         scores=(own, *others),
         history=model.history_,
-        settings=describe_settings(options.settings(), data.graph is not None, model.choices_),
+        settings=describe_settings(options.settings(), data) | {"chosen": model.choices_},
         seed=options.seed,
         device=options.device,
         seconds=seconds | {score.method: score.seconds for score in others},
         notes=opened.notes,
         command=options.command,
-        rounds=collect_rounds(model.callbacks),
+        rounds=collect_rounds(model.callbacks, model.graph_),
         terms=link_terms(nodes),
         metric=metric_columns(nodes),
         digest=opened.digest,
@@ -341,16 +370,6 @@ def collect_results(
         search=options.search,
         calibration=model.calibration_,
     )
-
-
-def describe_settings(
-    settings: FitSettings, has_graph: bool, choices: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the settings that were used, as plain values, and the choices made by the fit."""
-    page = dataclasses.asdict(settings)
-    page["graph"] = dataclasses.asdict(settings.graph_settings(has_graph))
-    del page["no_graph"]
-    return {**page, "chosen": dict(choices)}
 
 
 def score_plain_method(
@@ -405,7 +424,8 @@ def add_estimate(
     the folds.
     """
     data, split = results.data, results.split
-    n_epochs = options.count_epochs(has_graph=data.graph is not None)
+    kinds = {"has_graph": data.graph is not None, "has_validation": split.val.size > 0}
+    n_epochs = options.count_epochs(**kinds)
     refitted = options.make_estimator()
     if on_progress is not None:
         refitted.set_params(callbacks=[_EpochLog(on_progress)])

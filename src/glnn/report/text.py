@@ -145,10 +145,21 @@ def label_sentence(results: FitResults) -> str:
 def final_notes(results: FitResults) -> list[str]:
     """Return the notes on a run: its choices, warnings, labels that may be wrong."""
     notes = [] if results.certificate is None else list(results.certificate.notes)
-    if results.settings.get("chosen", {}).get("source") == "features":
-        notes.append("the given graph was not used: the features alone predict the labels better")
+    notes += mixture_lines(results)
     notes += [] if results.estimate is None else list(results.estimate.notes)
     return [*notes, *warning_lines(results), *suspect_lines(results)]
+
+
+def mixture_lines(results: FitResults) -> list[str]:
+    """Return a line on the tracks of a fit and the trust in the given graph, if there are several.
+
+    Tracks whose weight became negligible are not named.
+    """
+    if len(results.settings.get("tracks", ())) < 2:
+        return []
+    chosen = results.settings["chosen"]
+    trust = f"; the given graph is {chosen['given graph']}" if "given graph" in chosen else ""
+    return [f"mixture of tracks: {chosen['mixture']}{trust}"]
 
 
 def warning_lines(results: FitResults) -> list[str]:

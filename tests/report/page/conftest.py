@@ -149,7 +149,7 @@ def made_learning(given, learned):
                 "round 1", sp.csr_matrix((given + learned) / 2), {"smoothness": 3.0, "ridge": 1.0}
             ),
             Round("round 2", learned, {"smoothness": 2.0, "ridge": 1.5}),
-            Round("round 3", learned, {"smoothness": 1.9, "ridge": 1.6}, undone=True),
+            Round("round 3", learned, {"smoothness": 1.9, "ridge": 1.6}),
         ),
         tuple(
             Curve(
@@ -159,7 +159,6 @@ def made_learning(given, learned):
                     "validation_loss": [2 * v for v in loss],
                     "validation_accuracy": [1 - v / 2 for v in loss],
                 },
-                undone=k == 3,
             )
             for k in (1, 2, 3)
         ),

@@ -25,15 +25,15 @@ def test_the_heaviest_column_is_on_top():
 
 
 @pytest.mark.parametrize("log", [True, False])
-def test_an_undone_stage_is_said_to_be_undone_and_stages_follow_each_other(log):
+def test_stages_are_named_and_follow_each_other(log):
     curves = [
         Curve("round 1", {"loss": [2.0, 1.0, None]}),
-        Curve("round 2", {"loss": [1.0, 0.0]}, undone=True),
+        Curve("far, round 2", {"loss": [1.0, 0.0]}),
     ]
     figure = charts.curves_chart(curves, ("loss",), "loss", log)
     assert drawn_values(figure, "epoch") == [[0, 1, 2], [3, 4]]
     labels = [part.text for part in figure.center if type(part).__name__ == "Label"]
-    assert labels == ["round 1", "round 2 (undone)"]
+    assert labels == ["round 1", "far, round 2"]
     assert type(figure.yaxis[0]).__name__ == ("LogAxis" if log else "LinearAxis")
 
 
@@ -88,11 +88,11 @@ def test_shares_of_predictions_count_every_node(make_page):
     np.testing.assert_array_equal(counts, np.bincount(page.nodes.predicted))
 
 
-def test_an_undone_round_is_named_so_in_every_table(make_page):
+def test_every_round_is_named_in_every_table(make_page):
     for frame in learning_frames(make_page()):
         if frame.target != "chart-metric":
             words = [*frame.head, *(line[0] for line in frame.lines)]
-            assert "round 3 (undone)" in words
+            assert {"round 1", "round 2", "round 3"} <= set(words)
 
 
 def test_nothing_is_drawn_of_what_is_not_known(make_page):

@@ -179,29 +179,31 @@ def test_the_certificate_is_told_in_sentences(results):
     assert len(learning.curves) == 2
 
 
-@pytest.mark.parametrize("n_rounds", [1, 2])
-def test_rounds_after_the_last_that_counts_are_undone(results, n_rounds):
-    curves = training_curves(results.history, n_rounds)
+def test_stages_follow_each_other_and_keep_every_epoch(results):
+    curves = training_curves(results.history)
     assert [curve.name for curve in curves] == ["round 1", "round 2"]
-    assert [curve.undone for curve in curves] == [False, n_rounds == 1]
     assert [value for curve in curves for value in curve.columns["loss"]] == (
         results.history.column("loss")
     )
 
 
-def test_a_round_that_was_trained_twice_says_so():
+def test_stages_of_several_tracks_have_their_names():
     history = History()
-    for epoch in (0, 1, 0, 1):
-        history.append({"stage": "classifier 1", "epoch": epoch, "loss": float("nan")})
-    first, second = training_curves(history, 1)
-    assert (first.name, second.name) == ("round 1", "round 1, try 2")
-    assert first.columns == {"loss": [None, None]}
+    for stage in ("learned, classifier 1", "hops, classifier 1", "learned, classifier 2"):
+        for epoch in (0, 1):
+            history.append({"stage": stage, "epoch": epoch, "loss": float("nan")})
+    names = ["learned, round 1", "hops, round 1", "learned, round 2"]
+    curves = training_curves(history)
+    assert [curve.name for curve in curves] == names
+    assert all(curve.columns == {"loss": [None, None]} for curve in curves)
 
 
 def test_choices_are_words():
-    words = dict(describe_choices({"source": "features", "gate": 0.123456}))
-    assert "not used" in words["source"]
-    assert "0.123" in words.values()
+    chosen = {"mixture": "learned 100%", "given graph": "trusted to 100%", "n_rounds": 3}
+    words = dict(describe_choices(chosen))
+    assert words["tracks and their weights"] == "learned 100%"
+    assert words["given graph"] == "trusted to 100%"
+    assert "3" in words.values()
 
 
 # Pictures of the rounds

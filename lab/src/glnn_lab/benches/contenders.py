@@ -19,8 +19,8 @@ from glnn.engine.callbacks import Callback, Record
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.steps import predict_probabilities
-from glnn.engine.tasks import ClassifierTask, Labels
-from glnn.engine.trainer import Trainer, Validation
+from glnn.engine.tasks import ClassifierTask, Labels, Validation
+from glnn.engine.trainer import Trainer
 from glnn.estimator import GLNNClassifier
 from glnn.graph.prior import prior_graph
 from glnn.nn.features import Features

@@ -57,7 +57,7 @@ def _estimator(
     *,
     head: str | None = None,
     uses_graph: bool = True,
-    with_graph: Mapping[str, Scalar] | None = None,
+    with_graph: Mapping[str, Any] | None = None,
     **fixed: Scalar,
 ) -> Callable[[NodeData, Split, int, Mapping[str, Scalar]], Outcome]:
     """Return a function that runs an estimator; the setting ``lambda0`` is the GLR weight.
@@ -123,7 +123,8 @@ _VARIANTS = (
         _estimator(
             "default",
             smoothness_weight=0.0,
-            with_graph={"lambda0": 0.0, "doubts_graph": False},
+            # without the term, features make no graph by themselves
+            with_graph={"lambda0": 0.0, "tracks": ["learned", "far", "linear", "hops"]},
         ),
         is_variant=True,
     ),

@@ -12,33 +12,20 @@ from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Callback, Record
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
-from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
-from glnn.engine.steps import FitState, Steps
-from glnn.engine.tasks import Labels, LiteralTask
-from glnn.engine.trainer import Trainer, Validation
+from glnn.engine.steps import Steps
+from glnn.engine.tasks import Labels, LiteralTask, Validation
+from glnn.engine.trainer import Trainer
+from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
+from glnn.report.run import GraphLog, collect_rounds
 from glnn_lab.experiments.cells import FIRST_SEED, Cell
-from glnn_lab.experiments.methods import Outcome
+from glnn_lab.experiments.methods import Outcome, visible_labels
 
 EPOCHS = (1, 5, 15, 50)  # of the paper's figure; the first is the random initial matrix
 N_PICTURE_NODES = 30
 MIN_EDGE_WEIGHT = 0.01  # pairs with a larger weight count as edges
-
-
-class RecordingSteps(Steps):
-    """Steps that record the graph of each round."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        self.seen: dict[int, sp.csr_matrix] = {}
-
-    def graph_step(self, state: FitState, like: FitState | None = None) -> FitState:
-        """Solve and record the graph, also if its round is undone later."""
-        state = super().graph_step(state, like)
-        self.seen[state.round] = state.adjacency
-        return state
 
 
 class EpochGraphs(Callback):
@@ -75,20 +62,20 @@ def record_graphs(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, li
             f"a learned graph can be watched for {', '.join(presets)} on data with a graph, got "
             f"{cell.method} on {cell.dataset}."
         )
-    steps = _steps(presets[cell.method], cell, data, split)
     if cell.method == "glnn-literal":
         prior = prior_graph(data.graph, "binary")
-        outcome, seen = _literal_graphs(steps, prior)
+        outcome, seen = _literal_graphs(_literal_steps(cell, data, split), prior)
         word = "epoch"
     else:
-        rounds = Rounds(steps)
-        state = rounds.first_round(steps.start())
-        steps.seen = {1: state.adjacency}  # the graph chosen in the first round
-        state = rounds.run(state)
-        assert state.trained is not None
-        outcome = Outcome(state.trained.probabilities.argmax(1), len(steps.history))
-        assert steps.given is not None  # for mypy: checked above
-        prior, seen, word = steps.given.prior, steps.seen, "round"
+        model = GLNNClassifier(random_state=cell.seed, calibrate=None)
+        log, preset = [GraphLog()], presets[cell.method]
+        model.set_params(preset=preset, callbacks=log, **cell.settings)
+        validation = split.val if split.val.size else None
+        model.fit(data.features, visible_labels(data, split), data.graph, validation)
+        outcome = Outcome(model.transduction_, model.n_iter_)
+        rounds = collect_rounds(model.callbacks, model.graph_)
+        seen = {number: found.graph for number, found in enumerate(rounds, start=1)}
+        prior, word = model.prior_graph_, "round"
     shown = choose_picture_nodes(data) if cell.seed == FIRST_SEED else None
     shown_steps = [("given", 0, prior), *((word, number, graph) for number, graph in seen.items())]
     return outcome, [
@@ -97,9 +84,9 @@ def record_graphs(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, li
     ]
 
 
-def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordingSteps:
-    """Build the steps of a preset, with the labels of the split."""
-    settings = resolve_settings(preset, changes=dict(cell.settings))
+def _literal_steps(cell: Cell, data: NodeData, split: Split) -> Steps:
+    """Build the steps of the preset ``literal``, with the labels of the split."""
+    settings = resolve_settings("literal", changes=dict(cell.settings))
     labels = Labels(np.array(split.train), data.labels[split.train], data.n_nodes, data.n_classes)
     validation = None
     if split.val.size:
@@ -107,10 +94,10 @@ def _steps(preset: str, cell: Cell, data: NodeData, split: Split) -> RecordingSt
         validation = Validation(nodes, torch.from_numpy(data.labels[split.val]))
     problem = FitProblem(data.features, labels, data.graph, validation)
     scaling = Scaling.fit(data.features, settings.scaling)
-    return RecordingSteps(problem, settings, scaling, seed=cell.seed, device="cpu")
+    return Steps(problem, settings, scaling, seed=cell.seed, device="cpu")
 
 
-def _literal_graphs(steps: RecordingSteps, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
+def _literal_graphs(steps: Steps, prior: sp.csr_matrix) -> tuple[Outcome, dict[int, Any]]:
     """Train graph and network jointly as printed in the paper, up to the last epoch shown."""
     settings = steps.settings
     head, graph = settings.head, settings.graph

@@ -86,7 +86,7 @@ def metric_chart(columns: Sequence[tuple[str, float]]) -> Any:
 
 
 def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, log: bool) -> Any:
-    """Draw columns of the training history, one stage after another; undone stages are marked."""
+    """Draw columns of the training history, one stage after another."""
     models = _bokeh("bokeh.models")
     figure = _figure("epoch", label, log=log)
     start = 0
@@ -98,9 +98,8 @@ def curves_chart(curves: Sequence[Curve], columns: Sequence[str], label: str, lo
             _draw_stage(figure, curve, name, start, colour, log)
         line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
         figure.add_layout(line)
-        words = f"{curve.name}{' (undone)' if curve.undone else ''}"
         style = {"angle": np.pi / 2, "text_font_size": "11px", "x_offset": 14}
-        figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=words, **style))
+        figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=curve.name, **style))
         start += n_epochs
     if figure.legend:
         _legend_above(figure)
@@ -143,7 +142,7 @@ def _draw_stage(figure: Any, curve: Curve, name: str, start: int, colour: str, l
         return
     words = name.replace("_", " ")
     source = _source({"epoch": start + np.arange(len(values)), "value": values})
-    style = {"color": colour, "width": 1.6, "alpha": 0.4 if curve.undone else 1.0}
+    style = {"color": colour, "width": 1.6}
     drawn = figure.line("epoch", "value", source=source, legend_label=words, **style)
     tips = [("stage", curve.name), ("epoch", "@epoch"), (words, "@value{0.0000}")]
     figure.add_tools(_bokeh("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips))
@@ -355,7 +354,7 @@ def _balance(page: PageData) -> Frame:
 def _edges(page: PageData) -> Frame | None:
     rounds = [r for r in page.learning.rounds if r.graph is not None]
     graphs = [r.graph for r in rounds if r.graph is not None]
-    names = [_round_label(r.name, r.undone) for r in rounds]
+    names = [r.name for r in rounds]
     if page.graphs.given is not None:
         graphs, names = [page.graphs.given, *graphs], ["given graph", *names]
     if len(graphs) < 2:
@@ -377,7 +376,7 @@ def _terms(page: PageData) -> Frame | None:
     if not rounds:
         return None
     names = list(dict.fromkeys(name for r in rounds for name in r.terms))
-    columns = {_round_label(r.name, r.undone): [r.terms.get(n, 0.0) for n in names] for r in rounds}
+    columns = {r.name: [r.terms.get(n, 0.0) for n in names] for r in rounds}
     return Frame(
         "chart-terms",
         "The objective, term by term",
@@ -419,12 +418,12 @@ def _curves(page: PageData) -> list[Frame]:
             Frame(
                 f"chart-{name}",
                 f"Training: {name}",
-                "One stage after another; stages that were undone are pale and marked “(undone)”.",
+                "One stage after another.",
                 partial(curves_chart, curves, columns, label, log),
                 ("stage", "epochs", *(f"last {column.replace('_', ' ')}" for column in columns)),
                 tuple(
                     (
-                        _round_label(curve.name, curve.undone),
+                        curve.name,
                         str(max(map(len, curve.columns.values()), default=0)),
                         *(_format_last(curve.columns.get(column, ())) for column in columns),
                     )
@@ -438,7 +437,3 @@ def _curves(page: PageData) -> list[Frame]:
 def _format_last(values: Any) -> str:
     known = [value for value in values if value is not None]
     return f"{known[-1]:.4g}" if known else "-"
-
-
-def _round_label(name: str, undone: bool) -> str:
-    return f"{name} (undone)" if undone else name

@@ -49,7 +49,7 @@ from glnn.report.page.sections import (
     verdict_section,
 )
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
-from glnn.report.results import FitResults, merge_held_out
+from glnn.report.results import FitResults, describe_settings, merge_held_out
 from glnn.report.text import (
     describe_equal_labels,
     evaluation_advice,
@@ -325,20 +325,12 @@ def _run_recipe(results: FitResults) -> RunRecipe:
     )
     own = {name: part for name, part in results.settings.items() if name != "chosen"}
     settings = flatten_settings(own)
-    usual = dict(flatten_settings(_preset_settings(own, data.graph is not None)))
+    preset = resolve_settings(str(own.get("preset", "default")))
+    usual = dict(flatten_settings(describe_settings(preset, data)))
     changed = tuple(
         (name, value, usual.get(name, "-")) for name, value in settings if usual.get(name) != value
     )
     return RunRecipe(results.command, facts, changed, tuple(settings))
-
-
-def _preset_settings(settings: Mapping[str, Any], has_graph: bool) -> dict[str, Any]:
-    """Return the unchanged settings of the preset of a run."""
-    preset = resolve_settings(str(settings.get("preset", "default")))
-    page = dataclasses.asdict(preset)
-    page["graph"] = dataclasses.asdict(preset.graph_settings(has_graph))
-    del page["no_graph"]
-    return page
 
 
 def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -346,13 +338,15 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
 
     Examples
     --------
-    >>> flatten_settings({"head": {"n_epochs": 5}, "n_rounds": 2})
-    [('head.n_epochs', '5'), ('n_rounds', '2')]
+    >>> flatten_settings({"head": {"n_epochs": 5}, "tracks": ["learned", "far"]})
+    [('head.n_epochs', '5'), ('tracks', 'learned, far')]
     """
     pairs: list[tuple[str, str]] = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
             pairs += flatten_settings(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            pairs.append((f"{prefix}{name}", ", ".join(map(str, value))))
         else:
             pairs.append((f"{prefix}{name}", "the preset's rule" if value is None else str(value)))
     return pairs

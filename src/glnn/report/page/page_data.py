@@ -128,7 +128,6 @@ class Round:
     name: str  # such as "round 1"
     graph: sp.csr_matrix | None = None  # after the round
     terms: Mapping[str, float] = field(default_factory=dict)  # values of the objective's terms
-    undone: bool = False  # whether the fit returned to the state before the round
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,6 @@ class Curve:
 
     name: str
     columns: Mapping[str, Sequence[float | None]]
-    undone: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -360,32 +360,28 @@ def build_learning(
     return Learning(
         rounds=rounds,
         metric=metric,
-        curves=training_curves(history, int(chosen.get("n_rounds", 0))),
+        curves=training_curves(history),
         certificate=tuple(certificate_sentences(certificate)),
         choices=describe_choices(chosen),
     )
 
 
-def training_curves(history: History, n_rounds: int) -> tuple[Curve, ...]:
-    """Return the training stages in order; those after round ``n_rounds`` were undone.
+def training_curves(history: History) -> tuple[Curve, ...]:
+    """Return the training stages of all tracks, in order.
 
-    A stage of the history is named ``classifier`` and the number of its round. ``n_rounds`` is the
-    last round that counts, 0 if it is not known.
+    A stage of the history is named ``classifier`` and the number of its round, after the name of
+    its track if there are several.
     """
     curves: list[Curve] = []
     starts = [k for k, epoch in enumerate(history.column("epoch")) if epoch == 0]
     for start, stop in zip(starts, [*starts[1:], len(history)]):
-        stage = str(history[start]["stage"])
-        number = int(stage.split()[-1]) if stage.split()[-1].isdigit() else 0
-        name = f"round {number}" if number else stage
-        n_before = sum(curve.name.split(",")[0] == name for curve in curves)
         columns = {
             column: [_finite_or_none(history[k].get(column)) for k in range(start, stop)]
             for column in _CURVES
             if column in history[start]
         }
-        label = f"{name}, try {n_before + 1}" if n_before else name
-        curves.append(Curve(label, columns, undone=0 < n_rounds < number))
+        name = str(history[start]["stage"]).replace("classifier", "round")
+        curves.append(Curve(name, columns))
     return tuple(curves)
 
 
@@ -393,17 +389,10 @@ def _finite_or_none(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
 
 
-_SOURCES = {
-    "given": "the given graph was used and improved",
-    "features": "the given graph was not used: features alone predict the labels better",
-    "none": "no graph was given; it was learned from features alone",
-}
 _CHOICE_NAMES = {
+    "mixture": "tracks and their weights",
     "signal": "how features are compared",
-    "gate": "minimum confidence above chance for a prediction to be used",
-    "closeness": "weight of staying close to the given graph",
-    "n_steps": "steps over the graph",
-    "n_rounds": "rounds used",
+    "n_rounds": "rounds of that track",
 }
 
 
@@ -412,17 +401,10 @@ def describe_choices(chosen: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
     Examples
     --------
-    >>> describe_choices({"source": "none", "n_rounds": 2})
-    (('source', 'no graph was given; it was learned from features alone'), ('rounds used', '2'))
+    >>> describe_choices({"mixture": "learned 80%, far 20%", "n_rounds": 3})
+    (('tracks and their weights', 'learned 80%, far 20%'), ('rounds of that track', '3'))
     """
-    words = []
-    for name, value in chosen.items():
-        if name == "source":
-            words.append((name, _SOURCES.get(str(value), str(value))))
-        else:
-            shown = f"{value:.3g}" if isinstance(value, float) else str(value)
-            words.append((_CHOICE_NAMES.get(name, name), shown))
-    return tuple(words)
+    return tuple((_CHOICE_NAMES.get(name, name), str(value)) for name, value in chosen.items())
 
 
 MAX_PICTURE_CELLS = 180  # rows and columns of a picture; larger graphs are averaged in blocks
