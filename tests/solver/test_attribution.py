@@ -93,7 +93,8 @@ def test_a_graph_without_predictions_has_no_share_of_them():
 def test_a_graph_that_is_the_prior_graph_owes_every_link_to_it():
     features, given, _, _ = inputs(4)
     none = (np.empty(0, np.int64), np.empty(0, np.int64))
-    options = {"weights": Weights.closeness_alone(), "candidates": none, "support": "candidates"}
+    alone = Weights(smoothness=0.0, sparsity=0.0, row_sums=0.0, loops=0.0, closeness=1.0)
+    options = {"weights": alone, "candidates": none, "support": "candidates"}
     found = learn_graph(features, given, **options)
     shares = link_shares(found)
     assert shares.names == ("closeness",)

@@ -7,8 +7,8 @@ those with a negligible weight stop there.
 """
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
@@ -46,7 +46,7 @@ class Mixture:
     states: tuple[FitState, ...]
     weights: tuple[float, ...]
     all_weights: dict[str, float]  # of every track, those that were given up included
-    held_out: "HeldOutLabels | None" = field(default=None)
+    held_out: "HeldOutLabels | None" = None
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -172,12 +172,14 @@ class Rounds:
 
     def weights(self, progress: Progress, n_parts: int) -> dict[str, float]:
         """Return the weight of every track by its predictions in the first trainings."""
-        weights = fit_weights(*self._evidence(progress, n_parts))
+        weights = fit_weights(*self._evidence(progress, self.folds[:n_parts]))
         return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
 
-    def _evidence(self, progress: Progress, n_parts: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def _evidence(
+        self, progress: Progress, folds: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the probabilities that tracks gave to the true classes, and labels' weights."""
-        places = np.concatenate([np.empty(0, dtype=np.int64), *self.folds[:n_parts]])
+        places = np.concatenate([np.empty(0, dtype=np.int64), *folds])
         right = progress.judged[:, places, self.classes[places]].T
         return right, None if self.label_weights is None else self.label_weights[places]
 
@@ -186,7 +188,7 @@ class Rounds:
 
         Among all tracks a good one may have little weight because it resembles another.
         """
-        right, each = self._evidence(progress, n_parts)
+        right, each = self._evidence(progress, self.folds[:n_parts])
         best = int(np.argmax(fit_weights(right, each)))
         return tuple(
             track.name
@@ -204,19 +206,25 @@ class Rounds:
             key=lambda state: -weights[state.track.name],
         )
         shares = np.array([weights[state.track.name] for state in states])
-        held_out = None if self._last == 0 else self._held_out(progress, weights)
+        held_out = None if self._last == 0 else self._held_out(progress)
         return Mixture(tuple(states), tuple((shares / shares.sum()).tolist()), weights, held_out)
 
-    def _held_out(self, progress: Progress, weights: dict[str, float]) -> HeldOutLabels:
-        """Return what the mixture says of the labels that were hidden in folds."""
-        own = np.array([weights[track.name] for track in self.tracks])
-        own = own[:, None] * progress.judged.any(2)  # 0 where a track was not asked
+    def _held_out(self, progress: Progress) -> HeldOutLabels:
+        """Return what mixtures say of the labels that were hidden in folds.
+
+        The weights for a fold are found on the other folds, so that no label takes part in its own
+        prediction.
+        """
+        mixed, folds = np.zeros_like(progress.judged[0]), np.zeros(len(self.nodes), dtype=np.int64)
+        for number, places in enumerate(self.folds):
+            others = self.folds[:number] + self.folds[number + 1 :]
+            weights = fit_weights(*self._evidence(progress, others))
+            judged = progress.judged[:, places]
+            own = weights[:, None] * judged.any(2)  # 0 where a track was not asked
+            mixed[places] = (own[..., None] * judged).sum(0) / own.sum(0)[:, None]
+            folds[places] = number
         places = np.sort(np.concatenate(self.folds))
-        mixed = (own[..., None] * progress.judged).sum(0)[places] / own.sum(0)[places, None]
-        folds = np.zeros(len(self.nodes), dtype=np.int64)
-        for number, part in enumerate(self.folds):
-            folds[part] = number
-        return HeldOutLabels(self.nodes[places], self.classes[places], mixed, folds[places])
+        return HeldOutLabels(self.nodes[places], self.classes[places], mixed[places], folds[places])
 
 
 def label_folds(labels: Labels, seed: int) -> list[np.ndarray]:

@@ -62,11 +62,6 @@ class Weights:
         """Return weights for data without a given graph and signal rows of norm one."""
         return cls(smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5)
 
-    @classmethod
-    def closeness_alone(cls) -> "Weights":
-        """Return weights whose optimum is the prior graph itself."""
-        return cls(smoothness=0.0, sparsity=0.0, row_sums=0.0, loops=0.0, closeness=1.0)
-
     def replace(self, **changes: float) -> "Weights":
         """Return a copy with some weights changed."""
         return dataclasses.replace(self, **changes)
