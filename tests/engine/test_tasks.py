@@ -428,3 +428,11 @@ def test_losses_on_predictions_need_all_nodes(make):
     assert make(HeadSettings(head="propagation", consistency_weight=1.0))._rows is None
     assert make(HeadSettings(head="propagation", teleport=0.2))._rows is None
     assert make(HeadSettings(head="gcn"))._rows is None
+
+
+def test_a_task_built_without_validation_nodes_can_still_be_judged_on_some(make):
+    task = make(HeadSettings(head="propagation"))
+    validation = Validation(torch.tensor([1, 2, 20]), torch.from_numpy(TRUTH[[1, 2, 20]]))
+    expected = validation.measure(task.scores()[validation.nodes])
+    for found, wanted in zip(task.validate(validation), expected):
+        assert_close(found, wanted)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float64
-from torch import Tensor
 
 from glnn.engine.callbacks import Callback, History, StopIf, notify_stage
 from glnn.engine.fit_problem import FitProblem
@@ -43,15 +41,10 @@ class TrainedClassifier:
     probabilities: np.ndarray  # class probabilities of this process's rows
 
 
-def predict_on_device(task: TrainingTask) -> Float64[Tensor, "n c"]:
-    """Return the class probabilities of every node in double precision, where the task is."""
-    with torch.no_grad():
-        return task.scores().double().softmax(1)
-
-
 def predict_probabilities(task: TrainingTask) -> np.ndarray:
-    """Return the class probabilities of every node as an array."""
-    probabilities: np.ndarray = predict_on_device(task).cpu().numpy()
+    """Return the class probabilities of every node in double precision."""
+    with torch.no_grad():
+        probabilities: np.ndarray = task.scores().double().softmax(1).cpu().numpy()
     return probabilities
 
 

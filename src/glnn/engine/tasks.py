@@ -276,9 +276,8 @@ _MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
 class _PropagatedRows:
     """Propagation to labelled and validation nodes alone."""
 
-    numbers: Int[Tensor, "l"]  # 0, 1, ...: the labelled nodes among the rows
     labelled: PowerRows
-    validation: PowerRows
+    validation: PowerRows | None  # None: the task was built without validation nodes
 
 
 class ClassifierTask(HeadTask):
@@ -323,7 +322,9 @@ class ClassifierTask(HeadTask):
         operator = self.adj_hat if self._rows is None else self._rows.labelled
         logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
-        nodes = labels.nodes if self._rows is None else self._rows.numbers
+        nodes = labels.nodes
+        if self._rows is not None:  # the rows are those of the labelled nodes, in their order
+            nodes = torch.arange(len(nodes), device=nodes.device)
         known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.uses_labels_alone:
@@ -358,14 +359,14 @@ class ClassifierTask(HeadTask):
         is_small = self.peers.size == 1 and n_rows * self.n_nodes <= _MAX_ROW_NUMBERS
         if s.head != "propagation" or s.teleport or not s.uses_labels_alone or not is_small:
             return None
-        numbers = torch.arange(len(labels.nodes), device=labels.nodes.device)
-        parts = [labels.nodes] + ([] if validation is None else [validation.nodes])
-        rows = [PowerRows.of(self.adj_hat, nodes, s.n_steps) for nodes in parts]
-        return _PropagatedRows(numbers, rows[0], rows[-1])
+        labelled = PowerRows.of(self.adj_hat, labels.nodes, s.n_steps)
+        if validation is None:
+            return _PropagatedRows(labelled, None)
+        return _PropagatedRows(labelled, PowerRows.of(self.adj_hat, validation.nodes, s.n_steps))
 
     def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, propagating to them alone."""
-        if self._rows is None:
+        if self._rows is None or self._rows.validation is None:
             return super().validate(validation)
         return validation.measure(self.module(self._rows.validation, self.features))
 
