@@ -97,8 +97,8 @@ def limit_threads(n_nodes: int, threads: int | None) -> Iterator[None]:
 class GraphLog(Callback):
     """Record the graph at the end of each round and the value of each term of its objective.
 
-    A fit takes some rounds of a track again, with more labels; the last ones are kept. With several
-    processes nothing is recorded, as no process has the whole graph.
+    Rounds of folds are left out. With several processes nothing is recorded, as no process has the
+    whole graph.
     """
 
     may_lag = True
@@ -109,7 +109,7 @@ class GraphLog(Callback):
         self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Note the track, whose name precedes that of the stage."""
+        """Note fold and track, whose names precede that of the stage."""
         self._track = stage.rpartition(", ")[0]
 
     def on_graph(self, number: int, learned: LearnedGraph) -> None:
@@ -120,7 +120,7 @@ class GraphLog(Callback):
         """Record the graph; without terms if it is the prior graph, which was not solved for."""
         own = [learned for learned in self._learned if learned.adjacency is adjacency]
         self._learned = []
-        if adjacency.shape[0] == adjacency.shape[1]:
+        if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
             found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
             self._rounds.setdefault(self._track, {})[found.name] = found
 
