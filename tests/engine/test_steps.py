@@ -103,7 +103,7 @@ def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(pr
 
     monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
     steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
-    other = steps.with_labels(problem.labels.select(np.arange(4)))
+    other = steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")
     for each in (steps, other):
         for track in each.tracks:
             each.graph_step(each.start(track).replace(round=1))
@@ -113,13 +113,14 @@ def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(pr
 def test_other_labels_have_the_same_data_and_a_history_of_their_own(problem):
     steps = steps_of(problem, resolve_settings("paper", changes=FAST))
     few = Labels(np.arange(2), np.arange(2), 60, 2)
-    other = steps.with_labels(few)
+    other = steps.with_labels(few, "fold 1 of 2")
     assert other.problem.labels is few
     assert steps.problem.labels is problem.labels
     assert other.features is steps.features
     assert other.given is steps.given
     other.next_round(other.start(other.tracks[0]))
     assert (len(steps.history), len(other.history)) == (0, 30)
+    assert set(other.history.column("stage")) == {"fold 1 of 2, classifier 1"}
 
 
 def test_a_round_is_a_graph_step_and_a_classifier_step(problem):
@@ -136,7 +137,7 @@ def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
     of = RandomWalk.of
     monkeypatch.setattr(RandomWalk, "of", lambda *args, **more: made.append(1) or of(*args, **more))
     steps = steps_of(problem, resolve_settings("default"))
-    for each in (steps, steps.with_labels(problem.labels.select(np.arange(4)))):
+    for each in (steps, steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")):
         for name in ("linear", "hops"):
             each.build_task(each.graph_step(begin(each, name)))
     assert len(made) == 2  # with loops and without
