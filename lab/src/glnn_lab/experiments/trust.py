@@ -56,9 +56,9 @@ def make_table(kind: str, seed: int) -> TrustTable:
     ``features`` and ``graph`` are Gaussian clouds, a third of them stretched, with uneven classes
     and, in half of them, up to 20 % of the labels at random; a graph has any homophily, and a fifth
     of the graphs none. ``noise`` and ``noise graph`` have nothing to learn. In ``mistakes`` a tenth
-    of the given labels is made wrong, with and without a graph. ``customers`` is one table of 800
-    rows with a graph for six seeds, each with another 60 labels. ``digits`` and ``cora`` have
-    mistakes, too, ``right digits`` and ``right cora`` have none.
+    of the given labels is made wrong, in tables whose classes are rather apart. ``customers`` is
+    one table of 800 rows with a graph for six seeds, each with another 60 labels. ``digits`` and
+    ``cora`` have mistakes, too, ``right digits`` and ``right cora`` have none.
     """
     rng = np.random.default_rng([seed, *kind.encode()])
     name = kind.removeprefix("right ")
@@ -77,7 +77,11 @@ def make_table(kind: str, seed: int) -> TrustTable:
         return show_labels(x, y, graph, n_labels, 0.0, rng)
     y = _draw_classes(n_rows, n_classes, rng)
     is_planted = kind == "mistakes"
-    x = draw_clouds(y, n_columns, rng.uniform(4, 7) if is_planted else rng.uniform(1.5, 6), rng)
+    x = (
+        draw_clouds(y, max(n_columns, 5), rng.uniform(4, 7), 1, rng)
+        if is_planted
+        else draw_clouds(y, n_columns, rng.uniform(1.5, 6), 3, rng)
+    )
     graph = None
     if kind == "graph" or (is_planted and seed % 2):
         homophily = 0.0 if rng.random() < 0.2 else rng.uniform(0.2, 0.95)
@@ -116,10 +120,12 @@ def _draw_classes(n_rows: int, n_classes: int, rng: Rng) -> np.ndarray:
     return np.asarray(y)
 
 
-def draw_clouds(y: np.ndarray, n_columns: int, separation: float, rng: Rng) -> np.ndarray:
-    """Draw features: one to three clouds for each class, columns of noise, any scales."""
+def draw_clouds(
+    y: np.ndarray, n_columns: int, separation: float, max_clouds: int, rng: Rng
+) -> np.ndarray:
+    """Draw features: some clouds for each class, columns of noise, any scales."""
     n_used = int(rng.integers(min(2, n_columns), n_columns + 1))
-    n_clouds = int(rng.integers(1, 4))
+    n_clouds = int(rng.integers(1, max_clouds + 1))
     centres = rng.normal(size=(y.max() + 1, n_clouds, n_used)) * separation / np.sqrt(2 * n_used)
     x = rng.normal(size=(len(y), n_columns))
     x[:, :n_used] += centres[y, rng.integers(0, n_clouds, len(y))]
@@ -128,7 +134,7 @@ def draw_clouds(y: np.ndarray, n_columns: int, separation: float, rng: Rng) -> n
     return np.asarray(x * np.exp(rng.normal(size=n_columns)))
 
 
-def draw_graph(y: np.ndarray, degree: float, homophily: float, rng: Rng) -> Any:
+def draw_graph(y: np.ndarray, degree: float | int, homophily: float, rng: Rng) -> Any:
     """Draw edges: a share ``homophily`` inside classes, all others between any two rows."""
     n_rows, n_edges = len(y), int(len(y) * degree / 2)
     source, target = rng.integers(0, n_rows, (2, n_edges))

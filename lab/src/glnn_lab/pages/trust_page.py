@@ -47,7 +47,7 @@ def _mean_gap(rows: Rows) -> Finding:
         f"{gaps.mean():+.3f}, {np.abs(gaps).mean():.3f} without signs (raw {raw.mean():+.3f}, "
         f"{np.abs(raw).mean():.3f})"
     )
-    return Finding(words, abs(gaps.mean()) <= 0.04)
+    return Finding(words, bool(abs(gaps.mean()) <= 0.04))
 
 
 def _most_gaps(rows: Rows) -> Finding:
@@ -93,7 +93,7 @@ def _sets(rows: Rows) -> Finding:
 
 def _right_labels(rows: Rows) -> Finding:
     right = [row for row in rows if row["wrong"] == 0]
-    shares = np.array([row["suspects"] / row["labels"] for row in right])
+    shares = np.array([row["suspects"] / row["labels"] for row in right] or [0.0])
     words = (
         f"{shares.mean():.1%} of the labels of {len(right)} tables; none in "
         f"{int((shares == 0).sum())} tables"
