@@ -5,8 +5,8 @@
     python lab/scripts/trust.py --page docs/results/trust.json
 
 The last command writes docs/results/trust.md from the file. Draws that the file has already are not
-repeated, so that an aborted run can be resumed. Seeds begin at 300; settings were chosen on seeds
-below 200.
+repeated, so that an aborted run can be resumed. Published graphs are read from the folder GLNN_DATA
+and left out without it. Seeds begin at 300; settings were chosen on seeds below 200.
 """
 
 import argparse

@@ -163,7 +163,7 @@ def test_the_plain_method_has_the_same_labels(quick_fits, monkeypatch):
 
 @pytest.fixture
 def short_fits(monkeypatch):
-    quick = partial(GLNNClassifier, n_epochs=5, tracks=["learned"])
+    quick = partial(GLNNClassifier, n_epochs=5)
     monkeypatch.setattr(trust, "GLNNClassifier", quick)
 
 
@@ -257,3 +257,10 @@ def test_after_the_deadline_nothing_begins(plan):
 def test_two_hundred_tables_are_drawn_at_seeds_that_chose_nothing():
     assert sum(len(PLAN[name].cases) * PLAN[name].n_draws for name in TABLE_MEASURES) == 200
     assert trust.FIRST_SEED == 300
+
+
+def test_published_graphs_are_left_out_without_their_files(monkeypatch):
+    monkeypatch.delenv(trust.ENVIRONMENT, raising=False)
+    assert {draw.case[0] for draw in list_draws(["choice"], 300)} == {"digits"}
+    monkeypatch.setenv(trust.ENVIRONMENT, "somewhere")
+    assert len(list_draws(["choice"], 300)) == 30
