@@ -88,7 +88,7 @@ def select_queries(
 
 # Suspect labels
 
-_MIN_CHANCE = 0.3  # smallest chance of a mistake with which a label is listed
+_MIN_CHANCE = 0.25  # smallest chance of a mistake with which a label is listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> SuspectLabels:
 
     and the sum over all labels estimates the number of mistakes. Where classes are hard to tell
     apart, the tempered predictions are unsure, and disagreement with them is no sign of a mistake.
-    Labels with a probability above 0.3 are listed if another class is predicted, which are about
+    Labels with a probability above 0.25 are listed if another class is predicted, which are about
     as many as are estimated; often there is none.
     """
     nodes = held_out.hidden_nodes
