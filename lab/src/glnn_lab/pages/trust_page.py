@@ -149,45 +149,25 @@ def _influence_estimate(rows: Rows) -> Finding:
     return Finding(words, found >= 0.8)
 
 
-_LEARNED = (
-    "features",
-    "graph",
-    "customers",
-    "mistakes",
-    "digits",
-    "cora",
-    "right digits",
-    "right cora",
-)
 _NOISE = ("noise", "noise graph")
-_ALL = (*_LEARNED, *_NOISE)
-
-
-def _table_goals() -> list[TrustGoal]:
-    """Return the goals of the tables that are drawn from a seed."""
-    return [
-        TrustGoal("mean confidence within 0.04 of accuracy, mean over tables", _mean_gap, _ALL),
-        TrustGoal("confidence within 0.12 of accuracy in 95 % of tables", _most_gaps, _ALL),
-        TrustGoal("calibration error at most 0.05, mean over tables", _error, _ALL),
-        *(
-            TrustGoal("calibration error at most 0.02 above raw", _no_worse_than_raw, (kind,))
-            for kind in _ALL
-        ),
-        TrustGoal("confidence within 0.08 of accuracy in each draw", _every_gap, ("customers",)),
-        TrustGoal("confidence at most 0.1 above accuracy on noise", _noise_gap, _NOISE),
-        TrustGoal("the interval holds the accuracy in 93 to 98 % of tables", _coverage, _ALL),
-        TrustGoal("`predict_set(0.1)` holds the class of 0.87 to 0.93 of rows", _sets, _ALL),
-        TrustGoal("right labels: at most 2 % are suspect", _right_labels, _ALL),
-        TrustGoal(
-            "10 % planted mistakes: precision 0.6, recall 0.5",
-            _mistakes,
-            ("mistakes", "digits", "cora"),
-        ),
-    ]
+_PLANTED = ("mistakes", "digits", "cora")  # given labels are worse than those of other rows
+_FAIR = ("features", "graph", "customers", "right digits", "right cora", *_NOISE)
 
 
 GOALS = (
-    *_table_goals(),
+    TrustGoal("mean confidence within 0.04 of accuracy, mean over tables", _mean_gap, _FAIR),
+    TrustGoal("confidence within 0.12 of accuracy in 95 % of tables", _most_gaps, _FAIR),
+    TrustGoal("calibration error at most 0.05, mean over tables", _error, _FAIR),
+    *(
+        TrustGoal("calibration error at most 0.02 above raw", _no_worse_than_raw, (kind,))
+        for kind in _FAIR
+    ),
+    TrustGoal("confidence within 0.08 of accuracy in each draw", _every_gap, ("customers",)),
+    TrustGoal("confidence at most 0.1 above accuracy on noise", _noise_gap, _NOISE),
+    TrustGoal("the interval holds the accuracy in 93 to 98 % of tables", _coverage, _FAIR),
+    TrustGoal("`predict_set(0.1)` holds the class of 0.87 to 0.93 of rows", _sets, _FAIR),
+    TrustGoal("right labels: at most 2 % are suspect", _right_labels, _FAIR),
+    TrustGoal("10 % planted mistakes: precision 0.6, recall 0.5", _mistakes, _PLANTED),
     TrustGoal("noise is called no better than chance", _verdict, _NOISE, ("verdict",)),
     TrustGoal(
         "macro-F1, balanced, at least that of balanced logistic regression",
@@ -226,7 +206,7 @@ def goal_rows(rows: Rows) -> list[list[str]]:
 
 
 def _name_kinds(kinds: Sequence[str]) -> str:
-    names = {_ALL: "all", _NOISE: "noise with and without a graph"}
+    names = {_FAIR: "all without planted mistakes", _NOISE: "noise with and without a graph"}
     return names.get(tuple(kinds), ", ".join(kinds))
 
 
