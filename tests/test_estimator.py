@@ -18,7 +18,7 @@ from glnn import GLNNClassifier, Weights
 from glnn.engine import settings
 from glnn.engine.callbacks import Callback
 from glnn.engine.settings import PRESETS
-from glnn.estimator import CALIBRATIONS, FitParameters
+from glnn.estimator import FitParameters
 from glnn.exceptions import GraphWarning, InputError, NotFittedError, ProblemError
 
 # Fit and predict
@@ -426,7 +426,7 @@ def test_edges_are_counted_without_loops(fitted):
 # Parameters
 
 CHOICES = {name: known for name, known in settings.CHOICES.items() if name != "powers"}
-CHOICES |= {"preset": PRESETS, "calibrate": CALIBRATIONS}
+CHOICES |= {"preset": PRESETS}
 
 
 @pytest.mark.parametrize("name", CHOICES)

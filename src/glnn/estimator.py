@@ -19,7 +19,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from glnn._utils import check_choice, check_features, check_indices, check_integer, did_you_mean
+from glnn._utils import check_features, check_indices, check_integer, did_you_mean
 from glnn.data.arguments import (
     as_fit_arguments,
     convert_features,
@@ -32,7 +32,8 @@ from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import wrap_unpack_errors
 from glnn.engine.callbacks import Callback, History, StageLog, notify_stage
 from glnn.engine.fit import fit_problem
-from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord
+from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord, hide_labels
+from glnn.engine.folds import N_FOLDS, Folds, make_folds
 from glnn.engine.inputs import (
     UNLABELLED,
     ScalingName,
@@ -46,7 +47,7 @@ from glnn.engine.inputs import (
 )
 from glnn.engine.mixture import mix
 from glnn.engine.model import Model
-from glnn.engine.rounds import N_FOLDS, HeldOutLabels
+from glnn.engine.rounds import HeldOutLabels
 from glnn.engine.settings import (
     FitSettings,
     Head,
@@ -75,14 +76,11 @@ from glnn.quality.explain import (
     rank_label_effects,
 )
 from glnn.quality.folds import (
-    Folds,
     HeldOut,
     hold_out,
     hold_out_validation,
     label_weights,
     labelled_scorer,
-    make_folds,
-    make_single_fold,
     refit_without_labels,
 )
 from glnn.quality.importance import ColumnImportance, column_importance, metric_weights
@@ -102,7 +100,7 @@ if TYPE_CHECKING:
 
 # Parameters
 
-Calibrate = Literal["auto", "folds"]
+Calibrate = Literal["auto"]
 ClassWeight = Literal["balanced"] | dict[Any, float]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
@@ -343,6 +341,7 @@ class SaveMixin:
             fit.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
         names = page["row_names"]
         fit.row_names_ = None if names is None else ids_from_text(names)
+        fit.folds_ = None  # not saved: they serve fits
         certificate = page["certificate"]
         fit.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
         fit.choices_, fit.seed_ = page["choices"], page["params"]["random_state"]
@@ -359,10 +358,6 @@ class SaveMixin:
 
 # Calibration, prediction sets, suspect labels
 
-CALIBRATIONS = ("auto", "folds")
-_N_FOLDS = 5
-_HIDDEN_SHARE = 1 / 3  # of the labels, for calibrate="auto" without validation nodes
-
 
 class CalibrationMixin:
     """Calibrated probabilities, conformal prediction sets and suspect labels.
@@ -376,7 +371,9 @@ class CalibrationMixin:
     classes_: np.ndarray
     seed_: int
     raw_distributions_: np.ndarray
-    mixture_: dict[str, float]
+    folds_: Folds | None
+    _fitted_to: tuple[Any, Any, Any, Any]  # X, y, graph, validation
+    _sample_weight: Any
     _model: Model
     _record: FitRecord
     _leave_one_out_cache: np.ndarray | None
@@ -468,7 +465,7 @@ class CalibrationMixin:
         """Return labels that disagree with the model and may be mistakes.
 
         A label is listed if a fit that did not see it predicts another class with confidence.
-        Unless the fit used ``calibrate="folds"``, the first call makes five more fits.
+        After a fit with validation nodes, the first call makes five more fits.
 
         Returns
         -------
@@ -494,43 +491,26 @@ class CalibrationMixin:
 
     def _check_calibrate(self) -> None:
         """Raise an error for an invalid ``calibrate`` before the fit starts."""
-        if self.calibrate is not None:
-            check_choice("calibrate (or None)", self.calibrate, CALIBRATIONS)
+        if self.calibrate not in (None, "auto"):
+            raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
 
-    def _calibrate(
-        self,
-        X: Any,
-        y: Any,
-        graph: Any,
-        validation: Any,
-        sample_weight: Any,
-        hidden: HeldOutLabels | None,
-    ) -> None:
-        """Calibrate as ``calibrate`` says, after a fit to the same arguments."""
-        self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
-        n_nodes = len(self.raw_distributions_)
-        nodes = _validation_nodes(validation, n_nodes)
-        if self.calibrate is None:
-            self.set_calibration(None)
-        elif self.calibrate == "auto" and nodes.size:
-            self.set_calibration(
-                hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
-            )
-        elif hidden is not None:
-            self.set_calibration(_hold_out_folds(self.raw_distributions_, hidden))
-        else:
-            self.set_calibration(self._hold_out(is_quick=self.calibrate == "auto"))
+    def _calibrate(self, problem: FitProblem, hidden: HeldOutLabels | None) -> None:
+        """Calibrate with labels that the fit has not trained on, in process 0."""
+        held_out = None
+        if problem.peers.rank == 0 and self.calibrate is not None:
+            if hidden is not None:
+                held_out = _hold_out_folds(self.raw_distributions_, hidden)
+            elif problem.validation is not None:
+                nodes = problem.validation.nodes.numpy()
+                held_out = hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
+        self.set_calibration(held_out)
 
-    def _hold_out(self, *, is_quick: bool) -> HeldOut | None:
-        """Fit once or once per fold without some labels; ``None`` if no label can be hidden."""
+    def _hold_out(self) -> HeldOut | None:
+        """Fit once per fold without its labels; ``None`` if no label can be hidden."""
         trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
         if np.bincount(trains[trains >= 0]).max() < 2:
             return None
-        folds: Folds = (
-            make_single_fold(trains, _HIDDEN_SHARE, self.seed_)
-            if is_quick
-            else make_folds(trains, _N_FOLDS, self.seed_)
-        )
+        folds = make_folds(trains, N_FOLDS, self.seed_)
         with notify_stage(self._callbacks(), "hidden labels"):  # type: ignore[attr-defined]
             return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
 
@@ -550,12 +530,8 @@ class CalibrationMixin:
             )
 
     def _n_fits_per_call(self) -> int:
-        """Return how often one call of ``fit`` trains, including folds and calibration."""
-        if len(self.mixture_) > 1:
-            return 1 + N_FOLDS if self._record.trains_all else 1
-        if self.calibrate is None or (self.calibrate == "auto" and not self._record.trains_all):
-            return 1
-        return 2 if self.calibrate == "auto" else 1 + _N_FOLDS
+        """Return how often one call of ``fit`` trains, including folds."""
+        return 1 if self.folds_ is None else 1 + len(self.folds_)
 
     def _require_held_out(self, at_least: int | None) -> HeldOut:
         """Return at least this many predictions of hidden labels, with new fits if necessary.
@@ -571,10 +547,10 @@ class CalibrationMixin:
         if not hasattr(self, "_fitted_to"):
             raise InputError(
                 "a loaded model must have been saved with predictions of hidden labels, got one "
-                "without. Fit with calibrate='folds' before saving."
+                "without. Fit without validation nodes before saving."
             )
         self._check_unchanged()
-        complete = self._hold_out(is_quick=False)
+        complete = self._hold_out()
         if complete is None:
             raise InputError(
                 "some class must have at least two labels, so that one can be hidden; got one "
@@ -608,12 +584,6 @@ def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut
     rows[hidden.nodes], classes[hidden.nodes] = hidden.probabilities, hidden.classes
     fold[hidden.nodes] = hidden.folds
     return HeldOut(rows, classes, fold)
-
-
-def _validation_nodes(validation: Any, n_nodes: int) -> np.ndarray:
-    if validation is None:
-        return np.empty(0, dtype=np.int64)
-    return check_indices("validation", validation, n_nodes)
 
 
 # Explanations, label suggestions, column importance
@@ -916,11 +886,10 @@ class GLNNClassifier(
         ``cpu`` or a CUDA device of PyTorch such as ``cuda:0``.
     callbacks : list of Callback, default None
         :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
-    calibrate : {"auto", "folds"} or None, default "auto"
+    calibrate : "auto" or None, default "auto"
         How probabilities are calibrated. ``auto``: with the validation nodes, or else with the
-        labels that the tracks hide in folds, at no extra cost. A fit with one track hides a third
-        of the labels in one more fit; ``folds`` makes five more fits that hide each label once.
-        ``None``: no calibration.
+        labels that are hidden in folds (a fit of several tracks hides them anyway). ``None``: no
+        calibration. The preset ``literal`` has none.
     class_weight : "balanced", dict or None, default None
         Weight of the labels of each class in the losses, in the choice of the epoch and in
         calibration. ``balanced``: inversely proportional to class frequencies, as in scikit-learn.
@@ -989,6 +958,8 @@ class GLNNClassifier(
         The map from raw to calibrated probabilities, a :class:`glnn.quality.Calibration`.
     held_out_
         Predictions of hidden labels, a :class:`glnn.quality.HeldOut`, or ``None``.
+    folds_
+        Which labels were hidden together during the fit, or ``None``.
     row_names_
         Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without names.
     graph_, prior_graph_
@@ -1051,6 +1022,9 @@ class GLNNClassifier(
         *,
         ids: Any = None,
         sample_weight: Any = None,
+        folds: int = N_FOLDS,
+        groups: Any = None,
+        times: Any = None,
         peers: Peers = SINGLE_PROCESS,
         checkpoint: str | Path | None = None,
     ) -> "GLNNClassifier":
@@ -1078,6 +1052,14 @@ class GLNNClassifier(
             Names of the rows; default: the index of a DataFrame ``X``, else numbers from 0.
         sample_weight
             Weight of the label of each row, at least 0; ignored for unlabelled rows.
+        folds
+            Without ``validation``, the labels are hidden in this many folds, to find the weights of
+            the tracks and to calibrate.
+        groups
+            A value for each row; the labels of a group are hidden together. For rows that belong
+            together, such as visits of one patient.
+        times
+            A value for each row; labels are predicted from earlier ones alone.
         peers
             The processes of a distributed fit (:func:`glnn.distributed.join_processes`). With
             several processes, ``X`` and ``graph`` (scipy sparse, rows x N) hold only the rows that
@@ -1110,6 +1092,13 @@ class GLNNClassifier(
             plan["seed"] = int(
                 peers.broadcast(float(plan["seed"]))
             )  # use the one drawn in process 0
+        hides = (
+            self.calibrate is not None or len(plan["settings"].tracks_for(graph is not None)) > 1
+        )
+        self.folds_ = None
+        if hides and not plan["settings"].is_literal:
+            self.folds_ = hide_labels(problem, folds, plan["seed"], groups, times)
+        problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
         result = fit_problem(problem, **plan, checkpoint=folder)
         self._store_fit(Model.of(problem.features, result), result.history)
@@ -1117,23 +1106,9 @@ class GLNNClassifier(
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
-            self._calibrate(X, y, graph, validation, sample_weight, result.held_out)
-        else:
-            self.set_calibration(self._hold_out_locally(problem, result.held_out))
+            self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
+        self._calibrate(problem, result.held_out)
         return self
-
-    def _hold_out_locally(
-        self, problem: FitProblem, hidden: HeldOutLabels | None
-    ) -> HeldOut | None:
-        """Return the predictions of hidden labels in process 0, ``None`` elsewhere."""
-        nodes = problem.validation
-        if problem.peers.rank or self.calibrate is None:
-            return None
-        if nodes is None:
-            return None if hidden is None else _hold_out_folds(self.raw_distributions_, hidden)
-        encoded = np.full(problem.labels.n_nodes, UNLABELLED, dtype=np.int64)
-        encoded[nodes.nodes.numpy()] = nodes.labels.numpy()
-        return hold_out_validation(self.raw_distributions_, encoded, nodes.nodes.numpy())
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import numpy as np
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
 from glnn.engine.archive import compute_digest, pack_matrix
+from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import COMPARED, Evaluation, estimate
-from glnn.quality.folds import Refit, cached_refit, clone_with, mask_labels
+from glnn.quality.folds import Refit, cached_refit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem
 
 
@@ -27,6 +29,8 @@ def evaluate(
     folds: int = 5,
     *,
     validation: Any = None,
+    groups: Any = None,
+    times: Any = None,
     ids: Any = None,
     compared: Sequence[str] = COMPARED,
     random_state: int = 0,
@@ -36,10 +40,10 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the accuracy of a classifier by stratified cross-validation over the labels.
 
-    For each fold the whole fit (graph, choices, network) is repeated without the labels of the
-    fold, and the predictions of its nodes are scored. The probabilities of a fold are calibrated
-    with the predictions of the other folds. Simple baselines are scored on the same folds. The
-    cost is ``folds`` fits and a small overhead for the baselines.
+    For each fold graph and network are learned without the labels of the fold, and the predictions
+    of its nodes are scored. The weights of the tracks and the calibration for a fold are found on
+    the other folds. Simple baselines are scored on the same folds. Without validation nodes this
+    costs one fit, which hides labels in folds anyway, and the baselines.
 
     Parameters
     ----------
@@ -56,6 +60,9 @@ def evaluate(
         largest class (but not below 5), and ``notes`` of the result says so.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
+    groups, times
+        As in ``fit``: the labels of a group are hidden together, or labels are predicted from
+        earlier ones alone. Random folds are too optimistic for such data.
     ids
         Names of the rows, as in ``fit``.
     compared
@@ -90,8 +97,71 @@ def evaluate(
             "y must hold the labels of the rows of X, got None. Give y, or a NodeData or PyG Data "
             "instead of X."
         )
-    problem, classes = make_node_problem(X, y, graph, validation)
     model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
+    options: Any = {"compared": compared, "random_state": random_state, "watch": watch}
+    folder = None if checkpoint is None else Path(checkpoint)
+    if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
+        started = time.perf_counter()
+        model = clone_with(model, calibrate="auto")
+        places: Any = {"folds": folds, "groups": groups, "times": times, "checkpoint": folder}
+        model.fit(X, y, graph, **places)
+        found = evaluate_fit(model, seconds=time.perf_counter() - started, **options)
+    else:
+        fitted_to, how = (X, y, graph, validation), (folds, groups, times)
+        found = _evaluate_by_refits(model, fitted_to, how, n_jobs, folder, **options)
+    return dataclasses.replace(found, notes=(*found.notes, *_note_fewer_folds(found, folds)))
+
+
+def evaluate_fit(
+    model: GLNNClassifier,
+    *,
+    seconds: float = 0.0,
+    compared: Sequence[str] = COMPARED,
+    random_state: int = 0,
+    watch: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Judge a fit by the predictions of the labels that it has hidden in folds, without new fits.
+
+    ``seconds`` is what the fit took; the other parameters are those of :func:`evaluate`.
+    """
+    if model.folds_ is None or model.held_out_ is None:
+        raise InputError(
+            "the fit must have hidden labels in folds, got one that has not. Fit without "
+            "validation nodes and with calibrate='auto', and with two labels of a class at least."
+        )
+    X, y, graph, validation = model._fitted_to
+    problem, classes = make_node_problem(X, y, graph, validation)
+    return estimate(
+        problem,
+        model.held_out_,
+        model.folds_,
+        classes,
+        seconds=seconds,
+        class_weight=model.class_weight,
+        compared=compared,
+        seed=random_state,
+        progress=watch,
+    )
+
+
+def _evaluate_by_refits(
+    model: Any,
+    fitted_to: tuple[Any, Any, Any, Any],
+    how: tuple[int, Any, Any],
+    n_jobs: int | None,
+    checkpoint: Path | None,
+    *,
+    compared: Sequence[str],
+    random_state: int,
+    watch: Callable[[str], None] | None,
+) -> Evaluation:
+    """Fit a copy of any classifier once for each fold; validation nodes are the same in each."""
+    X, y, graph, validation = fitted_to
+    problem, classes = make_node_problem(X, y, graph, validation)
+    trains = np.full(problem.n_nodes, UNLABELLED, dtype=np.int64)
+    trains[problem.train] = problem.labels[problem.train]
+    n_folds, groups, times = how
+    folds = make_folds(trains, n_folds, random_state, groups, times)
 
     def refit(hidden: np.ndarray) -> np.ndarray:
         return predict_raw(
@@ -100,21 +170,27 @@ def evaluate(
 
     fold_refit: Refit = refit
     if checkpoint is not None:
-        fold_refit = cached_refit(
-            refit, Path(checkpoint), evaluation_digest(problem, classes, model)
-        )
-    found = estimate(
-        problem,
+        fold_refit = cached_refit(refit, checkpoint, evaluation_digest(problem, classes, model))
+    report = watch or (lambda stage: None)
+    started = time.perf_counter()
+    held_out = hold_out(
         fold_refit,
+        trains,
+        folds,
+        n_jobs=n_jobs,
+        progress=lambda number: report(f"fold {number + 1} of {len(folds)}"),
+    )
+    return estimate(
+        problem,
+        held_out,
+        folds,
         classes,
+        seconds=time.perf_counter() - started,
         class_weight=model.get_params(deep=False).get("class_weight"),
-        n_folds=folds,
         compared=compared,
         seed=random_state,
-        n_jobs=n_jobs,
         progress=watch,
     )
-    return dataclasses.replace(found, notes=(*found.notes, *_note_fewer_folds(found, folds)))
 
 
 def _note_fewer_folds(found: Evaluation, n_requested: int) -> Iterator[str]:

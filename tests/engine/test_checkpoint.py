@@ -21,9 +21,10 @@ from glnn.engine.checkpoint import (
     restore_callback_state,
 )
 from glnn.engine.fit import fit_problem
+from glnn.engine.fit_problem import hide_labels
 from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
-from glnn.engine.rounds import N_FOLDS, Rounds
+from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
@@ -41,6 +42,12 @@ def fresh(problem, peers=SINGLE_PROCESS, seed=0, settings=SETTINGS):
     problem = dataclasses.replace(problem, features=problem.features[rows], graph=own, peers=peers)
     scaling = Scaling.fit(problem.features, peers=peers)
     return Steps(problem, settings, scaling, seed=seed, device="cpu")
+
+
+def without_validation(problem):
+    """Return the problem with labels hidden in three folds in place of validation nodes."""
+    problem = dataclasses.replace(problem, validation=None)
+    return dataclasses.replace(problem, folds=hide_labels(problem, 3, 0))
 
 
 def run(steps, folder=None):
@@ -95,7 +102,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
     problem, together, tmp_path, size, settings, watched
 ):
     if not watched:
-        problem = dataclasses.replace(problem, validation=None)
+        problem = without_validation(problem)
 
     def work(peers):
         stopped_after_one_round(tmp_path, fresh(problem, peers, settings=settings))
@@ -173,8 +180,8 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
     problem = dataclasses.replace(
         problem,
         graph=problem.graph if with_graph else None,
-        validation=problem.validation if watched else None,
     )
+    problem = problem if watched else without_validation(problem)
     release = keep_states(tmp_path / "states")
     whole = fitted(problem, settings, tmp_path / "whole", tmp_path / "checkpoint")
     release()
@@ -182,7 +189,7 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
     assert straight == whole  # checkpoints change nothing
     states = sorted((tmp_path / "states").iterdir())
     n_rounds = len(names) + len(names) - 1  # tracks that learn take two
-    n_all = n_rounds * (1 if watched else N_FOLDS + 1)
+    n_all = n_rounds * (1 if watched else 3 + 1)
     if all_count or watched:  # a first round is all that linear takes
         assert len(states) == n_all
     else:
@@ -193,7 +200,7 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
 
 
 def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(problem, tmp_path):
-    problem = dataclasses.replace(problem, validation=None)
+    problem = without_validation(problem)
     n_runs = 0
 
     def once(progress):
@@ -208,7 +215,7 @@ def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(problem, t
             break
         except StoppedError:
             continue
-    assert n_runs == 5 * (N_FOLDS + 1) + 1  # rounds of a training, one run to notice the end
+    assert n_runs == 5 * (3 + 1) + 1  # rounds of a training, one run to notice the end
     straight = fresh(problem, settings=THREE)
     same(found, run(straight))
     assert list(steps.history) == list(straight.history)
@@ -236,12 +243,12 @@ def test_tracks_that_were_given_up_stay_so(problem, tmp_path, bad_linear, monkey
 
 
 def test_after_a_fold_there_is_what_its_track_says_of_its_labels(problem, tmp_path):
-    problem = dataclasses.replace(problem, validation=None)
+    problem = without_validation(problem)
     steps = fresh(problem, settings=THREE)
     stopped_after_one_round(tmp_path, steps)
     progress = Checkpoint(tmp_path, fresh(problem, settings=THREE)).load()
     assert (progress.part, len(progress.states), progress.kept) == (0, 1, ())
-    first = rounds_module.label_folds(problem.labels, 0)[0]
+    first = problem.folds.hidden[0]
     asked = progress.judged.any(2)
     assert np.flatnonzero(asked[0]).tolist() == first.tolist()
     np.testing.assert_allclose(progress.judged[0, first].sum(1), 1)

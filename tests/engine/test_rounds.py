@@ -9,10 +9,10 @@ from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
-from glnn.engine.fit_problem import FitProblem
+from glnn.engine.fit_problem import FitProblem, hide_labels
 from glnn.engine.inputs import Scaling
 from glnn.engine.mixture import fit_weights, mix
-from glnn.engine.rounds import Rounds, label_folds
+from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps, TrainedClassifier
 from glnn.engine.tasks import Labels, Validation
@@ -27,6 +27,12 @@ def rounds_of(problem, settings=DEFAULT):
     return Rounds(Steps(problem, settings, scaling, seed=0, device="cpu"))
 
 
+def with_folds(problem, **changes):
+    """Return the problem with the folds of its labels, three of them."""
+    problem = dataclasses.replace(problem, **changes)
+    return dataclasses.replace(problem, folds=hide_labels(problem, 3, 0))
+
+
 def stages(result):
     return list(dict.fromkeys(result.history.column("stage")))
 
@@ -38,7 +44,7 @@ def trust(result):
 @pytest.fixture
 def unwatched(problem):
     """The same nodes without validation."""
-    return dataclasses.replace(problem, validation=None)
+    return with_folds(dataclasses.replace(problem, validation=None))
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def watched_by_many(problem, blocks):
 @pytest.fixture
 def all_labels(unwatched, blocks):
     """Every node has a label, and there is no validation."""
-    return dataclasses.replace(unwatched, labels=Labels(np.arange(60), blocks[2], 60, 2))
+    return with_folds(unwatched, labels=Labels(np.arange(60), blocks[2], 60, 2))
 
 
 @pytest.fixture
@@ -299,10 +305,9 @@ def test_without_a_given_graph_a_track_that_learns_is_shown_as_well(problem, ans
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_no_fit_sees_the_labels_that_judge_it(unwatched, monkeypatch, number):
+def test_no_fit_sees_the_labels_that_judge_it(unwatched, number):
     """Other labels of a fold change nothing of what is said of that fold."""
-    folds = label_folds(unwatched.labels, 0)
-    monkeypatch.setattr("glnn.engine.rounds.label_folds", lambda labels, seed: folds)
+    folds = unwatched.folds.hidden
     classes = unwatched.labels.classes.numpy().copy()
     classes[folds[number]] = 1 - classes[folds[number]]
     others = Labels(unwatched.labels.nodes.numpy(), classes, 60, 2)
@@ -311,7 +316,8 @@ def test_no_fit_sees_the_labels_that_judge_it(unwatched, monkeypatch, number):
         rounds, seen = rounds_of(problem, settings), []
         rounds.run(rounds.start(), seen.append)
         hidden.append(seen[-1].judged)
-    own, rest = folds[number], np.concatenate(folds[:number] + folds[number + 1 :])
+    own = rounds.entries[number]
+    rest = np.setdiff1d(np.arange(8), own)
     assert hidden[0][:, own].any(2).all()
     np.testing.assert_array_equal(hidden[0][:, own], hidden[1][:, own])
     assert (hidden[0][:, rest] != hidden[1][:, rest]).any(2).all()  # which they did teach
@@ -329,7 +335,7 @@ def test_each_label_is_hidden_once_from_every_track_and_then_taught(unwatched, a
     held_out = mixture.held_out
     assert held_out.nodes.tolist() == list(range(8))
     assert held_out.classes.tolist() == unwatched.labels.classes.tolist()
-    for number, places in enumerate(label_folds(unwatched.labels, 0)):
+    for number, places in enumerate(unwatched.folds.hidden):
         assert np.flatnonzero(held_out.folds == number).tolist() == places.tolist()
 
 
@@ -340,7 +346,7 @@ def test_a_label_takes_no_part_in_the_weights_of_its_own_prediction(all_labels, 
     rounds = rounds_of(all_labels, resolve_settings("default", changes=changes))
     saved = []
     whole = rounds.run(rounds.start(), saved.append)
-    first = rounds.folds[0]
+    first = rounds.entries[0]
     judged = saved[-1].judged.copy()
     judged[:, first] = judged[::-1, first]
     other = rounds._held_out(saved[-1].replace(judged=judged))
@@ -355,7 +361,7 @@ def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(unwat
     settings = resolve_settings("default", changes=FAST | {"tracks": ["features", "hops"]})
     result = fit_problem(unwatched, settings, seed=0)
     judged, classes = np.zeros((2, 8, 2)), unwatched.labels.classes.numpy()
-    folds = label_folds(unwatched.labels, 0)
+    folds = unwatched.folds.hidden
     for places in folds:
         rest = unwatched.labels.select(np.setdiff1d(np.arange(8), places))
         steps = rounds_of(dataclasses.replace(unwatched, labels=rest), settings).steps
@@ -391,7 +397,7 @@ def test_with_validation_nodes_no_label_is_hidden(problem, answering):
 def test_labels_that_are_alone_in_their_classes_leave_the_prior_counts(unwatched, answering):
     asked = answering(dict.fromkeys(NAMES, 0.9) | {"learned": 0.0})
     labels = Labels(np.arange(2), np.arange(2), 60, 2)
-    rounds = rounds_of(dataclasses.replace(unwatched, labels=labels))
+    rounds = rounds_of(with_folds(unwatched, labels=labels))
     mixture = rounds.run(rounds.start())
     np.testing.assert_allclose(list(mixture.all_weights.values()), 0.2)
     assert mixture.held_out is None
@@ -402,7 +408,7 @@ def test_labels_without_weight_may_be_many(unwatched):
     """One label that counts must be in all fits."""
     labels = unwatched.labels.with_weights(np.array([1.0, 1.0] + 6 * [0.0]))
     settings = resolve_settings("default", changes=FAST | {"tracks": ["features", "hops"]})
-    result = fit_problem(dataclasses.replace(unwatched, labels=labels), settings, seed=0)
+    result = fit_problem(with_folds(unwatched, labels=labels), settings, seed=0)
     assert np.isfinite(result.probabilities).all()
     assert list(result.weights.values()) == [0.5, 0.5]
 
@@ -423,38 +429,19 @@ def test_test_labels_change_nothing(blocks, with_validation):
     assert (fits[0].graph_ != fits[1].graph_).nnz == 0
 
 
-# Folds
-
-
-def test_folds_have_every_class_alike(unwatched):
-    folds = label_folds(unwatched.labels, 0)
-    assert sorted(np.concatenate(folds).tolist()) == list(range(8))
-    for fold in folds:
-        counts = np.bincount(unwatched.labels.classes.numpy()[fold], minlength=2)
-        assert abs(counts[0] - counts[1]) <= 1
-
-
-def test_a_label_alone_in_its_class_is_in_no_fold_and_no_fold_has_a_whole_class():
-    labels = Labels(np.arange(5), np.array([0, 1, 0, 2, 1]), 9, 3)
-    folds = label_folds(labels, 0)
-    assert sorted(np.concatenate(folds).tolist()) == [0, 1, 2, 4]
-    assert all(len(set(labels.classes[fold].tolist())) == len(fold) for fold in folds)
-    assert label_folds(Labels(np.arange(1), np.zeros(1, np.int64), 9, 2), 0) == []
-
-
-def test_labels_without_weight_are_in_no_fold():
-    labels = Labels(np.arange(9), np.arange(9) % 2, 9, 2)
-    some = labels.with_weights(np.array([1, 0, 2, 1, 0, 1, 1, 0, 0.5]))
-    assert sorted(np.concatenate(label_folds(some, 0)).tolist()) == [0, 2, 3, 5, 6, 8]
-    one = labels.with_weights(np.eye(9)[4])
-    assert label_folds(one, 0) == []
-
-
-def test_another_seed_makes_other_folds():
-    labels = Labels(np.arange(30), np.arange(30) % 2, 30, 2)
-    first, again, other = (np.concatenate(label_folds(labels, seed)) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
+def test_a_label_that_is_hidden_several_times_counts_once_and_has_the_mean_prediction(
+    unwatched, answering
+):
+    answering({"learned": 0.9, "linear": 0.6})
+    labels = Labels(np.arange(8), np.array([0] * 6 + [1, 1]), 60, 2)
+    problem = with_folds(unwatched, labels=labels)  # each of three folds hides one of the last two
+    changes = {"tracks": ["learned", "linear"], "n_rounds": 1}
+    rounds = rounds_of(problem, resolve_settings("default", changes=changes))
+    assert len(rounds.nodes) == 9
+    np.testing.assert_allclose(np.bincount(rounds.nodes, rounds.label_weights), np.ones(8))
+    held_out = rounds.run(rounds.start()).held_out
+    assert held_out.nodes.tolist() == list(range(8))
+    np.testing.assert_allclose(held_out.probabilities.sum(1), 1)
 
 
 # Going on, and several processes

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import f1_score
 
+from glnn.engine.folds import make_folds
 from glnn.quality.calibration import shrink_class_shares
 from glnn.quality.estimate import (
     INTERVAL_NOTE,
@@ -22,7 +23,7 @@ from glnn.quality.estimate import (
     score_plain_methods,
     set_coverage,
 )
-from glnn.quality.folds import HeldOut, make_folds
+from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     ScoredPredictions,

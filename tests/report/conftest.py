@@ -88,7 +88,7 @@ def judged_run(opened_blobs):
     )
     split = choose_split(opened.data, None, 0)
     options = FitOptions(n_epochs=15, extra_params={"tracks": ["features"]})
-    before, model = run_fit(RunInputs.of(Path(), opened, split), options)
+    before, model = run_fit(RunInputs.of(Path(), opened, split), options, calibrate=True, n_folds=3)
     told = []
     after = add_estimate(before, model, options, 3, told.append)
     return before, after, model, told, wrong

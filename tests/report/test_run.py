@@ -17,7 +17,6 @@ from glnn.report.run import (
     FitOptions,
     GraphLog,
     RunInputs,
-    choose_n_folds,
     collect_rounds,
     evaluate_terms,
     index_classes,
@@ -26,6 +25,7 @@ from glnn.report.run import (
     prepare_run,
     run_fit,
     select_test_labels,
+    wants_estimate,
 )
 from glnn.report.run_folder import write_run
 from glnn.report.sources import DataSpec, Source, choose_split
@@ -63,20 +63,15 @@ TWO = FitOptions(n_epochs=3, extra_params={"tracks": ["features", "linear"]})
 
 
 @pytest.mark.parametrize("calibrates", [True, False])
-@pytest.mark.parametrize(("options", "how"), [(ONE, "hidden_third"), (TWO, "folds")])
-def test_labels_are_hidden_for_calibration_only_where_nothing_else_calibrates(
-    opened_blobs, options, how, calibrates
-):
+@pytest.mark.parametrize("options", [ONE, TWO])
+def test_labels_are_hidden_for_calibration_if_that_is_wanted(opened_blobs, options, calibrates):
     start = RunInputs.of(Path(), opened_blobs, choose_split(opened_blobs.data, 6, 0))
     results, model = run_fit(start, options, calibrate=calibrates)
     assert (model.held_out_ is not None) is calibrates
     is_raw = np.array_equal(model.raw_distributions_, results.probabilities)
     assert is_raw is not calibrates
-    assert (results.calibration_method == how) is calibrates
-    everything = Split(start.split.train, NONE, NONE, name="all")
-    no_test = RunInputs.of(Path(), opened_blobs, everything)
-    _, model = run_fit(no_test, options, calibrate=calibrates)
-    assert model.held_out_ is None  # the folds of the estimate will do it
+    assert (results.calibration_method == "folds") is calibrates
+    assert (model.folds_ is not None) is (calibrates or options is TWO)
 
 
 @pytest.mark.parametrize(
@@ -166,40 +161,49 @@ def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_pa
 # Estimate by cross-validation
 
 
-def test_without_test_labels_five_folds_judge_and_with_them_none(judged_run, results):
+def test_folds_judge_without_test_labels_or_where_they_are_asked_for(judged_run, results):
     before = judged_run[0]
-    assert choose_n_folds(before, None) == 5
-    assert choose_n_folds(before, 3) == 3
-    assert choose_n_folds(before, 0) == 0  # --no-estimate
-    assert choose_n_folds(results, None) == 0
-    assert choose_n_folds(results, 4) == 4
-    n_labels = np.bincount(results.data.labels[results.split.train]).max()
-    assert choose_n_folds(results, 500) == max(5, n_labels)  # more would repeat fits
+    assert wants_estimate(before, None) and wants_estimate(before, 3)
+    assert not wants_estimate(results, None)
+    assert wants_estimate(results, 4)
 
 
 def test_single_labels_cannot_be_judged(results):
     nodes = np.array([0, 10])
     none = np.empty(0, np.int64)
     split = dataclasses.replace(results.split, train=nodes, test=none)
-    assert choose_n_folds(dataclasses.replace(results, split=split), None) == 0
+    assert not wants_estimate(dataclasses.replace(results, split=split), None)
 
 
 def test_results_and_model_are_calibrated_by_the_folds(judged_run):
     before, after, model, _, _ = judged_run
-    np.testing.assert_array_equal(after.probabilities, model.label_distributions_)
-    np.testing.assert_array_equal(before.probabilities, model.raw_distributions_)
+    for results in (before, after):
+        np.testing.assert_array_equal(results.probabilities, model.label_distributions_)
+    assert (model.label_distributions_ != model.raw_distributions_).any()
     assert model.held_out_ is after.estimate.held_out
-    assert after.seconds["estimate"] > 0
-    assert (before.calibration_method, after.calibration_method) == (None, "folds")
+    assert (before.calibration_method, after.calibration_method) == ("folds", "folds")
     assert after.calibration is model.calibration_
 
 
-def test_folds_and_plain_methods_are_the_stages_and_epochs_are_told(judged_run):
+def test_the_estimate_of_a_fit_that_hid_labels_needs_no_further_fit(judged_run):
     told = judged_run[3]
+    stages = [event.stage for event in told]
+    assert stages[0] == "majority class"
+    assert not any("fold" in stage or "classifier" in stage for stage in stages)
+
+
+def test_with_validation_nodes_each_fold_is_fitted(opened_blobs):
+    data = opened_blobs.data.replace(splits={}, name="mine")
+    split = Split(np.arange(0, 40, 2), np.arange(1, 40, 2), NONE, name="all")
+    inputs = RunInputs.of(Path(), dataclasses.replace(opened_blobs, data=data), split)
+    told = []
+    before, model = run_fit(inputs, ONE, calibrate=True)
+    after = add_estimate(before, model, ONE, 3, told.append)
     stages = [event.stage for event in told if event.epoch == 0]
     assert stages[:3] == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3"]
-    assert stages[3] == "majority class"
     assert Progress("classifier 1", 1, 0) in told
+    assert model.held_out_ is after.estimate.held_out
+    assert np.isin(after.estimate.held_out.hidden_nodes, split.train).all()
 
 
 # Labels

@@ -225,15 +225,15 @@ def fit(
         place: Any = {"overwrite": overwrite, "resume": resume, "peers": peers}
         inputs = prepare_run(spec, options, out, **place)
         is_quiet = quiet or as_json or peers.rank > 0
-        run = _Run(inputs, options, peers, checkpoint, compare=compare, quiet=is_quiet)
+        run = _Run(inputs, options, peers, checkpoint, folds, compare=compare, quiet=is_quiet)
         try:
             if resume and not overwrite and run.is_finished():
                 return run.print_results(as_json=as_json)
             advice = _resume_advice(options.command, checkpoint)
             with Interruption(advice, single_process=peers.size == 1) as stop:
-                run.fit(stop, calibrates=folds is None and not no_estimate)
-                if peers.size == 1:
-                    run.estimate(stop, 0 if no_estimate else folds)
+                run.fit(stop, calibrates=not no_estimate)
+                if peers.size == 1 and not no_estimate:
+                    run.estimate(stop)
             run.remove_state()
         finally:
             run.remove_state(only_empty=True)
@@ -268,12 +268,15 @@ class _Run:
         options: Any,
         peers: Any,
         checkpoint: Path | None,
+        folds: int | None,
         *,
         compare: bool,
         quiet: bool,
     ) -> None:
+        from glnn.engine.folds import N_FOLDS
         from glnn.report.run_folder import state_folder
 
+        self._folds, self._n_folds = folds, folds or N_FOLDS
         self._inputs, self._options, self._quiet = inputs, options, quiet
         self._compare, self._n_processes = compare, peers.size
         self._peers, self._is_own_state = peers, checkpoint is None and peers.size == 1
@@ -282,7 +285,7 @@ class _Run:
         self._results: FitResults | None = None
         self._n_epochs: int = options.count_epochs(
             has_graph=inputs.opened.data.graph is not None,
-            has_validation=inputs.split.val.size > 0,
+            n_folds=0 if inputs.split.val.size else self._n_folds,
         )
 
     def is_finished(self) -> bool:
@@ -314,7 +317,7 @@ class _Run:
         compared = COMPARED_METHODS if self._compare and self._inputs.split.test.size else ()
         with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as on_progress:
             more: Any = {"methods": compared, "on_progress": stop.wrap(on_progress)}
-            more |= {"peers": self._peers, "calibrate": calibrates}
+            more |= {"peers": self._peers, "calibrate": calibrates, "n_folds": self._n_folds}
             is_kept = not (self._is_own_state and self._options.settings().is_literal)
             state = self._state if is_kept else None  # the literal preset has no rounds
             self._results, self._model = run_fit(
@@ -322,22 +325,20 @@ class _Run:
             )
         self._write()
 
-    def estimate(self, stop: Interruption, folds: int | None) -> None:
+    def estimate(self, stop: Interruption) -> None:
         """Estimate the accuracy, and write the run folder again.
 
         The fit is on disk already, so that an interruption loses only the estimate.
         """
-        from glnn.report.run import add_estimate, choose_n_folds
+        from glnn.report.run import add_estimate, wants_estimate
 
         assert self._results is not None  # there is no other process
-        n_folds = choose_n_folds(self._results, folds)
-        if not n_folds:
+        if not wants_estimate(self._results, self._folds):
             return
-        with StageProgress(
-            self._console, n_folds * self._n_epochs, quiet=self._quiet
-        ) as on_progress:
+        n_epochs = 0 if self._model.folds_ is not None else self._n_folds * self._n_epochs
+        with StageProgress(self._console, n_epochs, quiet=self._quiet) as on_progress:
             state = None if self._state is None else self._state / "folds"
-            run = (self._results, self._model, self._options, n_folds)
+            run = (self._results, self._model, self._options, self._n_folds)
             self._results = add_estimate(*run, stop.wrap(on_progress), state)
         self._write()
 

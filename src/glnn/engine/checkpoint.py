@@ -175,6 +175,8 @@ def _fingerprint(steps: Steps) -> bytes:
         arrays["validation.labels"] = problem.validation.labels.numpy()
     arrays["labels"] = problem.labels.nodes.numpy()
     arrays["classes"] = problem.labels.classes.numpy()
+    for number, hidden in enumerate(() if problem.folds is None else problem.folds.hidden):
+        arrays[f"fold.{number}"] = hidden
     for name, known in (("labels", problem.labels), ("validation", problem.validation)):
         if known is not None and known.weights is not None:
             arrays[f"{name}.weights"] = known.weights.numpy()

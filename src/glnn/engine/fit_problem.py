@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
+from glnn.engine.folds import Folds, make_folds
 from glnn.engine.inputs import UNLABELLED
 from glnn.engine.tasks import Labels, Validation
 from glnn.solver.attribution import LinkShares, link_shares
@@ -27,11 +28,31 @@ class FitProblem:
     graph: sp.csr_matrix | None = None  # symmetric adjacency matrix, checked before
     validation: Validation | None = None  # nodes used to choose the epoch, the head and the signal
     peers: Peers = field(default=SINGLE_PROCESS)
+    folds: Folds | None = None  # labels to hide in turn, where there are no validation nodes
 
     @property
     def partition(self) -> Partition:
         """The rows of this process."""
         return Partition(self.labels.n_nodes, self.peers)
+
+
+def hide_labels(
+    problem: FitProblem, n_folds: int, seed: int, groups: Any = None, times: Any = None
+) -> Folds | None:
+    """Return the labels to hide in turn, if there are no validation nodes and some can be hidden.
+
+    Labels without weight train nothing and are never hidden.
+    """
+    if problem.validation is not None:
+        return None
+    labels = problem.labels
+    classes = np.full(labels.n_nodes, UNLABELLED, dtype=np.int64)
+    classes[labels.nodes.numpy()] = labels.classes.numpy()
+    if labels.weights is not None:
+        classes[labels.nodes.numpy()[labels.weights.numpy() == 0]] = UNLABELLED
+    if np.bincount(classes[classes >= 0], minlength=1).max() < 2:
+        return None
+    return make_folds(classes, n_folds, seed, groups, times)
 
 
 RECORD = "record."  # prefix of the names of its saved arrays

@@ -7,7 +7,7 @@ its tracks :math:`t`. The weights maximise
 
 over the simplex: a sum over labelled nodes :math:`v` whose labels did not train the tracks, and
 one more label in favour of each track, which makes the weights alike where labels are few. The
-floor :math:`\varepsilon = 0.1` keeps a few confident mistakes from deciding.
+floor :math:`\varepsilon = 0.01` keeps a few confident mistakes from deciding.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64
 
-NEGLIGIBLE = 0.03  # a track with a smaller weight is not trained any further
-_LEAST = 0.1  # no probability counts as smaller
+# A track with a smaller weight beside the heaviest one alone is not trained any further.
+NEGLIGIBLE = 0.15
+_LEAST = 0.01  # no probability counts as smaller
 _N_STEPS = 1000
 _TOLERANCE = 1e-10
 

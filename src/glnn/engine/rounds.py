@@ -16,9 +16,6 @@ from jaxtyping import Float64
 from glnn.engine.mixture import NEGLIGIBLE, fit_weights, mix
 from glnn.engine.settings import Track
 from glnn.engine.steps import FitState, Steps
-from glnn.engine.tasks import Labels
-
-N_FOLDS = 3
 
 Save = Callable[["Progress"], None]
 
@@ -76,24 +73,33 @@ class HeldOutLabels:
 class Rounds:
     """Runs the tracks of one fit.
 
-    ``nodes``, ``classes`` and ``label_weights`` are those of the labels that judge the tracks;
-    ``folds`` are places among them, one array a training.
+    A label that judges is an entry: a place among ``nodes`` and ``classes``. ``entries`` are the
+    entries of each training in turn; a label that is hidden in several folds has several entries,
+    which share its weight.
     """
 
     def __init__(self, steps: Steps) -> None:
         self.steps, self.tracks = steps, steps.tracks
-        labels, validation = steps.problem.labels, steps.problem.validation
+        labels, validation, folds = (
+            steps.problem.labels,
+            steps.problem.validation,
+            steps.problem.folds,
+        )
         known = labels.nodes, labels.classes, labels.weights
+        parts: list[np.ndarray] = []  # places of the labels that judge each training
         if validation is not None:
             known = validation.nodes, validation.labels, validation.weights
-        self.nodes, self.classes = known[0].cpu().numpy(), known[1].cpu().numpy()
-        self.label_weights = None if known[2] is None else known[2].double().cpu().numpy()
-        self.folds: list[np.ndarray] = []
-        if len(self.tracks) > 1:
-            all_places = np.arange(len(self.nodes))
-            self.folds = label_folds(labels, steps.seed) if validation is None else [all_places]
-        # with validation nodes, the only training is that on all labels
-        self._last = 0 if validation is not None else len(self.folds)
+            parts = [np.arange(len(validation.nodes))] if len(self.tracks) > 1 else []
+        elif folds is not None:
+            parts = [np.searchsorted(labels.nodes.numpy(), hidden) for hidden in folds.hidden]
+        self._last = 0 if validation is not None else len(parts)  # the training on all labels
+        places = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        self.nodes, self.classes = (each.cpu().numpy()[places] for each in known[:2])
+        ends = np.cumsum([0, *map(len, parts)])
+        self.entries = [np.arange(*ends[k : k + 2]) for k in range(len(parts))]
+        self.label_weights = 1 / np.bincount(places, minlength=1)[places]
+        if known[2] is not None:
+            self.label_weights *= known[2].double().cpu().numpy()[places]
 
     def start(self) -> Progress:
         """Return the progress of a fit that has not begun."""
@@ -135,15 +141,16 @@ class Rounds:
         """Return the steps of a training, with the labels that it may see."""
         if part == self._last:
             return self.steps
-        labels = self.steps.problem.labels
-        rest = np.setdiff1d(np.arange(len(labels.nodes)), self.folds[part])
-        return self.steps.with_labels(labels.select(rest))
+        labels, folds = self.steps.problem.labels, self.steps.problem.folds
+        assert folds is not None  # there is a training for each of them
+        places = np.searchsorted(labels.nodes.numpy(), folds.seen[part])
+        return self.steps.with_labels(labels.select(places))
 
     def _hopelessness(
         self, progress: Progress, track: Track
     ) -> Callable[[np.ndarray], bool] | None:
         """Return whether predictions give a track a negligible weight beside those before it."""
-        if not progress.states or progress.part >= len(self.folds):
+        if not progress.states or progress.part >= len(self.entries):
             return None
 
         def is_hopeless(probabilities: np.ndarray) -> bool:
@@ -162,33 +169,32 @@ class Rounds:
 
     def _judge(self, progress: Progress, name: str, probabilities: np.ndarray) -> Progress:
         """Return the progress with a track's predictions of the labels that judge this training."""
-        if progress.part >= len(self.folds):
+        if progress.part >= len(self.entries):
             return progress
-        places = self.folds[progress.part]
+        own = self.entries[progress.part]
         number = [track.name for track in self.tracks].index(name)
         judged = progress.judged.copy()
-        judged[number, places] = self.steps.partition.rows_of(probabilities, self.nodes[places])
+        judged[number, own] = self.steps.partition.rows_of(probabilities, self.nodes[own])
         return progress.replace(judged=judged)
 
     def weights(self, progress: Progress, n_parts: int) -> dict[str, float]:
         """Return the weight of every track by its predictions in the first trainings."""
-        weights = fit_weights(*self._evidence(progress, self.folds[:n_parts]))
+        weights = fit_weights(*self._evidence(progress, self.entries[:n_parts]))
         return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
 
     def _evidence(
-        self, progress: Progress, folds: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+        self, progress: Progress, parts: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the probabilities that tracks gave to the true classes, and labels' weights."""
-        places = np.concatenate([np.empty(0, dtype=np.int64), *folds])
-        right = progress.judged[:, places, self.classes[places]].T
-        return right, None if self.label_weights is None else self.label_weights[places]
+        entries = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        return progress.judged[:, entries, self.classes[entries]].T, self.label_weights[entries]
 
     def _tracks_with_a_chance(self, progress: Progress, n_parts: int) -> tuple[str, ...]:
         """Return the tracks whose weight is not negligible beside the heaviest one alone.
 
         Among all tracks a good one may have little weight because it resembles another.
         """
-        right, each = self._evidence(progress, self.folds[:n_parts])
+        right, each = self._evidence(progress, self.entries[:n_parts])
         best = int(np.argmax(fit_weights(right, each)))
         return tuple(
             track.name
@@ -198,52 +204,31 @@ class Rounds:
 
     def _mix(self, progress: Progress) -> Mixture:
         """Return the tracks that count with their weights, which sum to one."""
-        weights = self.weights(progress, len(self.folds))
-        total = sum(weights[name] for name in progress.kept)
-        counting = [name for name in progress.kept if weights[name] >= NEGLIGIBLE * total]
+        weights = self.weights(progress, len(self.entries))
         states = sorted(
-            (state for state in progress.states if state.track.name in counting),
+            (state for state in progress.states if state.track.name in progress.kept),
             key=lambda state: -weights[state.track.name],
         )
         shares = np.array([weights[state.track.name] for state in states])
-        held_out = None if self._last == 0 else self._held_out(progress)
+        held_out = self._held_out(progress) if self._last else None
         return Mixture(tuple(states), tuple((shares / shares.sum()).tolist()), weights, held_out)
 
     def _held_out(self, progress: Progress) -> HeldOutLabels:
         """Return what mixtures say of the labels that were hidden in folds.
 
         The weights for a fold are found on the other folds, so that no label takes part in its own
-        prediction.
+        prediction. A label that was hidden several times has the mean of its predictions.
         """
-        mixed, folds = np.zeros_like(progress.judged[0]), np.zeros(len(self.nodes), dtype=np.int64)
-        for number, places in enumerate(self.folds):
-            others = self.folds[:number] + self.folds[number + 1 :]
+        nodes, place, times = np.unique(self.nodes, return_inverse=True, return_counts=True)
+        mixed, fold = np.zeros((len(nodes), progress.judged.shape[2])), np.zeros_like(nodes)
+        for number in reversed(range(len(self.entries))):  # the first fold of a label is kept
+            own = self.entries[number]
+            others = self.entries[:number] + self.entries[number + 1 :]
             weights = fit_weights(*self._evidence(progress, others))
-            judged = progress.judged[:, places]
-            own = weights[:, None] * judged.any(2)  # 0 where a track was not asked
-            mixed[places] = (own[..., None] * judged).sum(0) / own.sum(0)[:, None]
-            folds[places] = number
-        places = np.sort(np.concatenate(self.folds))
-        return HeldOutLabels(self.nodes[places], self.classes[places], mixed[places], folds[places])
-
-
-def label_folds(labels: Labels, seed: int) -> list[np.ndarray]:
-    """Return parts of the labels, each with as many of every class as can be.
-
-    A label that is the only one of its class is in none of them: nothing else could teach its
-    class. Labels without weight are in none and teach nothing.
-
-    Examples
-    --------
-    >>> labels = Labels(np.arange(9), np.arange(9) % 3, 9, 3)
-    >>> [sorted((fold % 3).tolist()) for fold in label_folds(labels, 0)]
-    [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
-    """
-    classes = labels.classes.numpy()
-    order = np.random.default_rng(seed).permutation(len(classes))
-    if labels.weights is not None:
-        order = order[labels.weights.numpy()[order] > 0]
-    order = order[np.bincount(classes[order])[classes[order]] > 1]
-    by_class = order[np.argsort(classes[order], kind="stable")]
-    parts = [np.sort(by_class[first::N_FOLDS]) for first in range(N_FOLDS)]
-    return [part for part in parts if part.size]
+            judged = progress.judged[:, own]
+            shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
+            mixed[place[own]] += (shares[..., None] * judged).sum(0) / shares.sum(0)[:, None]
+            fold[place[own]] = number
+        classes = np.zeros_like(nodes)
+        classes[place] = self.classes
+        return HeldOutLabels(nodes, classes, mixed / times[:, None], fold)

@@ -149,7 +149,6 @@ class Track:
     head: HeadSettings
     graph: GraphSettings  # its rounds are taken unless the head is on rows
     sees_graph: bool = True  # whether the given graph takes part
-    needs_words: bool = False  # whether it is left out where features are no bags of words
 
     @property
     def learns(self) -> bool:
@@ -323,7 +322,7 @@ _HOPS = HeadSettings(
     n_hidden=64,
     n_steps=5,
     ramp_epochs=20,
-    n_epochs=100,
+    n_epochs=60,
     patience=50,
     batch_labels=1024,
     pool_size=2000,
@@ -335,26 +334,21 @@ _GIVEN = GraphSettings(
     weights=Weights(smoothness=0.3, closeness=10.0), metric="learned", n_rounds=3
 )
 _ALONE = dataclasses.replace(_WITHOUT_PRIOR, metric="learned", prediction_weight=0.5, n_rounds=3)
+_SHORT = dataclasses.replace(_PROPAGATION, n_epochs=100)
+_TWICE = dataclasses.replace(_ALONE, n_rounds=2)
 
 
 _DEFAULT = FitSettings(
     preset="default",
     tracks=(
         Track(name="learned", head=_PROPAGATION, graph=_GIVEN),
-        Track(name="features", head=_PROPAGATION, graph=_ALONE, sees_graph=False),
+        Track(name="features", head=_SHORT, graph=_TWICE, sees_graph=False),
         Track(name="far", head=_FAR, graph=_GIVEN),
         Track(name="linear", head=_LINEAR, graph=_GIVEN),
         Track(name="hops", head=_HOPS, graph=_GIVEN),
     ),
     no_graph=(
-        Track(name="features", head=_PROPAGATION, graph=_ALONE, sees_graph=False),
-        Track(
-            name="words",
-            head=_PROPAGATION,
-            graph=dataclasses.replace(_ALONE, signal="idf"),
-            sees_graph=False,
-            needs_words=True,
-        ),
+        Track(name="features", head=_SHORT, graph=_TWICE, sees_graph=False),
         Track(name="far", head=_FAR, graph=_ALONE, sees_graph=False),
         Track(name="linear", head=_LINEAR, graph=_ALONE, sees_graph=False),
         Track(name="hops", head=_HOPS, graph=_ALONE, sees_graph=False),

@@ -179,9 +179,8 @@ class Steps:
             self.structure, signal = compute_structure(problem, self.scaled, seed)
             self.scaled = with_columns(self.scaled, signal)
         self.features = Features.of(self.scaled, device=device)
-        self.has_words = scaling.kind in ("rows", "none")
-        if signal is None:
-            signal = problem.features if self.has_words else self.scaled
+        if signal is None:  # words keep their counts
+            signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
         self.signal = signal
         self.given = self._prepare_given(problem.graph)
         self.validation = None
@@ -192,11 +191,7 @@ class Steps:
     @property
     def tracks(self) -> tuple[Track, ...]:
         """The tracks of this fit."""
-        tracks = self.settings.tracks_for(self.problem.graph is not None)
-        found = tuple(t for t in tracks if self.has_words or not t.needs_words)
-        if not found:
-            raise InputError("tracks must have one for features that are no words, got 'words'.")
-        return found
+        return self.settings.tracks_for(self.problem.graph is not None)
 
     def start(self, track: Track) -> FitState:
         """Return the state of a track before its first round."""
@@ -238,7 +233,7 @@ class Steps:
 
     def _solve_first(self, state: FitState) -> LearnedGraph:
         """Return the graph of features alone, which all tracks with these settings share."""
-        graph = state.track.graph
+        graph = dataclasses.replace(state.track.graph, n_rounds=1)
         key = repr((graph, state.given is None))
         if key not in self._first:
             self._first[key] = self._solve(state)

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import html_table
+from glnn.engine.folds import Folds
 from glnn.exceptions import MissingDependencyError
 from glnn.quality.calibration import Calibration, shrink_class_shares
-from glnn.quality.folds import Folds, HeldOut, Refit, hold_out, label_weights, make_folds
+from glnn.quality.folds import HeldOut, hold_out, label_weights
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
@@ -439,35 +440,23 @@ def class_weight_gain(predictions: ScoredPredictions, weights: np.ndarray) -> In
 
 def estimate(
     problem: NodeProblem,
-    refit: Refit,
+    held_out: HeldOut,
+    folds: Folds,
     classes: np.ndarray,
     *,
+    seconds: float = 0.0,
     class_weight: Any = None,
-    n_folds: int = 5,
     compared: Sequence[str] = COMPARED,
     seed: int = 0,
-    n_jobs: int | None = 1,
     progress: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Cross-validate a fit and baselines on the same folds.
+    """Score the predictions of hidden labels, and baselines on the same folds.
 
-    Validation nodes are the same in every fold and are not scored. ``class_weight`` is that of the
-    fit and is also used for calibration; ``seed`` is that of folds, bootstrap and baselines;
-    ``progress`` is called with the name of each step when it starts.
+    ``seconds`` is what the fit and its folds took; ``class_weight`` is that of the fit and is also
+    used for calibration; ``seed`` is that of the bootstrap and of the baselines; ``progress`` is
+    called with the name of each step when it starts.
     """
     report = progress or _ignore
-    trains = np.full(problem.n_nodes, -1, dtype=np.int64)
-    trains[problem.train] = problem.labels[problem.train]
-    folds = make_folds(trains, n_folds, seed)
-    started = time.perf_counter()
-    held_out = hold_out(
-        refit,
-        trains,
-        folds,
-        n_jobs=n_jobs,
-        progress=lambda k: report(f"fold {k + 1} of {len(folds)}"),
-    )
-    seconds = time.perf_counter() - started
     counted = label_weights(class_weight, None, classes, held_out.classes)
     probabilities = held_out.calibrated(counted)
     nodes = held_out.hidden_nodes

@@ -1,4 +1,4 @@
-"""Cross-validation over the labels: folds, refits without labels, weights and scorers."""
+"""Cross-validation over the labels: predictions of hidden labels, refits, weights and scorers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -13,104 +13,15 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from glnn._utils import check_integer
 from glnn.data.files import atomic_write, quote_path, write_error
 from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.fit_problem import FitRecord
+from glnn.engine.folds import Folds
 from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
 from glnn.exceptions import CheckpointError, InputError
 from glnn.quality.calibration import Calibration, fit_calibration
-
-# Folds
-
-_MIN_MAX_FOLDS = 5  # up to so many folds are made, even if labels are then hidden repeatedly
-
-
-@dataclass(frozen=True, eq=False)
-class Folds:
-    """Groups of labelled nodes that are hidden together, with one fit per group."""
-
-    hidden: tuple[np.ndarray, ...]  # node numbers of each fold
-    single: np.ndarray  # classes with one label, which is never hidden
-    is_repeated: bool = False  # whether a class has fewer labels than folds
-
-    def __len__(self) -> int:
-        return len(self.hidden)
-
-    @property
-    def nodes(self) -> np.ndarray:
-        """Sorted numbers of all nodes that are hidden at least once."""
-        return np.unique(np.concatenate(self.hidden))
-
-
-def make_folds(classes: np.ndarray, n_folds: int, seed: int) -> Folds:
-    """Split the labelled nodes into stratified folds.
-
-    Classes with at least ``n_folds`` labels are split by scikit-learn's ``StratifiedKFold``. In a
-    class with fewer labels (at least two) each fold hides one label, in turn. Above five folds the
-    number is limited to the number of labels of the largest class: every fold then hides one label
-    of each class, and more folds would only repeat fits. A fold never hides a single label alone,
-    because the fit could guess its class: it would be rarer than the others.
-
-    ``classes`` is -1 for nodes that have no label or must not be hidden.
-
-    Examples
-    --------
-    >>> folds = make_folds(np.array([0, 0, 0, 1, 1, 1, 2, -1]), 3, seed=0)
-    >>> folds.nodes.tolist(), folds.single.tolist(), [len(nodes) for nodes in folds.hidden]
-    ([0, 1, 2, 3, 4, 5], [2], [2, 2, 2])
-    """
-    check_integer("folds", n_folds, low=2)
-    numbers, counts = np.unique(classes[classes >= 0], return_counts=True)
-    if not (counts >= 2).any():
-        raise InputError(
-            f"too few labels to tell: {len(numbers)}. Folds must hide labels of classes that have "
-            f"another one, got one label in each of {len(numbers)} classes. Label more rows, two "
-            "of a class at least."
-        )
-    rng = np.random.default_rng(seed)
-    n_folds = min(n_folds, max_folds(classes))
-    common, rare = numbers[counts >= n_folds], numbers[(counts >= 2) & (counts < n_folds)]
-    parts = [[np.empty(0, np.int64)] for _ in range(n_folds)]
-    if common.size:
-        nodes = np.flatnonzero(np.isin(classes, common))
-        splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
-        for part, (_, places) in zip(parts, splitter.split(nodes, classes[nodes])):
-            part.append(nodes[places])
-    for number in rare:
-        turn = rng.permutation(np.flatnonzero(classes == number))
-        for fold, part in enumerate(parts):
-            part.append(turn[[fold % len(turn)]])
-    hidden = tuple(np.sort(np.concatenate(part)) for part in parts)
-    return Folds(hidden, numbers[counts == 1], bool(rare.size))
-
-
-def max_folds(classes: np.ndarray) -> int:
-    """Return the largest useful number of folds for these labels; more would repeat fits.
-
-    Examples
-    --------
-    >>> max_folds(np.array([0] * 7 + [1, -1])), max_folds(np.array([0, 0, 1]))
-    (7, 5)
-    """
-    return max(_MIN_MAX_FOLDS, int(np.bincount(classes[classes >= 0], minlength=1).max()))
-
-
-def make_single_fold(classes: np.ndarray, share: float, seed: int) -> Folds:
-    """Hide a fraction of the labels of every class with at least two, at least one of each.
-
-    Examples
-    --------
-    >>> len(make_single_fold(np.array([0] * 6 + [1] * 3), 1 / 3, seed=0).hidden[0])
-    3
-    """
-    n_folds = max(2, round(1 / share))
-    folds = make_folds(classes, n_folds, seed)
-    return Folds(folds.hidden[:1], folds.single)
-
 
 # Predictions of hidden labels
 
@@ -188,13 +99,12 @@ def hold_out(
     ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the number of each fold
     before its fit, unless fits run in parallel.
     """
+    known = np.flatnonzero(classes >= 0)
+    masked = [np.setdiff1d(known, seen) for seen in folds.seen]
     if n_jobs == 1:
-        found = (
-            _refit_fold(refit, hidden, number, progress)
-            for number, hidden in enumerate(folds.hidden)
-        )
+        found = (_refit_fold(refit, nodes, number, progress) for number, nodes in enumerate(masked))
     else:
-        found = iter(Parallel(n_jobs)(delayed(refit)(hidden) for hidden in folds.hidden))
+        found = iter(Parallel(n_jobs)(delayed(refit)(nodes) for nodes in masked))
     n_nodes = len(classes)
     fold = np.arange(n_nodes) % len(folds)
     times = np.zeros(n_nodes)

@@ -241,11 +241,8 @@ class FitResults:
         """Which held-out labels calibrated the probabilities; ``None`` without calibration."""
         if self.calibration is None or self.calibration.is_identity:
             return None
-        if self.estimate is not None:
-            return "folds"
-        if self.split.val.size:
-            return "validation"
-        return "folds" if len(self.settings.get("tracks", ())) > 1 else "hidden_third"
+        is_validated = self.split.val.size and self.estimate is None
+        return "validation" if is_validated else "folds"
 
     @property
     def class_names(self) -> list[str]:

@@ -21,13 +21,12 @@ from glnn.data import NodeData, Split
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.distributed import SINGLE_PROCESS, Peers, run_everywhere
 from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
-from glnn.engine.rounds import N_FOLDS
+from glnn.engine.folds import N_FOLDS
 from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier
-from glnn.evaluation import evaluate
+from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 from glnn.graph.adjacency import SparseAdjacency
-from glnn.quality.folds import max_folds
 from glnn.quality.labelling import suspect_labels
 from glnn.quality.rivals import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
 from glnn.report.explained import link_terms, metric_columns
@@ -211,15 +210,14 @@ class FitOptions:
         """Return the settings of the fit."""
         return resolve_settings(self.preset, self.head, self._changes())
 
-    def count_epochs(self, *, has_graph: bool, has_validation: bool = False) -> int:
+    def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""
         settings = self.settings()
-        tracks = settings.tracks_for(has_graph)
         n_epochs = 0
-        for track in tracks:
+        for track in settings.tracks_for(has_graph):
             has_rounds = track.learns and not settings.is_literal
             n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
-        return n_epochs if has_validation or len(tracks) == 1 else (1 + N_FOLDS) * n_epochs
+        return (1 + n_folds) * n_epochs
 
     def make_estimator(
         self, on_progress: ProgressFunction | None = None, calibrate: str | None = None
@@ -302,24 +300,33 @@ def run_fit(
     peers: Peers = SINGLE_PROCESS,
     checkpoint: Path | None = None,
     calibrate: bool = False,
+    n_folds: int = N_FOLDS,
 ) -> tuple[FitResults | None, GLNNClassifier]:
     """Fit on the labels of the split, run the plain methods to compare, and collect the results.
 
     Results are ``None`` in all processes but process 0, which reads all the data for the plain
     ``methods``. Each of several processes uses one thread unless the options set another number.
-    With ``calibrate`` some labels are hidden to calibrate probabilities, if there are test labels
-    and no validation labels. ``on_progress`` is called at each epoch and at the start
-    of each stage; ``checkpoint`` is the folder for the state after each round.
+    With ``calibrate`` labels are hidden to calibrate probabilities, if there are no validation
+    labels; a fit of several tracks hides them anyway. ``on_progress`` is called at each epoch and
+    at the start of each stage; ``checkpoint`` is the folder for the state after each round.
     """
     opened, split, rows = inputs.opened, inputs.split, inputs.rows
-    may_hide_labels = calibrate and split.test.size > 0 and peers.size == 1
+    may_hide_labels = calibrate and peers.size == 1
     y, n_nodes = mask_test_labels(opened.data, split), opened.data.n_nodes
     model = options.make_estimator(
         on_progress, "auto" if split.val.size or may_hide_labels else None
     )
     with limit_threads(n_nodes if peers.size == 1 else 0, options.threads):
         started = time.perf_counter()
-        model.fit(rows.features, y, rows.graph, split.val, peers=peers, checkpoint=checkpoint)
+        model.fit(
+            rows.features,
+            y,
+            rows.graph,
+            split.val if split.val.size else None,
+            folds=n_folds,
+            peers=peers,
+            checkpoint=checkpoint,
+        )
         seconds = time.perf_counter() - started
         if peers.rank:
             return None, model
@@ -389,8 +396,6 @@ def score_plain_method(
 
 # Estimate by cross-validation
 
-DEFAULT_FOLDS = 5
-
 
 class _EpochLog(ProgressLog):
     """Report epochs only; the folds of an estimate are its stages."""
@@ -399,55 +404,52 @@ class _EpochLog(ProgressLog):
         """Do nothing."""
 
 
-def choose_n_folds(results: FitResults, folds: int | None) -> int:
-    """Return the number of folds to run; by default 5 without test labels, and 0 with them.
-
-    It is 0 if every class has a single label, and at most what the labels allow.
-    """
-    if folds == 0 or has_single_labels(results):
-        return 0
-    wanted = folds or (0 if results.split.test.size else DEFAULT_FOLDS)
-    return min(wanted, max_folds(results.data.labels[results.split.train]))
+def wants_estimate(results: FitResults, folds: int | None) -> bool:
+    """Return whether accuracy is estimated by folds; by default only without test labels."""
+    is_asked = folds is not None or not results.split.test.size
+    return is_asked and not has_single_labels(results)
 
 
 def add_estimate(
     results: FitResults,
     model: GLNNClassifier,
     options: FitOptions,
-    n_folds: int,
+    n_folds: int = N_FOLDS,
     on_progress: ProgressFunction | None = None,
     checkpoint: Path | None = None,
 ) -> FitResults:
-    """Cross-validate the fit, and calibrate ``model`` and its results by the held-out labels.
+    """Judge the fit by hidden labels, beside plain methods, and calibrate it by the same labels.
 
-    Each fold is fitted with the same options. ``checkpoint`` is the folder for the results of
-    the folds.
+    A fit without validation nodes has hidden labels in folds already. Otherwise each fold is
+    fitted with the same options; ``checkpoint`` is the folder for the results of these.
     """
     data, split = results.data, results.split
-    kinds = {"has_graph": data.graph is not None, "has_validation": split.val.size > 0}
-    n_epochs = options.count_epochs(**kinds)
-    refitted = options.make_estimator()
-    if on_progress is not None:
-        refitted.set_params(callbacks=[_EpochLog(on_progress)])
 
     def report_stage(stage: str) -> None:
         if on_progress is not None:
+            n_epochs = options.count_epochs(has_graph=data.graph is not None, n_folds=0)
             on_progress(Progress(stage, 0, n_epochs if stage.startswith("fold") else 0))
 
     started = time.perf_counter()
+    more: Any = {"random_state": options.seed, "watch": report_stage}
     with limit_threads(data.n_nodes, options.threads):
-        estimate = evaluate(
-            data.features,
-            mask_test_labels(data, split),
-            data.graph,
-            refitted,
-            n_folds,
-            validation=split.val if split.val.size else None,
-            random_state=options.seed,
-            watch=report_stage,
-            checkpoint=checkpoint,
-        )
-    model.set_calibration(estimate.held_out)
+        if model.folds_ is not None:
+            estimate = evaluate_fit(model, seconds=results.seconds["fit"], **more)
+        else:
+            refitted = options.make_estimator()
+            if on_progress is not None:
+                refitted.set_params(callbacks=[_EpochLog(on_progress)])
+            estimate = evaluate(
+                data.features,
+                mask_test_labels(data, split),
+                data.graph,
+                refitted,
+                n_folds,
+                validation=split.val if split.val.size else None,
+                checkpoint=checkpoint,
+                **more,
+            )
+            model.set_calibration(estimate.held_out)
     found = suspect_labels(estimate.held_out, estimate.probabilities)
     return dataclasses.replace(
         results,

@@ -387,7 +387,7 @@ def build_model_page(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -
             model.history_, model.certificate_, model.choices_, metric=metric_columns(known)
         ),
         reproduce=_model_recipe(model),
-        advice="Fit with calibrate='auto' or 'folds', or run glnn.evaluate on the same data.",
+        advice="Fit with calibrate='auto', or run glnn.evaluate on the same data.",
         warnings=tuple(
             line[:1].upper() + line[1:] for line in uncalibrated_lines(model.calibration_)
         ),
