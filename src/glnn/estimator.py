@@ -6,6 +6,7 @@ It follows scikit-learn's conventions. The code is split into a parameter base c
 
 import dataclasses
 import numbers
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
@@ -456,10 +457,13 @@ class CalibrationMixin:
         held_out = self._require_held_out(min_conformal_labels(alpha))
         sets = ConformalSets.of(held_out)
         raw = held_out.probabilities if X is None else self._raw_proba(X, links)  # type: ignore[attr-defined]
-        return [tuple(self.classes_[row].tolist()) for row in sets.contains(raw, alpha)]
+        inside = sets.contains(raw, alpha)
+        if sets.note is not None:
+            warnings.warn(sets.note, stacklevel=2)
+        return [tuple(self.classes_[row].tolist()) for row in inside]
 
     def suspect_labels(self) -> "DataFrame":
-        """Return labels that are probably wrong.
+        """Return labels that disagree with the model and may be mistakes.
 
         A label is listed if a fit that did not see it predicts another class with confidence.
         After a fit with validation nodes, the first call makes five more fits.
@@ -469,7 +473,7 @@ class CalibrationMixin:
         DataFrame
             One row for each suspect label, the most suspect first: the row's number (``node``),
             its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
-            ``probability``.
+            ``probability``. ``attrs["n_estimated"]`` is the estimated number of mistakes.
         """
         from pandas import DataFrame
 
@@ -482,7 +486,9 @@ class CalibrationMixin:
             "predicted": self.classes_[found.predicted],
             "probability": found.probability,
         }
-        return DataFrame(columns)
+        frame = DataFrame(columns)
+        frame.attrs["n_estimated"] = found.n_estimated
+        return frame
 
     def _check_calibrate(self) -> None:
         """Raise an error for an invalid ``calibrate`` before the fit starts."""

@@ -105,6 +105,7 @@ def test_planted_mistakes_are_suspect(blobs):
     assert set(wrong) <= set(found["node"])
     assert (found["given"] != found["predicted"]).all()
     np.testing.assert_array_equal(found["given"], y[found["node"]])
+    assert 1 < found.attrs["n_estimated"] < 10
 
 
 def test_sets_hold_most_true_classes_and_new_rows_get_sets_too(blobs):
@@ -120,6 +121,13 @@ def test_few_labels_have_no_sets(blobs):
     few = np.where(np.arange(120) < 9, y, -1)
     with pytest.raises(InputError, match="at least 19 hidden labels, got 9"):
         GLNNClassifier(**QUICK).fit(X, few).predict_set(0.1)
+
+
+def test_sets_by_few_labels_a_class_come_with_a_warning(blobs):
+    X, y, _ = blobs
+    few = np.where(np.arange(120) < 24, y, -1)
+    with pytest.warns(UserWarning, match="fewer than 10 hidden labels a class"):
+        assert len(GLNNClassifier(**QUICK).fit(X, few).predict_set(0.1)) == 120
 
 
 def test_a_saved_model_gives_the_same_probabilities_and_sets(blobs, tmp_path):

@@ -127,7 +127,7 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
     _, after, _, _, wrong = judged_run
     doubted = dataclasses.replace(after, suspects=tuple(wrong.tolist()))
     lines = suspect_lines(doubted, most=1)
-    assert lines[0].startswith("4 given labels may be wrong")
+    assert lines[0].startswith("4 given labels disagree with the model")
     assert f"  {after.data.node_ids[wrong[0]]}: given" in lines[1]
     assert lines[2].startswith("  and 3 more")
     assert lines[0] in final_notes(doubted)

@@ -6,121 +6,156 @@ import pytest
 
 from glnn import GLNNClassifier, evaluate
 from glnn_lab.experiments import trust
-from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.trust import (
     PLAN,
+    TABLE_MEASURES,
     Draw,
     TrustMeasure,
-    draw_calibration,
     draw_choice,
-    draw_coverage,
-    draw_influence,
-    draw_noise,
-    draw_sets,
-    draw_suspects,
+    draw_graph,
+    draw_table,
     draw_uneven,
-    gather_rows,
+    draw_verdict,
     influence_rows,
-    label_at_random,
     label_per_class,
     list_draws,
     load_table,
+    make_table,
     mean_rank_correlation,
+    measure_effects,
+    move_labels,
     run_draws,
+    show_labels,
 )
 
+# Tables
 
-@pytest.mark.parametrize("name", ["moons", "uneven", "wide", "gaps", "text", "dates", "block"])
-def test_a_table_is_finite_and_the_same_for_the_same_seed(name):
-    x, y, graph = load_table(name, 3)
-    dense = x.toarray() if hasattr(x, "toarray") else x
-    assert np.isfinite(dense).all()
-    assert len(dense) == len(y)
-    assert (graph is not None) == (name == "block")
-    again = load_table(name, 3)[0]
-    assert np.array_equal(dense, again.toarray() if hasattr(again, "toarray") else again)
+KINDS = ("features", "graph", "noise", "noise graph", "customers", "mistakes")
 
 
-def test_the_uneven_table_has_classes_of_80_15_and_5_percent():
-    shares = np.bincount(load_table("uneven", 0)[1]) / 2000
-    np.testing.assert_allclose(shares, [0.8, 0.15, 0.05], atol=0.02)
+@pytest.mark.parametrize("kind", [*KINDS, "digits", "right digits"])
+def test_a_table_is_finite_and_the_same_for_the_same_seed(kind):
+    for seed in (1, 2):
+        table, again = make_table(kind, seed), make_table(kind, seed)
+        assert np.isfinite(table.x).all()
+        np.testing.assert_array_equal(table.x, again.x)
+        np.testing.assert_array_equal(table.seen, again.seen)
+        assert len(table.x) == len(table.y) == len(table.seen)
+        assert np.bincount(table.seen[table.seen >= 0]).min() >= 1
+        assert (table.graph is not None) >= (kind.endswith("graph") or kind == "customers")
+        assert (table.seen[table.wrong] >= 0).all()
 
 
-def test_columns_of_text_and_dates_become_numbers_beside_the_eight_of_the_table():
-    assert load_table("text", 0)[0].shape[1] > 8
-    assert load_table("dates", 0)[0].shape == (400, 9)
-    gaps = load_table("gaps", 0)[0]
-    assert set(np.unique(gaps[:, 1::2])) <= {0.0, 1.0}  # a mark beside each column
+def test_tables_have_many_sizes():
+    tables = [make_table("features", seed) for seed in range(40)]
+    n_rows = [len(table.y) for table in tables]
+    n_labels = [(table.seen >= 0).sum() for table in tables]
+    assert min(n_rows) < 300 and max(n_rows) > 2000
+    assert min(n_labels) < 40 and max(n_labels) > 150
+    assert {int(table.y.max()) + 1 for table in tables} == set(range(2, 9))
 
 
-def test_labels_that_are_shown_are_true():
-    rng = np.random.default_rng(0)
+def test_a_tenth_of_the_labels_is_wrong_and_all_others_are_true():
+    table = make_table("mistakes", 0)
+    known = table.seen >= 0
+    np.testing.assert_array_equal(table.wrong, known & (table.seen != table.y))
+    assert table.wrong.sum() == round(0.1 * known.sum())
+    assert not make_table("right digits", 0).wrong.any()
+
+
+def test_noise_in_labels_is_part_of_the_table():
+    tables = [make_table("features", seed) for seed in range(12)]
+    shares = [table.wrong.sum() / (table.seen >= 0).sum() for table in tables]
+    assert min(shares) == 0 and 0 < max(shares) < 0.4
+    for table in tables:
+        known = table.seen >= 0
+        np.testing.assert_array_equal(table.seen[known], table.y[known])
+
+
+def test_six_draws_of_customers_differ_in_their_labels_alone():
+    first, last, other = (make_table("customers", seed) for seed in (300, 305, 306))
+    np.testing.assert_array_equal(first.x, last.x)
+    assert (first.seen != last.seen).any()
+    assert (first.x != other.x).any()
+    edges = first.graph.tocoo()
+    assert (first.y[edges.row] == first.y[edges.col]).mean() == pytest.approx(0.72, abs=0.03)
+
+
+def test_the_share_of_edges_inside_classes_is_that_asked_for(rng):
+    y = rng.integers(0, 4, 2000)
+    for homophily in (0.0, 0.6, 1.0):
+        edges = draw_graph(y, 8, homophily, rng).tocoo()
+        expected = homophily + (1 - homophily) / 4
+        assert (y[edges.row] == y[edges.col]).mean() == pytest.approx(expected, abs=0.03)
+
+
+def test_labels_that_are_shown_are_true_and_of_every_class(rng):
     y = np.where(np.arange(50) < 5, -1, np.arange(50) % 3)
-    for shown in (label_at_random(y, 12, rng), label_per_class(y, 4, rng)):
+    seen = show_labels(None, y, None, 12, 0.0, rng).seen
+    for shown in (seen, label_per_class(y, 4, rng)):
         assert (shown >= 0).sum() == 12
         assert (shown[shown >= 0] == y[shown >= 0]).all()
+        assert np.bincount(shown[shown >= 0]).min() >= 2
 
 
-# Draws on predictions
+def test_moved_labels_are_other_labels(rng):
+    y = rng.integers(0, 5, 100)
+    moved = move_labels(y, np.arange(40), rng)
+    assert (moved[:40] != y[:40]).all() and (moved[40:] == y[40:]).all()
+
+
+@pytest.mark.parametrize("name", ["moons", "uneven", "block"])
+def test_a_named_table_is_the_same_for_the_same_seed(name):
+    x, y, graph = load_table(name, 3)
+    assert x.shape[0] == len(y)
+    assert (graph is not None) == (name == "block")
+    assert abs(x - load_table(name, 3)[0]).max() == 0
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+# What a fit states
 
 QUICK = {"n_epochs": 10, "n_rounds": 1}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def quick_fits(monkeypatch):
     quick = partial(GLNNClassifier, **QUICK)
     monkeypatch.setattr(trust, "GLNNClassifier", quick)
     judged = partial(evaluate, estimator=quick(random_state=0), folds=2)
     monkeypatch.setattr(trust, "evaluate", judged)
+    monkeypatch.setattr(trust, "_MAX_ROWS", 150)
 
 
-def test_noise_is_judged_on_labels_that_no_fit_has_seen():
-    found = draw_noise((150, 4, 2, True), 0)
-    assert found["says chance"] == 1
-    assert 0.3 < found["accuracy"] < 0.7
-    assert found["confidence"] >= 0.5
+@pytest.mark.parametrize("kind", ["graph", "mistakes"])
+def test_what_a_fit_states_is_compared_with_the_truth(kind, quick_fits):
+    found = draw_table((kind,), 1)
+    table = make_table(kind, 1)
+    assert found["labels"] == (table.seen >= 0).sum()
+    assert found["wrong"] == table.wrong.sum()
+    assert found["wrong suspects"] <= min(found["suspects"], found["wrong"])
+    assert found["covered"] == (found["low"] <= found["accuracy"] <= found["high"])
+    assert 0 <= found["set coverage"] <= 1
+    assert 0 < found["confidence error"] < 0.3
+    assert found["least error"] > 0
 
 
-def test_a_draw_is_covered_if_the_truth_lies_within_the_half_width():
-    found = draw_coverage(("iris", 30), 0)
-    distance = abs(found["estimate"] - found["true accuracy"])
-    assert found["covered"] in (0, 1)
-    if distance > 2 * found["half width"]:
-        assert found["covered"] == 0
+def test_noise_has_a_verdict(quick_fits):
+    assert draw_verdict(("noise",), 0)["verdict"] in ("chance", "few")
 
 
-@pytest.mark.parametrize("case", [("iris", 5, 20, "auto"), ("iris", 30, 0, "auto")])
-def test_errors_are_measured_before_and_after_calibration(case):
-    found = draw_calibration(case, 0)
-    assert set(found) == {
-        f"{when}{what}" for when in ("raw ", "") for what in ("error", "log loss", "accuracy")
-    }
-    assert found["log loss"] <= found["raw log loss"] + 0.1
+def test_the_plain_method_has_the_same_labels(quick_fits, monkeypatch):
+    from sklearn.datasets import load_iris
 
-
-def test_the_plain_method_has_the_same_labels(monkeypatch):
-    monkeypatch.setattr(trust, "load_table", lambda name, seed: iris())
+    iris = *load_iris(return_X_y=True), None
+    monkeypatch.setattr(trust, "load_table", lambda name, seed: iris)
     found = draw_uneven(("iris", 30), 0)
     assert found["logistic"] > 0.8
     assert {"none", "balanced"} < set(found)
-
-
-def iris():
-    from sklearn.datasets import load_iris
-
-    return *load_iris(return_X_y=True), None
-
-
-def test_sets_are_counted_at_hidden_nodes():
-    found = draw_sets(("iris", 8), 0)
-    assert 0.5 < found["coverage"] <= 1
-    assert 0 < found["size"] <= 3
-
-
-def test_planted_mistakes_are_counted(monkeypatch):
-    found = draw_suspects(("iris", 20), 0)
-    assert 0 <= found["precision"] <= 1
-    assert np.isclose(found["recall"] * 6, round(found["recall"] * 6))  # of six planted ones
 
 
 # Draws on explanations and suggestions
@@ -134,12 +169,14 @@ def short_fits(monkeypatch):
 
 def test_effects_are_those_of_every_label_at_every_hidden_node(short_fits, monkeypatch):
     monkeypatch.setattr(trust, "_MAX_TABLE_ROWS", 40)
-    found = draw_influence(("iris", 2, 0), 0)
+    x, y, _ = trust._load_small_table("iris", 0)
+    seen = label_per_class(y, 2, np.random.default_rng(0))
+    found = measure_effects(x, y, None, seen, 0)
     assert set(found) == {"real", "estimated", "explained"}
     for effects in found.values():
         assert effects.shape == (6, 34)
         assert np.abs(effects).max() > 0
-    assert "explained" not in draw_influence(("iris", 2, 0), 1)
+    assert "explained" not in measure_effects(x, y, None, seen, 1)
 
 
 def test_effects_are_ranked_in_the_same_fit_and_over_all_seeds():
@@ -193,8 +230,7 @@ def number(case, seed):
 @pytest.fixture
 def plan(monkeypatch):
     monkeypatch.setitem(PLAN, "one", TrustMeasure(number, ((1,), (2,)), 4))
-    total = TrustMeasure(number, ((3,),), 2, lambda rows: {"sum": sum(r["value"] for r in rows)})
-    monkeypatch.setitem(PLAN, "two", total)
+    monkeypatch.setitem(PLAN, "two", TrustMeasure(number, ((3,),), 2))
 
 
 def test_draws_of_all_cases_take_turns(plan):
@@ -205,12 +241,11 @@ def test_draws_of_all_cases_take_turns(plan):
     assert len(list_draws(["one", "two"], 200, most=1)) == 3
 
 
-def test_draws_that_count_together_become_one_row(plan):
-    rows = gather_rows(list(run_draws(list_draws(["two", "one"], 10), 1)))
-    assert [row["value"] for row in rows if row["what"] == "one"][:4] == [10, 11, 12, 13]
-    (total,) = (row for row in rows if row["what"] == "two")
-    assert total["sum"] == 3 * 10 + 3 * 11
-    assert total["case"] == [3]
+def test_draws_that_are_done_are_not_repeated(plan):
+    draws = list_draws(["one", "two"], 10)
+    rows = list(run_draws(draws[:4], 1))
+    assert [row["value"] for row in rows] == [10, 20, 30, 11]
+    assert list_draws(["one", "two"], 10, done=rows) == draws[4:]
 
 
 def test_after_the_deadline_nothing_begins(plan):
@@ -219,8 +254,13 @@ def test_after_the_deadline_nothing_begins(plan):
     assert list(run_draws(list_draws(["one"], 1), 1, time.time() - 1)) == []
 
 
-def test_intervals_are_drawn_a_hundred_times_over_ten_tables():
-    cases = PLAN["coverage"].cases
-    assert len({case[0] for case in cases}) == 10
-    assert len(cases) * PLAN["coverage"].n_draws == 100
-    assert FIRST_SEED == 200
+def test_two_hundred_tables_are_drawn_at_seeds_that_chose_nothing():
+    assert sum(len(PLAN[name].cases) * PLAN[name].n_draws for name in TABLE_MEASURES) == 200
+    assert trust.FIRST_SEED == 300
+
+
+def test_published_graphs_are_left_out_without_their_files(monkeypatch):
+    monkeypatch.delenv(trust.ENVIRONMENT, raising=False)
+    assert {draw.case[0] for draw in list_draws(["choice"], 300)} == {"digits"}
+    monkeypatch.setenv(trust.ENVIRONMENT, "somewhere")
+    assert len(list_draws(["choice"], 300)) == 30

@@ -1,16 +1,20 @@
 r"""Calibration of class probabilities with predictions of hidden labels.
 
-Networks that are trained with losses on their own predictions are overconfident. The calibrated
-distribution is a mixture of a tempered prediction and the class shares :math:`\pi`,
+The calibrated distribution is a mixture of a tempered prediction and the class shares :math:`\pi`,
 
-.. math:: q = (1 - \lambda)\, \mathrm{softmax}(s \ln p + \delta) + \lambda \pi.
+.. math:: q = (1 - \lambda)\, \mathrm{softmax}(s \ln p) + \lambda \pi.
 
-:math:`s` is an inverse temperature. :math:`\delta`, one shift per class, is used only if classes
-are imbalanced. With :math:`\lambda = 1` predictions are no better than chance and every node gets
-the class shares. All parameters maximise the likelihood of the hidden labels. Two estimates are
-then shrunk (James and Stein) by what chance alone would explain: :math:`1 - \lambda` is multiplied
-by :math:`(1 - 1/G)_+`, where :math:`G` is twice the gain in log-likelihood over :math:`\pi`, and
-the class shares are shrunk towards equal shares.
+:math:`s` is an inverse temperature, and :math:`\lambda` the share of labels that do not depend on
+the prediction, such as mistakes; near 1 predictions are no better than chance and every node gets
+the class shares. Both maximise the likelihood of the hidden labels times a prior,
+
+.. math:: s \sim N(0.8,\, 0.4^2), \qquad
+          \ln \frac{\lambda}{1 - \lambda} \sim N(-3,\, 1).
+
+With few labels the prior decides. Its mean is the typical correction of the generated tables on
+which it was chosen (``docs/trust.md``): probabilities are mostly a little too sure. Much flatter
+probabilities are more plausible in it than much sharper ones, because noise needs them. The class
+shares are shrunk towards equal shares.
 """
 
 from collections.abc import Mapping
@@ -18,18 +22,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, softmax
-from sklearn.isotonic import IsotonicRegression
 
 from glnn._utils import map_row_blocks
 
-MIN_ISOTONIC_LABELS = 1000  # with so many hidden labels, isotonic regression is added
-_SHIFT_PENALTY = 10.0  # weight of half the squared shifts, comparable to about ten labels
+# Mean and deviation of the prior of the exponent and of the logit of the mixture.
+_PRIOR_MEAN, _PRIOR_DEVIATION = np.array([0.8, -3.0]), np.array([0.4, 1.0])
+_BOUNDS = ((0.01, None), (None, None))
 _MIN_LOG = -50.0  # logarithm used for probabilities that underflowed to zero
-_BOUNDS = ((-6.0, 0.5), (-8.0, 8.0))  # of the log of the exponent and the logit of the mixture
-_MAX_MIXTURE = 0.999  # below 1, so that the ranking of the classes of a node is kept
-_STARTS = ((-1.0, -3.0), (0.0, 1.5))  # tempered with little mixture; mostly class shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +45,24 @@ class Calibration:
         :math:`\lambda`, the weight of the class shares, 0 to 1.
     prior
         :math:`\pi`, the class shares.
-    shifts
-        :math:`\delta`, one shift per class; zero if classes are balanced.
-    curves
-        With many labels, the isotonic regression of each class: an array with two rows, thresholds
-        and values.
     n_labels
         Number of hidden labels it was fitted to; 0 means no calibration.
+    confidence, confidence_error
+        Mean calibrated probability of the predicted classes of the hidden labels, and its standard
+        error, which comes from the uncertainty of :math:`s` and :math:`\lambda`.
     """
 
     exponent: float
     mixture: float
     prior: np.ndarray
-    shifts: np.ndarray
-    curves: tuple[np.ndarray, ...] = ()
     n_labels: int = 0
+    confidence: float = np.nan
+    confidence_error: float = np.nan
 
     @classmethod
     def identity(cls, n_classes: int) -> "Calibration":
         """Return the calibration that changes nothing."""
-        return cls(1.0, 0.0, np.full(n_classes, 1 / n_classes), np.zeros(n_classes))
+        return cls(1.0, 0.0, np.full(n_classes, 1 / n_classes))
 
     @property
     def is_identity(self) -> bool:
@@ -72,44 +71,27 @@ class Calibration:
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
         """Return calibrated probabilities; every row sums to one."""
-        return (
-            probabilities
-            if self.is_identity
-            else map_row_blocks(self._apply_to_rows, probabilities)
-        )
+        if self.is_identity:
+            return probabilities
+        return map_row_blocks(self._apply_to_rows, probabilities)
 
     def _apply_to_rows(self, probabilities: np.ndarray) -> np.ndarray:
         """Return calibrated probabilities of a block of rows."""
-        tempered = softmax(self.exponent * _clip_logs(probabilities) + self.shifts, 1)
-        q = (1 - self.mixture) * tempered + self.mixture * self.prior
-        if not self.curves:
-            return np.asarray(q)
-        bent = np.stack([np.interp(q[:, c], *curve) for c, curve in enumerate(self.curves)], 1)
-        total = bent.sum(1, keepdims=True)
-        return np.asarray(np.divide(bent, total, out=q, where=total > 0))
+        tempered = temper(probabilities, self.exponent)
+        return np.asarray((1 - self.mixture) * tempered + self.mixture * self.prior)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
-        return {
-            "exponent": self.exponent,
-            "mixture": self.mixture,
-            "prior": self.prior.tolist(),
-            "shifts": self.shifts.tolist(),
-            "curves": [curve.tolist() for curve in self.curves],
-            "n_labels": self.n_labels,
-        }
+        page = vars(self) | {"prior": self.prior.tolist()}
+        if self.is_identity:
+            page |= {"confidence": None, "confidence_error": None}  # JSON has no NaN
+        return page
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> "Calibration":
         """Return the calibration that :meth:`to_dict` wrote."""
-        return cls(
-            float(page["exponent"]),
-            float(page["mixture"]),
-            np.array(page["prior"]),
-            np.array(page["shifts"]),
-            tuple(np.array(curve) for curve in page["curves"]),
-            int(page["n_labels"]),
-        )
+        known = {name: value for name, value in page.items() if value is not None}
+        return cls(**known | {"prior": np.array(page["prior"])})
 
 
 def fit_calibration(
@@ -123,14 +105,42 @@ def fit_calibration(
     if n_labels == 0:
         return Calibration.identity(n_classes)
     weights = np.ones(n_labels) if weights is None else weights * (n_labels / weights.sum())
-    prior, is_imbalanced = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
-    likelihood = _Likelihood(_clip_logs(probabilities), classes, weights, prior, is_imbalanced)
-    exponent, mixture, shifts = likelihood.maximize()
-    found = Calibration(exponent, mixture, prior, shifts, (), n_labels)
-    if n_labels < MIN_ISOTONIC_LABELS:
-        return found
-    curves = _fit_curves(found.apply(probabilities), classes, weights)
-    return Calibration(exponent, mixture, prior, shifts, curves, n_labels)
+    prior, _ = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
+
+    def calibrate(parameters: np.ndarray) -> np.ndarray:
+        return Calibration(parameters[0], expit(parameters[1]), prior, n_labels).apply(
+            probabilities
+        )
+
+    def log_likelihood(parameters: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(calibrate(parameters)[np.arange(n_labels), classes]))
+
+    def loss(parameters: np.ndarray) -> float:
+        deviation = (parameters - _PRIOR_MEAN) / _PRIOR_DEVIATION
+        return float(np.square(deviation).sum() / 2 - weights @ log_likelihood(parameters))
+
+    def confidence(parameters: np.ndarray) -> float:
+        return float(weights @ calibrate(parameters).max(1) / n_labels)
+
+    best = minimize(loss, _PRIOR_MEAN, method="L-BFGS-B", bounds=_BOUNDS).x
+    scores, slope = approx_fprime(best, log_likelihood), approx_fprime(best, confidence)
+    information = scores.T @ (weights[:, None] * scores) + np.diag(_PRIOR_DEVIATION**-2)
+    error = np.sqrt(slope @ np.linalg.solve(information, slope))
+    found = float(best[0]), float(expit(best[1]))
+    return Calibration(*found, prior, n_labels, confidence(best), float(error))
+
+
+def temper(probabilities: np.ndarray, exponent: float) -> np.ndarray:
+    """Return the rows of probabilities to a power, divided by their sums.
+
+    Examples
+    --------
+    >>> temper(np.array([[0.8, 0.2]]), 0.5).round(2)
+    array([[0.67, 0.33]])
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.asarray(probabilities, dtype=np.float64))
+    return np.asarray(softmax(exponent * np.maximum(logs, _MIN_LOG), 1))
 
 
 def shrink_class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -154,70 +164,3 @@ def shrink_class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
     shrunk = equal + kept * (shares - equal)
     shrunk = (shrunk * n_labels + equal) / (n_labels + 1)  # no share is zero
     return np.asarray(shrunk), bool(kept > 0.5)
-
-
-class _Likelihood:
-    """Negative log-likelihood of hidden labels as a function of exponent, mixture and shifts."""
-
-    def __init__(
-        self,
-        logs: np.ndarray,
-        classes: np.ndarray,
-        weights: np.ndarray,
-        prior: np.ndarray,
-        has_shifts: bool,
-    ) -> None:
-        self.logs, self.classes, self.weights, self.prior = logs, classes, weights, prior
-        self.has_shifts, self.n_classes = has_shifts, logs.shape[1]
-        self._rows = np.arange(len(classes))
-
-    def maximize(self) -> tuple[float, float, np.ndarray]:
-        """Return the maximum likelihood exponent, mixture and shifts, with the mixture shrunk."""
-        still = (None, None) if self.has_shifts else (0.0, 0.0)
-        bounds = [*_BOUNDS, *[still] * self.n_classes]
-        starts = [np.array([*start, *np.zeros(self.n_classes)]) for start in _STARTS]
-        found = [
-            minimize(self, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-5)
-            for start in starts
-        ]
-        best = min(found, key=lambda result: float(result.fun))
-        chance = -(self.weights * np.log(self.prior[self.classes])).sum()
-        gain = 2 * (chance - float(best.fun))
-        kept = max(0.0, 1 - 1 / gain) if gain > 0 else 0.0
-        mixture = min(_MAX_MIXTURE, 1 - kept * (1 - float(expit(best.x[1]))))
-        return float(np.exp(best.x[0])), mixture, np.asarray(best.x[2:])
-
-    def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the value and its gradient."""
-        exponent, mixture, shifts = np.exp(parameters[0]), expit(parameters[1]), parameters[2:]
-        r = softmax(exponent * self.logs + shifts, 1)
-        own, prior = r[self._rows, self.classes], self.prior[self.classes]
-        q = np.maximum((1 - mixture) * own + mixture * prior, 1e-300)
-        slope = -self.weights / q
-        by_logit = -r * (slope * (1 - mixture) * own)[:, None]
-        by_logit[self._rows, self.classes] += slope * (1 - mixture) * own
-        gradient = np.empty_like(parameters)
-        gradient[0] = exponent * (by_logit * self.logs).sum()
-        gradient[1] = mixture * (1 - mixture) * (slope * (prior - own)).sum()
-        gradient[2:] = by_logit.sum(0) + _SHIFT_PENALTY * shifts
-        value = -(self.weights * np.log(q)).sum() + _SHIFT_PENALTY / 2 * np.square(shifts).sum()
-        return float(value), gradient
-
-
-def _clip_logs(probabilities: np.ndarray) -> np.ndarray:
-    """Return logarithms, clipped from below at ``_MIN_LOG``."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.asarray(probabilities, dtype=np.float64))
-    return np.asarray(np.maximum(logs, _MIN_LOG))
-
-
-def _fit_curves(
-    probabilities: np.ndarray, classes: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Return the isotonic regression of each class as thresholds and values."""
-    curves = []
-    for number in range(probabilities.shape[1]):
-        curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        curve.fit(probabilities[:, number], classes == number, weights)
-        curves.append(np.stack([curve.X_thresholds_, curve.y_thresholds_]))
-    return tuple(curves)

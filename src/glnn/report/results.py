@@ -210,7 +210,7 @@ class FitResults:
     seconds: Mapping[str, float] = field(default_factory=dict)  # time of each part
     notes: tuple[str, ...] = ()  # what was left out or encoded in the data
     estimate: Evaluation | None = None  # by cross-validation, if it was run
-    suspects: tuple[int, ...] = ()  # nodes whose given label may be wrong
+    suspects: tuple[int, ...] = ()  # nodes whose given label disagrees with the model
     command: str = ""  # the command line of the run, if it had one
     rounds: tuple[Round, ...] = ()  # the graph after each round
     terms: LinkTerms | None = None  # contribution of each term to each link

@@ -143,7 +143,7 @@ def label_sentence(results: FitResults) -> str:
 
 
 def final_notes(results: FitResults) -> list[str]:
-    """Return the notes on a run: its choices, warnings, labels that may be wrong."""
+    """Return the notes on a run: its choices, warnings, labels that disagree with the model."""
     notes = [] if results.certificate is None else list(results.certificate.notes)
     notes += mixture_lines(results)
     notes += [] if results.estimate is None else list(results.estimate.notes)
@@ -196,16 +196,16 @@ def missing_class_line(results: FitResults) -> str | None:
 
 
 def suspect_lines(results: FitResults, most: int = 5) -> list[str]:
-    """Return lines on the given labels that are most likely wrong."""
+    """Return lines on the given labels that disagree most with the model."""
     estimate = results.estimate
     if estimate is None or not results.suspects:
         return []
     data = results.data
     n_found = len(results.suspects)
-    without = "it" if n_found == 1 else "them"
+    verb, without = ("disagrees", "it") if n_found == 1 else ("disagree", "them")
     lines = [
-        f"{format_count(n_found, 'given label')} may be wrong: "
-        f"fits without {without} predict another class"
+        f"{format_count(n_found, 'given label')} {verb} with the model, which predicts another "
+        f"class without {without}"
     ]
     for node in results.suspects[:most]:
         row = estimate.probabilities[node]

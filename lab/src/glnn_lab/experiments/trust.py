@@ -1,7 +1,9 @@
-"""Repeated measurements of how far predictions, intervals and explanations can be trusted.
+"""A study of how far predictions, intervals, suspects and explanations can be trusted.
 
-Each measure draws labels from a table whose classes are all known, fits, and compares. ``PLAN``
-lists the measures with their cases and numbers of draws.
+Most of it are tables that are drawn from a seed, so that all classes are known: features or noise,
+with and without a graph, with right labels and with planted mistakes. Each is fitted once with the
+default settings, and what the fit states is compared with the truth on the rows without a label.
+``PLAN`` lists the measures with their cases and numbers of draws.
 """
 
 import os
@@ -9,107 +11,277 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_digits,
-    load_iris,
-    load_wine,
-    make_classification,
-    make_moons,
-)
+from sklearn.datasets import load_digits, load_iris, make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
 from glnn import GLNNClassifier, evaluate, load_dataset
-from glnn.data import encode_frame
 from glnn.data.datasets import ENVIRONMENT
+from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.synthetic import block_model
-from glnn.quality.metrics import ScoredPredictions, compute_metrics
+from glnn.quality.labelling import suspect_labels
+from glnn.quality.metrics import ScoredPredictions, accuracy_interval, compute_metrics
 
-# Tables and labels
+# Tables that are drawn from a seed
 
-_SKLEARN_TABLES = {
-    "digits": load_digits,
-    "wine": load_wine,
-    "cancer": load_breast_cancer,
-    "iris": load_iris,
-}
-_UNTIDY_TABLES = ("gaps", "text", "dates")
+Case = tuple[Any, ...]
+Row = dict[str, Any]
+Rng = np.random.Generator
+
+_MAX_ROWS = 5000
+_MISTAKES = 0.1  # share of the given labels that are made wrong on purpose
+
+
+@dataclass(frozen=True, eq=False)
+class TrustTable:
+    """A table with all its classes, and the labels that a fit may see."""
+
+    x: Any
+    y: np.ndarray  # class of every row
+    graph: Any  # None without one
+    seen: np.ndarray  # given labels, -1 elsewhere
+    wrong: np.ndarray  # mask of the given labels that are mistakes
+
+
+def make_table(kind: str, seed: int) -> TrustTable:
+    """Draw a table of a kind.
+
+    ``features`` and ``graph`` are Gaussian clouds, a third of them stretched, with uneven classes
+    and, in half of them, up to 20 % of the labels at random; a graph has any homophily, and a fifth
+    of the graphs none. ``noise`` and ``noise graph`` have nothing to learn. In ``mistakes`` a tenth
+    of the given labels is made wrong, in tables whose classes are rather apart. ``customers`` is
+    one table of 800 rows with a graph for six seeds, each with another 60 labels. ``digits`` and
+    ``cora`` have mistakes, too, ``right digits`` and ``right cora`` have none.
+    """
+    rng = np.random.default_rng([seed, *kind.encode()])
+    name = kind.removeprefix("right ")
+    if name in ("digits", "cora"):
+        x, y, graph = load_table(name, seed)
+        n_labels = 200 if name == "digits" else 140
+        return show_labels(x, y, graph, n_labels, 0.0 if name != kind else _MISTAKES, rng)
+    if kind == "customers":
+        return _draw_customers(seed)
+    n_rows, n_columns = _draw_size(100, _MAX_ROWS, rng), _draw_size(2, 60, rng)
+    n_classes = int(rng.integers(2, 9))
+    n_labels = min(max(_draw_size(20, 400, rng), 3 * n_classes), n_rows // 3)
+    if kind.startswith("noise"):
+        x, y = rng.normal(size=(n_rows, n_columns)), rng.integers(0, n_classes, n_rows)
+        graph = draw_graph(y, 6, 0.0, rng) if kind == "noise graph" else None
+        return show_labels(x, y, graph, n_labels, 0.0, rng)
+    y = _draw_classes(n_rows, n_classes, rng)
+    is_planted = kind == "mistakes"
+    x = (
+        draw_clouds(y, max(n_columns, 5), rng.uniform(4, 7), 1, rng)
+        if is_planted
+        else draw_clouds(y, n_columns, rng.uniform(1.5, 6), 3, rng)
+    )
+    graph = None
+    if kind == "graph" or (is_planted and seed % 2):
+        homophily = 0.0 if rng.random() < 0.2 else rng.uniform(0.2, 0.95)
+        graph = draw_graph(y, rng.uniform(2, 10), homophily, rng)
+    if is_planted:
+        return show_labels(x, y, graph, max(n_labels, min(60, n_rows // 2)), _MISTAKES, rng)
+    share = 0.0 if rng.random() < 0.5 else rng.uniform(0, 0.2)
+    flipped = np.flatnonzero(rng.random(n_rows) < share)
+    found = show_labels(x, move_labels(y, flipped, rng), graph, n_labels, 0.0, rng)
+    found.wrong[flipped] = found.seen[flipped] >= 0
+    return found
+
+
+def _draw_customers(seed: int) -> TrustTable:
+    """Draw 800 rows with numbers and a graph; about 72 % of its edges join equal classes."""
+    rng = np.random.default_rng(seed // 6)
+    y = rng.choice(3, 800, p=[0.5, 0.3, 0.2])
+    x = 0.75 * rng.normal(size=(3, 8))[y] + rng.normal(size=(800, 8))
+    graph = draw_graph(y, 4, 0.55, rng)
+    return show_labels(x, y, graph, 60, 0.0, np.random.default_rng(seed))
+
+
+def _draw_size(low: int, high: int, rng: Rng) -> int:
+    """Draw a whole number between two bounds, uniform on a logarithmic scale."""
+    return round(float(np.exp(rng.uniform(np.log(low), np.log(high)))))
+
+
+def _draw_classes(n_rows: int, n_classes: int, rng: Rng) -> np.ndarray:
+    """Draw classes, even in two of five tables; each has at least three rows."""
+    even = np.full(n_classes, 1 / n_classes)
+    shares = (
+        even if rng.random() < 0.4 else np.maximum(rng.dirichlet(2 * n_classes * even), 0.3 * even)
+    )
+    y = rng.choice(n_classes, n_rows, p=shares / shares.sum())
+    y[: 3 * n_classes] = np.arange(3 * n_classes) % n_classes
+    return np.asarray(y)
+
+
+def draw_clouds(
+    y: np.ndarray, n_columns: int, separation: float, max_clouds: int, rng: Rng
+) -> np.ndarray:
+    """Draw features: some clouds for each class, columns of noise, any scales."""
+    n_used = int(rng.integers(min(2, n_columns), n_columns + 1))
+    n_clouds = int(rng.integers(1, max_clouds + 1))
+    centres = rng.normal(size=(y.max() + 1, n_clouds, n_used)) * separation / np.sqrt(2 * n_used)
+    x = rng.normal(size=(len(y), n_columns))
+    x[:, :n_used] += centres[y, rng.integers(0, n_clouds, len(y))]
+    if rng.random() < 0.3:
+        x = np.sinh(x)
+    return np.asarray(x * np.exp(rng.normal(size=n_columns)))
+
+
+def draw_graph(y: np.ndarray, degree: float | int, homophily: float, rng: Rng) -> Any:
+    """Draw edges: a share ``homophily`` inside classes, all others between any two rows."""
+    n_rows, n_edges = len(y), int(len(y) * degree / 2)
+    source, target = rng.integers(0, n_rows, (2, n_edges))
+    inside = np.flatnonzero(rng.random(n_edges) < homophily)
+    for number in range(y.max() + 1):
+        own = inside[y[source[inside]] == number]
+        target[own] = rng.choice(np.flatnonzero(y == number), len(own))
+    return symmetric_from_pairs(source, target, n_rows)
+
+
+def show_labels(
+    x: Any, y: np.ndarray, graph: Any, n_labels: int, mistakes: float, rng: Rng
+) -> TrustTable:
+    """Show random labels, at least two of each class, and make a share of them wrong."""
+    order = rng.permutation(np.flatnonzero(y >= 0))
+    first = np.concatenate([order[y[order] == number][:2] for number in range(y.max() + 1)])
+    labelled = np.concatenate([first, order[~np.isin(order, first)]])[:n_labels]
+    seen, wrong = np.full(len(y), -1), np.zeros(len(y), dtype=bool)
+    seen[labelled] = y[labelled]
+    planted = rng.permutation(labelled)[: round(mistakes * len(labelled))]
+    wrong[planted] = True
+    return TrustTable(x, y, graph, move_labels(seen, planted, rng), wrong)
+
+
+def move_labels(y: np.ndarray, rows: np.ndarray, rng: Rng) -> np.ndarray:
+    """Return classes in which some rows have another class than before.
+
+    Examples
+    --------
+    >>> move_labels(np.array([0, 1, 0, 1]), np.array([2]), np.random.default_rng(0))
+    array([0, 1, 1, 1])
+    """
+    moved, n_classes = y.copy(), int(y.max()) + 1
+    moved[rows] = (y[rows] + rng.integers(1, n_classes, len(rows))) % n_classes
+    return moved
+
+
+# What a fit states, and the truth
+
+
+def draw_table(case: Case, seed: int) -> Row:
+    """Fit a table of a kind, and compare what the fit states with the truth; case (kind)."""
+    table = make_table(case[0], seed)
+    model = GLNNClassifier(random_state=seed).fit(table.x, table.seen, table.graph)
+    hidden = np.flatnonzero((table.seen < 0) & (table.y >= 0))
+    return {
+        "rows": len(table.y),
+        "columns": int(table.x.shape[1]),
+        "classes": len(model.classes_),
+        "labels": int((table.seen >= 0).sum()),
+        **_compare_probabilities(model, table.y, hidden),
+        **_compare_estimate(model, table.y, hidden),
+        **_count_suspects(model, table),
+    }
+
+
+def _compare_probabilities(model: GLNNClassifier, y: np.ndarray, hidden: np.ndarray) -> Row:
+    """Compare confidence with accuracy, before and after calibration.
+
+    ``least error`` is the calibration error of perfect probabilities on so many rows.
+    """
+    found: Row = {}
+    for words, p in (("raw ", model.raw_distributions_), ("", model.label_distributions_)):
+        judged = ScoredPredictions(y[hidden], p[hidden].astype(float))
+        metrics = compute_metrics(judged)
+        found[f"{words}accuracy"] = float(metrics["accuracy"][0])
+        found[f"{words}confidence"] = float(judged.confidence.mean())
+        found[f"{words}error"] = float(metrics["calibration_error"][0])
+        found[f"{words}log loss"] = float(metrics["log_loss"][0])
+    rng, q = np.random.default_rng(0), judged.probabilities
+    drawn = (rng.random((20, len(q), 1)) > np.cumsum(q, 1)[:, :-1]).sum(2)
+    errors = [
+        compute_metrics(ScoredPredictions(classes, q))["calibration_error"] for classes in drawn
+    ]
+    found["least error"] = float(np.mean(errors))
+    return found | {"confidence error": model.calibration_.confidence_error}
+
+
+def _compare_estimate(model: GLNNClassifier, y: np.ndarray, hidden: np.ndarray) -> Row:
+    """Compare the accuracy on labels hidden in folds, and the sets, with those of other rows."""
+    held_out = model.held_out_
+    nodes = held_out.hidden_nodes
+    right = held_out.calibrated()[nodes].argmax(1) == held_out.classes[nodes]
+    interval = accuracy_interval(int(right.sum()), len(right))
+    true = float((model.transduction_ == model.classes_[y])[hidden].mean())
+    sets = model.predict_set(0.1)
+    return {
+        "estimate": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "covered": bool(interval.low <= true <= interval.high),
+        "set coverage": float(np.mean([y[node] in sets[node] for node in hidden])),
+        "set size": float(np.mean([len(sets[node]) for node in hidden])),
+    }
+
+
+def _count_suspects(model: GLNNClassifier, table: TrustTable) -> Row:
+    """Count the labels that disagree with the model, and the mistakes among them."""
+    found = suspect_labels(model.held_out_, model.held_out_.calibrated())
+    return {
+        "wrong": int(table.wrong.sum()),
+        "estimated wrong": found.n_estimated,
+        "suspects": len(found),
+        "wrong suspects": int(table.wrong[found.nodes].sum()),
+    }
+
+
+def draw_verdict(case: Case, seed: int) -> Row:
+    """Return the verdict on a table and the best simple method; case (kind)."""
+    table = make_table(case[0], seed)
+    judged = evaluate(table.x, table.seen, table.graph, random_state=seed)
+    best = max(judged.others, key=lambda other: other.metrics["accuracy"].value)
+    return {
+        "verdict": judged.verdict.kind,
+        "accuracy": judged.metrics["accuracy"].value,
+        "best": best.name,
+        "best accuracy": best.metrics["accuracy"].value,
+    }
+
+
+# Tables with a name
 
 
 def load_table(name: str, seed: int) -> tuple[Any, np.ndarray, Any]:
     """Return features, class numbers and graph (``None`` without one) of a named table.
 
-    The name is one of scikit-learn's (``digits``, ``wine``, ``cancer``, ``iris``), of a table
-    generated here from the seed (``moons``; ``uneven``: classes of 80, 15 and 5 %; ``wide``: 300
-    columns; ``gaps``, ``text``, ``dates``; ``block``: a block model with its graph), or of a
-    published data set.
+    The name is ``digits`` or ``iris``, a table drawn from the seed (``moons``; ``uneven``: classes
+    of 80, 15 and 5 %; ``block``: a block model with its graph) or a published data set.
     """
-    if name in _SKLEARN_TABLES:
-        return *_SKLEARN_TABLES[name](return_X_y=True), None
+    if name == "digits":
+        return *load_digits(return_X_y=True), None
+    if name == "iris":
+        return *load_iris(return_X_y=True), None
     if name == "moons":
         return *make_moons(400, noise=0.25, random_state=seed), None
     if name == "uneven":
         shape = {"n_informative": 6, "n_classes": 3, "weights": [0.8, 0.15, 0.05]}
         return *make_classification(2000, 20, flip_y=0.02, random_state=seed, **shape), None
-    if name == "wide":
-        return *make_classification(500, 300, n_informative=8, random_state=seed), None
-    if name in _UNTIDY_TABLES:
-        return *_make_untidy_table(name, seed), None
     data = (
         block_model(120, 3, degree=6, n_features=10, seed=seed)
         if name == "block"
         else load_dataset(name, folder=os.environ.get(ENVIRONMENT))
     )
-    return data.features, data.labels, data.graph
+    return data.features, np.asarray(data.labels), data.graph
 
 
-def _make_untidy_table(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return an encoded table with missing values, a text column or a date column."""
-    rng = np.random.default_rng(seed)
-    x, y = make_classification(400, 8, n_informative=5, random_state=seed)
-    frame = pd.DataFrame(x, columns=[f"x{k}" for k in range(8)])
-    hint = np.where(rng.random(400) < 0.7, y, rng.integers(0, 2, 400))  # partly the class
-    if kind == "gaps":
-        frame = frame.mask(rng.random(frame.shape) < 0.1)
-    elif kind == "text":
-        frame["town"] = [
-            f"town {4 * number + k}" for number, k in zip(hint, rng.integers(0, 6, 400))
-        ]
-    else:
-        days = pd.to_timedelta(200 * hint + rng.integers(0, 300, 400), "D")
-        frame["since"] = pd.Timestamp("2020-01-01") + days
-    found, _ = encode_frame(frame, encode="auto", missing="indicator", dates=True)
-    return found.to_numpy(), y
-
-
-def label_at_random(y: np.ndarray, n_labels: int, rng: np.random.Generator) -> np.ndarray:
-    """Return ``n_labels`` random labels, at least two of each class; -1 elsewhere.
-
-    Examples
-    --------
-    >>> shown = label_at_random(np.arange(30) % 3, 9, np.random.default_rng(0))
-    >>> int((shown >= 0).sum()), bool((np.bincount(shown[shown >= 0]) >= 2).all())
-    (9, True)
-    """
-    while True:
-        seen = np.full(len(y), -1)
-        chosen = rng.permutation(np.flatnonzero(y >= 0))[:n_labels]
-        seen[chosen] = y[chosen]
-        if np.bincount(y[chosen], minlength=y.max() + 1).min() >= 2:
-            return seen
-
-
-def label_per_class(y: np.ndarray, n_each: int, rng: np.random.Generator) -> np.ndarray:
+def label_per_class(y: np.ndarray, n_each: int, rng: Rng) -> np.ndarray:
     """Return ``n_each`` random labels of each class; -1 elsewhere.
 
     Examples
@@ -124,78 +296,10 @@ def label_per_class(y: np.ndarray, n_each: int, rng: np.random.Generator) -> np.
     return seen
 
 
-# Draws on predictions
-
-Case = tuple[Any, ...]
-Row = dict[str, Any]
-
-
-def draw_noise(case: Case, seed: int) -> Row:
-    """Fit noise of a case (nodes, columns, classes, with graph): verdict and confidence."""
-    n_nodes, n_columns, n_classes, has_graph = case
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n_nodes, n_columns))
-    y = np.asarray(rng.integers(0, n_classes, n_nodes))
-    edges = np.unique(np.sort(rng.integers(0, n_nodes, (2, 3 * n_nodes)), 0), axis=1)
-    graph = edges[:, edges[0] != edges[1]] if has_graph else None
-    seen = label_at_random(y, 100, rng)
-    judged = evaluate(x, seen, graph, random_state=seed)
-    model = GLNNClassifier(random_state=seed, calibrate=None).fit(x, seen, graph)
-    hidden = seen < 0
-    raw = model.label_distributions_[hidden].max(1).mean()
-    model.set_calibration(judged.held_out)
-    return {
-        "says chance": float(judged.verdict.kind == "chance"),
-        "accuracy": float((model.transduction_ == y)[hidden].mean()),
-        "confidence": float(model.label_distributions_[hidden].max(1).mean()),
-        "raw confidence": float(raw),
-    }
-
-
-def draw_coverage(case: Case, seed: int) -> Row:
-    """Return whether the interval contains the true accuracy; case (table, labels)."""
-    x, y, graph = load_table(case[0], seed)
-    seen = label_at_random(y, case[1], np.random.default_rng(seed))
-    judged = evaluate(x, seen, graph, random_state=seed, compared=())
-    model = GLNNClassifier(random_state=seed, calibrate=None).fit(x, seen, graph)
-    model.set_calibration(judged.held_out)
-    right = float((model.transduction_ == y)[seen < 0].mean())
-    interval = judged.metrics["accuracy"]
-    return {
-        "covered": float(interval.low <= right <= interval.high),
-        "estimate": interval.value,
-        "half width": interval.half_width,
-        "true accuracy": right,
-    }
-
-
-def draw_calibration(case: Case, seed: int) -> Row:
-    """Return the calibration error on hidden nodes; case (table, labels, validation nodes, how).
-
-    The number of labels is per class if there are validation nodes, else in total.
-    """
-    name, n_labels, n_validation, how = case
-    x, y, graph = load_table(name, seed)
-    rng = np.random.default_rng(seed)
-    seen = (label_per_class if n_validation else label_at_random)(y, n_labels, rng)
-    chosen = rng.permutation(np.flatnonzero((seen < 0) & (y >= 0)))[:n_validation]
-    seen[chosen] = y[chosen]
-    validation = chosen if n_validation else None
-    model = GLNNClassifier(random_state=seed, calibrate=how).fit(x, seen, graph, validation)
-    hidden = (seen < 0) & (y >= 0)
-    found: Row = {}
-    for words, p in (("raw ", model.raw_distributions_), ("", model.label_distributions_)):
-        metrics = compute_metrics(ScoredPredictions(y[hidden], p[hidden].astype(float)))
-        found[f"{words}error"] = float(metrics["calibration_error"][0])
-        found[f"{words}log loss"] = float(metrics["log_loss"][0])
-        found[f"{words}accuracy"] = float(metrics["accuracy"][0])
-    return found
-
-
 def draw_uneven(case: Case, seed: int) -> Row:
     """Compare macro-F1 with balanced logistic regression; case (table, labels)."""
-    x, y, _ = load_table(case[0], seed)
-    seen = label_at_random(y, case[1], np.random.default_rng(seed))
+    x, y, graph = load_table(case[0], seed)
+    seen = show_labels(x, y, graph, case[1], 0.0, np.random.default_rng(seed)).seen
     known, hidden = seen >= 0, seen < 0
     scaled = StandardScaler().fit_transform(x)
     plain = LogisticRegression(class_weight="balanced", max_iter=2000).fit(scaled[known], y[known])
@@ -209,42 +313,6 @@ def draw_uneven(case: Case, seed: int) -> Row:
     }
 
 
-def draw_sets(case: Case, seed: int) -> Row:
-    """Return coverage and size of ``predict_set(0.1)``; case (table, labels per class)."""
-    x, y, graph = load_table(case[0], seed)
-    seen = label_per_class(y, case[1], np.random.default_rng(seed))
-    model = GLNNClassifier(random_state=seed, calibrate="folds").fit(x, seen, graph)
-    hidden = np.flatnonzero((seen < 0) & (y >= 0))
-    chosen = model.predict_set(0.1)
-    return {
-        "coverage": float(np.mean([y[node] in chosen[node] for node in hidden])),
-        "size": float(np.mean([len(chosen[node]) for node in hidden])),
-        "empty": float(np.mean([not chosen[node] for node in hidden])),
-    }
-
-
-def draw_suspects(case: Case, seed: int) -> Row:
-    """Find wrong labels, and refit without the suspects; case (table, labels per class)."""
-    x, y, graph = load_table(case[0], seed)
-    rng = np.random.default_rng(seed)
-    seen, n_classes = label_per_class(y, case[1], rng), int(y.max()) + 1
-    labelled = np.flatnonzero(seen >= 0)
-    wrong = rng.permutation(labelled)[: len(labelled) // 10]
-    seen[wrong] = (seen[wrong] + rng.integers(1, n_classes, len(wrong))) % n_classes
-    model = GLNNClassifier(random_state=seed, calibrate="folds").fit(x, seen, graph)
-    doubted = model.suspect_labels()["node"].to_numpy()
-    fewer = seen.copy()
-    fewer[doubted] = -1
-    again = GLNNClassifier(random_state=seed, calibrate=None).fit_predict(x, fewer, graph)
-    hidden, found = (seen < 0) & (y >= 0), np.isin(doubted, wrong)
-    return {
-        "precision": float(found.mean()) if found.size else 0.0,
-        "recall": float(found.sum() / len(wrong)),
-        "accuracy": float((model.raw_distributions_.argmax(1) == y)[hidden].mean()),
-        "accuracy without them": float((again == y)[hidden].mean()),
-    }
-
-
 # Draws on explanations and suggestions
 
 SIZES = (2, 4, 8, 20)  # mean labels per class at which accuracy is measured
@@ -255,15 +323,25 @@ _N_TEST = 800
 
 
 def draw_influence(case: Case, seed: int) -> Row:
-    """Measure the effects of labels; case (table, labels per class, draw).
+    """Measure the effects of labels; case (table, labels per class, number of seeds).
 
-    The real effect of a label on the probability of its class at each node is measured by a second
-    fit without it. ``estimated`` are the effects that the fit estimates, ``explained`` those that
-    ``explain`` returns by default, computed in every fourth draw. :func:`influence_rows` compares
-    them over many seeds.
+    Table and labels are drawn from ``seed``, and each fit has a seed of its own.
     """
-    x, labels, graph = _load_small_table(case[0], case[2])
-    seen = label_per_class(labels, case[1], np.random.default_rng(case[2]))
+    table, n_each, n_seeds = case
+    x, labels, graph = _load_small_table(table, seed)
+    seen = label_per_class(labels, n_each, np.random.default_rng(seed))
+    return influence_rows(
+        [measure_effects(x, labels, graph, seen, seed + k) for k in range(n_seeds)]
+    )
+
+
+def measure_effects(x: Any, labels: np.ndarray, graph: Any, seen: np.ndarray, seed: int) -> Row:
+    """Return the effects of labels on the probabilities of their classes at unlabelled nodes.
+
+    ``real`` effects are measured by a second fit without the label. ``estimated`` are those that
+    the fit estimates, ``explained`` those that ``explain`` returns by default, for every fourth
+    seed.
+    """
     labelled, hidden = np.flatnonzero(seen >= 0), seen < 0
     model = GLNNClassifier(random_state=seed, calibrate=None)
     whole = model.fit(x, seen, graph).label_distributions_
@@ -403,6 +481,8 @@ def draw_choice(case: Case, seed: int) -> Row:
 
 # The plan
 
+FIRST_SEED = 300  # of reported draws; smaller ones are for choosing settings
+
 
 @dataclass(frozen=True)
 class TrustMeasure:
@@ -411,46 +491,23 @@ class TrustMeasure:
     draw: Callable[[Case, int], Row]  # of a case and a seed
     cases: tuple[Case, ...]
     n_draws: int  # per case
-    gather: Callable[[Sequence[Row]], Row] | None = None  # combines all rows of a case
 
 
-SMALL = ("wine", "iris", "moons", "gaps", "text", "dates")
+TABLE_MEASURES = ("tables", "noise", "customers", "mistakes", "real tables")  # by draw_table
 
 PLAN = {
-    "calibration": TrustMeasure(
-        draw_calibration,
-        (
-            ("pubmed", 20, 500, "auto"),
-            ("cora", 20, 500, "auto"),
-            ("citeseer", 20, 500, "auto"),
-            ("digits", 200, 0, "folds"),
-            ("uneven", 300, 0, "folds"),
-        ),
-        10,
+    "tables": TrustMeasure(draw_table, (("features",), ("graph",)), 60),
+    "noise": TrustMeasure(draw_table, (("noise",), ("noise graph",)), 12),
+    "customers": TrustMeasure(draw_table, (("customers",),), 12),
+    "mistakes": TrustMeasure(draw_table, (("mistakes",),), 24),
+    "real tables": TrustMeasure(
+        draw_table, (("digits",), ("cora",), ("right digits",), ("right cora",)), 5
     ),
-    "suspects": TrustMeasure(draw_suspects, (("cora", 20), ("digits", 20), ("cancer", 40)), 10),
-    "sets": TrustMeasure(draw_sets, (("digits", 10), ("wine", 10), ("cancer", 20)), 20),
-    "graph sets": TrustMeasure(draw_sets, (("cora", 20),), 10),
+    "verdict": TrustMeasure(draw_verdict, (("noise",), ("noise graph",), ("graph",)), 6),
     "uneven": TrustMeasure(draw_uneven, (("uneven", 200), ("uneven", 400)), 10),
-    "noise": TrustMeasure(
-        draw_noise,
-        ((600, 300, 4, False), (600, 30, 4, False), (400, 10, 2, False), (600, 30, 4, True)),
-        5,
-    ),
-    "coverage": TrustMeasure(
-        draw_coverage,
-        (
-            ("uneven", 100),
-            ("digits", 60),
-            ("cancer", 50),
-            ("wide", 60),
-            *((name, 40) for name in SMALL),
-        ),
-        10,
-    ),
     "choice": TrustMeasure(draw_choice, (("cora",), ("citeseer",), ("digits",)), 10),
     "influence": TrustMeasure(
-        draw_influence, (("block", 2, 200), ("iris", 4, 200), ("moons", 4, 200)), 16, influence_rows
+        draw_influence, (("block", 2, 16), ("iris", 4, 16), ("moons", 4, 16)), 1
     ),
 }
 
@@ -472,14 +529,20 @@ class Draw:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = PLAN[self.name].draw(self.case, self.seed)
-        return found | {"seconds": time.perf_counter() - started}
+        where = {"what": self.name, "case": list(self.case), "seed": self.seed}
+        return where | found | {"seconds": time.perf_counter() - started}
 
 
-def list_draws(names: Sequence[str], first: int, most: int | None = None) -> list[Draw]:
+def list_draws(
+    names: Sequence[str], first: int, most: int | None = None, done: Iterable[Row] = ()
+) -> list[Draw]:
     """Return the draws of some measures, interleaved so that an aborted run has some of each.
 
-    Seeds start at ``first``; with ``most`` there are at most this many draws per case.
+    Seeds start at ``first``; with ``most`` there are at most this many draws per case. Draws whose
+    rows are ``done`` are left out, and those of published graphs without their files.
     """
+    made = {(row["what"], tuple(row["case"]), row["seed"]) for row in done}
+    missing = () if ENVIRONMENT in os.environ else ("cora", "right cora", "citeseer")
     found = []
     for name in names:
         measure = PLAN[name]
@@ -488,35 +551,14 @@ def list_draws(names: Sequence[str], first: int, most: int | None = None) -> lis
             (k / n_draws, Draw(name, case, first + k))
             for case in measure.cases
             for k in range(n_draws)
+            if case[0] not in missing and (name, case, first + k) not in made
         ]
     return [draw for _, draw in sorted(found, key=lambda pair: pair[0])]
 
 
-def run_draws(
-    draws: Sequence[Draw], n_jobs: int, deadline: float | None = None
-) -> Iterator[tuple[Draw, Row]]:
-    """Run draws in parallel; yield each with its row when it is finished."""
-
-    def one(draw: Draw) -> tuple[Draw, Row | None]:
-        return draw, draw.make(deadline)
-
+def run_draws(draws: Sequence[Draw], n_jobs: int, deadline: float | None = None) -> Iterator[Row]:
+    """Run draws in parallel; yield each row when it is finished."""
     work = Parallel(n_jobs, batch_size=1, return_as="generator_unordered")
-    for draw, row in work(delayed(one)(draw) for draw in draws):
+    for row in work(delayed(draw.make)(deadline) for draw in draws):
         if row is not None:
-            yield draw, row
-
-
-def gather_rows(rows: Sequence[tuple[Draw, Row]]) -> list[Row]:
-    """Return rows for a file; the draws of a measure with ``gather`` become one row per case."""
-    order = sorted(rows, key=lambda pair: (list(PLAN).index(pair[0].name), str(pair[0].case)))
-    found: list[Row] = []
-    for (name, case), group in groupby(order, key=lambda pair: (pair[0].name, pair[0].case)):
-        own = sorted(group, key=lambda pair: pair[0].seed)
-        gather = PLAN[name].gather
-        where = {"what": name, "case": list(case), "seed": own[0][0].seed}
-        if gather is None:
-            found += [where | {"seed": draw.seed} | row for draw, row in own]
-        else:
-            seconds = sum(row["seconds"] for _, row in own)
-            found.append(where | gather([row for _, row in own]) | {"seconds": seconds})
-    return found
+            yield row

@@ -36,7 +36,7 @@ class Nodes:
     truth: Int[np.ndarray, "n"]  # known class numbers, -1 if unknown
     seen: Bool[np.ndarray, "n"]  # whether the label was given to the fit
     judged: Int[np.ndarray, "n"]
-    suspect: Bool[np.ndarray, "n"]  # whether the given label may be wrong
+    suspect: Bool[np.ndarray, "n"]  # whether the given label disagrees with the model
     places: Float[np.ndarray, "n 2"] | None = None  # positions on the map, computed if missing
 
     def __post_init__(self) -> None:
