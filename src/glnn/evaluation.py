@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from glnn.engine.archive import compute_digest, pack_matrix
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.estimate import COMPARED, Evaluation, estimate
+from glnn.quality.estimate import Evaluation, estimate
 from glnn.quality.folds import Refit, cached_refit, clone_with, mask_labels
-from glnn.quality.rivals import NodeProblem
+from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
 
 
 def evaluate(
@@ -28,7 +28,9 @@ def evaluate(
     *,
     validation: Any = None,
     ids: Any = None,
-    compared: Sequence[str] = COMPARED,
+    rivals: RivalChoice = "auto",
+    groups: Any = None,
+    times: Any = None,
     random_state: int = 0,
     n_jobs: int | None = 1,
     watch: Callable[[str], None] | None = None,
@@ -38,8 +40,9 @@ def evaluate(
 
     For each fold the whole fit (graph, choices, network) is repeated without the labels of the
     fold, and the predictions of its nodes are scored. The probabilities of a fold are calibrated
-    with the predictions of the other folds. Simple baselines are scored on the same folds. The
-    cost is ``folds`` fits and a small overhead for the baselines.
+    with the predictions of the other folds. Rivals are scored on the same folds, and the verdict
+    compares them with the classifier, label by label. The cost is ``folds`` fits and the time of
+    the rivals; one that would take longer than the fits is left out.
 
     Parameters
     ----------
@@ -58,11 +61,22 @@ def evaluate(
         Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
     ids
         Names of the rows, as in ``fit``.
-    compared
-        Names of the baselines: ``majority``, ``logistic_regression``, ``label_spreading``,
-        ``knn_gcn``.
+    rivals
+        Methods to compare with. ``"auto"``: ``majority`` (the largest class),
+        ``logistic_regression``, ``label_spreading`` and ``boosted_trees``, each with the defaults
+        of scikit-learn; with a graph also ``gcn`` on it, ``logistic_regression_neighbors`` and
+        ``boosted_trees_neighbors``, on each row joined with the means of its neighbours at one and
+        two hops. ``None``: none. A list of these names: only those. A dictionary of names and
+        scikit-learn classifiers: these in addition to ``"auto"``; one with the name of a usual
+        rival replaces it. Such a classifier is cloned and fitted to the labelled rows of ``X`` as
+        it was given, so that a data frame can go through a column transformer. A rival that fails
+        is left out, and ``notes`` of the result says why.
+    groups
+        Group of each row, such as a patient; all rows of a group are hidden together.
+    times
+        Time of each row; each fold is predicted from earlier labels only.
     random_state
-        Seed of the folds and of the baselines.
+        Seed of the folds and of the rivals.
     n_jobs
         Number of parallel fits, as in joblib.
     watch
@@ -74,7 +88,7 @@ def evaluate(
     -------
     Evaluation
         Metrics with confidence intervals, calibrated predictions and the comparison with the
-        baselines.
+        rivals.
 
     Examples
     --------
@@ -84,6 +98,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
+    rows = X if hasattr(X, "iloc") else None
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
@@ -109,7 +124,11 @@ def evaluate(
         classes,
         class_weight=model.get_params(deep=False).get("class_weight"),
         n_folds=folds,
-        compared=compared,
+        rivals=choose_rivals(
+            rivals, has_graph=problem.graph is not None, rows=rows, classes=classes
+        ),
+        groups=groups,
+        times=times,
         seed=random_state,
         n_jobs=n_jobs,
         progress=watch,

@@ -104,9 +104,11 @@ class Source:
             "--graph": self.graph,
             "--id": self.options.id_column,
             "--label": self.options.label_column,
+            "--group": self.options.group_column,
+            "--time": self.options.time_column,
         }
         if self.is_edge_list:  # labels by id are allowed
-            given = {"--graph": self.graph}
+            given = {name: given[name] for name in ("--graph", "--group", "--time")}
         option = next((name for name, value in given.items() if value is not None), None)
         if option is not None and (self.name in DATASETS or Path(self.name).exists()):
             raise InputError(

@@ -156,7 +156,7 @@ def draw_coverage(case: Case, seed: int) -> Row:
     """Return whether the interval contains the true accuracy; case (table, labels)."""
     x, y, graph = load_table(case[0], seed)
     seen = label_at_random(y, case[1], np.random.default_rng(seed))
-    judged = evaluate(x, seen, graph, random_state=seed, compared=())
+    judged = evaluate(x, seen, graph, random_state=seed, rivals=None)
     model = GLNNClassifier(random_state=seed, calibrate=None).fit(x, seen, graph)
     model.set_calibration(judged.held_out)
     right = float((model.transduction_ == y)[seen < 0].mean())
@@ -164,7 +164,7 @@ def draw_coverage(case: Case, seed: int) -> Row:
     return {
         "covered": float(interval.low <= right <= interval.high),
         "estimate": interval.value,
-        "half width": interval.half_width,
+        "half width": (interval.high - interval.low) / 2,
         "true accuracy": right,
     }
 
