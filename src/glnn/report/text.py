@@ -173,9 +173,11 @@ def warning_lines(results: FitResults) -> list[str]:
 
 
 def missing_evaluation_lines(results: FitResults, *, n_processes: int) -> list[str]:
-    """Return why a run with several processes was not evaluated, and what to do."""
-    if results.verdict is not None or n_processes == 1:
+    """Return why a run was not evaluated if the user did not ask for that, and what to do."""
+    if results.verdict is not None:
         return []
+    if n_processes == 1:
+        return [evaluation_advice(results)] if has_single_labels(results) else []
     return [
         "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
         "or keep labels for a test with --labels-per-class"

@@ -203,9 +203,9 @@ def test_the_verdict_on_test_nodes_is_that_of_the_terminal_and_not_green_when_be
     split = dataclasses.replace(results.split, train=none, test=test)
     beside = dataclasses.replace(results, split=split, scores=scores, probabilities=said)
     found = build_page(beside).evaluation
-    assert found.verdict.lower() == verdict_line(beside).lower()
-    assert found.verdict.endswith("SVM has 100 %: use that here")
-    assert found.tone == "bad"
+    assert found.verdict == verdict_line(beside)
+    assert (beside.verdict.kind, beside.verdict.rival) == ("rival", "SVM")
+    assert found.tone == "caution"
     assert found.methods[1].name == "SVM"
 
 
