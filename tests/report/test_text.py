@@ -136,7 +136,7 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
 
 
 def test_the_graph_problem_and_the_mixture_of_several_tracks_are_spoken_of(results):
-    assert final_notes(results) == ["a note"]
+    assert final_notes(results) == ["a note", "not installed"]
     chosen = {"mixture": "learned 80%, far 20%", "given graph": "trusted to 100%"}
     several = {"tracks": ["learned", "far"], "chosen": chosen}
     found = final_notes(dataclasses.replace(results, settings=several))

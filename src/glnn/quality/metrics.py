@@ -155,7 +155,7 @@ def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> n
     confidence = predictions.confidence
     in_bin = _indicator(bin_confidence(confidence), N_BINS)
     gap = (predictions.predicted == predictions.classes) - confidence
-    variance = confidence * (1 - confidence)
+    variance = np.maximum(confidence * (1 - confidence), 0)
     by_chance = np.minimum(
         np.sqrt(2 / np.pi * ((weights**2 * variance) @ in_bin)), 2 * (weights * variance) @ in_bin
     )

@@ -147,11 +147,11 @@ def describe_failure(rival: Rival, error: Exception) -> str:
 # Tests
 
 # Probability that anything is said to be above chance where nothing is, over all methods.
-CHANCE_LEVEL = 0.01
+CHANCE_LEVEL = 0.002
 # Probability that a rival is said to be better (or the fit better than it) where none is.
 RIVAL_LEVEL = 0.05
 
-_N_TABLES = 9999  # random tables of the test of balanced accuracy
+_N_TABLES = 19_999  # random tables of the test of balanced accuracy
 _MAX_CELLS = 5_000_000  # of the random tables that are held in memory at a time
 
 
