@@ -17,7 +17,6 @@ from glnn.quality.folds import make_folds
 from glnn.quality.metrics import ScoredPredictions, accuracy_interval, bootstrap_weights
 from glnn.quality.rivals import GivenClassifier, NodeProblem, choose_rivals
 from glnn.quality.verdict import (
-    CHANCE_LEVEL,
     MethodScore,
     _balanced_p_value,
     beats_chance,
@@ -284,13 +283,12 @@ def test_every_sentence_has_the_interval_and_every_record_is_json(n_wrong):
 
 
 def test_tables_of_noise_praise_and_recommend_nothing():
-    """The largest chance of an error over all methods is that of the level."""
     kinds = []
-    for seed in range(200):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         truth = rng.choice(3, 100, p=[0.5, 0.3, 0.2])
         guesses = [rng.choice(3, 100, p=[0.5, 0.3, 0.2]) for _ in range(6)]
         own = score("glnn", truth, guesses[0], n_classes=3, n_draws=2)
         rivals = [score("rival", truth, guess, own, 3, n_draws=2) for guess in guesses[1:]]
         kinds.append(make_verdict(own, rivals).kind)
-    assert sum(kind != "chance" for kind in kinds) <= 1 + 200 * CHANCE_LEVEL
+    assert sum(kind != "chance" for kind in kinds) <= 1

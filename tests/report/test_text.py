@@ -141,9 +141,9 @@ def test_the_graph_problem_and_the_mixture_of_several_tracks_are_spoken_of(resul
     several = {"tracks": ["learned", "far"], "chosen": chosen}
     found = final_notes(dataclasses.replace(results, settings=several))
     line = "mixture of tracks: learned 80%, far 20%; the given graph is trusted to 100%"
-    assert found == ["a note", line]
+    assert found == ["a note", line, "not installed"]
     one = several | {"tracks": ["learned"]}
-    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note"]
+    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note", "not installed"]
 
 
 def test_without_a_given_graph_no_trust_is_spoken_of(results):
