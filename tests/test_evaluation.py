@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
 from glnn.data import NodeData
@@ -156,3 +160,44 @@ def test_folds_of_other_data_or_settings_are_refused(blobs, tmp_path, change):
         graph = np.array([[0, 1], [1, 2]])
     with pytest.raises(CheckpointError, match="of this very estimate"):
         evaluate(X, y, graph, estimator=estimator, **quick)
+
+
+# Rivals
+
+
+def test_a_frame_reaches_the_classifiers_of_the_user_as_it_came(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"n{k}" for k in range(80)])
+    model = make_pipeline(
+        make_column_transformer((StandardScaler(), ["a", "b"])), LogisticRegression()
+    )
+    labels = np.where(y == -1, None, np.where(y == 1, "yes", "no"))
+    found = evaluate(frame, labels, estimator=Named(), folds=2, rivals={"mine": model})
+    names = [score.name for score in found.others]
+    assert names == ["majority", "logistic_regression", "label_spreading", "boosted_trees", "mine"]
+    assert found.others[-1].accuracy == 1
+    assert (found.verdict.kind, found.verdict.beats_chance) == ("rival", False)
+
+
+class Named(BaseEstimator):
+    """Answers with the first class, whatever the labels are."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique([label for label in y if label is not None])
+        self.label_distributions_ = np.tile(np.eye(len(self.classes_))[0], (len(y), 1))
+        return self
+
+
+def test_a_rival_that_fails_leaves_a_note_and_the_rest(blobs):
+    X, y = blobs
+    found = evaluate(
+        X, y, estimator=Recorder(), folds=2, rivals={"bad": LogisticRegression(C=-1.0)}
+    )
+    assert len(found.others) == 4
+    assert found.notes[-1].startswith("bad failed: ")
+    assert "\n" not in found.notes[-1]
+
+
+def test_unknown_rivals_are_answered_with_the_nearest_name(blobs):
+    with pytest.raises(InputError, match="Did you mean 'label_spreading'"):
+        evaluate(*blobs, estimator=Recorder(), rivals=["label_spread"])
