@@ -360,11 +360,12 @@ def test_groups_and_times_reach_the_folds_and_are_no_features(glnn, tmp_path, mo
 
     monkeypatch.setattr("glnn.report.run.evaluate", keep)
     run = tmp_path / "run"
-    folding = ("--group", "patient", "--time", "day")
-    outcome = glnn("fit", tmp_path / "visits.csv", *folding, "--folds", 2, "--out", run, *QUICK)
-    assert outcome.code == 0
-    assert given["groups"].tolist() == frame["patient"].tolist()
-    assert np.diff(given["times"]).tolist() == [1.0] * 59
+    how = ("fit", tmp_path / "visits.csv", "--folds", 2, "--out", run, "--overwrite", *QUICK)
+    assert glnn(*how, "--group", "patient", "--drop", "day").code == 0
+    assert given["groups"].tolist() == frame["patient"].tolist() and given["times"] is None
+    assert json.loads((run / "metrics.json").read_text())["data"]["n_features"] == 3
+    assert glnn(*how, "--time", "day", "--drop", "patient").code == 0
+    assert np.diff(given["times"]).tolist() == [1.0] * 59 and given["groups"] is None
     assert json.loads((run / "metrics.json").read_text())["data"]["n_features"] == 3
     wrong = glnn("fit", tmp_path / "visits.csv", "--group", "patients", "--out", tmp_path / "b")
     assert wrong.is_bad_input("the group column", "Did you mean 'patient'")

@@ -165,12 +165,6 @@ def test_commas_of_new_rows_are_told_too(tmp_path):
         ({"f": VISITS}, {"group_column": "label"}, InputError, "different columns"),
         (
             {"f": VISITS},
-            {"group_column": "gap", "features": ["age"]},
-            DataFormatError,
-            "none in row 2",
-        ),
-        (
-            {"f": VISITS},
             {"time_column": "gap", "features": ["age"]},
             DataFormatError,
             "numbers or dates",

@@ -355,8 +355,8 @@ def build_table_data(
         plan,
         unknown,
         edge_report,
-        groups=_read_groups(where, plan.group, column, labels),
-        times=_read_times(where, plan.time, column, labels),
+        groups=None if plan.group is None else np.array(strip_cells(column(plan.group))),
+        times=None if plan.time is None else _read_times(where, plan.time, column),
     )
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
@@ -372,23 +372,8 @@ def build_table_data(
     return data, report
 
 
-def _read_groups(
-    where: str, name: str | None, column: Column, labels: np.ndarray
-) -> np.ndarray | None:
-    """Return the group of each row as text, which every labelled row must have."""
-    if name is None:
-        return None
-    groups = np.array(strip_cells(column(name)), dtype=np.str_)
-    _check_labelled(where, name, (groups == "") & (labels >= 0))
-    return groups
-
-
-def _read_times(
-    where: str, name: str | None, column: Column, labels: np.ndarray
-) -> np.ndarray | None:
-    """Return the time of each row, a number or days since 1970; labelled rows must have one."""
-    if name is None:
-        return None
+def _read_times(where: str, name: str, column: Column) -> np.ndarray:
+    """Return the time of each row, a number or days since 1970; NaN if it is missing."""
     cells = column(name)
     times, form = to_numbers(cells), detect_date_format(cells)
     if times is None and form is not None:
@@ -397,16 +382,7 @@ def _read_times(
         raise DataFormatError(
             f"the time column {quote(name)} of {where} must hold numbers or dates, got other text."
         )
-    _check_labelled(where, name, np.isnan(times) & (labels >= 0))
     return times
-
-
-def _check_labelled(where: str, name: str, is_missing: np.ndarray) -> None:
-    if is_missing.any():
-        raise DataFormatError(
-            f"{where} must have a value in the column {quote(name)} for every labelled row, got "
-            f"none in row {int(is_missing.argmax()) + 1}."
-        )
 
 
 def _number_notes(lines: Sequence[str]) -> dict[str, str]:

@@ -375,8 +375,8 @@ def collect_results(
         trust=model.edge_trust_,
         search=options.search,
         calibration=model.calibration_,
-        groups=None if opened.report is None else opened.report.groups,
-        times=None if opened.report is None else opened.report.times,
+        groups=opened.groups,
+        times=opened.times,
     )
 
 

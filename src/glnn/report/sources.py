@@ -146,6 +146,16 @@ class OpenedSource:
         """A hash of the data."""
         return self.precomputed_digest or RecordSource(self.data).digest
 
+    @property
+    def groups(self) -> np.ndarray | None:
+        """The group of each row, if a column of groups was named."""
+        return None if self.report is None else self.report.groups
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """The time of each row, if a column of times was named."""
+        return None if self.report is None else self.report.times
+
     def drop_graph(self) -> "OpenedSource":
         """Return the data without the given graph."""
         return dataclasses.replace(self, data=self.data.replace(graph=None))
