@@ -223,6 +223,14 @@ def test_the_more_rivals_the_clearer_the_best_must_be(rng):
     assert many.p_value > verdict_on(20, better).p_value
 
 
+def test_rivals_that_are_far_behind_do_not_hide_one_that_is_better():
+    better = wrong_in(TRUTH, 20)
+    better[:6] = TRUTH[:6]
+    found = verdict_on(20, better, *(wrong_in(TRUTH, n_wrong) for n_wrong in range(90, 99)))
+    assert (found.kind, found.rival) == ("rival", "rival 0")
+    assert found.p_value == verdict_on(20, better).p_value
+
+
 def test_guesses_are_no_better_than_chance_and_recommend_nothing(rng):
     found = verdict_on(150, *(rng.integers(0, 4, 200) for _ in range(5)))
     assert (found.kind, found.beats_chance, found.rival_beats_chance) == ("chance", False, False)

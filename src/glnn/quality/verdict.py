@@ -150,12 +150,14 @@ def describe_failure(rival: Rival, error: Exception) -> str:
 CHANCE_LEVEL = 0.002
 # Probability that a rival is said to be better (or the fit better than it) where none is.
 RIVAL_LEVEL = 0.05
+# Level at which a rival is so clearly behind that it is not counted among those that may lead.
+BEHIND_LEVEL = 0.01
 
 _N_TABLES = 19_999  # random tables of the test of balanced accuracy
 _MAX_CELLS = 5_000_000  # of the random tables that are held in memory at a time
 
 
-def correct_p_values(p_values: Sequence[float]) -> np.ndarray:
+def correct_p_values(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Correct p-values for their number by Holm's method.
 
     Examples
@@ -186,6 +188,22 @@ def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> floa
     n_better, n_worse = int((is_first & ~is_second).sum()), int((is_second & ~is_first).sum())
     n_either = n_better + n_worse
     return float(binom.sf(n_better, n_either, 0.5) + binom.pmf(n_better, n_either, 0.5) / 2)
+
+
+def compare_pairwise(
+    own: MethodScore, rivals: Sequence[MethodScore]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return corrected p-values that the fit is no better than each rival, and no worse.
+
+    A rival that is clearly behind cannot be the best of several by luck, so it does not count in
+    the correction of the others.
+    """
+    mine, others = own.predictions, [rival.predictions for rival in rivals]
+    p_ahead = correct_p_values([mcnemar_p_value(mine, other) for other in others])
+    p_behind = np.array([mcnemar_p_value(other, mine) for other in others])
+    may_lead = p_ahead >= BEHIND_LEVEL
+    p_behind[may_lead], p_behind[~may_lead] = correct_p_values(p_behind[may_lead]), 1.0
+    return p_ahead, p_behind
 
 
 def chance_p_value(predictions: ScoredPredictions) -> float:
@@ -380,8 +398,7 @@ def make_verdict(
     p_chance = correct_p_values([chance_p_value(s.predictions) for s in (own, *rivals)])
     is_above = p_chance < CHANCE_LEVEL
     fields["beats_chance"] = bool(is_above[0])
-    p_ahead = correct_p_values([mcnemar_p_value(own.predictions, r.predictions) for r in rivals])
-    p_behind = correct_p_values([mcnemar_p_value(r.predictions, own.predictions) for r in rivals])
+    p_ahead, p_behind = compare_pairwise(own, rivals)
     is_named = (p_behind < RIVAL_LEVEL) & is_above[1:]
     best = max(range(len(rivals)), key=lambda k: (is_named[k], rivals[k].accuracy), default=None)
     if best is not None:
