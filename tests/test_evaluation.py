@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
 from glnn.data import NodeData
@@ -44,7 +48,7 @@ def blobs():
 def test_hidden_labels_are_shown_to_no_fit_of_their_fold(blobs):
     X, y = blobs
     Recorder.shown = []
-    judged = evaluate(X, y, estimator=Recorder(), folds=4, compared=())
+    judged = evaluate(X, y, estimator=Recorder(), folds=4, rivals=None)
     for shown, hidden in zip(Recorder.shown, judged.folds.hidden):
         assert (shown[hidden] == -1).all()
         assert (shown != -1).sum() == 50 - len(hidden)
@@ -53,7 +57,7 @@ def test_hidden_labels_are_shown_to_no_fit_of_their_fold(blobs):
 def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):
     X, y = blobs
     Recorder.shown = []
-    judged = evaluate(X, y, estimator=Recorder(), folds=2, compared=(), validation=[0, 1])
+    judged = evaluate(X, y, estimator=Recorder(), folds=2, rivals=None, validation=[0, 1])
     assert all(shown[0] != -1 for shown in Recorder.shown)
     assert 0 not in judged.held_out.hidden_nodes
 
@@ -61,7 +65,7 @@ def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):
 def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
     X, y = blobs
     y = np.where(y == -1, -1, y + 3)
-    found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, compared=("majority",))
+    found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, rivals=("majority",))
     assert found.classes.tolist() == [3, 4]
     assert found.metrics["accuracy"].value == 1
 
@@ -69,7 +73,7 @@ def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
 def test_a_graph_by_names_needs_the_names_of_the_rows(blobs):
     X, y = blobs
     graph = pd.DataFrame({"source": ["n0"], "target": ["n3"]})
-    options = {"estimator": GraphSeen(), "folds": 2, "compared": ()}
+    options = {"estimator": GraphSeen(), "folds": 2, "rivals": None}
     with pytest.raises(InputError, match="graph must join rows of X"):
         evaluate(X, y, graph, **options)
     GraphSeen.graph = None
@@ -90,7 +94,7 @@ def test_a_whole_record_brings_labels_graph_and_validation_rows(blobs, kind):
     X, y = blobs
     data = records(X, y)[kind]
     Recorder.shown, GraphSeen.graph = [], None
-    found = evaluate(data, estimator=GraphSeen(), folds=4, compared=())
+    found = evaluate(data, estimator=GraphSeen(), folds=4, rivals=None)
     assert found.held_out.hidden_nodes.tolist() == list(range(40))
     assert all((shown[40:50] != -1).all() for shown in Recorder.shown)
     assert all((shown[50:] == -1).all() for shown in Recorder.shown)
@@ -113,18 +117,18 @@ def test_more_folds_than_labels_of_a_class_leave_one_of_each_out_and_say_so(blob
     X, y = blobs
     few = np.where(np.arange(80) < 12, y, -1)
     Recorder.shown = []
-    found = evaluate(X, few, estimator=Recorder(), folds=500, compared=())
+    found = evaluate(X, few, estimator=Recorder(), folds=500, rivals=None)
     assert len(Recorder.shown) == len(found.folds) == 6
     assert found.notes[-1] == (
         "6 folds in place of 500: no class has more labels, and each fold hides one of every class"
     )
-    plain = evaluate(X, few, estimator=Recorder(), folds=6, compared=())
+    plain = evaluate(X, few, estimator=Recorder(), folds=6, rivals=None)
     assert not any("in place of" in note for note in plain.notes)
 
 
 def test_an_interrupted_estimate_goes_on_to_the_same_numbers(blobs, tmp_path):
     X, y = blobs
-    judge = {"estimator": LabelSpreading("knn"), "folds": 3, "compared": ("majority",)}
+    judge = {"estimator": LabelSpreading("knn"), "folds": 3, "rivals": ("majority",)}
     stages = []
 
     def stop(stage):
@@ -144,7 +148,7 @@ def test_an_interrupted_estimate_goes_on_to_the_same_numbers(blobs, tmp_path):
 @pytest.mark.parametrize("change", ["features", "labels", "settings", "graph"])
 def test_folds_of_other_data_or_settings_are_refused(blobs, tmp_path, change):
     X, y = blobs
-    quick = {"folds": 2, "compared": (), "checkpoint": tmp_path}
+    quick = {"folds": 2, "rivals": None, "checkpoint": tmp_path}
     evaluate(X, y, estimator=LabelSpreading("knn"), **quick)
     X, y, graph = X.copy(), y.copy(), None
     estimator = LabelSpreading("knn", n_neighbors=6 if change == "settings" else 7)
@@ -156,3 +160,44 @@ def test_folds_of_other_data_or_settings_are_refused(blobs, tmp_path, change):
         graph = np.array([[0, 1], [1, 2]])
     with pytest.raises(CheckpointError, match="of this very estimate"):
         evaluate(X, y, graph, estimator=estimator, **quick)
+
+
+# Rivals
+
+
+def test_a_frame_reaches_the_classifiers_of_the_user_as_it_came(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"n{k}" for k in range(80)])
+    model = make_pipeline(
+        make_column_transformer((StandardScaler(), ["a", "b"])), LogisticRegression()
+    )
+    labels = np.where(y == -1, None, np.where(y == 1, "yes", "no"))
+    found = evaluate(frame, labels, estimator=Named(), folds=2, rivals={"mine": model})
+    names = [score.name for score in found.others]
+    assert names == ["majority", "logistic_regression", "label_spreading", "boosted_trees", "mine"]
+    assert found.others[-1].accuracy == 1
+    assert (found.verdict.kind, found.verdict.beats_chance) == ("rival", False)
+
+
+class Named(BaseEstimator):
+    """Answers with the first class, whatever the labels are."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique([label for label in y if label is not None])
+        self.label_distributions_ = np.tile(np.eye(len(self.classes_))[0], (len(y), 1))
+        return self
+
+
+def test_a_rival_that_fails_leaves_a_note_and_the_rest(blobs):
+    X, y = blobs
+    found = evaluate(
+        X, y, estimator=Recorder(), folds=2, rivals={"bad": LogisticRegression(C=-1.0)}
+    )
+    assert len(found.others) == 4
+    assert found.notes[-1].startswith("bad failed: ")
+    assert "\n" not in found.notes[-1]
+
+
+def test_unknown_rivals_are_answered_with_the_nearest_name(blobs):
+    with pytest.raises(InputError, match="Did you mean 'label_spreading'"):
+        evaluate(*blobs, estimator=Recorder(), rivals=["label_spread"])

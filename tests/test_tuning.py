@@ -32,7 +32,7 @@ def test_a_value_is_the_estimate_of_its_parameters_and_the_best_is_the_lowest_lo
     for row in found.table:
         params = {name: row[name] for name in SMALL if name in row}
         judged = GLNNClassifier(**{**BASE.get_params(), **params})
-        again = evaluate(*clouds, estimator=judged, folds=2, compared=(), random_state=0)
+        again = evaluate(*clouds, estimator=judged, folds=2, rivals=None, random_state=0)
         assert row["log_loss"] == pytest.approx(again.metrics["log_loss"].value, rel=1e-9)
     assert found.value == min(row["log_loss"] for row in found.table)
 
@@ -88,7 +88,7 @@ def test_the_nested_estimate_hides_labels_from_the_search_too(clouds):
             seen.append(int((np.asarray(y) != -1).sum()))
             return super().search(X, y, graph, validation)
 
-    found = evaluate(x, y, estimator=Spy(BASE, n_trials=1, folds=2), folds=2, compared=())
+    found = evaluate(x, y, estimator=Spy(BASE, n_trials=1, folds=2), folds=2, rivals=None)
     assert seen == [10, 10]
     assert len(found.held_out.hidden_nodes) == 20
 

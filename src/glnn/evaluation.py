@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.estimate import COMPARED, Evaluation, estimate
+from glnn.quality.estimate import Evaluation, estimate
 from glnn.quality.folds import Refit, cached_refit, clone_with, hold_out, mask_labels
-from glnn.quality.rivals import NodeProblem
+from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
 
 
 def evaluate(
@@ -29,10 +29,10 @@ def evaluate(
     folds: int = 5,
     *,
     validation: Any = None,
+    ids: Any = None,
+    rivals: RivalChoice = "auto",
     groups: Any = None,
     times: Any = None,
-    ids: Any = None,
-    compared: Sequence[str] = COMPARED,
     random_state: int = 0,
     n_jobs: int | None = 1,
     watch: Callable[[str], None] | None = None,
@@ -42,8 +42,9 @@ def evaluate(
 
     For each fold graph and network are learned without the labels of the fold, and the predictions
     of its nodes are scored. The weights of the tracks and the calibration for a fold are found on
-    the other folds. Simple baselines are scored on the same folds. Without validation nodes this
-    costs one fit, which hides labels in folds anyway, and the baselines.
+    the other folds. Rivals are scored on the same folds, and the verdict compares them with the
+    classifier, label by label. Without validation nodes this costs one fit, which hides labels in
+    folds anyway, and the time of the rivals; one that would take longer than the fit is left out.
 
     Parameters
     ----------
@@ -60,16 +61,25 @@ def evaluate(
         largest class (but not below 5), and ``notes`` of the result says so.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
-    groups, times
-        As in ``fit``: the labels of a group are hidden together, or labels are predicted from
-        earlier ones alone. Random folds are too optimistic for such data.
     ids
         Names of the rows, as in ``fit``.
-    compared
-        Names of the baselines: ``majority``, ``logistic_regression``, ``label_spreading``,
-        ``knn_gcn``.
+    rivals
+        Methods to compare with. ``"auto"``: ``majority`` (the largest class),
+        ``logistic_regression``, ``label_spreading`` and ``boosted_trees``, each with the defaults
+        of scikit-learn; with a graph also ``gcn`` on it, ``logistic_regression_neighbors`` and
+        ``boosted_trees_neighbors``, on each row joined with the means of its neighbours at one and
+        two hops. ``None``: none. A list of these names: only those. A dictionary of names and
+        scikit-learn classifiers: these in addition to ``"auto"``; one with the name of a usual
+        rival replaces it. Such a classifier is cloned and fitted to the labelled rows of ``X`` as
+        it was given, so that a data frame can go through a column transformer. A rival that fails
+        is left out, and ``notes`` of the result says why.
+    groups
+        Group of each row, such as a patient; all rows of a group are hidden together.
+    times
+        Time of each row; each fold is predicted from earlier labels only. For data with groups or
+        times, random folds are too optimistic.
     random_state
-        Seed of the folds and of the baselines.
+        Seed of the folds and of the rivals.
     n_jobs
         Number of parallel fits, as in joblib.
     watch
@@ -81,7 +91,7 @@ def evaluate(
     -------
     Evaluation
         Metrics with confidence intervals, calibrated predictions and the comparison with the
-        baselines.
+        rivals.
 
     Examples
     --------
@@ -91,6 +101,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
+    rows = X if hasattr(X, "iloc") else None
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
@@ -98,7 +109,7 @@ def evaluate(
             "instead of X."
         )
     model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
-    options: Any = {"compared": compared, "random_state": random_state, "watch": watch}
+    options: Any = {"rivals": rivals, "rows": rows, "random_state": random_state, "watch": watch}
     folder = None if checkpoint is None else Path(checkpoint)
     if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
         started = time.perf_counter()
@@ -116,13 +127,15 @@ def evaluate_fit(
     model: GLNNClassifier,
     *,
     seconds: float = 0.0,
-    compared: Sequence[str] = COMPARED,
+    rivals: RivalChoice = "auto",
+    rows: Any = None,
     random_state: int = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Judge a fit by the predictions of the labels that it has hidden in folds, without new fits.
 
-    ``seconds`` is what the fit took; the other parameters are those of :func:`evaluate`.
+    ``seconds`` is what the fit took, and ``rows`` the data frame for rivals of the user; the other
+    parameters are those of :func:`evaluate`.
     """
     if model.folds_ is None or model.held_out_ is None:
         raise InputError(
@@ -131,6 +144,7 @@ def evaluate_fit(
         )
     X, y, graph, validation = model._fitted_to
     problem, classes = make_node_problem(X, y, graph, validation)
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
     with limit_threads(problem.n_nodes):
         return estimate(
             problem,
@@ -139,10 +153,18 @@ def evaluate_fit(
             classes,
             seconds=seconds,
             class_weight=model.class_weight,
-            compared=compared,
+            rivals=chosen,
+            graph_helped=_has_graph_helped(model),
             seed=random_state,
             progress=watch,
         )
+
+
+def _has_graph_helped(model: GLNNClassifier) -> bool | None:
+    """Return whether tracks that see the given graph carry the weight; ``None`` without others."""
+    if model.prior_graph_ is None or len(model.mixture_) == 1:
+        return None
+    return model._model.graph_trust >= 0.5
 
 
 def _evaluate_by_refits(
@@ -152,7 +174,8 @@ def _evaluate_by_refits(
     n_jobs: int | None,
     checkpoint: Path | None,
     *,
-    compared: Sequence[str],
+    rivals: RivalChoice,
+    rows: Any,
     random_state: int,
     watch: Callable[[str], None] | None,
 ) -> Evaluation:
@@ -163,6 +186,7 @@ def _evaluate_by_refits(
     trains[problem.train] = problem.labels[problem.train]
     n_folds, groups, times = how
     folds = make_folds(trains, n_folds, random_state, groups, times)
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
 
     def refit(hidden: np.ndarray) -> np.ndarray:
         return predict_raw(
@@ -181,17 +205,18 @@ def _evaluate_by_refits(
         n_jobs=n_jobs,
         progress=lambda number: report(f"fold {number + 1} of {len(folds)}"),
     )
-    return estimate(
-        problem,
-        held_out,
-        folds,
-        classes,
-        seconds=time.perf_counter() - started,
-        class_weight=model.get_params(deep=False).get("class_weight"),
-        compared=compared,
-        seed=random_state,
-        progress=watch,
-    )
+    with limit_threads(problem.n_nodes):
+        return estimate(
+            problem,
+            held_out,
+            folds,
+            classes,
+            seconds=time.perf_counter() - started,
+            class_weight=model.get_params(deep=False).get("class_weight"),
+            rivals=chosen,
+            seed=random_state,
+            progress=watch,
+        )
 
 
 def _note_fewer_folds(found: Evaluation, n_requested: int) -> Iterator[str]:

@@ -165,7 +165,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
 
         def value(params: dict[str, Any]) -> float:
             model = clone_with(base, **params)
-            options: Any = {"folds": self.folds, "random_state": self.random_state, "compared": ()}
+            options: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
             found = evaluate(X, y, graph, model, validation=validation, **options)
             return float(found.metrics[self.goal].value)
 

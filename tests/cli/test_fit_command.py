@@ -22,6 +22,7 @@ from glnn.data import Split, load_dataset
 from glnn.data.files import lock_folder
 from glnn.data.npz import write_node_npz
 from glnn.engine.callbacks import Progress
+from glnn.evaluation import evaluate
 from glnn.exceptions import GlnnError, StoppedError
 from glnn.quality.folds import CachedRefit
 from glnn.report.run import run_fit
@@ -30,17 +31,19 @@ from glnn.report.text import UNCALIBRATED
 
 # The command
 
-QUICK = ("--epochs", "5")
+RIVALLED = ("--epochs", "5")
+QUICK = (*RIVALLED, "--rivals", "none")
 
 
 def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path):
     run = tmp_path / "run"
-    outcome = glnn("fit", "wine", "--labels-per-class", 4, "--compare", "--out", run, *QUICK)
+    outcome = glnn("fit", "wine", "--labels-per-class", 4, "--out", run, *RIVALLED)
     assert outcome.code == 0
     assert outcome.err == ""
     assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
-    words = ("balanced", "macro-F1", "ahead in accuracy", "±")
-    for word in ("GLNN", "logistic regression", "kNN-GCN", "mean degree", "by chance", *words):
+    assert "±" not in outcome.out
+    words = ("balanced", "ahead in accuracy", "seconds", "mean degree", "by chance")
+    for word in ("GLNN", "logistic regression", "boosted trees", *words):
         assert word in outcome.out
     for word in ("edges that join equal labels", "certificate", str(run / "report.html")):
         assert word in outcome.out.replace("\n", "")
@@ -52,11 +55,12 @@ def test_noise_is_no_better_than_chance_on_test_labels_too(glnn, tmp_path, seed)
     frame = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
     frame.assign(label=rng.choice(list("xyz"), 300)).to_csv(tmp_path / "noise.csv", index=False)
     run = tmp_path / "run"
-    outcome = glnn("fit", tmp_path / "noise.csv", "--labels-per-class", 15, "--out", run, *QUICK)
-    sentence = json.loads((run / "metrics.json").read_text())["verdict"]
-    assert sentence.startswith("no better than chance: about ")
-    assert sentence in outcome.out
-    assert "no better than chance" in (run / "report.html").read_text().lower()
+    outcome = glnn("fit", tmp_path / "noise.csv", "--labels-per-class", 15, "--out", run, *RIVALLED)
+    found = json.loads((run / "metrics.json").read_text())
+    assert found["comparison"]["kind"] == "chance"
+    assert not found["comparison"]["rival_beats_chance"]
+    assert found["verdict"] in outcome.out
+    assert found["verdict"] in html.unescape((run / "report.html").read_text())
 
 
 def test_what_the_folder_holds_is_what_was_measured(glnn, tmp_path):
@@ -330,17 +334,55 @@ def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+def test_rivals_are_named_checked_and_left_out(glnn, tmp_path):
+    run = tmp_path / "run"
+    how = ("fit", "blobs", "--labels-per-class", 3, "--epochs", 5, "--out", run, "--overwrite")
+    assert glnn(*how, "--rivals", "majority,boosted_trees").code == 0
+    scores = json.loads((run / "metrics.json").read_text())["scores"]
+    assert [score["method"] for score in scores] == ["GLNN", "largest class", "boosted trees"]
+    assert glnn(*how, "--rivals", "none").code == 0
+    assert len(json.loads((run / "metrics.json").read_text())["scores"]) == 1
+    assert glnn(*how, "--rivals", "boosted").is_bad_input("Did you mean 'boosted_trees'")
+
+
+def test_groups_and_times_reach_the_folds_and_are_no_features(glnn, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["patient"] = [f"p{k // 3}" for k in range(60)]
+    frame["day"] = pd.date_range("2020-01-01", periods=60).strftime("%Y-%m-%d")
+    frame["label"] = np.where(np.arange(60) % 2, "x", "y")
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    given = {}
+
+    def keep(*args, groups=None, times=None, **more):
+        given.update(groups=groups, times=times)
+        return evaluate(*args, **more)
+
+    monkeypatch.setattr("glnn.report.run.evaluate", keep)
+    run = tmp_path / "run"
+    how = ("fit", tmp_path / "visits.csv", "--folds", 2, "--out", run, "--overwrite", *QUICK)
+    assert glnn(*how, "--group", "patient", "--drop", "day").code == 0
+    assert given["groups"].tolist() == frame["patient"].tolist() and given["times"] is None
+    assert json.loads((run / "metrics.json").read_text())["data"]["n_features"] == 3
+    assert glnn(*how, "--time", "day", "--drop", "patient").code == 0
+    assert np.diff(given["times"]).tolist() == [1.0] * 59 and given["groups"] is None
+    assert json.loads((run / "metrics.json").read_text())["data"]["n_features"] == 3
+    wrong = glnn("fit", tmp_path / "visits.csv", "--group", "patients", "--out", tmp_path / "b")
+    assert wrong.is_bad_input("the group column", "Did you mean 'patient'")
+    assert glnn("fit", "blobs", "--time", "day").is_bad_input("--time must come with a table")
+
+
 def own_table(people):
     return people / "people.csv", "--labels", people / "jobs.csv", "--label", "job"
 
 
 def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_path):
     run = tmp_path / "run"
-    outcome = glnn("fit", *own_table(people), "--folds", 2, "--out", run, *QUICK)
+    outcome = glnn("fit", *own_table(people), "--folds", 2, "--out", run, *RIVALLED)
     assert outcome.code == 0
     page = json.loads((run / "metrics.json").read_text())
     assert page["estimate"]["n_folds"] == 2
-    after_progress = outcome.out.split("kNN-GCN", 1)[1].split("\n\n", 1)[1]
+    after_progress = outcome.out.split("boosted trees", 1)[1].split("\n\n", 1)[1]
     assert after_progress.startswith(page["verdict"])
     assert page["verdict"] == page["estimate"]["verdict"]
     assert page["calibrated"] is True
@@ -351,13 +393,12 @@ def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_
 def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(glnn, people):
     (people / "jobs.csv").write_text("id,job\np0,cook\np1,pilot\n")
     run = people / "run"
-    outcome = glnn("fit", *own_table(people), "--compare", "--out", run, *QUICK)
+    outcome = glnn("fit", *own_table(people), "--out", run, *QUICK)
     sentence = "too few labels to tell: 2"
     assert json.loads((run / "metrics.json").read_text())["verdict"] == sentence
     assert sentence in outcome.out
     page = (run / "report.html").read_text()
-    assert "Too few labels to tell: 2." in page and "has not been measured" not in page
-    assert "no comparison" in outcome.out
+    assert sentence in page
     for text in (outcome.out, page.partition("<script")[0]):
         assert "label more nodes" in text
         assert "--no-estimate" not in text
@@ -377,9 +418,6 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     assert UNCALIBRATED[1:] in html.unescape((run / "report.html").read_text())
     assert UNCALIBRATED in glnn("predict", run, people / "new.csv").err
     assert UNCALIBRATED[1:] in " ".join(glnn("explain", run, "p0").out.split())
-    more = ("--compare", "--overwrite", "--out", run)
-    compared = glnn("fit", *own_table(people), "--no-estimate", *more, *QUICK)
-    assert "no comparison: all labels were used for training" in compared.out
     both = glnn("fit", *own_table(people), "--no-estimate", "--folds", 3, "--out", run)
     assert both.code == 2
     assert "exclude each other" in both.err

@@ -23,6 +23,13 @@ SETTINGS = settings(settings.get_profile("records"))
 PEOPLE = "id,age,height\nann,30,1.6\nbob,40,1.8\ncy,50,1.7\n"
 
 
+VISITS = """patient,day,age,gap,label
+007,2020-01-02,30,x,yes
+007,2020-01-05,31,,no
+12,2019-12-31,50,z,
+"""
+
+
 def put(tmp_path, **files):
     for name, content in files.items():
         (tmp_path / f"{name}.csv").write_text(content)
@@ -90,6 +97,17 @@ def test_unknown_ids_among_labels_are_reported_too(tmp_path):
     assert report.unknown_label_ids.first == ("zoe",)
 
 
+def test_groups_and_times_are_kept_and_are_no_features(tmp_path):
+    (path,) = put(tmp_path, visits=VISITS)
+    named = {"group_column": "patient", "time_column": "day", "drop": ["gap"]}
+    data, report = read_tables(path, **named)
+    assert data.feature_names == ("age",)
+    assert report.groups.tolist() == ["007", "007", "12"]
+    assert (report.times - report.times[0]).tolist() == [0, 3, -2]
+    by_number = read_tables(path, time_column="age", drop=["gap", "d*"])
+    assert by_number[1].times.tolist() == [30, 31, 50] and by_number[1].groups is None
+
+
 def test_text_columns_are_refused_or_encoded(tmp_path):
     (path,) = put(tmp_path, f="id,city,x\na,Rome,1\nb,Bern,2\n")
     with pytest.raises(DataFormatError, match="column 'city'"):
@@ -143,7 +161,15 @@ def test_commas_of_new_rows_are_told_too(tmp_path):
         ({"f": "id,x\n"}, {}, DataFormatError, "at least one row"),
         ({"f": "id,label\na,b\n"}, {}, DataFormatError, "feature column"),
         ({"f": PEOPLE}, {"id_column": "name"}, InputError, "got 'name'"),
-        ({"f": PEOPLE}, {"label_column": "id"}, InputError, "two columns"),
+        ({"f": PEOPLE}, {"label_column": "id"}, InputError, "different columns"),
+        ({"f": VISITS}, {"group_column": "label"}, InputError, "different columns"),
+        (
+            {"f": VISITS},
+            {"time_column": "gap", "features": ["age"]},
+            DataFormatError,
+            "numbers or dates",
+        ),
+        ({"f": VISITS}, {"time_column": "dya"}, InputError, "Did you mean 'day'"),
         ({"f": PEOPLE}, {"on_unknown": "keep"}, InputError, "error, drop"),
         ({"f": PEOPLE}, {"encode": "one-hot"}, InputError, "Did you mean 'onehot'"),
         ({"f": PEOPLE, "l": "id,label\nbob,x\nbob,y\n"}, {}, DataFormatError, "'bob' once"),
@@ -235,7 +261,7 @@ def test_patterns_choose_and_leave_out_columns():
         ({"drop": ("z*",)}, r"'z\*', which matches none"),
         ({"drop": ("*",)}, "feature column"),
         ({"id_column": "idd"}, r"got 'idd'\. Its columns are 'id', 'age', 'label'"),
-        ({"label_column": "id"}, "two columns"),
+        ({"label_column": "id"}, "different columns"),
     ],
 )
 def test_columns_that_cannot_be_are_refused(options, message):

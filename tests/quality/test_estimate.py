@@ -7,31 +7,20 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import f1_score
 
-from glnn.engine.folds import make_folds
 from glnn.quality.calibration import shrink_class_shares
 from glnn.quality.estimate import (
     INTERVAL_NOTE,
-    MethodScore,
-    beats_chance,
     class_weight_gain,
     draw_evaluation,
     estimate,
     estimate_shifted_prior,
-    majority_share,
-    make_verdict,
     note_prior_shift,
-    score_plain_methods,
     set_coverage,
 )
 from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import ConformalSets
-from glnn.quality.metrics import (
-    ScoredPredictions,
-    bootstrap_weights,
-    metric_intervals,
-    paired_difference,
-)
-from glnn.quality.rivals import NodeProblem
+from glnn.quality.metrics import ScoredPredictions, bootstrap_weights
+from glnn.quality.rivals import NodeProblem, choose_rivals
 
 # Evaluation
 
@@ -46,7 +35,7 @@ def found(rng):
         lambda hidden: raw / raw.sum(1, keepdims=True),
         np.array(["x", "<y>", "z"]),
         n_folds=3,
-        compared=("majority",),
+        rivals=choose_rivals(["majority"], has_graph=False),
     )
 
 
@@ -60,7 +49,7 @@ def test_the_confusion_matrix_counts_what_predictions_say(found):
 
 def test_the_frame_has_every_metric_of_every_method(found):
     frame = found.to_frame()
-    assert set(frame["method"]) == {"GLNN", "majority class"}
+    assert set(frame["method"]) == {"GLNN", "largest class"}
     row = frame[(frame["method"] == "GLNN") & (frame["metric"] == "brier")].iloc[0]
     assert row["value"] == found.metrics["brier"].value
     assert (frame["low"] <= frame["high"]).all()
@@ -75,7 +64,9 @@ def test_the_summary_opens_with_the_verdict_and_says_how_intervals_are_made(foun
 def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
     page = json.loads(json.dumps(found.to_dict()))
     assert next(iter(page.items())) == ("verdict", found.verdict.sentence)
-    assert page["n_labels"] == 90
+    assert page["n_labels"] == page["comparison"]["n_labels"] == 90
+    assert page["comparison"]["kind"] == found.verdict.kind
+    assert [rival["name"] for rival in page["rivals"]] == ["majority"]
     assert page["confusion"]["true_by_predicted"] == found.confusion.tolist()
 
 
@@ -87,11 +78,11 @@ def test_what_is_shown_is_short_and_escaped(found):
 
 def test_the_summary_has_a_line_for_each_method_with_the_difference(found):
     (score,) = found.others
-    (line,) = (line for line in found.summary().splitlines() if line.startswith("majority class"))
+    (line,) = (line for line in found.summary().splitlines() if line.startswith("largest class"))
     difference = score.difference
     assert f"({difference.value:+.3f} [{difference.low:+.3f}" in line
     unpaired = dataclasses.replace(found, others=(dataclasses.replace(score, difference=None),))
-    assert f"majority class       {score.metrics['accuracy']} (-)" in unpaired.summary()
+    assert f"{score.metrics['accuracy']} (-)" in unpaired.summary()
 
 
 def test_coverage_is_that_of_sets_that_may_miss_a_tenth(found):
@@ -112,11 +103,15 @@ def oracle(hidden):
 def test_a_fit_that_knows_everything_is_judged_right_and_calibrated():
     told = []
     found = estimate(
-        PROBLEM, oracle, np.array(["a", "b", "c"]), compared=("majority",), progress=told.append
+        PROBLEM,
+        oracle,
+        np.array(["a", "b", "c"]),
+        rivals=choose_rivals(["majority"], has_graph=False),
+        progress=told.append,
     )
     assert found.metrics["accuracy"].value == 1
     assert found.verdict.kind == "good"
-    assert told == [*(f"fold {k} of 5" for k in range(1, 6)), "majority class"]
+    assert told == [*(f"fold {k} of 5" for k in range(1, 6)), "largest class"]
     assert found.probabilities[:80].max(1).min() > 0.9  # it says 0.9, and is always right
 
 
@@ -126,7 +121,6 @@ def test_single_labels_and_classes_that_are_never_predicted_are_said():
         lambda hidden: np.tile([0.8, 0.1, 0.1], (81, 1)),
         np.array(["a", "b", "c"]),
         n_folds=2,
-        compared=(),
     )
     assert found.notes[0] == "classes with a single label train but cannot be judged: c"
     assert "never predicted where their labels are hidden: b" in found.notes[1]
@@ -160,128 +154,12 @@ def test_classes_that_are_otherwise_frequent_without_a_label_are_spoken_of():
     labels = np.where(np.arange(160) < 60, classes, -1)
     problem = NodeProblem(np.eye(160), None, labels, np.arange(60))
     names = np.array(["a", "b"])
-    found = estimate(problem, lambda hidden: raw, names, compared=())
+    found = estimate(problem, lambda hidden: raw, names)
     (said,) = (note for note in found.notes if "otherwise frequent" in note)
     share = int(re.search(r"rows without a label \(a about (\d+) %, 50 % among labels", said)[1])
     assert 85 <= share <= 100  # 90 of 100
-    weighted = estimate(problem, lambda hidden: raw, names, compared=(), class_weight="balanced")
+    weighted = estimate(problem, lambda hidden: raw, names, class_weight="balanced")
     assert not any("otherwise frequent" in note for note in weighted.notes)
-
-
-# Comparison with baselines
-
-
-@pytest.fixture
-def table(rng):
-    classes = np.arange(60) % 3
-    x = np.eye(3)[classes] + 0.3 * rng.normal(size=(60, 3))
-    labels = np.where(np.arange(60) < 40, classes, -1)
-    return NodeProblem(x, None, labels, np.arange(40))
-
-
-def test_plain_methods_are_judged_on_hidden_labels_alone(table, rng):
-    folds = make_folds(table.labels, 4, seed=0)
-    own = ScoredPredictions(table.labels[:40], np.eye(3)[table.labels[:40]])
-    weights = bootstrap_weights(40, rng)
-    told = []
-    names = ("majority", "logistic_regression")
-    majority, logistic = score_plain_methods(
-        table, folds, own, weights, names=names, progress=told.append
-    )
-    assert told == ["majority class", "logistic regression"]
-    np.testing.assert_array_equal(majority.predictions.classes, own.classes)
-    assert majority.metrics["accuracy"].value < 0.5 < logistic.metrics["accuracy"].value
-    gap = 1 - logistic.metrics["accuracy"].value
-    assert logistic.difference.value == pytest.approx(gap)
-
-
-# Verdict
-
-
-def score(name, classes, predicted, own=None):
-    judged = ScoredPredictions(classes, np.eye(classes.max() + 1)[predicted])
-    weights = bootstrap_weights(len(classes), np.random.default_rng(0))
-    difference = None if own is None else paired_difference(own.predictions, judged, weights)
-    return MethodScore(name, name, judged, metric_intervals(judged, weights), 0.0, difference)
-
-
-def wrong_in(classes, n_wrong):
-    predicted = classes.copy()
-    predicted[:n_wrong] = (predicted[:n_wrong] + 1) % (classes.max() + 1)
-    return predicted
-
-
-TRUTH = np.arange(200) % 4
-
-
-def test_a_good_fit_says_its_accuracy_and_the_best_plain_method():
-    own = score("glnn", TRUTH, wrong_in(TRUTH, 20))
-    plain = score("logistic", TRUTH, wrong_in(TRUTH, 60), own)
-    verdict = make_verdict(own, [plain])
-    assert verdict.kind == "good"
-    assert str(verdict).startswith("about 90 % ± 6 on labels it had not seen; clearly above")
-    assert str(verdict).endswith("logistic 70 %")
-
-
-def test_who_is_no_better_than_a_plain_method_is_not_called_good():
-    own = score("glnn", TRUTH, wrong_in(TRUTH, 20))
-    verdict = make_verdict(own, [score("logistic", TRUTH, wrong_in(TRUTH[::-1], 22)[::-1], own)])
-    assert verdict.kind == "level"
-    assert "not clearly different from the best plain method, logistic 89 %" in str(verdict)
-
-
-def test_a_plain_method_that_is_clearly_better_is_recommended():
-    own = score("glnn", TRUTH, wrong_in(TRUTH, 60))
-    verdict = make_verdict(own, [score("logistic", TRUTH, wrong_in(TRUTH, 10), own)])
-    assert verdict.kind == "plain"
-    assert str(verdict).endswith("logistic 95 %: use that here")
-
-
-def test_guesses_are_no_better_than_chance(rng):
-    own = score("glnn", TRUTH, rng.integers(0, 4, 200))
-    verdict = make_verdict(own, [score("majority", TRUTH, np.zeros(200, int), own)])
-    assert verdict.kind == "chance"
-    assert str(verdict).startswith("no better than chance")
-
-
-def test_few_labels_are_said_and_nothing_else():
-    own = score("glnn", TRUTH[:12], TRUTH[:12])
-    assert str(make_verdict(own, [])) == "too few labels to tell: 12"
-
-
-def test_classes_that_are_told_apart_beat_chance_even_where_one_has_nearly_all_nodes(rng):
-    classes = (np.arange(300) % 10 == 0).astype(int)
-    shouting = np.where(rng.random(300) < 0.15, 1 - classes, classes)
-    own = score("glnn", classes, shouting)
-    assert majority_share(own) == 0.9
-    assert own.metrics["accuracy"].value < 0.9
-    assert beats_chance(own)
-
-
-def test_where_a_fit_only_guesses_a_method_that_does_not_is_recommended(rng):
-    own = score("glnn", TRUTH, rng.integers(0, 4, 200))
-    better = score("logistic", TRUTH, wrong_in(TRUTH, 60), own)
-    alike = score("logistic", TRUTH, rng.integers(0, 4, 200), own)
-    assert str(make_verdict(own, [better])).endswith("; logistic has 70 %: use that here")
-    assert "use that" not in str(make_verdict(own, [alike]))
-
-
-def test_judged_labels_of_one_class_tell_nothing():
-    classes = np.zeros(30, dtype=int)
-    judged = ScoredPredictions(classes, np.tile([0.9, 0.1], (30, 1)))
-    weights = bootstrap_weights(30, np.random.default_rng(0))
-    own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
-    verdict = make_verdict(own, [])
-    assert verdict.kind == "few"
-    assert str(verdict) == "cannot tell: all 30 labels that could be hidden are of one class"
-
-
-def test_classes_without_a_judged_label_make_chance_no_smaller(rng):
-    classes, guessed = np.arange(40) % 2, rng.integers(0, 2, 40)
-    judged = ScoredPredictions(classes, np.eye(6)[guessed])
-    weights = bootstrap_weights(40, np.random.default_rng(0))
-    own = MethodScore("glnn", "glnn", judged, metric_intervals(judged, weights), 0.0, None)
-    assert make_verdict(own, []).kind == "chance"
 
 
 # Prior shift

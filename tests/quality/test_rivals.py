@@ -9,6 +9,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.datasets import load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.tree import DecisionTreeClassifier
 
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import GraphWarning, InputError
@@ -16,27 +19,32 @@ from glnn.graph.prior import renormalized
 from glnn.quality.rivals import (
     N_FOLDS,
     PENALTIES,
-    PLAIN_METHODS,
+    RIVALS,
+    BoostedTrees,
+    BoostedTreesSettings,
+    KnnGCN,
+    LabelSpreading,
+    LogisticRegression,
     LogisticRegressionSettings,
     Majority,
     NodeProblem,
     Prediction,
     TrainSettings,
     choose_penalty,
+    choose_rivals,
     comparable_features,
     cosine_graph,
     expand_classes,
-    get_plain,
+    join_neighbor_means,
     logistic_probabilities,
     normalize_row_sums,
     scale_features,
     standardize_columns,
-    train_class_shares,
 )
 
 # Registry
 
-METHODS = list(PLAIN_METHODS.values())
+METHODS = [*RIVALS.values(), KnnGCN()]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -50,13 +58,26 @@ def test_labels_outside_training_and_validation_are_never_seen(method, blocks):
     np.testing.assert_allclose(honest.sum(1), 1, atol=1e-6)
 
 
-def test_the_majority_comes_first_since_all_others_must_beat_it():
-    assert list(PLAIN_METHODS) == ["majority", "logistic_regression", "label_spreading", "knn_gcn"]
+def test_with_a_graph_rivals_see_that_graph():
+    without, given = (choose_rivals("auto", has_graph=has_graph) for has_graph in (False, True))
+    assert [rival.name for rival in without] == list(RIVALS)[:4]
+    assert [rival.name for rival in given] == list(RIVALS)
+    assert [rival.needs_graph for rival in given] == [False] * 4 + [True] * 3
+    assert choose_rivals(None, has_graph=True) == choose_rivals([], has_graph=True) == ()
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match="Did you mean 'knn_gcn'"):
-        get_plain("knngcn")
+    with pytest.raises(InputError, match="Did you mean 'boosted_trees'"):
+        choose_rivals(["boostedtrees"], has_graph=False)
+    with pytest.raises(InputError, match="got 3 for 'mine'"):
+        choose_rivals({"mine": 3}, has_graph=False)
+
+
+def test_a_dictionary_adds_to_the_usual_rivals_or_replaces_one():
+    own = {"tree": DecisionTreeClassifier(), "boosted_trees": DecisionTreeClassifier()}
+    found = choose_rivals(own, has_graph=False, classes=np.arange(2))
+    assert [rival.name for rival in found] == [*list(RIVALS)[:4], "tree"]
+    assert isinstance(found[3].model, DecisionTreeClassifier)
 
 
 def test_no_plain_method_imports_pytorch_geometric():
@@ -65,8 +86,8 @@ def test_no_plain_method_imports_pytorch_geometric():
 
 
 def test_recorded_results_were_made_with_these_settings():
-    assert {name: vars(method.settings) for name, method in PLAIN_METHODS.items()} == {
-        "majority": {},
+    recorded = (LogisticRegression(), LabelSpreading(), KnnGCN())
+    assert {method.name: vars(method.settings) for method in recorded} == {
         "logistic_regression": {"inverse_penalty": None, "max_iter": 2000},
         "label_spreading": {"n_neighbors": 7, "max_iter": 100, "alpha": 0.2},
         "knn_gcn": {
@@ -103,7 +124,7 @@ def test_unseen_classes_get_probability_zero():
 
 def test_a_training_keeps_its_best_epoch_and_says_how_long_it_took(blocks):
     problem, _, _ = blocks
-    method = PLAIN_METHODS["knn_gcn"]
+    method = KnnGCN()
     task = method.build(problem, 0)
     method.train(task, problem)
     validation = problem.validation_set()
@@ -116,12 +137,12 @@ def test_a_training_keeps_its_best_epoch_and_says_how_long_it_took(blocks):
     assert 0 < method.fit_predict(problem, 0).seconds < 60
 
 
-# GCN on nearest neighbours
+# GCN
 
 
 def test_the_network_is_two_products_with_the_renormalised_neighbour_graph(blocks):
     problem, _, _ = blocks
-    task = PLAIN_METHODS["knn_gcn"].build(problem, seed=0)
+    task = KnnGCN().build(problem, seed=0)
     first, second = task.module.first, task.module.second
     graph = cosine_graph(problem.features, 20)
     adj_hat = torch.from_numpy(renormalized(graph).toarray()).float()
@@ -131,20 +152,20 @@ def test_the_network_is_two_products_with_the_renormalised_neighbour_graph(block
     torch.testing.assert_close(task.scores(), logits, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["logistic_regression", "label_spreading", "knn_gcn"])
+@pytest.mark.parametrize("name", ["logistic_regression", "label_spreading", "boosted_trees"])
 def test_the_plain_methods_are_sensible_on_digits(name):
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     train = np.concatenate([order[y[order] == c][:5] for c in range(10)])
     test = np.setdiff1d(order, train)
     problem = NodeProblem(x, None, y, train, n_classes=10)
-    prediction = PLAIN_METHODS[name].fit_predict(problem, seed=0)
-    assert (prediction.classes[test] == y[test]).mean() > 0.75
+    prediction = RIVALS[name].fit_predict(problem, seed=0)
+    assert (prediction.classes[test] == y[test]).mean() > 0.7
 
 
 # Label spreading
 
-SPREADING = PLAIN_METHODS["label_spreading"]
+SPREADING = LabelSpreading()
 
 
 def test_the_distributions_solve_the_linear_system(blocks):
@@ -188,7 +209,7 @@ def test_it_does_not_depend_on_the_units_of_dense_features(blocks):
     problem, _, _ = blocks
     x = problem.features.toarray().astype(float)
     other = x * np.linspace(1, 9, x.shape[1]) + 3
-    method = PLAIN_METHODS["logistic_regression"]
+    method = LogisticRegression()
     plain, scaled = (
         method.fit_predict(dataclasses.replace(problem, features=f), seed=0).probabilities
         for f in (x, other)
@@ -200,7 +221,7 @@ def test_it_does_not_depend_on_the_units_of_dense_features(blocks):
 def test_one_class_is_certain(blocks):
     problem, truth, _ = blocks
     single = dataclasses.replace(problem, train=problem.train[truth[problem.train] == 2])
-    prediction = PLAIN_METHODS["logistic_regression"].fit_predict(single, seed=0)
+    prediction = LogisticRegression().fit_predict(single, seed=0)
     assert (prediction.probabilities[:, 2] == 1).all()
 
 
@@ -228,7 +249,36 @@ def test_a_single_labelled_node_leaves_a_choice(blocks):
     assert choose_penalty(problem.features.toarray(), problem) in PENALTIES
 
 
-# Majority class
+# Boosted trees and neighbours
+
+
+def test_boosted_trees_are_those_of_scikit_learn_on_the_best_columns_of_a_wide_table(rng):
+    x, y = rng.normal(size=(80, 12)), np.arange(80) % 2
+    x[:, 3] += 2 * y
+    problem = NodeProblem(x, None, y, np.arange(60))
+    narrow = dataclasses.replace(BoostedTrees(), settings=BoostedTreesSettings(max_columns=4))
+    for method, columns in ((BoostedTrees(), np.arange(12)), (narrow, None)):
+        if columns is None:
+            columns = SelectKBest(k=4).fit(x[:60], y[:60]).get_support()
+        model = HistGradientBoostingClassifier(random_state=0).fit(x[:60][:, columns], y[:60])
+        expected = model.predict_proba(x[:, columns])
+        np.testing.assert_allclose(method.fit_predict(problem, 0).probabilities, expected)
+    assert BoostedTrees().describe_limits(problem) == ""
+    assert "4 of 12 columns" in narrow.describe_limits(problem)
+
+
+def test_neighbours_are_averaged_once_and_twice_in_every_storage(blocks):
+    problem, _, _ = blocks
+    dense = problem.features.toarray()
+    walk = problem.graph.toarray() / np.maximum(problem.graph.toarray().sum(1), 1e-9)[:, None]
+    expected = np.hstack([dense, walk @ dense, walk @ walk @ dense])
+    found = join_neighbor_means(problem).features.toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    other = dataclasses.replace(problem, features=dense)
+    np.testing.assert_allclose(join_neighbor_means(other).features, expected, atol=1e-6)
+
+
+# Largest class
 
 
 def test_everybody_gets_the_largest_class_and_its_share_of_the_labels(blocks):
@@ -243,8 +293,9 @@ def test_everybody_gets_the_largest_class_and_its_share_of_the_labels(blocks):
 def test_a_class_without_labels_has_no_share(blocks):
     problem, truth, _ = blocks
     partial = dataclasses.replace(problem, train=problem.train[truth[problem.train] != 1])
-    assert train_class_shares(partial)[1] == 0
-    assert train_class_shares(partial).sum() == 1
+    shares = Majority().predict(partial, 0)[0]
+    assert shares[1] == 0
+    assert shares.sum() == 1
 
 
 # Nearest-neighbour graph

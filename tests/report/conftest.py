@@ -87,7 +87,8 @@ def judged_run(opened_blobs):
         opened_blobs, data=data.replace(labels=labels, splits={}, name="mine")
     )
     split = choose_split(opened.data, None, 0)
-    options = FitOptions(n_epochs=15, extra_params={"tracks": ["features"]})
+    rivals = ["majority", "logistic_regression"]
+    options = FitOptions(n_epochs=15, rivals=rivals, extra_params={"tracks": ["features"]})
     before, model = run_fit(RunInputs.of(Path(), opened, split), options, calibrate=True, n_folds=3)
     told = []
     after = add_estimate(before, model, options, 3, told.append)

@@ -40,8 +40,7 @@ def test_results_agree_with_the_estimator(opened_blobs):
     split, seen = choose_split(opened_blobs.data, 3, 0), []
     results, model = run_fit(
         RunInputs.of(Path(), opened_blobs, split),
-        FitOptions(n_epochs=5),
-        methods=("label_spreading",),
+        FitOptions(n_epochs=5, rivals=["label_spreading"]),
         on_progress=lambda event: seen.append(event.stage),
     )
     labels, test = opened_blobs.data.labels, split.test
@@ -84,6 +83,7 @@ def test_labels_are_hidden_for_calibration_if_that_is_wanted(opened_blobs, optio
         (FitOptions(threads=0), "--threads"),
         (FitOptions(n_epochs=0), "n_epochs"),
         (FitOptions(device="nowhere"), "device"),
+        (FitOptions(rivals=["boosted_tree"]), "Did you mean 'boosted_trees'"),
         (FitOptions(class_weight="foo"), "--class-weight must be balanced, got 'foo'"),
     ],
 )
@@ -139,12 +139,12 @@ def test_preparing_refuses_wrong_input_and_takes_the_place_of_the_run(tmp_path):
 
 
 def test_of_several_processes_each_has_its_rows_and_the_first_has_results(tmp_path, together):
-    options = FitOptions("paper", n_epochs=5)
+    options = FitOptions("paper", n_epochs=5, rivals=["logistic_regression"])
 
     def work(peers):
         start = prepare_run(READING, options, tmp_path / "run", peers=peers)
         assert start.opened.data.features.nnz == 0  # nobody keeps them all
-        found = run_fit(start, options, methods=("logistic_regression",), peers=peers)
+        found = run_fit(start, options, peers=peers)
         write_run(start.folder, start.opened, *found)
         return start.rows.features, found[0]
 

@@ -43,11 +43,12 @@ def test_labels_that_the_fit_has_seen_say_nothing_about_its_graph(results):
 
 
 def test_test_labels_give_the_verdict_where_no_estimate_does(results):
-    assert verdict_line(results) == "too few labels to tell: 16"
+    assert results.verdict.kind == "few"
+    assert results.verdict.n_labels == 16
     split = dataclasses.replace(results.split, train=np.empty(0, np.int64), test=np.arange(20))
     more = dataclasses.replace(results, split=split)
     assert verdict_line(more) == more.holdout.verdict.sentence
-    assert verdict_line(more).startswith("about 95 % ± ")
+    assert more.verdict.accuracy.value == 0.95
 
 
 def test_without_any_hidden_label_nothing_is_claimed(results):
@@ -135,14 +136,14 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
 
 
 def test_the_graph_problem_and_the_mixture_of_several_tracks_are_spoken_of(results):
-    assert final_notes(results) == ["a note"]
+    assert final_notes(results) == ["a note", "not installed"]
     chosen = {"mixture": "learned 80%, far 20%", "given graph": "trusted to 100%"}
     several = {"tracks": ["learned", "far"], "chosen": chosen}
     found = final_notes(dataclasses.replace(results, settings=several))
     line = "mixture of tracks: learned 80%, far 20%; the given graph is trusted to 100%"
-    assert found == ["a note", line]
+    assert found == ["a note", line, "not installed"]
     one = several | {"tracks": ["learned"]}
-    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note"]
+    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note", "not installed"]
 
 
 def test_without_a_given_graph_no_trust_is_spoken_of(results):
@@ -152,27 +153,25 @@ def test_without_a_given_graph_no_trust_is_spoken_of(results):
 
 
 def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, judged_run):
-    assert missing_evaluation_lines(results, compare=True, n_processes=2) == []
-    assert missing_evaluation_lines(judged_run[1], compare=True, n_processes=1) == []
+    assert missing_evaluation_lines(results, n_processes=2) == []
+    assert missing_evaluation_lines(judged_run[1], n_processes=1) == []
     before = judged_run[0]
-    assert missing_evaluation_lines(before, compare=False, n_processes=1) == []
-    compared, several = (
-        missing_evaluation_lines(before, compare=compare, n_processes=n_processes)
-        for compare, n_processes in ((True, 1), (False, 2))
-    )
-    assert len(compared) == len(several) == 1
-    assert compared[0].startswith("no comparison")
-    assert "without --no-estimate" in compared[0]
-    assert several[0].startswith("no estimate: a fit with several processes")
-    assert all("--labels-per-class" in line for line in (*compared, *several))
+    assert missing_evaluation_lines(before, n_processes=1) == []
+    (several,) = missing_evaluation_lines(before, n_processes=2)
+    assert several.startswith("no estimate: a fit with several processes")
+    assert "--labels-per-class" in several
 
 
 def test_no_option_is_named_where_none_helps(results):
     split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
     single = dataclasses.replace(results, split=split)
-    (line,) = missing_evaluation_lines(single, compare=True, n_processes=1)
+    (line,) = missing_evaluation_lines(single, n_processes=1)
     assert "--" not in line
     assert "label more nodes" in line
+
+
+def test_notes_on_rivals_are_among_the_notes_of_a_run(results):
+    assert "not installed" in final_notes(results)
 
 
 def test_a_class_that_no_node_gets_is_said(results):

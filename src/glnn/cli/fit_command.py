@@ -1,5 +1,6 @@
 """``glnn fit``: learn a graph and a classifier, and write a run folder."""
 
+import dataclasses
 import shlex
 import signal
 import sys
@@ -164,7 +165,7 @@ class StageProgress:
 
 EXAMPLES = """[bold]Examples[/bold]
 
-glnn fit digits --labels-per-class 5 --compare  [dim]# data that come with glnn[/dim]
+glnn fit digits --labels-per-class 5  [dim]# data that come with glnn[/dim]
 
 glnn fit cora --preset paper  [dim]# a published set with its graph and split[/dim]
 
@@ -193,7 +194,9 @@ def fit(
     settings: opt.Settings = None,
     folds: opt.Folds = None,
     no_estimate: opt.NoEstimate = False,
-    compare: opt.Compare = False,
+    rivals: opt.Rivals = "auto",
+    group: opt.Group = None,
+    time_column: opt.Time = None,
     out: opt.Out = None,
     overwrite: opt.Overwrite = False,
     resume: opt.Resume = False,
@@ -219,11 +222,14 @@ def fit(
         device,
         threads,
         class_weight,
+        rivals=opt.parse_rivals(rivals),
         command=format_command(sys.argv),
         extra_params={} if found is None else found.params,
         search=None if found is None else found.search,
     )
-    source = Source(name, labels, graph, columns.replace(drop_constant=True, needs_label=True))
+    columns = columns.replace(drop_constant=True, needs_label=True)
+    columns = columns.replace(group_column=group, time_column=time_column)
+    source = Source(name, labels, graph, columns)
     spec = DataSpec(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:
         raise InputError("--folds and --no-estimate exclude each other. Leave one of them out.")
@@ -233,11 +239,13 @@ def fit(
             raise InputError("--folds needs a single process, got several. Leave it out.")
         if resume and checkpoint is None and peers.size > 1:
             raise InputError("--resume needs --checkpoint if there are several processes.")
+        if rivals == "auto" and peers.size > 1:  # process 0 would have to read all the data
+            options = dataclasses.replace(options, rivals=None)
         options = options.with_local_device()
         place: Any = {"overwrite": overwrite, "resume": resume, "peers": peers}
         inputs = prepare_run(spec, options, out, **place)
         is_quiet = quiet or as_json or peers.rank > 0
-        run = _Run(inputs, options, peers, checkpoint, folds, compare=compare, quiet=is_quiet)
+        run = _Run(inputs, options, peers, checkpoint, folds, quiet=is_quiet)
         try:
             if resume and not overwrite and run.is_finished():
                 return run.print_results(as_json=as_json)
@@ -282,7 +290,6 @@ class _Run:
         checkpoint: Path | None,
         folds: int | None,
         *,
-        compare: bool,
         quiet: bool,
     ) -> None:
         from glnn.engine.folds import N_FOLDS
@@ -290,7 +297,7 @@ class _Run:
 
         self._folds, self._n_folds = folds, folds or N_FOLDS
         self._inputs, self._options, self._quiet = inputs, options, quiet
-        self._compare, self._n_processes = compare, peers.size
+        self._n_processes = peers.size
         self._peers, self._is_own_state = peers, checkpoint is None and peers.size == 1
         self._state: Any = state_folder(inputs.folder) if self._is_own_state else checkpoint
         self._console = Console(quiet=quiet)
@@ -319,16 +326,15 @@ class _Run:
 
     def fit(self, stop: Interruption, *, calibrates: bool) -> None:
         """Fit, and write the run folder."""
-        from glnn.report.run import COMPARED_METHODS, run_fit
+        from glnn.report.run import run_fit
 
         if self._is_own_state:
             self._state.mkdir(parents=True, exist_ok=True)  # marks the run as unfinished
 
         for note in self._inputs.opened.notes:
             self._console.print(note, markup=False, highlight=False, soft_wrap=True)
-        compared = COMPARED_METHODS if self._compare and self._inputs.split.test.size else ()
         with StageProgress(self._console, self._n_epochs, quiet=self._quiet) as on_progress:
-            more: Any = {"methods": compared, "on_progress": stop.wrap(on_progress)}
+            more: Any = {"on_progress": stop.wrap(on_progress)}
             more |= {"peers": self._peers, "calibrate": calibrates, "n_folds": self._n_folds}
             is_kept = not (self._is_own_state and self._options.settings().is_literal)
             state = self._state if is_kept else None  # the literal preset has no rounds
@@ -366,9 +372,8 @@ class _Run:
 
         found = self._results
         if found is not None:
-            asked = {"compare": self._compare, "n_processes": self._n_processes}
             lines = (
-                *missing_evaluation_lines(found, **asked),
+                *missing_evaluation_lines(found, n_processes=self._n_processes),
                 *final_notes(found),
                 *self._left_out,
             )
@@ -391,7 +396,7 @@ def _print_results(
     console.print(verdict_line(results), style="bold", **plain)
     console.print(label_sentence(results), **plain)
     if results.holdout is not None:
-        console.print(score_table(results.holdout, results.scores))
+        console.print(score_table(results.holdout))
     if results.estimate is not None:
         console.print(estimate_table(results.estimate))
     console.print(fact_table(results))

@@ -79,7 +79,7 @@ app = typer.Typer(
     name="glnn",
     help="Learn a graph from data and a few labels, and classify its nodes.",
     epilog=(
-        "[bold]Start here[/bold]: glnn fit digits --labels-per-class 5 --compare, "
+        "[bold]Start here[/bold]: glnn fit digits --labels-per-class 5, "
         "then open runs/digits-default-0/report.html"
     ),
     rich_markup_mode="rich",

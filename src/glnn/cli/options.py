@@ -141,12 +141,31 @@ MaxMemory = Annotated[
 Threads = Annotated[
     int | None, typer.Option(help="Most CPU threads; below 10,000 nodes one is used.")
 ]
-Compare = Annotated[
-    bool,
+Rivals = Annotated[
+    str,
     typer.Option(
-        "--compare",
-        help="Compare with plain methods on the test labels; an estimate always does.",
-        rich_help_panel=_OUTPUT,
+        metavar="auto|none|NAME,...",
+        help="Methods to compare with on unseen labels: majority, logistic_regression, "
+        "label_spreading, boosted_trees; with a graph also gcn, logistic_regression_neighbors, "
+        "boosted_trees_neighbors. auto: all of them, none with several processes.",
+        rich_help_panel=_METHOD,
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of groups, such as patients: the folds hide all labels of a group together.",
+        rich_help_panel=_METHOD,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of times: each fold is predicted from earlier labels.",
+        rich_help_panel=_METHOD,
     ),
 ]
 ClassWeight = Annotated[
@@ -257,3 +276,16 @@ def split_patterns(given: list[str] | None) -> tuple[str, ...]:
     ('age', 'x*', 'height')
     """
     return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())
+
+
+def parse_rivals(given: str) -> str | tuple[str, ...] | None:
+    """Return the value of ``--rivals`` in the form of :func:`glnn.evaluate`.
+
+    Examples
+    --------
+    >>> parse_rivals("auto"), parse_rivals("none"), parse_rivals("gcn,majority")
+    ('auto', None, ('gcn', 'majority'))
+    """
+    if given in ("auto", "none"):
+        return None if given == "none" else given
+    return split_patterns([given])

@@ -441,6 +441,9 @@ class TableOptions:
         with a different value in every row, else rows are numbered from 0.
     label_column
         The column of labels; by default ``label`` if there is one.
+    group_column, time_column
+        Columns of the group and of the time of each row, for the folds of an evaluation; they are
+        not used as features.
     on_unknown
         What to do with labels and edges of ids that have no features: ``"error"`` or ``"drop"``.
     encode
@@ -469,6 +472,8 @@ class TableOptions:
 
     id_column: str | None = None
     label_column: str | None = None
+    group_column: str | None = None
+    time_column: str | None = None
     on_unknown: OnUnknown = "error"
     encode: Encode = "error"
     missing: Missing = "error"

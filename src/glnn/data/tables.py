@@ -29,7 +29,9 @@ from glnn.data.table_files import frame_column_names, read_frame
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
+    days_since_1970,
     describe_thousands,
+    detect_date_format,
     strip_cells,
     to_numbers,
     to_text,
@@ -57,16 +59,18 @@ class ColumnPlan:
     split: str | None
     features: tuple[str, ...]
     notes: tuple[str, ...] = ()  # choices that the user did not ask for, one sentence each
+    group: str | None = None
+    time: str | None = None
 
     @property
     def non_features(self) -> tuple[str | None, ...]:
-        """The columns of ids, labels and split."""
-        return (self.id, self.label, self.split)
+        """The columns of ids, labels, split, groups and times."""
+        return (self.id, self.label, self.split, self.group, self.time)
 
 
 def select_text_columns(names: Sequence[str], options: TableOptions) -> set[str]:
-    """Return the columns that are always read as text: ids, labels and split."""
-    wanted = {options.id_column, options.label_column, "label", "split"}
+    """Return the columns that are always read as text: ids, labels, groups and split."""
+    wanted = {options.id_column, options.label_column, options.group_column, "label", "split"}
     return {name for name in names if name in wanted or _ID_NAME.fullmatch(name)}
 
 
@@ -91,10 +95,16 @@ def plan_columns(
             f"labels must come from one file, got a label column in {where} and a labels file. "
             "Remove one of them."
         )
-    if id_column is not None and id_column == label:
-        raise InputError(f"ids and labels must be two columns, got {quote(id_column)} twice.")
+    group, time = (
+        None if wanted is None else find_column(where, names, wanted, wanted, what)
+        for wanted, what in (
+            (options.group_column, "the group column"),
+            (options.time_column, "the time column"),
+        )
+    )
+    _check_roles(id_column, label, group, time)
     split = "split" if "split" in names and _is_split(column("split")) else None
-    rest = [name for name in names if name not in (id_column, label, split)]
+    rest = [name for name in names if name not in (id_column, label, split, group, time)]
     features = _select_features(where, rest, options)
     if not options.features:
         left = [name for name in features if name in like_ids]
@@ -102,7 +112,17 @@ def plan_columns(
         notes += [f"features: left out {quote(name)}, another id in every row" for name in left]
     if not features:
         raise DataFormatError(f"{where} must have at least one feature column, got none.")
-    return ColumnPlan(id_column, label, split, features, tuple(notes))
+    return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
+
+
+def _check_roles(*columns: str | None) -> None:
+    """Raise InputError if two of ids, labels, groups and times are the same column."""
+    named = [name for name in columns if name is not None]
+    twice = next((name for k, name in enumerate(named) if name in named[:k]), None)
+    if twice is not None:
+        raise InputError(
+            f"ids, labels, groups and times must be different columns, got {quote(twice)} twice."
+        )
 
 
 def find_column(
@@ -198,6 +218,8 @@ class TableReport:
         What was left out of the edge list, or ``None`` without one.
     readings
         Notes on cells that could be read in two ways.
+    groups, times
+        Group and time of each row, if such a column was named.
     """
 
     encoder: TableEncoder
@@ -205,6 +227,8 @@ class TableReport:
     unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
     readings: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as sentences, one for each choice or omission."""
@@ -325,8 +349,15 @@ def build_table_data(
         graph, edge_report = read_edges(
             files.graph, index, on_unknown=options.on_unknown, form=options.form
         )
-    report = TableReport(encoder, plan, unknown, edge_report)
     labels, class_names = encode_labels(texts)
+    report = TableReport(
+        encoder,
+        plan,
+        unknown,
+        edge_report,
+        groups=None if plan.group is None else np.array(strip_cells(column(plan.group))),
+        times=None if plan.time is None else _read_times(where, plan.time, column),
+    )
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
         labels=labels,
@@ -339,6 +370,19 @@ def build_table_data(
         feature_names=encoder.feature_names,
     )
     return data, report
+
+
+def _read_times(where: str, name: str, column: Column) -> np.ndarray:
+    """Return the time of each row, a number or days since 1970; NaN if it is missing."""
+    cells = column(name)
+    times, form = to_numbers(cells), detect_date_format(cells)
+    if times is None and form is not None:
+        times = days_since_1970(cells, form)
+    if times is None:
+        raise DataFormatError(
+            f"the time column {quote(name)} of {where} must hold numbers or dates, got other text."
+        )
+    return times
 
 
 def _number_notes(lines: Sequence[str]) -> dict[str, str]:

@@ -1,11 +1,10 @@
-"""Evaluation by cross-validation: scores, comparison with baselines, verdict, notes and plots."""
+"""Evaluation by cross-validation: scores, comparison with rivals, notes and plots."""
 
 import html
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from glnn._utils import html_table
 from glnn.engine.folds import Folds
 from glnn.exceptions import MissingDependencyError
 from glnn.quality.calibration import Calibration, shrink_class_shares
-from glnn.quality.folds import HeldOut, hold_out, label_weights
+from glnn.quality.folds import HeldOut, label_weights
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
@@ -23,181 +22,23 @@ from glnn.quality.metrics import (
     bootstrap_weights,
     class_intervals,
     confusion,
-    metric_intervals,
     paired_difference,
     reliability,
 )
-from glnn.quality.rivals import NodeProblem, comparable_features, get_plain
+from glnn.quality.rivals import NodeProblem, Rival
+from glnn.quality.verdict import (
+    MIN_LABELS,
+    MethodScore,
+    Verdict,
+    beats_chance,
+    make_verdict,
+    score_rivals,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
-
-
-# Scores of methods
-
-# Names of the baselines, in the order in which they are shown.
-COMPARED = ("majority", "logistic_regression", "label_spreading", "knn_gcn")
-
-
-@dataclass(frozen=True, eq=False)
-class MethodScore:
-    """Score of one method on hidden labels."""
-
-    name: str
-    title: str  # the name to show
-    predictions: ScoredPredictions
-    metrics: Mapping[str, Interval]
-    seconds: float  # duration of all fits together
-    difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        predictions: ScoredPredictions,
-        weights: np.ndarray,
-        seconds: float,
-        own: ScoredPredictions | None = None,
-    ) -> "MethodScore":
-        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
-
-        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
-        """
-        ahead = None if own is None else paired_difference(own, predictions, weights)
-        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
-
-
-def score_plain_methods(
-    problem: NodeProblem,
-    folds: Folds,
-    own: ScoredPredictions,
-    weights: np.ndarray,
-    *,
-    names: Sequence[str] = COMPARED,
-    seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-) -> tuple[MethodScore, ...]:
-    """Score baselines on the folds of a fit and compare them with its predictions ``own``.
-
-    ``weights`` are bootstrap weights; ``progress`` is called with the title of each method before
-    it starts.
-    """
-    scores = []
-    for name in names:
-        method = get_plain(name)
-        if progress is not None:
-            progress(method.title)
-        started = time.perf_counter()
-        predictions = _cross_predict(problem, folds, name, seed)
-        seconds = time.perf_counter() - started
-        scores.append(MethodScore.of(name, method.title, predictions, weights, seconds, own))
-    return tuple(scores)
-
-
-def _cross_predict(problem: NodeProblem, folds: Folds, name: str, seed: int) -> ScoredPredictions:
-    features = comparable_features(problem.features)
-
-    def refit(hidden: np.ndarray) -> np.ndarray:
-        fewer = NodeProblem(
-            features,
-            problem.graph,
-            problem.labels,
-            np.setdiff1d(problem.train, hidden),
-            problem.validation,
-            problem.n_classes,
-        )
-        return get_plain(name).fit_predict(fewer, seed).probabilities
-
-    held_out = hold_out(refit, problem.labels, folds)
-    nodes = held_out.hidden_nodes
-    return ScoredPredictions(held_out.classes[nodes], held_out.probabilities[nodes])
-
-
-# Verdict
-
-MIN_LABELS = 20  # fewest hidden labels for a verdict
-
-VerdictKind = Literal["good", "level", "plain", "chance", "few"]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Result of the comparison with baselines, as a kind and a sentence.
-
-    ``good``: better than chance and clearly better than every baseline. ``level``: better than
-    chance, and no baseline is clearly better. ``plain``: a baseline is clearly better. ``chance``:
-    no better than always predicting one class. ``few``: too few labels, or all of one class.
-    """
-
-    kind: VerdictKind
-    sentence: str
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def make_verdict(own: MethodScore, others: Sequence[MethodScore]) -> Verdict:
-    """Compare the score of a fit with those of baselines on the same folds."""
-    n_labels = len(own.predictions)
-    if n_labels < MIN_LABELS:
-        return Verdict("few", f"too few labels to tell: {n_labels}")
-    if len(np.unique(own.predictions.classes)) < 2:
-        one_class = f"all {n_labels} labels that could be hidden are of one class"
-        return Verdict("few", f"cannot tell: {one_class}")
-    about = f"{_format_accuracy(own)} on labels it had not seen"
-    rivals = [other for other in others if other.name != "majority"]
-    best = max(rivals, key=_accuracy, default=None)
-    if not beats_chance(own):
-        share = majority_share(own)
-        sentence = f"no better than chance: {about}, where one class alone has {share:.0%}"
-        if best is not None and best.difference is not None and best.difference.high < 0:
-            sentence += f"; {best.title} has {_accuracy(best):.0%}: use that here"
-        return Verdict("chance", _space_percent(sentence))
-    if best is None:
-        return Verdict("good", _space_percent(about))
-    rival = f"{best.title} {_accuracy(best):.0%}"
-    if best.difference is not None and best.difference.high < 0:
-        return Verdict("plain", _space_percent(f"{about}; {rival}: use that here"))
-    if best.difference is not None and best.difference.low > 0:
-        return Verdict(
-            "good", _space_percent(f"{about}; clearly above the best plain method, {rival}")
-        )
-    same = "not clearly different from the best plain method"
-    return Verdict("level", _space_percent(f"{about}; {same}, {rival}"))
-
-
-def beats_chance(own: MethodScore) -> bool:
-    """Return whether accuracy or balanced accuracy is clearly above chance.
-
-    If nearly all nodes have one class, accuracy cannot be above the share of that class, but
-    balanced accuracy can be above its chance level.
-    """
-    by_accuracy = own.metrics["accuracy"].low > majority_share(own)
-    chance = 1 / len(np.unique(own.predictions.classes))  # it averages over the classes that occur
-    return by_accuracy or own.metrics["balanced_accuracy"].low > chance
-
-
-def majority_share(own: MethodScore) -> float:
-    """Return the share of the largest class among the hidden labels."""
-    classes = own.predictions.classes
-    return float(max((classes == number).mean() for number in set(classes.tolist())))
-
-
-def _format_accuracy(own: MethodScore) -> str:
-    accuracy = own.metrics["accuracy"]
-    return f"about {accuracy.value:.0%} ± {100 * accuracy.half_width:.0f}"
-
-
-def _accuracy(score: MethodScore) -> float:
-    return score.metrics["accuracy"].value
-
-
-def _space_percent(sentence: str) -> str:
-    """Put a space before each percent sign."""
-    return sentence.replace("%", " %")
 
 
 # Result of an evaluation
@@ -231,14 +72,16 @@ class Evaluation:
     own
         Score of the classifier.
     others
-        Scores of the baselines on the same folds.
+        Scores of the rivals on the same folds.
     per_class
         Precision and recall of every class.
     coverage
         Fraction of the sets of ``predict_set(0.1)`` that contain the true class; ``None`` with too
         few labels.
     notes
-        Remarks, for instance on classes that are never predicted.
+        Remarks, for instance on classes that are never predicted, or on rivals that were left out.
+    graph_helped
+        Whether the given graph helped; ``None`` if that is unknown.
     """
 
     classes: np.ndarray
@@ -251,6 +94,7 @@ class Evaluation:
     per_class: tuple[dict[str, Interval], ...]
     coverage: Interval | None = None
     notes: tuple[str, ...] = ()
+    graph_helped: bool | None = None
 
     @property
     def metrics(self) -> dict[str, Interval]:
@@ -259,8 +103,8 @@ class Evaluation:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Comparison with chance and with the baselines, in one sentence."""
-        return make_verdict(self.own, self.others)
+        """Comparison with chance and with the rivals."""
+        return make_verdict(self.own, self.others, self.graph_helped)
 
     @cached_property
     def confusion(self) -> np.ndarray:
@@ -302,7 +146,7 @@ class Evaluation:
         names = [str(label) for label in self.classes]
         return {
             "verdict": self.verdict.sentence,
-            "kind": self.verdict.kind,
+            "comparison": self.verdict.to_dict(),
             "n_labels": len(self.own.predictions),
             "n_folds": len(self.folds),
             "intervals": INTERVAL_NOTE,
@@ -313,7 +157,7 @@ class Evaluation:
             },
             "confusion": {"classes": names, "true_by_predicted": self.confusion.tolist()},
             "set_coverage": None if self.coverage is None else vars(self.coverage),
-            "plain_methods": [_method_dict(score) for score in self.others],
+            "rivals": [_method_dict(score) for score in self.others],
             "calibration": self.calibration.to_dict(),
             "notes": list(self.notes),
         }
@@ -322,10 +166,11 @@ class Evaluation:
         """Return verdict, metrics and comparison as text."""
         lines = [self.verdict.sentence, ""]
         lines += [f"{name:<20} {value}" for name, value in self.own.metrics.items()]
-        lines += ["", f"{'on the same folds':<20} accuracy (this fit minus the method)"]
+        lines += ["", f"{'on the same folds':<35} accuracy (this fit minus the rival), seconds"]
         for score in self.others:
             lines.append(
-                f"{score.title:<20} {score.metrics['accuracy']} ({_format_difference(score)})"
+                f"{score.title:<35} {score.metrics['accuracy']} ({_format_difference(score)})"
+                f" {score.seconds:.1f}"
             )
         lines += [
             "",
@@ -446,15 +291,16 @@ def estimate(
     *,
     seconds: float = 0.0,
     class_weight: Any = None,
-    compared: Sequence[str] = COMPARED,
+    rivals: Sequence[Rival] = (),
+    graph_helped: bool | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Score the predictions of hidden labels, and baselines on the same folds.
+    """Score the predictions of hidden labels, and rivals on the same folds.
 
-    ``seconds`` is what the fit and its folds took; ``class_weight`` is that of the fit and is also
-    used for calibration; ``seed`` is that of the bootstrap and of the baselines; ``progress`` is
-    called with the name of each step when it starts.
+    ``seconds`` is what the fit and its folds took, and the most that a rival may take;
+    ``class_weight`` is that of the fit and is also used for calibration; ``seed`` is that of the
+    bootstrap and of the rivals; ``progress`` is called with the name of each step when it starts.
     """
     report = progress or _ignore
     counted = label_weights(class_weight, None, classes, held_out.classes)
@@ -466,8 +312,15 @@ def estimate(
     notes = _notes(folds, predictions, classes, weights, class_weight)
     if class_weight is None and len(predictions) >= MIN_LABELS and beats_chance(own):
         notes += note_prior_shift(predictions, probabilities[problem.labels < 0], classes)
-    others = score_plain_methods(
-        problem, folds, predictions, weights, names=compared, seed=seed, progress=report
+    others, left_out = score_rivals(
+        rivals,
+        problem,
+        folds,
+        predictions,
+        weights,
+        seed=seed,
+        max_seconds=seconds,
+        progress=report,
     )
     return Evaluation(
         classes,
@@ -479,7 +332,8 @@ def estimate(
         others,
         tuple(class_intervals(predictions)),
         set_coverage(held_out, COVERAGE_ALPHA),
-        tuple(notes),
+        (*notes, *left_out),
+        graph_helped,
     )
 
 

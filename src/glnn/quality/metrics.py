@@ -145,13 +145,22 @@ def _auc(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
 
 
 def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
-    r"""Return :math:`\sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|`.
+    r"""Return :math:`\sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|`, debiased.
 
-    The expected calibration error, over bins of equal width.
+    The expected calibration error, over bins of equal width, minus the value that correct
+    probabilities would have on average by chance alone, and at least 0. In a bin, that value is
+    :math:`\sqrt{2 v / \pi}` with :math:`v = \sum_i c_i (1 - c_i)` over its confidences (the sum is
+    nearly normal), and never more than :math:`2 v`, the value for a single node.
     """
-    in_bin = _indicator(bin_confidence(predictions.confidence), N_BINS)
-    gap = (predictions.predicted == predictions.classes) - predictions.confidence
-    return np.asarray(np.abs((weights * gap) @ in_bin).sum(1) / weights.sum(1))
+    confidence = predictions.confidence
+    in_bin = _indicator(bin_confidence(confidence), N_BINS)
+    gap = (predictions.predicted == predictions.classes) - confidence
+    variance = np.maximum(confidence * (1 - confidence), 0)
+    by_chance = np.minimum(
+        np.sqrt(2 / np.pi * ((weights**2 * variance) @ in_bin)), 2 * (weights * variance) @ in_bin
+    )
+    found = np.abs((weights * gap) @ in_bin).sum(1) - by_chance.sum(1)
+    return np.asarray(np.maximum(found, 0) / weights.sum(1))
 
 
 def bin_confidence(confidence: np.ndarray) -> np.ndarray:
@@ -195,11 +204,6 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def half_width(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
@@ -216,7 +220,7 @@ def bootstrap_weights(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def percentile_interval(value: float, draws: np.ndarray) -> Interval:
-    """Return the percentile interval of a bootstrap distribution.
+    """Return the percentile interval of a bootstrap distribution, which always holds the value.
 
     Examples
     --------
@@ -228,7 +232,7 @@ def percentile_interval(value: float, draws: np.ndarray) -> Interval:
         return Interval(value, math.nan, math.nan)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(known, [tail, 1 - tail])
-    return Interval(value, float(low), float(high))
+    return Interval(value, min(value, float(low)), max(value, float(high)))
 
 
 def accuracy_interval(n_right: int, n_nodes: int) -> Interval:
@@ -258,16 +262,19 @@ def wilson_interval(n_right: float | int, n_nodes: float | int) -> Interval:
     centre = share + z**2 / (2 * n_nodes)
     spread = z * math.sqrt(share * (1 - share) / n_nodes + z**2 / (4 * n_nodes**2))
     low, high = (centre - spread) / scale, (centre + spread) / scale
-    return Interval(share, max(0.0, low), min(1.0, high))
+    return Interval(share, min(share, max(0.0, low)), max(share, min(1.0, high)))
 
 
 def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dict[str, Interval]:
     """Return every metric with its interval: Wilson's for accuracy, bootstrap for the others.
 
     ``weights`` are those of :func:`bootstrap_weights`; use the same for all methods that are
-    compared.
+    compared. The calibration error of a draw is biased upwards, so its draws are shifted to have
+    the debiased value as their mean.
     """
     values, draws = compute_metrics(predictions), compute_metrics(predictions, weights)
+    errors = draws["calibration_error"]
+    draws["calibration_error"] = np.maximum(errors - errors.mean() + values["calibration_error"], 0)
     found = {
         name: percentile_interval(float(values[name][0]), draws[name])
         for name in METRICS
@@ -285,9 +292,12 @@ def _widen_degenerate(found: Interval, accuracy: Interval) -> Interval:
     """Return the interval, widened to that of the accuracy if it has width zero.
 
     If no node is wrong, no bootstrap draw has a wrong one, and the percentile interval is a point.
+    If no draw has a value (the area under the curve of very few nodes), any value is possible.
     """
     if found.low < found.high or not math.isfinite(found.value):
         return found
+    if math.isnan(found.low):
+        return Interval(found.value, 0.0, 1.0)
     return Interval(found.value, min(found.low, accuracy.low), max(found.high, accuracy.high))
 
 

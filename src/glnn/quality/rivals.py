@@ -1,24 +1,31 @@
-"""Baselines that every fit can be compared with.
+"""Rivals that a fit is compared with, and the base classes of the laboratory's baselines.
 
-Majority class, logistic regression, label spreading and a GCN on nearest neighbours.
+Largest class, logistic regression, label spreading and boosted trees; with a graph also a GCN on
+it, and logistic regression and boosted trees on rows joined with the means of their neighbours.
 """
 
 import dataclasses
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn import config_context
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from sklearn.preprocessing import normalize, scale
 from sklearn.semi_supervised import LabelSpreading as SklearnSpreading
+from sklearn.utils import _safe_indexing
 
 from glnn._utils import check_choice, check_features, check_indices, check_integer, check_number
 from glnn.engine.callbacks import Callback, EarlyStopping
@@ -163,9 +170,12 @@ class Baseline(ABC):
         """Refuse a problem that the method cannot take."""
         if self.needs_graph and problem.graph is None:
             raise InputError(
-                f"{self.name} needs a graph, and none is given. "
-                "Give one, or use knn_gcn, which links each node to its nearest neighbours."
+                f"{self.name} needs a graph, and none is given. Give one, or leave this method out."
             )
+
+    def describe_limits(self, problem: NodeProblem) -> str:
+        """Return a note on data that the method does not use; empty if it uses all."""
+        return ""
 
     def fit_predict(self, problem: NodeProblem, seed: int) -> Prediction:
         """Train on the visible labels and return the class probabilities of every node."""
@@ -309,34 +319,38 @@ def scale_features(features: Any) -> Any:
     return normalize(features) if sp.issparse(features) else standardize_columns(features)
 
 
-# GCN on nearest neighbours
+# GCN
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnnGCNSettings(TrainSettings):
-    """GCN's settings, on 20 neighbours by cosine."""
+class GCNSettings(TrainSettings):
+    """Published for the citation networks: 200 epochs, decay on the first layer alone."""
 
     n_hidden: int = 16
     dropout: float = 0.5
-    n_neighbors: int = 20
 
 
 @dataclass(frozen=True)
-class KnnGCN(Baseline):
-    """GCN on the cosine graph of the features; a given graph is not looked at."""
+class GCN(Baseline):
+    """The two-layer GCN of Kipf and Welling on the given graph."""
 
-    name: ClassVar[str] = "knn_gcn"
-    title: ClassVar[str] = "kNN-GCN"
-    paper: ClassVar[str] = "Franceschi et al., Learning discrete structures for GNNs, ICML 2019"
-    needs_graph: ClassVar[bool] = False
-    settings: KnnGCNSettings = KnnGCNSettings()
+    name: ClassVar[str] = "gcn"
+    title: ClassVar[str] = "GCN"
+    paper: ClassVar[str] = (
+        "Kipf and Welling, Semi-supervised classification with graph convolutional networks, "
+        "ICLR 2017"
+    )
+    settings: GCNSettings = GCNSettings()
+
+    def links(self, problem: NodeProblem) -> sp.csr_matrix:
+        """Return the graph that the network passes messages on, without loops."""
+        return problem.graph
 
     def task(self, problem: NodeProblem, seed: int) -> ClassifierTask:
-        """Make the two-layer network on the nearest-neighbour graph with loops."""
+        """Make the two-layer network on the graph with loops."""
         s = self.settings
-        graph = cosine_graph(problem.features, s.n_neighbors)
         return ClassifierTask(
-            sp.csr_matrix(graph + sp.eye(problem.n_nodes)),
+            sp.csr_matrix(self.links(problem) + sp.eye(problem.n_nodes)),
             Features.of(normalize_row_sums(problem.features)),
             Labels(
                 problem.train, problem.labels[problem.train], problem.n_nodes, problem.n_classes
@@ -347,43 +361,51 @@ class KnnGCN(Baseline):
         )
 
 
-# Majority class
+@dataclass(frozen=True, kw_only=True)
+class KnnGCNSettings(GCNSettings):
+    """GCN's settings, on 20 neighbours by cosine."""
+
+    n_neighbors: int = 20
+
+
+@dataclass(frozen=True)
+class KnnGCN(GCN):
+    """GCN on the cosine graph of the features; a given graph is not looked at."""
+
+    name: ClassVar[str] = "knn_gcn"
+    title: ClassVar[str] = "kNN-GCN"
+    paper: ClassVar[str] = "Franceschi et al., Learning discrete structures for GNNs, ICML 2019"
+    needs_graph: ClassVar[bool] = False
+    settings: KnnGCNSettings = KnnGCNSettings()
+
+    def links(self, problem: NodeProblem) -> sp.csr_matrix:
+        """Return the graph of nearest neighbours."""
+        return cosine_graph(problem.features, self.settings.n_neighbors)
+
+
+# Largest class
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajoritySettings:
+class NoSettings:
     """Nothing to set."""
 
 
 @dataclass(frozen=True)
 class Majority(ClosedForm):
-    r"""Every node gets the shares of the classes, :math:`p_c = |\{l \in L : y_l = c\}| / |L|`.
-
-    The class with the most labels is predicted; of equally large ones the first.
-    """
+    """scikit-learn's ``DummyClassifier``: every node gets the shares of the classes."""
 
     name: ClassVar[str] = "majority"
-    title: ClassVar[str] = "majority class"
+    title: ClassVar[str] = "largest class"
     paper: ClassVar[str] = "the largest class among the labels"
     needs_graph: ClassVar[bool] = False
-    settings: MajoritySettings = MajoritySettings()
+    settings: NoSettings = NoSettings()
 
     def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
         """Count the labels of the training nodes."""
-        return np.tile(train_class_shares(problem), (problem.n_nodes, 1))
-
-
-def train_class_shares(problem: NodeProblem) -> np.ndarray:
-    """Return the share of each class among the training nodes.
-
-    Examples
-    --------
-    >>> problem = NodeProblem(np.eye(3), None, np.array([0, 1, 1]), np.arange(3))
-    >>> train_class_shares(problem).round(2)
-    array([0.33, 0.67])
-    """
-    counts = np.bincount(problem.labels[problem.train], minlength=problem.n_classes)
-    return np.asarray(counts / counts.sum())
+        model = DummyClassifier().fit(problem.train, problem.labels[problem.train])
+        shares = model.predict_proba(np.zeros(problem.n_nodes))
+        return expand_classes(shares, model.classes_, problem.n_classes)
 
 
 # Label spreading
@@ -461,7 +483,7 @@ def fit_distributions(model: Any, problem: NodeProblem) -> np.ndarray:
         model.fit(x, known)
     reached = expand_classes(model.label_distributions_, model.classes_, problem.n_classes)
     unreached = ~(reached.sum(1) > 0)
-    reached[unreached] = train_class_shares(problem)
+    reached[unreached] = Majority().predict(problem, 0)[unreached]
     return np.asarray(reached / reached.sum(1, keepdims=True))
 
 
@@ -556,19 +578,209 @@ def _split_train(problem: NodeProblem) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(nodes, asked) for nodes, asked in folds if nodes.size and asked.size]
 
 
-# Registry
-
-PLAIN_METHODS: dict[str, Baseline] = {
-    method.name: method for method in (Majority(), LogisticRegression(), LabelSpreading(), KnnGCN())
-}
+# Boosted trees
 
 
-def get_plain(name: str) -> Baseline:
-    """Return a baseline by name; the error for an unknown name suggests the closest one.
+@dataclass(frozen=True, kw_only=True)
+class BoostedTreesSettings:
+    """The defaults of scikit-learn; of a wider table only the best columns are used."""
+
+    max_columns: int = 200
+
+
+@dataclass(frozen=True)
+class BoostedTrees(ClosedForm):
+    """scikit-learn's ``HistGradientBoostingClassifier``, on dense columns."""
+
+    name: ClassVar[str] = "boosted_trees"
+    title: ClassVar[str] = "boosted trees"
+    paper: ClassVar[str] = "scikit-learn HistGradientBoostingClassifier"
+    needs_graph: ClassVar[bool] = False
+    n_blocks: ClassVar[int] = 1  # of columns for each column of the table
+    settings: BoostedTreesSettings = BoostedTreesSettings()
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Fit on the labelled nodes, predict all."""
+        train, classes = problem.train, problem.labels[problem.train]
+        if np.unique(classes).size == 1:
+            return Majority().predict(problem, seed)
+        x = problem.features
+        if x.shape[1] > self.settings.max_columns:
+            with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+                warnings.simplefilter("ignore", UserWarning)  # constant columns have no F value
+                best = SelectKBest(k=self.settings.max_columns).fit(x[train], classes)
+            x = best.transform(x)
+        x = x.toarray() if sp.issparse(x) else x
+        model = HistGradientBoostingClassifier(random_state=seed).fit(x[train], classes)
+        return expand_classes(model.predict_proba(x), model.classes_, problem.n_classes)
+
+    def describe_limits(self, problem: NodeProblem) -> str:
+        """Return a note if only a part of the columns is used."""
+        n_columns, most = self.n_blocks * problem.features.shape[1], self.settings.max_columns
+        if n_columns <= most:
+            return ""
+        return (
+            f"{self.title}: the {most} of {n_columns:,} columns that differ most between the "
+            "classes"
+        )
+
+
+# Rows joined with the means of their neighbours
+
+
+def join_neighbor_means(problem: NodeProblem) -> NodeProblem:
+    r"""Return the problem with features :math:`[X, P X, P^2 X]`, :math:`P = D^{-1} A`.
+
+    A node without neighbours has zeros in place of means.
 
     Examples
     --------
-    >>> get_plain("majority").title
-    'majority class'
+    >>> pair = sp.csr_matrix(np.array([[0, 1.0], [1.0, 0]]))
+    >>> problem = NodeProblem(np.array([[1.0], [3.0]]), pair, np.array([0, 1]), np.arange(2))
+    >>> join_neighbor_means(problem).features.tolist()
+    [[1.0, 3.0, 1.0], [3.0, 1.0, 3.0]]
     """
-    return PLAIN_METHODS[check_choice("method", name, PLAIN_METHODS)]
+    x, walk = problem.features, normalize(problem.graph, norm="l1")
+    near = walk @ x
+    blocks = [x, near, walk @ near]
+    joined = sp.hstack(blocks, format="csr") if sp.issparse(x) else np.hstack(blocks)
+    return dataclasses.replace(problem, features=joined)
+
+
+@dataclass(frozen=True)
+class NeighborLogisticRegression(LogisticRegression):
+    """Logistic regression on each row joined with its neighbours' means at one and two hops."""
+
+    name: ClassVar[str] = "logistic_regression_neighbors"
+    title: ClassVar[str] = "logistic regression with neighbours"
+    needs_graph: ClassVar[bool] = True
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Join the rows, fit on the labelled nodes, predict all."""
+        return super().predict(join_neighbor_means(problem), seed)
+
+
+@dataclass(frozen=True)
+class NeighborBoostedTrees(BoostedTrees):
+    """Boosted trees on each row joined with its neighbours' means at one and two hops."""
+
+    name: ClassVar[str] = "boosted_trees_neighbors"
+    title: ClassVar[str] = "boosted trees with neighbours"
+    needs_graph: ClassVar[bool] = True
+    n_blocks: ClassVar[int] = 3
+
+    def predict(self, problem: NodeProblem, seed: int) -> np.ndarray:
+        """Join the rows, fit on the labelled nodes, predict all."""
+        return super().predict(join_neighbor_means(problem), seed)
+
+
+# Classifiers of the user
+
+
+@dataclass(frozen=True, eq=False)
+class GivenClassifier:
+    """A scikit-learn classifier that the user gave, on the table as it came."""
+
+    name: str
+    model: Any
+    rows: Any  # the table; None: the features of the problem
+    classes: np.ndarray  # label of each class number
+
+    @property
+    def title(self) -> str:
+        """The name to show."""
+        return self.name
+
+    def fit_predict(self, problem: NodeProblem, seed: int) -> Prediction:
+        """Fit a copy on the labelled rows, and return the class probabilities of all rows."""
+        started = time.perf_counter()
+        x = problem.features if self.rows is None else self.rows
+        labels = self.classes[problem.labels[problem.train]]
+        model = clone(self.model).fit(_safe_indexing(x, problem.train), labels)
+        if hasattr(model, "predict_proba"):
+            found, seen = np.asarray(model.predict_proba(x)), np.asarray(model.classes_)
+        else:
+            seen = np.unique(labels)
+            found = np.asarray(model.predict(x))[:, None] == seen
+        probabilities = expand_classes(
+            found, np.searchsorted(self.classes, seen), problem.n_classes
+        )
+        if not np.isfinite(probabilities).all():
+            raise InputError("its probabilities are not finite")
+        return Prediction(probabilities, seconds=time.perf_counter() - started)
+
+    def describe_limits(self, problem: NodeProblem) -> str:
+        """Return an empty text: the classifier gets all rows and columns."""
+        return ""
+
+
+# Choice of rivals
+
+
+@runtime_checkable
+class Rival(Protocol):
+    """A method that a fit is compared with: a :class:`Baseline` or a classifier of the user."""
+
+    @property
+    def name(self) -> str:
+        """The name in code."""
+
+    @property
+    def title(self) -> str:
+        """The name to show."""
+
+    def fit_predict(self, problem: NodeProblem, seed: int) -> Prediction:
+        """Return the class probabilities of every node."""
+
+    def describe_limits(self, problem: NodeProblem) -> str:
+        """Return a note on data that the method does not use; empty if it uses all."""
+
+
+# In the order in which they are shown; those that need a graph are left out without one.
+RIVALS: dict[str, Baseline] = {
+    method.name: method
+    for method in (
+        Majority(),
+        LogisticRegression(),
+        LabelSpreading(),
+        BoostedTrees(),
+        GCN(),
+        NeighborLogisticRegression(),
+        NeighborBoostedTrees(),
+    )
+}
+
+RivalChoice = str | Sequence[str] | Mapping[str, Any] | None
+
+
+def choose_rivals(
+    rivals: RivalChoice, *, has_graph: bool, rows: Any = None, classes: Any = None
+) -> tuple[Rival, ...]:
+    """Return the rivals that a user asks for; see :func:`glnn.evaluate`.
+
+    ``rows`` is the table for the user's own classifiers, and ``classes`` the sorted labels.
+
+    Examples
+    --------
+    >>> [rival.title for rival in choose_rivals(["boosted_trees"], has_graph=False)]
+    ['boosted trees']
+    >>> len(choose_rivals("auto", has_graph=False)), len(choose_rivals("auto", has_graph=True))
+    (4, 7)
+    """
+    if rivals is None:
+        return ()
+    usual = {n: rival for n, rival in RIVALS.items() if has_graph or not rival.needs_graph}
+    if isinstance(rivals, Mapping):
+        for name, model in rivals.items():
+            if not (hasattr(model, "fit") and hasattr(model, "predict")):
+                raise InputError(
+                    f"rivals must map names to scikit-learn classifiers, got {model!r} for "
+                    f"{name!r}."
+                )
+        chosen: dict[str, Rival] = dict(usual)
+        chosen |= {n: GivenClassifier(n, model, rows, classes) for n, model in rivals.items()}
+        return tuple(chosen.values())
+    if isinstance(rivals, str) and rivals == "auto":
+        return tuple(usual.values())
+    names = [rivals] if isinstance(rivals, str) else rivals
+    return tuple(RIVALS[check_choice("rivals", name, RIVALS)] for name in names)

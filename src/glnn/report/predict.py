@@ -171,7 +171,8 @@ def read_new_rows(table: Path, description: dict[str, Any]) -> NewRows:
         index_ids(texts, quote_path(table))
     label = description["label_column"] or "label"
     labels = strip_cells(frame[label]) if label in frame else [""] * len(frame)
-    notes = tuple(encoder.notes_on_new(frame, (id_column, label, "split")))
+    unused = (id_column, label, "split", options.group_column, options.time_column)
+    notes = tuple(encoder.notes_on_new(frame, unused))
     return NewRows(features, None if texts is None else ids_from_text(texts), labels, notes)
 
 

@@ -15,8 +15,8 @@ from glnn.engine.callbacks import History
 from glnn.engine.settings import FitSettings
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
-from glnn.quality.estimate import MethodScore, Verdict, make_verdict
 from glnn.quality.metrics import ScoredPredictions, bootstrap_weights
+from glnn.quality.verdict import MethodScore, Verdict, make_verdict
 from glnn.report.page.page_data import LinkTerms, Round, Search
 from glnn.solver import Certificate
 
@@ -30,7 +30,7 @@ class Score:
     method: str  # the name to show
     accuracy: float | None  # None without test nodes
     seconds: float  # time of the fit
-    note: str = ""  # why there is no number
+    note: str = ""  # why there is no number, or what was left out of the data
     probabilities: np.ndarray | None = None  # test nodes x classes of the data
     name: str = ""  # the name in code
 
@@ -41,10 +41,10 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class HoldoutScores:
-    """Scores of a fit and of plain methods on the test nodes."""
+    """Scores of a fit and of its rivals on the test nodes."""
 
     own: MethodScore  # the fit
-    others: tuple[MethodScore, ...]  # the plain methods
+    others: tuple[MethodScore, ...]  # the rivals
 
     @classmethod
     def of(
@@ -54,12 +54,13 @@ class HoldoutScores:
         classes: np.ndarray,
         n_classes: int,
         others: Sequence[Score] = (),
+        seconds: float = 0.0,
     ) -> "HoldoutScores":
         """Score the test nodes, which have the class numbers ``labels``.
 
         ``classes`` has the class number of each column of ``probabilities``. A class without a
         training label has no column; its nodes count as mistakes. Methods in ``others`` without
-        probabilities are skipped.
+        probabilities are skipped. ``seconds`` is the time of the fit.
         """
         full = np.zeros((len(labels), n_classes))
         full[:, classes] = probabilities
@@ -77,11 +78,11 @@ class HoldoutScores:
             for other in others
             if other.probabilities is not None
         ]
-        return cls(MethodScore.of("glnn", "GLNN", own, weights, 0.0), tuple(compared))
+        return cls(MethodScore.of("glnn", "GLNN", own, weights, seconds), tuple(compared))
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the fit is better than guessing, and than the plain methods."""
+        """Whether the fit is better than chance, and than the rivals."""
         return make_verdict(self.own, self.others)
 
 
@@ -202,7 +203,7 @@ class FitResults:
     adjacency: sp.csr_matrix  # the learned graph
     certificate: Certificate | None  # None if the graph was not solved for
     facts: GraphFacts
-    scores: tuple[Score, ...]  # GLNN first, then the compared methods
+    scores: tuple[Score, ...]  # GLNN first, then the rivals
     history: History
     settings: Mapping[str, Any]  # all settings, as plain values
     seed: int = 0
@@ -219,6 +220,8 @@ class FitResults:
     trust: sp.csr_matrix | None = None  # share of each given link's weight that was kept
     search: Search | None = None  # how parameters were chosen, if they were searched for
     calibration: Calibration | None = None  # None: probabilities are not calibrated
+    groups: np.ndarray | None = None  # group of each node, if rows of a group are hidden together
+    times: np.ndarray | None = None  # time of each node, if earlier labels predict later ones
 
     @property
     def predictions(self) -> np.ndarray:
@@ -232,9 +235,17 @@ class FitResults:
         if not test.size:
             return None
         labels, probabilities = self.data.labels[test], self.probabilities[test]
+        own, *others = self.scores
         return HoldoutScores.of(
-            labels, probabilities, self.classes, self.data.n_classes, self.scores[1:]
+            labels, probabilities, self.classes, self.data.n_classes, others, own.seconds
         )
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict of the estimate, else of the test labels; ``None`` without either."""
+        if self.estimate is not None:
+            return self.estimate.verdict
+        return None if self.holdout is None else self.holdout.verdict
 
     @property
     def calibration_method(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Run one fit: check options and data, fit, run the compared methods, and collect the results.
+"""Run one fit: check options and data, fit, run the rivals, and collect the results.
 
 Also the estimate by cross-validation, and the callback that records the graph of each round.
 """
@@ -27,7 +27,14 @@ from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 from glnn.graph.adjacency import SparseAdjacency
 from glnn.quality.labelling import suspect_labels
-from glnn.quality.rivals import PLAIN_METHODS, NodeProblem, comparable_features, get_plain
+from glnn.quality.rivals import (
+    NodeProblem,
+    Rival,
+    RivalChoice,
+    choose_rivals,
+    comparable_features,
+)
+from glnn.quality.verdict import describe_failure, make_refit
 from glnn.report.explained import link_terms, metric_columns
 from glnn.report.page.page_data import Round, Search
 from glnn.report.results import FitResults, GraphFacts, Score, accuracy, describe_settings
@@ -147,8 +154,6 @@ def collect_rounds(callbacks: Iterable[Callback] | None, graph: sp.csr_matrix) -
 
 # The run
 
-COMPARED_METHODS = tuple(PLAIN_METHODS)
-
 ProgressFunction = Callable[[Progress], None]
 
 
@@ -164,6 +169,7 @@ class FitOptions:
     device: str = "cpu"
     threads: int | None = None  # at most so many; None: as many as PyTorch chooses
     class_weight: str | None = None
+    rivals: RivalChoice = None  # methods to compare with, as in glnn.evaluate
     command: str = ""  # the command line, for the report
     extra_params: Mapping[str, Any] = field(default_factory=dict)  # overridden by the options
     search: Search | None = None  # the search that found extra_params
@@ -179,6 +185,7 @@ class FitOptions:
             )
         if self.threads is not None:
             check_integer("--threads", self.threads, low=1)
+        choose_rivals(self.rivals, has_graph=True)
         require_device(self.device)
 
     def with_local_device(self) -> "FitOptions":
@@ -276,17 +283,16 @@ def run_fit(
     inputs: RunInputs,
     options: FitOptions,
     *,
-    methods: tuple[str, ...] = (),
     on_progress: ProgressFunction | None = None,
     peers: Peers = SINGLE_PROCESS,
     checkpoint: Path | None = None,
     calibrate: bool = False,
     n_folds: int = N_FOLDS,
 ) -> tuple[FitResults | None, GLNNClassifier]:
-    """Fit on the labels of the split, run the plain methods to compare, and collect the results.
+    """Fit on the labels of the split, run the rivals on test labels, and collect the results.
 
-    Results are ``None`` in all processes but process 0, which reads all the data for the plain
-    ``methods``. Each of several processes uses one thread unless the options set another number.
+    Results are ``None`` in all processes but process 0, which reads all the data for the rivals of
+    the options. Each of several processes uses one thread unless the options set another number.
     With ``calibrate`` labels are hidden to calibrate probabilities, if there are no validation
     labels; a fit of several tracks hides them anyway. ``on_progress`` is called at each epoch and
     at the start of each stage; ``checkpoint`` is the folder for the state after each round.
@@ -305,18 +311,20 @@ def run_fit(
             rows.graph,
             split.val if split.val.size else None,
             folds=n_folds,
+            groups=opened.groups,
+            times=opened.times,
             peers=peers,
             checkpoint=checkpoint,
         )
         seconds = time.perf_counter() - started
         if peers.rank:
             return None, model
-        whole = opened.data
-        if methods and peers.size > 1:
-            whole = whole.replace(features=opened.source.open().data.features)
-        others = [
-            score_plain_method(name, whole, split, options.seed, on_progress) for name in methods
-        ]
+        others = []
+        if split.test.size and options.rivals:
+            whole = opened.data
+            if peers.size > 1:
+                whole = whole.replace(features=opened.source.open().data.features)
+            others = score_on_test(whole, split, options, on_progress)
     return collect_results(opened, split, options, model, seconds, others), model
 
 
@@ -328,7 +336,7 @@ def collect_results(
     fit_seconds: float,
     others: Sequence[Score] = (),
 ) -> FitResults:
-    """Return the results of a fitted model; ``others`` are the scores of compared methods."""
+    """Return the results of a fitted model; ``others`` are the scores of the rivals."""
     data, seconds = opened.data, {"fit": fit_seconds}
     classes = index_classes(data, model.classes_)
     predictions = classes[model.label_distributions_.argmax(1)]
@@ -357,22 +365,37 @@ def collect_results(
         trust=model.edge_trust_,
         search=options.search,
         calibration=model.calibration_,
+        groups=opened.groups,
+        times=opened.times,
     )
 
 
-def score_plain_method(
-    name: str, data: NodeData, split: Split, seed: int, on_progress: ProgressFunction | None
-) -> Score:
-    """Fit a plain method on the same labels, and score it on the test nodes."""
-    method = get_plain(name)
-    if on_progress is not None:
-        on_progress(Progress(method.title, 0, 0))
+def score_on_test(
+    data: NodeData, split: Split, options: FitOptions, on_progress: ProgressFunction | None
+) -> list[Score]:
+    """Fit the rivals on the same labels, and score them on the test nodes."""
     features = comparable_features(data.features)
     problem = NodeProblem(features, data.graph, data.labels, split.train, split.val, data.n_classes)
-    predicted = method.fit_predict(problem, seed)
-    right = accuracy(predicted.classes, data.labels, split.test)
-    kept = predicted.probabilities[split.test]
-    return Score(method.title, right, predicted.seconds, probabilities=kept, name=name)
+    scores = []
+    for rival in choose_rivals(options.rivals, has_graph=data.graph is not None):
+        if on_progress is not None:
+            on_progress(Progress(rival.title, 0, 0))
+        scores.append(_score_rival(rival, problem, data.labels, split.test, options.seed))
+    return scores
+
+
+def _score_rival(
+    rival: Rival, problem: NodeProblem, labels: np.ndarray, test: np.ndarray, seed: int
+) -> Score:
+    """Fit a rival and score it on the test nodes; without a number if it fails."""
+    started = time.perf_counter()
+    try:
+        found = make_refit(rival, problem, seed)(np.empty(0, dtype=np.int64))
+    except Exception as error:
+        return Score(rival.title, None, 0.0, describe_failure(rival, error), name=rival.name)
+    seconds, right = time.perf_counter() - started, accuracy(found.argmax(1), labels, test)
+    note = rival.describe_limits(problem)
+    return Score(rival.title, right, seconds, note, found[test], rival.name)
 
 
 # Estimate by cross-validation
@@ -412,7 +435,7 @@ def add_estimate(
             on_progress(Progress(stage, 0, n_epochs if stage.startswith("fold") else 0))
 
     started = time.perf_counter()
-    more: Any = {"random_state": options.seed, "watch": report_stage}
+    more: Any = {"rivals": options.rivals, "random_state": options.seed, "watch": report_stage}
     with limit_threads(data.n_nodes, options.threads):
         if model.folds_ is not None:
             estimate = evaluate_fit(model, seconds=results.seconds["fit"], **more)
@@ -427,6 +450,8 @@ def add_estimate(
                 refitted,
                 n_folds,
                 validation=split.val if split.val.size else None,
+                groups=results.groups,
+                times=results.times,
                 checkpoint=checkpoint,
                 **more,
             )

@@ -167,6 +167,7 @@ def collect_metrics(results: FitResults) -> dict[str, Any]:
         },
         "calibrated": results.calibration_method is not None,
         "calibration": _describe_calibration(results),
+        "comparison": None if results.verdict is None else results.verdict.to_dict(),
         "estimate": None if results.estimate is None else results.estimate.to_dict(),
         "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
         "scores": [score.to_dict() for score in results.scores],

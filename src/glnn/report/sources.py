@@ -104,9 +104,11 @@ class Source:
             "--graph": self.graph,
             "--id": self.options.id_column,
             "--label": self.options.label_column,
+            "--group": self.options.group_column,
+            "--time": self.options.time_column,
         }
         if self.is_edge_list:  # labels by id are allowed
-            given = {"--graph": self.graph}
+            given = {name: given[name] for name in ("--graph", "--group", "--time")}
         option = next((name for name, value in given.items() if value is not None), None)
         if option is not None and (self.name in DATASETS or Path(self.name).exists()):
             raise InputError(
@@ -143,6 +145,16 @@ class OpenedSource:
     def digest(self) -> str:
         """A hash of the data."""
         return self.precomputed_digest or RecordSource(self.data).digest
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """The group of each row, if a column of groups was named."""
+        return None if self.report is None else self.report.groups
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """The time of each row, if a column of times was named."""
+        return None if self.report is None else self.report.times
 
     def drop_graph(self) -> "OpenedSource":
         """Return the data without the given graph."""

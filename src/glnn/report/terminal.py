@@ -1,56 +1,50 @@
 """Results as tables for the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
 from glnn.quality import Evaluation
-from glnn.quality.estimate import MethodScore
 from glnn.quality.metrics import Interval
+from glnn.quality.verdict import MethodScore
 from glnn.report.compare import Comparison
 from glnn.report.page.sections import format_lead, format_share, interval_measure
-from glnn.report.results import FitResults, HoldoutScores, Score
+from glnn.report.results import FitResults, HoldoutScores
 from glnn.report.text import DASH, fact_rows, format_count, format_percent
 
 
-def score_table(holdout: HoldoutScores, scores: Iterable[Score] = ()) -> Table:
-    """Return the scores of the fit and of plain methods on the test labels.
-
-    Each of ``scores`` with a note gets a line with the note.
-    """
+def score_table(holdout: HoldoutScores) -> Table:
+    """Return the scores of the fit and of its rivals on the test labels."""
     title = f"On {format_count(len(holdout.own.predictions), 'test label')}, in %"
-    table = _quality_table(title, (holdout.own, *holdout.others))
-    for score in scores:
-        if score.note:
-            table.add_row(escape(score.method), escape(score.note))
-    return table
+    return _quality_table(title, (holdout.own, *holdout.others))
 
 
 def estimate_table(estimate: Evaluation) -> Table:
-    """Return the scores of the fit and of plain methods on held-out labels."""
+    """Return the scores of the fit and of its rivals on held-out labels."""
     title = f"On {len(estimate.own.predictions):,} hidden labels, {len(estimate.folds)} folds, in %"
     return _quality_table(title, (estimate.own, *estimate.others))
 
 
 def _quality_table(title: str, scores: Sequence[MethodScore]) -> Table:
     """Return the scores of methods on the same labels, the most accurate in bold."""
-    columns = ("accuracy", "balanced", "macro-F1", "ahead in accuracy")
+    columns = ("accuracy", "balanced", "ahead in accuracy", "seconds")
     table = _number_table("method", *columns, title=title)
-    best = max(score.metrics["accuracy"].value for score in scores)
+    best = max(score.accuracy for score in scores)
     for score in scores:
-        found = score.metrics
-        cells = [
-            _format_interval(found[name]) for name in ("accuracy", "balanced_accuracy", "macro_f1")
-        ]
-        ahead = "" if score.difference is None else _format_difference(score.difference)
-        style = "bold" if found["accuracy"].value == best else None
-        table.add_row(score.title, *cells, ahead, style=style)
+        table.add_row(
+            escape(score.title),
+            _format_interval(score.metrics["accuracy"]),
+            f"{100 * score.metrics['balanced_accuracy'].value:.1f}",
+            "" if score.difference is None else _format_difference(score.difference),
+            f"{score.seconds:.1f}",
+            style="bold" if score.accuracy == best else None,
+        )
     return table
 
 
 def _format_interval(interval: Interval) -> str:
-    return f"{100 * interval.value:.1f} ± {100 * interval.half_width:.0f}"
+    return f"{100 * interval.value:.1f} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
 
 
 def _format_difference(interval: Interval) -> str:

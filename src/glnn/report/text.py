@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from glnn.quality.calibration import Calibration
-from glnn.quality.estimate import MIN_LABELS
+from glnn.quality.verdict import MIN_LABELS
 from glnn.report.results import FitResults, GraphFacts, merge_held_out
 from glnn.solver import Certificate
 
@@ -66,10 +66,8 @@ def describe_equal_labels(facts: GraphFacts) -> str:
 
 def verdict_line(results: FitResults) -> str:
     """Return the verdict on a run in one sentence."""
-    if results.estimate is not None:
-        return results.estimate.verdict.sentence
-    if results.holdout is not None:
-        return results.holdout.verdict.sentence
+    if results.verdict is not None:
+        return results.verdict.sentence
     n_train = int(results.split.train.size)
     if n_train < MIN_LABELS:
         return f"too few labels to tell: {n_train}"
@@ -146,8 +144,14 @@ def final_notes(results: FitResults) -> list[str]:
     """Return the notes on a run: its choices, warnings, labels that disagree with the model."""
     notes = [] if results.certificate is None else list(results.certificate.notes)
     notes += mixture_lines(results)
+    notes += rival_notes(results)
     notes += [] if results.estimate is None else list(results.estimate.notes)
     return [*notes, *warning_lines(results), *suspect_lines(results)]
+
+
+def rival_notes(results: FitResults) -> list[str]:
+    """Return the notes on rivals that were scored on the test labels, or failed to be."""
+    return [score.note for score in results.scores if score.note]
 
 
 def mixture_lines(results: FitResults) -> list[str]:
@@ -168,21 +172,16 @@ def warning_lines(results: FitResults) -> list[str]:
     return [*uncalibrated_lines(results.calibration), *([] if missing is None else [missing])]
 
 
-def missing_evaluation_lines(results: FitResults, *, compare: bool, n_processes: int) -> list[str]:
-    """Return why a run was not evaluated or compared with plain methods, and what to do."""
-    if results.split.test.size or results.estimate is not None:
+def missing_evaluation_lines(results: FitResults, *, n_processes: int) -> list[str]:
+    """Return why a run was not evaluated if the user did not ask for that, and what to do."""
+    if results.verdict is not None:
         return []
-    lines = []
-    if n_processes > 1:
-        lines.append(
-            "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
-            "or keep labels for a test with --labels-per-class"
-        )
-    elif compare:
-        lines.append(
-            f"no comparison: all labels were used for training. {evaluation_advice(results)}"
-        )
-    return lines
+    if n_processes == 1:
+        return [evaluation_advice(results)] if has_single_labels(results) else []
+    return [
+        "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
+        "or keep labels for a test with --labels-per-class"
+    ]
 
 
 def missing_class_line(results: FitResults) -> str | None:

@@ -1,7 +1,14 @@
 """Baselines by name: the methods of the paper's table, simple controls, and defences."""
 
 from glnn._utils import check_choice
-from glnn.quality.rivals import PLAIN_METHODS, Baseline, NodeProblem, Prediction
+from glnn.quality.rivals import (
+    Baseline,
+    KnnGCN,
+    LabelSpreading,
+    LogisticRegression,
+    NodeProblem,
+    Prediction,
+)
 from glnn_lab.baselines.appnp import APPNP
 from glnn_lab.baselines.chebnet import ChebNet
 from glnn_lab.baselines.deepwalk import DeepWalk
@@ -17,15 +24,15 @@ from glnn_lab.baselines.scikit import LabelPropagation, RandomForest
 
 _TABLE = (Planetoid(), ChebNet(), MoNet(), LoNGAE(), GAT(), DGI(), GWNN(), GCNBaseline())
 _CONTROLS = (
-    PLAIN_METHODS["logistic_regression"],
+    LogisticRegression(),
     RandomForest(),
     MLP(),
     LabelPropagation(),
-    PLAIN_METHODS["label_spreading"],
+    LabelSpreading(),
     DeepWalk(),
     SGC(),
     APPNP(),
-    PLAIN_METHODS["knn_gcn"],
+    KnnGCN(),
 )
 _DEFENCES = (GCNJaccard(), GCNSVD())
 

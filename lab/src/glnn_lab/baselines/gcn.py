@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn.quality.rivals import GCN, GCNSettings, NodeProblem, TrainSettings
 from glnn_lab.baselines.networks import (
     Edges,
     InputMap,
@@ -18,14 +18,6 @@ from glnn_lab.baselines.networks import (
     fuse_messages,
     import_layers,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class GCNSettings(TrainSettings):
-    """Published for the citation networks: 200 epochs, decay on the first layer alone."""
-
-    n_hidden: int = 16
-    dropout: float = 0.5
 
 
 class GCNNetwork(Network):
@@ -53,16 +45,13 @@ class GCNNetwork(Network):
 
 @dataclass(frozen=True)
 class GCNBaseline(NetworkBaseline):
-    """GCN as published, on the given graph."""
+    """GCN with the layers of PyTorch Geometric, on the given graph."""
 
-    name: ClassVar[str] = "gcn"
-    title: ClassVar[str] = "GCN"
-    paper: ClassVar[str] = (
-        "Kipf and Welling, Semi-supervised classification with graph convolutional networks, "
-        "ICLR 2017"
-    )
+    name: ClassVar[str] = GCN.name
+    title: ClassVar[str] = GCN.title
+    paper: ClassVar[str] = GCN.paper
     decayed: ClassVar[str] = "first"
-    settings: GCNSettings = GCNSettings()
+    settings: GCNSettings = GCN.settings
 
     def network(self, problem: NodeProblem, x: Features) -> GCNNetwork:
         """Build the network on the given graph."""
@@ -118,18 +107,10 @@ class SGC(NetworkBaseline):
 # MLP: the control without a graph
 
 
-@dataclass(frozen=True, kw_only=True)
-class MLPSettings(TrainSettings):
-    """GCN's settings without its graph."""
-
-    n_hidden: int = 16
-    dropout: float = 0.5
-
-
 class MLPNetwork(Network):
     r"""Two layers, :math:`Z = \mathrm{ReLU}(X W_0 + b_0)\,W_1 + b_1`."""
 
-    def __init__(self, n_in: int, n_out: int, settings: MLPSettings) -> None:
+    def __init__(self, n_in: int, n_out: int, settings: GCNSettings) -> None:
         super().__init__()
         self.dropout = settings.dropout
         self.first_map = InputMap(n_in, settings.n_hidden)
@@ -154,7 +135,7 @@ class MLP(NetworkBaseline):
     paper: ClassVar[str] = "Kipf and Welling, ICLR 2017, as their control"
     needs_graph: ClassVar[bool] = False
     decayed: ClassVar[str] = "first"
-    settings: MLPSettings = MLPSettings()
+    settings: GCNSettings = GCN.settings
 
     def network(self, problem: NodeProblem, x: Features) -> MLPNetwork:
         """Build the perceptron."""

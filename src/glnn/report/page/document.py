@@ -56,6 +56,7 @@ from glnn.report.text import (
     format_percent,
     label_sentence,
     package_versions,
+    rival_notes,
     suspect_lines,
     uncalibrated_lines,
     verdict_line,
@@ -259,7 +260,7 @@ def build_page(results: FitResults, places: Float[np.ndarray, "n 2"] | None = No
         reproduce=_run_recipe(results),
         notes=results.notes,
         search=results.search,
-        unjudged=f"{_capitalize(verdict_line(results))}.",
+        unjudged=verdict_line(results),
         advice=evaluation_advice(results),
         warnings=tuple(map(_capitalize, [*warning_lines(results), *suspect_lines(results)[:1]])),
     )
@@ -304,10 +305,12 @@ def _run_evaluation(results: FitResults) -> PageEvaluation | None:
     """Return the evaluation by folds, else the one on test nodes, else ``None``."""
     if results.estimate is not None:
         found = evaluation_from_folds(results.estimate, results.data.class_names)
-        return dataclasses.replace(found, warnings=tuple(map(_capitalize, found.warnings)))
-    if results.holdout is None:
+    elif results.holdout is not None:
+        names, notes = results.data.class_names, rival_notes(results)
+        found = evaluation_from_test(results.holdout, names, notes)
+    else:
         return None
-    return evaluation_from_test(results.holdout, results.data.class_names)
+    return dataclasses.replace(found, warnings=tuple(map(_capitalize, found.warnings)))
 
 
 def _run_recipe(results: FitResults) -> RunRecipe:

@@ -93,6 +93,7 @@ class PageMethod:
     accuracy: PageMeasure
     lead: PageMeasure | None = None  # accuracy of our fit minus that of this method
     is_own: bool = False
+    seconds: float | None = None  # duration of all its fits, if it was measured
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class PageEvaluation:
     verdict: str  # one sentence
     tone: Tone  # colour of the verdict
     basis: str  # a sentence on the labels used
-    methods: tuple[PageMethod, ...] = ()  # our fit first, then the compared methods
+    methods: tuple[PageMethod, ...] = ()  # our fit first, then the rivals
     measures: tuple[PageMeasure, ...] = ()  # further metrics
     classes: tuple[ClassQuality, ...] = ()
     confusion: Int[np.ndarray, "c c"] | None = None  # counts, true x predicted class

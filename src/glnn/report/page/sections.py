@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from glnn.engine.callbacks import History
 from glnn.quality import Evaluation as Estimate
-from glnn.quality.estimate import INTERVAL_NOTE, MethodScore, VerdictKind, make_verdict
+from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import (
     Interval,
     ScoredPredictions,
@@ -22,6 +22,7 @@ from glnn.quality.metrics import (
     confusion,
     reliability,
 )
+from glnn.quality.verdict import MethodScore, VerdictKind
 from glnn.report.page.page_data import (
     ClassQuality,
     Curve,
@@ -215,7 +216,7 @@ def map_section(page: PageData, shown: PageSubset) -> dict[str, Any]:
 _TONES: dict[VerdictKind, Tone] = {
     "good": "good",
     "level": "caution",
-    "plain": "caution",
+    "rival": "caution",
     "few": "caution",
     "chance": "bad",
 }
@@ -246,9 +247,7 @@ def evaluation_from_folds(estimate: Estimate, class_names: Sequence[str]) -> Pag
         if estimate.coverage is None
         else [interval_measure("prediction sets with the true class", estimate.coverage)]
     )
-    found = _build_evaluation(
-        estimate.own, estimate.others, estimate.per_class, names, basis, estimate.notes, extra
-    )
+    found = _build_evaluation(estimate, estimate.per_class, names, basis, estimate.notes, extra)
     assert found.confusion is not None  # for mypy: it is always computed
     numbers = np.array([list(class_names).index(name) for name in names])
     confusion = np.zeros((len(class_names), len(class_names)), dtype=np.int64)
@@ -256,36 +255,37 @@ def evaluation_from_folds(estimate: Estimate, class_names: Sequence[str]) -> Pag
     return dataclasses.replace(found, confusion=confusion)
 
 
-def evaluation_from_test(tested: HoldoutScores, class_names: Sequence[str]) -> PageEvaluation:
+def evaluation_from_test(
+    tested: HoldoutScores, class_names: Sequence[str], notes: Sequence[str] = ()
+) -> PageEvaluation:
     """Return the evaluation on the test labels."""
     own = tested.own
     basis = (
         f"Measured on {format_count(len(own.predictions), 'label')} kept for the test; "
         f"{INTERVAL_NOTE}."
     )
-    return _build_evaluation(
-        own, tested.others, class_intervals(own.predictions), class_names, basis
-    )
+    per_class = class_intervals(own.predictions)
+    return _build_evaluation(tested, per_class, class_names, basis, notes)
 
 
 def evaluation_from_hidden(judged: ScoredPredictions, names: Sequence[str]) -> PageEvaluation:
-    """Return the evaluation on hidden labels, without compared methods."""
+    """Return the evaluation on hidden labels, without rivals."""
     weights = bootstrap_weights(len(judged), np.random.default_rng(0))
     own = MethodScore.of("glnn", "GLNN", judged, weights, 0.0)
     basis = f"Measured on {format_count(len(judged), 'label')} hidden in turn; {INTERVAL_NOTE}."
-    return _build_evaluation(own, (), class_intervals(judged), names, basis)
+    alone = HoldoutScores(own, ())
+    return _build_evaluation(alone, class_intervals(judged), names, basis)
 
 
 def _build_evaluation(
-    own: MethodScore,
-    others: Sequence[MethodScore],
+    scores: HoldoutScores | Estimate,
     per_class: Sequence[dict[str, Interval]],
     names: Sequence[str],
     basis: str,
     notes: Sequence[str] = (),
     extra: Sequence[PageMeasure] = (),
 ) -> PageEvaluation:
-    verdict = make_verdict(own, others)
+    own, others, verdict = scores.own, scores.others, scores.verdict
     sizes = {
         key: np.bincount(among, minlength=len(names))
         for key, among in (
@@ -296,7 +296,7 @@ def _build_evaluation(
     bins = reliability(own.predictions)
     table = confusion(own.predictions, np.ones((1, len(own.predictions))))[0]
     return PageEvaluation(
-        verdict.sentence[:1].upper() + verdict.sentence[1:],
+        verdict.sentence,
         _TONES[verdict.kind],
         basis,
         tuple(_page_method(score, score is own) for score in (own, *others)),
@@ -325,9 +325,8 @@ def _build_evaluation(
 
 def _page_method(score: MethodScore, is_own: bool) -> PageMethod:
     ahead = None if score.difference is None else interval_measure("lead", score.difference)
-    return PageMethod(
-        score.title, interval_measure("accuracy", score.metrics["accuracy"]), ahead, is_own
-    )
+    accuracy = interval_measure("accuracy", score.metrics["accuracy"])
+    return PageMethod(score.title, accuracy, ahead, is_own, score.seconds or None)
 
 
 def _class_measure(name: str, interval: Interval, n_nodes: int) -> PageMeasure:

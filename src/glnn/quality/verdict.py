@@ -1,0 +1,441 @@
+"""Comparison of a fit with its rivals on the same hidden labels: scores, paired tests, verdict."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import binom, norm, random_table
+
+from glnn._utils import limit_threads
+from glnn.engine.folds import Folds
+from glnn.quality.folds import Refit, hold_out
+from glnn.quality.metrics import (
+    Interval,
+    ScoredPredictions,
+    confusion,
+    metric_intervals,
+    paired_difference,
+)
+from glnn.quality.rivals import NodeProblem, Rival, comparable_features
+
+# Scores of methods
+
+
+@dataclass(frozen=True, eq=False)
+class MethodScore:
+    """Score of one method on hidden labels."""
+
+    name: str
+    title: str  # the name to show
+    predictions: ScoredPredictions
+    metrics: Mapping[str, Interval]
+    seconds: float  # duration of all fits together
+    difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        predictions: ScoredPredictions,
+        weights: np.ndarray,
+        seconds: float,
+        own: ScoredPredictions | None = None,
+    ) -> "MethodScore":
+        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
+
+        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
+        """
+        ahead = None if own is None else paired_difference(own, predictions, weights)
+        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the hidden labels that are predicted right."""
+        return self.metrics["accuracy"].value
+
+
+# Rivals on the same folds
+
+_MIN_SECONDS = 5.0  # rivals that take no longer in all folds are never left out
+
+
+class TooSlowError(Exception):
+    """A rival would take longer than the evaluated fit and its folds together."""
+
+
+def score_rivals(
+    rivals: Sequence[Rival],
+    problem: NodeProblem,
+    folds: Folds,
+    own: ScoredPredictions,
+    weights: np.ndarray,
+    *,
+    seed: int = 0,
+    max_seconds: float = math.inf,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[tuple[MethodScore, ...], tuple[str, ...]]:
+    """Score rivals on the folds of a fit and compare them with its predictions ``own``.
+
+    Returns the scores, and notes on rivals that failed or used a part of the data only. A rival is
+    left out after its first fold if all folds together would take more than ``max_seconds``.
+    ``weights`` are bootstrap weights; ``progress`` is called with the title of each rival before
+    it starts.
+    """
+    problem = replace(problem, features=comparable_features(problem.features))
+    scores, notes = [], []
+    for rival in rivals:
+        if progress is not None:
+            progress(rival.title)
+        started = time.perf_counter()
+        refit = _limit_seconds(make_refit(rival, problem, seed), len(folds), max_seconds)
+        try:
+            held_out = hold_out(refit, problem.labels, folds)
+        except Exception as error:
+            notes.append(describe_failure(rival, error))
+            continue
+        seconds, nodes = time.perf_counter() - started, held_out.hidden_nodes
+        found = ScoredPredictions(held_out.classes[nodes], held_out.probabilities[nodes])
+        scores.append(MethodScore.of(rival.name, rival.title, found, weights, seconds, own))
+        if limits := rival.describe_limits(problem):
+            notes.append(limits)
+    return tuple(scores), tuple(notes)
+
+
+def make_refit(rival: Rival, problem: NodeProblem, seed: int) -> Refit:
+    """Return a function that fits a rival without some labels; small data use one thread."""
+
+    def refit(hidden: np.ndarray) -> np.ndarray:
+        fewer = replace(problem, train=np.setdiff1d(problem.train, hidden))
+        with limit_threads(problem.n_nodes):
+            return rival.fit_predict(fewer, seed).probabilities
+
+    return refit
+
+
+def _limit_seconds(refit: Refit, n_folds: int, max_seconds: float) -> Refit:
+    """Return a refit that stops in its second fold if all folds would take too long."""
+    limit = max(max_seconds, _MIN_SECONDS)
+    first: list[float] = []
+
+    def limited(hidden: np.ndarray) -> np.ndarray:
+        if first and n_folds * first[0] > limit:
+            raise TooSlowError(
+                f"its {n_folds} folds would take about {n_folds * first[0]:.0f} s, and the fit "
+                f"with its folds took {max_seconds:.0f} s"
+            )
+        started = time.perf_counter()
+        found = refit(hidden)
+        first.append(time.perf_counter() - started)
+        return found
+
+    return limited
+
+
+def describe_failure(rival: Rival, error: Exception) -> str:
+    """Return a note on a rival that raised an error."""
+    if isinstance(error, TooSlowError):
+        return f"{rival.title} left out: {error}"
+    lines = str(error).strip().splitlines()
+    return f"{rival.title} failed: {lines[0] if lines else type(error).__name__}"
+
+
+# Tests
+
+# Probability that anything is said to be above chance where nothing is, over all methods.
+CHANCE_LEVEL = 0.002
+# Probability that a rival is said to be better (or the fit better than it) where none is.
+RIVAL_LEVEL = 0.05
+# Level at which a rival is so clearly behind that it is not counted among those that may lead.
+BEHIND_LEVEL = 0.01
+
+_N_TABLES = 19_999  # random tables of the test of balanced accuracy
+_MAX_CELLS = 5_000_000  # of the random tables that are held in memory at a time
+
+
+def correct_p_values(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Correct p-values for their number by Holm's method.
+
+    Examples
+    --------
+    >>> correct_p_values([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = values.argsort(kind="stable")
+    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    corrected = np.empty(len(values))
+    corrected[order] = np.minimum(steps, 1)
+    return corrected
+
+
+def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> float:
+    """Return the one-sided mid-p value of McNemar's test that ``first`` is no better.
+
+    Only labels that exactly one of the two predicts right count.
+
+    Examples
+    --------
+    >>> right, wrong = (ScoredPredictions(np.zeros(4, int), np.eye(2)[[k] * 4]) for k in (0, 1))
+    >>> mcnemar_p_value(right, wrong), mcnemar_p_value(right, right)
+    (0.03125, 0.5)
+    """
+    is_first, is_second = (one.predicted == one.classes for one in (first, second))
+    n_better, n_worse = int((is_first & ~is_second).sum()), int((is_second & ~is_first).sum())
+    n_either = n_better + n_worse
+    return float(binom.sf(n_better, n_either, 0.5) + binom.pmf(n_better, n_either, 0.5) / 2)
+
+
+def compare_pairwise(
+    own: MethodScore, rivals: Sequence[MethodScore]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return corrected p-values that the fit is no better than each rival, and no worse.
+
+    A rival that is clearly behind cannot be the best of several by luck, so it does not count in
+    the correction of the others.
+    """
+    mine, others = own.predictions, [rival.predictions for rival in rivals]
+    p_ahead = correct_p_values([mcnemar_p_value(mine, other) for other in others])
+    p_behind = np.array([mcnemar_p_value(other, mine) for other in others])
+    may_lead = p_ahead >= BEHIND_LEVEL
+    p_behind[may_lead], p_behind[~may_lead] = correct_p_values(p_behind[may_lead]), 1.0
+    return p_ahead, p_behind
+
+
+def chance_p_value(predictions: ScoredPredictions) -> float:
+    """Return the p-value that predictions are no better than chance.
+
+    Two tests at half the level each: the accuracy against the share of the largest class, by the
+    binomial distribution, and the balanced accuracy against random tables with the same numbers
+    of true and of predicted labels. The second one can succeed where nearly all labels are of one
+    class, so that hardly any accuracy is above its share.
+    """
+    table = confusion(predictions, np.ones((1, len(predictions))))[0].astype(np.int64)
+    n_right, share = int(np.trace(table)), largest_share(predictions)
+    by_accuracy = 2 * float(binom.sf(n_right - 1, len(predictions), share))
+    if by_accuracy < 1 / _N_TABLES:  # the other test cannot find a smaller one
+        return by_accuracy
+    return min(1.0, by_accuracy, 2 * _balanced_p_value(table))
+
+
+def _balanced_p_value(table: np.ndarray) -> float:
+    """Return how often random tables with the same margins have as high a balanced accuracy."""
+    true, predicted = table.sum(1), table.sum(0)
+    seen = np.flatnonzero(true)
+    found = (np.diag(table)[seen] / true[seen]).sum() - 1e-9
+    rng, n_above, n_left = np.random.default_rng(0), 0, _N_TABLES
+    while n_left:
+        size = min(n_left, max(1, _MAX_CELLS // (len(seen) * len(predicted))))
+        drawn = random_table.rvs(true[seen], predicted, size=size, random_state=rng)
+        hits = drawn[:, np.arange(len(seen)), seen]
+        n_above += int(((hits / true[seen]).sum(1) >= found).sum())
+        n_left -= size
+    return (1 + n_above) / (1 + _N_TABLES)
+
+
+def largest_share(predictions: ScoredPredictions) -> float:
+    """Return the share of the largest class among the hidden labels."""
+    return float(np.bincount(predictions.classes).max() / len(predictions))
+
+
+def beats_chance(score: MethodScore) -> bool:
+    """Return whether a method is clearly better than chance, without correction for others."""
+    return chance_p_value(score.predictions) < CHANCE_LEVEL
+
+
+# Verdict
+
+MIN_LABELS = 20  # fewest hidden labels for a verdict
+
+VerdictKind = Literal["good", "level", "rival", "chance", "few"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Result of the comparison with chance and with rivals.
+
+    Parameters
+    ----------
+    kind
+        ``good``: clearly better than chance and than every rival. ``level``: clearly better than
+        chance, and no rival is clearly better. ``rival``: a rival is clearly better, and better
+        than chance. ``chance``: not clearly better than chance. ``few``: too few labels to tell,
+        or all of one class.
+    n_labels
+        Number of hidden labels.
+    accuracy
+        Accuracy of the fit on them.
+    chance_share
+        Share of the largest class among them.
+    beats_chance
+        Whether the fit is clearly better than chance, corrected for the number of methods.
+    rival
+        Title of the best rival; ``None`` without rivals.
+    rival_accuracy
+        Accuracy of this rival.
+    rival_beats_chance
+        Whether this rival is clearly better than chance, with the same correction.
+    difference
+        Accuracy of the fit minus that of this rival.
+    p_value
+        One-sided p-value of the difference in its own direction, by McNemar's test, corrected for
+        the number of rivals.
+    n_labels_needed
+        About how many labels would give a clear answer if the shares stayed the same: against
+        chance if the kind is ``few`` or ``chance``, against the best rival if it is ``level``.
+        ``None`` if the answer is clear or no number would do.
+    graph_helped
+        Whether the given graph helped; ``None`` if that is unknown.
+    """
+
+    kind: VerdictKind
+    n_labels: int
+    accuracy: Interval
+    chance_share: float
+    beats_chance: bool = False
+    rival: str | None = None
+    rival_accuracy: Interval | None = None
+    rival_beats_chance: bool | None = None
+    difference: Interval | None = None
+    p_value: float | None = None
+    n_labels_needed: int | None = None
+    graph_helped: bool | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, the same wherever it is shown."""
+        said = _SENTENCES[self.kind](self)
+        return f"{said}; the graph did not help" if self.graph_helped is False else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def _describe_few(verdict: Verdict) -> str:
+    n_labels = verdict.n_labels
+    if n_labels >= MIN_LABELS or verdict.n_labels_needed is None:
+        return f"cannot tell: all {n_labels} labels that could be hidden are of one class"
+    return f"too few labels to tell: {n_labels}, and about {verdict.n_labels_needed} are needed"
+
+
+def _describe_chance(verdict: Verdict) -> str:
+    share = f"the largest class alone has {_percent(verdict.chance_share)}"
+    about = f"{_describe_accuracy(verdict)}, and {share}"
+    if verdict.rival_beats_chance:
+        above = f"{_describe_rival(verdict)} is above chance, but not clearly better than this fit"
+        return f"not clearly better than chance: {about}; {above}"
+    return f"nothing here beats chance: {about}"
+
+
+def _describe_clear(verdict: Verdict) -> str:
+    about = _describe_accuracy(verdict)
+    if verdict.rival is None:
+        return about
+    rival = _describe_rival(verdict)
+    return {
+        "good": f"{about}; clearly better than every rival, the best of them {rival}",
+        "level": f"{about}; not clearly different from the best rival, {rival}",
+        "rival": f"{about}; {rival} is clearly better: use {verdict.rival} here",
+    }[verdict.kind]
+
+
+_SENTENCES: dict[VerdictKind, Callable[[Verdict], str]] = {
+    "few": _describe_few,
+    "chance": _describe_chance,
+    "good": _describe_clear,
+    "level": _describe_clear,
+    "rival": _describe_clear,
+}
+
+
+def _describe_accuracy(verdict: Verdict) -> str:
+    return (
+        f"about {_percent(verdict.accuracy.value)} of unseen labels right "
+        f"({describe_interval(verdict.accuracy)})"
+    )
+
+
+def _describe_rival(verdict: Verdict) -> str:
+    assert verdict.rival_accuracy is not None  # for mypy: there is a rival
+    found = verdict.rival_accuracy
+    return f"{verdict.rival} with {_percent(found.value)} ({describe_interval(found)})"
+
+
+def describe_interval(interval: Interval) -> str:
+    """Return the bounds of an interval of a share in words.
+
+    Examples
+    --------
+    >>> describe_interval(Interval(0.94, 0.831, 0.987))
+    '95 % interval 83–99 %'
+    """
+    return f"95 % interval {100 * interval.low:.0f}–{100 * interval.high:.0f} %"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def make_verdict(
+    own: MethodScore, others: Sequence[MethodScore], graph_helped: bool | None = None
+) -> Verdict:
+    """Compare the score of a fit with chance and with those of rivals on the same labels."""
+    rivals = [other for other in others if other.name != "majority"]
+    share, n_labels = largest_share(own.predictions), len(own.predictions)
+    fields: dict[str, Any] = {"n_labels": n_labels, "chance_share": share}
+    fields |= {"accuracy": own.metrics["accuracy"], "graph_helped": graph_helped}
+    if n_labels < MIN_LABELS or share == 1:
+        needed = None if share == 1 else max(MIN_LABELS, _labels_against_chance(own, 1) or 0)
+        return Verdict(kind="few", n_labels_needed=needed, **fields)
+    p_chance = correct_p_values([chance_p_value(s.predictions) for s in (own, *rivals)])
+    is_above = p_chance < CHANCE_LEVEL
+    fields["beats_chance"] = bool(is_above[0])
+    p_ahead, p_behind = compare_pairwise(own, rivals)
+    is_named = (p_behind < RIVAL_LEVEL) & is_above[1:]
+    best = max(range(len(rivals)), key=lambda k: (is_named[k], rivals[k].accuracy), default=None)
+    if best is not None:
+        p_values = p_behind if rivals[best].accuracy > own.accuracy else p_ahead
+        fields |= _rival_fields(rivals[best], bool(is_above[1 + best]), float(p_values[best]))
+    if is_named.any():
+        return Verdict(kind="rival", **fields)
+    if not is_above[0]:
+        needed = _labels_against_chance(own, len(p_chance))
+        return Verdict(kind="chance", n_labels_needed=needed, **fields)
+    if best is None or (p_ahead < RIVAL_LEVEL).all():
+        return Verdict(kind="good", **fields)
+    needed = _labels_against_rival(own, rivals[best], len(rivals))
+    return Verdict(kind="level", n_labels_needed=needed, **fields)
+
+
+def _rival_fields(rival: MethodScore, beats_chance: bool, p_value: float) -> dict[str, Any]:
+    return {
+        "rival": rival.title,
+        "rival_accuracy": rival.metrics["accuracy"],
+        "rival_beats_chance": beats_chance,
+        "difference": rival.difference,
+        "p_value": p_value,
+    }
+
+
+def _labels_against_chance(own: MethodScore, n_tests: int) -> int | None:
+    """Return at how many labels the accuracy would be clearly above the largest share."""
+    share = largest_share(own.predictions)
+    lead, z = own.accuracy - share, float(norm.isf(CHANCE_LEVEL / 2 / n_tests))
+    return None if lead <= 0 else math.ceil(z**2 * share * (1 - share) / lead**2)
+
+
+def _labels_against_rival(own: MethodScore, rival: MethodScore, n_rivals: int) -> int | None:
+    """Return at how many labels the difference to a rival would be clear."""
+    own_right, other_right = (
+        one.predictions.predicted == one.predictions.classes for one in (own, rival)
+    )
+    lead, discordant = own.accuracy - rival.accuracy, float((own_right != other_right).mean())
+    z = float(norm.isf(RIVAL_LEVEL / n_rivals))
+    return None if lead == 0 else math.ceil(z**2 * discordant / lead**2)
