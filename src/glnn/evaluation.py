@@ -98,7 +98,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
-    rows = X if hasattr(X, "iloc") else None
+    frame = X if hasattr(X, "iloc") else None
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
@@ -125,7 +125,10 @@ def evaluate(
         class_weight=model.get_params(deep=False).get("class_weight"),
         n_folds=folds,
         rivals=choose_rivals(
-            rivals, has_graph=problem.graph is not None, rows=rows, classes=classes
+            rivals,
+            has_graph=problem.graph is not None,
+            rows=problem.features if frame is None else frame,
+            classes=classes,
         ),
         groups=groups,
         times=times,
