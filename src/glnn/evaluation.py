@@ -144,7 +144,8 @@ def evaluate_fit(
         )
     X, y, graph, validation = model._fitted_to
     problem, classes = make_node_problem(X, y, graph, validation)
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    seen = problem.features if rows is None else rows
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=seen, classes=classes)
     with limit_threads(problem.n_nodes):
         return estimate(
             problem,
@@ -186,7 +187,8 @@ def _evaluate_by_refits(
     trains[problem.train] = problem.labels[problem.train]
     n_folds, groups, times = how
     folds = make_folds(trains, n_folds, random_state, groups, times)
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    seen = problem.features if rows is None else rows
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=seen, classes=classes)
 
     def refit(hidden: np.ndarray) -> np.ndarray:
         return predict_raw(

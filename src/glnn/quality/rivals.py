@@ -683,7 +683,7 @@ class GivenClassifier:
 
     name: str
     model: Any
-    rows: Any  # the table; None: the features of the problem
+    rows: Any  # the table; None: the features of the problem, which may have been scaled
     classes: np.ndarray  # label of each class number
 
     @property
