@@ -1,7 +1,7 @@
 """Helpers for the whole library.
 
 Checks of user input (their errors say what must hold, what was given and what to do), a short
-``repr`` for records, NumPy work on threads, and imports of optional packages.
+``repr`` for records, threads, and imports of optional packages.
 """
 
 import difflib
@@ -10,8 +10,9 @@ import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -228,6 +229,31 @@ def html_table(items: Mapping[str, object]) -> str:
         for name, value in items.items()
     )
     return f"<table>{rows}</table>"
+
+
+# Threads
+
+# Below this many nodes, several threads spend more time on synchronization than on computing.
+SINGLE_THREAD_NODES = 10_000
+
+
+@contextmanager
+def limit_threads(n_nodes: int, most: int | None = None) -> Iterator[None]:
+    """Use one thread for a small graph inside the block, else ``most`` or as many as before.
+
+    This holds for PyTorch and for the libraries behind NumPy and scikit-learn.
+    """
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    wanted = 1 if n_nodes < SINGLE_THREAD_NODES else most or before
+    torch.set_num_threads(wanted)
+    try:
+        with threadpool_limits(wanted):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 # NumPy work on threads: NumPy releases the GIL

@@ -8,6 +8,7 @@ import dataclasses
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from glnn._utils import check_features, check_indices, check_integer, did_you_mean
+from glnn._utils import check_features, check_indices, check_integer, did_you_mean, limit_threads
 from glnn.data.arguments import (
     as_fit_arguments,
     convert_features,
@@ -1100,7 +1101,8 @@ class GLNNClassifier(
             self.folds_ = hide_labels(problem, folds, plan["seed"], groups, times)
         problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
-        result = fit_problem(problem, **plan, checkpoint=folder)
+        with limit_threads(len(y)) if peers.size == 1 else nullcontext():
+            result = fit_problem(problem, **plan, checkpoint=folder)
         self._store_fit(Model.of(problem.features, result), result.history)
         self._record = FitRecord.of(problem, result.learned or result.shares)
         self.certificate_, self.choices_ = result.certificate, result.choices

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glnn._utils import check_features, check_indices
+from glnn._utils import check_features, check_indices, limit_threads
 from glnn.data.arguments import as_fit_arguments
 from glnn.engine.archive import compute_digest, pack_matrix
 from glnn.engine.folds import make_folds
@@ -131,17 +131,18 @@ def evaluate_fit(
         )
     X, y, graph, validation = model._fitted_to
     problem, classes = make_node_problem(X, y, graph, validation)
-    return estimate(
-        problem,
-        model.held_out_,
-        model.folds_,
-        classes,
-        seconds=seconds,
-        class_weight=model.class_weight,
-        compared=compared,
-        seed=random_state,
-        progress=watch,
-    )
+    with limit_threads(problem.n_nodes):
+        return estimate(
+            problem,
+            model.held_out_,
+            model.folds_,
+            classes,
+            seconds=seconds,
+            class_weight=model.class_weight,
+            compared=compared,
+            seed=random_state,
+            progress=watch,
+        )
 
 
 def _evaluate_by_refits(

@@ -44,10 +44,13 @@ def fresh(problem, peers=SINGLE_PROCESS, seed=0, settings=SETTINGS):
     return Steps(problem, settings, scaling, seed=seed, device="cpu")
 
 
+N_FOLDS = 2
+
+
 def without_validation(problem):
-    """Return the problem with labels hidden in three folds in place of validation nodes."""
+    """Return the problem with labels hidden in folds in place of validation nodes."""
     problem = dataclasses.replace(problem, validation=None)
-    return dataclasses.replace(problem, folds=hide_labels(problem, 3, 0))
+    return dataclasses.replace(problem, folds=hide_labels(problem, N_FOLDS, 0))
 
 
 def run(steps, folder=None):
@@ -169,7 +172,7 @@ def bad_linear(monkeypatch, blocks):
 @pytest.mark.parametrize("watched", [True, False], ids=["validation", "folds"])
 @pytest.mark.parametrize("all_count", [True, False], ids=["all count", "one is given up"])
 def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
-    problem, tmp_path, keep_states, bad_linear, with_graph, watched, all_count
+    problem, tmp_path, keep_states, all_tracks_count, bad_linear, with_graph, watched, all_count
 ):
     if not all_count:
         bad_linear()
@@ -177,10 +180,7 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
     if with_graph and not watched:
         names.remove("features")  # many folds take long
     settings = THREE.select(names)
-    problem = dataclasses.replace(
-        problem,
-        graph=problem.graph if with_graph else None,
-    )
+    problem = dataclasses.replace(problem, graph=problem.graph if with_graph else None)
     problem = problem if watched else without_validation(problem)
     release = keep_states(tmp_path / "states")
     whole = fitted(problem, settings, tmp_path / "whole", tmp_path / "checkpoint")
@@ -189,7 +189,7 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
     assert straight == whole  # checkpoints change nothing
     states = sorted((tmp_path / "states").iterdir())
     n_rounds = len(names) + len(names) - 1  # tracks that learn take two
-    n_all = n_rounds * (1 if watched else 3 + 1)
+    n_all = n_rounds * (1 if watched else N_FOLDS + 1)
     if all_count or watched:  # a first round is all that linear takes
         assert len(states) == n_all
     else:
@@ -199,7 +199,9 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
         assert fitted(problem, settings, tmp_path / f"from {state.name}", state) == straight
 
 
-def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(problem, tmp_path):
+def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(
+    problem, tmp_path, all_tracks_count
+):
     problem = without_validation(problem)
     n_runs = 0
 
@@ -215,7 +217,7 @@ def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(problem, t
             break
         except StoppedError:
             continue
-    assert n_runs == 5 * (3 + 1) + 1  # rounds of a training, one run to notice the end
+    assert n_runs == 5 * (N_FOLDS + 1) + 1  # rounds of a training, one run to notice the end
     straight = fresh(problem, settings=THREE)
     same(found, run(straight))
     assert list(steps.history) == list(straight.history)
@@ -248,14 +250,15 @@ def test_after_a_fold_there_is_what_its_track_says_of_its_labels(problem, tmp_pa
     stopped_after_one_round(tmp_path, steps)
     progress = Checkpoint(tmp_path, fresh(problem, settings=THREE)).load()
     assert (progress.part, len(progress.states), progress.kept) == (0, 1, ())
-    first = problem.folds.hidden[0]
+    rounds = Rounds(steps)
+    assert rounds.nodes[rounds.entries[0]].tolist() == problem.folds.hidden[0].tolist()
     asked = progress.judged.any(2)
-    assert np.flatnonzero(asked[0]).tolist() == first.tolist()
-    np.testing.assert_allclose(progress.judged[0, first].sum(1), 1)
+    assert np.flatnonzero(asked[0]).tolist() == rounds.entries[0].tolist()
+    np.testing.assert_allclose(progress.judged[0, rounds.entries[0]].sum(1), 1)
     assert not asked[1:].any()
 
 
-def test_what_tracks_share_is_stored_once(problem, tmp_path):
+def test_what_tracks_share_is_stored_once(problem, tmp_path, all_tracks_count):
     problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings(
         "default", changes={"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "linear", "hops"]}

@@ -85,19 +85,21 @@ def answer_of(track, features):
 
 
 @pytest.mark.parametrize("with_graph", [True, False], ids=["graph", "no graph"])
-def test_a_mixture_is_the_mean_of_its_networks_on_their_graphs(problem, with_graph):
+def test_a_mixture_is_the_mean_of_its_networks_on_their_graphs(
+    problem, with_graph, all_tracks_count
+):
     if not with_graph:
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
     result = fit_problem(problem, settings, seed=0)
-    assert len(result.tracks) == 5
+    assert len(result.tracks) == (5 if with_graph else 4)
     assert sum(track.weight for track in result.tracks) == pytest.approx(1)
     parts = [track.weight * answer_of(track, result.scaled) for track in result.tracks]
     np.testing.assert_allclose(result.probabilities, sum(parts), atol=1e-5)
     assert all(track.new_rows is not None for track in result.tracks)
 
 
-def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem):
+def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem, all_tracks_count):
     result = fit_problem(problem, resolve_settings("default", changes={"n_epochs": 5}), seed=0)
     shown = result.choices["learned graph"].removeprefix("that of the track ")
     graphs = {track.name: track.graph for track in result.tracks}
@@ -105,31 +107,30 @@ def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem):
     assert (result.prior != prior_graph(problem.graph, "renormalized")).nnz == 0
 
 
-def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(problem):
+def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(
+    problem, all_tracks_count
+):
     settings = resolve_settings("default", changes={"n_epochs": 5})
     result = fit_problem(problem, settings, seed=0)
     mixed = ", ".join(f"{track.name} {track.weight:.0%}" for track in result.tracks)
     trust = sum(track.weight for track in result.tracks if track.sees_graph)
     learning = [track.name for track in result.tracks if not track.head.is_on_rows]
+    n_rounds = {track.name: track.graph.n_rounds for track in settings.tracks}
     assert result.choices == {
         "mixture": mixed,
         "given graph": f"trusted to {trust:.0%}",
         "learned graph": f"that of the track {learning[0]}",
         "signal": "l2",
-        "n_rounds": 3,
+        "n_rounds": n_rounds[learning[0]],
     }
     without = fit_problem(dataclasses.replace(problem, graph=None), settings, seed=0)
     assert "given graph" not in without.choices
     assert without.prior is None
 
 
-@pytest.mark.parametrize(
-    ("tracks", "with_graph"), [(["learned"], False), (["words"], True)], ids=["learned", "words"]
-)
-def test_tracks_that_the_data_do_not_allow_are_refused_in_one_line(problem, tracks, with_graph):
-    if not with_graph:
-        problem = dataclasses.replace(problem, graph=None)
-    settings = resolve_settings("default", changes={"tracks": tracks})
+def test_tracks_that_the_data_do_not_allow_are_refused_in_one_line(problem):
+    problem = dataclasses.replace(problem, graph=None)
+    settings = resolve_settings("default", changes={"tracks": ["learned"]})
     with pytest.raises(InputError, match="tracks must have one for data") as told:
         fit_problem(problem, settings, seed=0)
     assert "\n" not in str(told.value)
@@ -353,7 +354,7 @@ def test_what_is_free_is_what_the_machine_and_the_process_own_limit_leave(
 
 
 def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_track_learns_from_it(
-    problem,
+    problem, all_tracks_count
 ):
     settings = resolve_settings("default", changes={"n_epochs": 5, "tracks": ["features", "hops"]})
     result = fit_problem(problem, settings, seed=0)

@@ -74,7 +74,7 @@ def test_a_track_that_was_never_asked_has_hardly_any_weight():
 def test_a_probability_below_the_floor_counts_as_the_floor():
     right = np.tile([0.9, 0.6], (30, 1))
     low = right.copy()
-    right[0, 0], low[0, 0] = 0.1, 1e-9
+    right[0, 0], low[0, 0] = mixture._LEAST, 1e-9
     np.testing.assert_array_equal(fit_weights(right), fit_weights(low))
 
 

@@ -26,7 +26,7 @@ from glnn.nn.row_heads import RowNet
 
 
 @pytest.fixture
-def model(problem):
+def model(problem, all_tracks_count):
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
     return Model.of(problem.features, fit_problem(problem, settings, seed=0))
 
@@ -42,7 +42,9 @@ def alone(model, track):
 
 @pytest.mark.parametrize("with_graph", [True, False])
 @pytest.mark.parametrize("preset", ["default", "paper"])
-def test_a_loaded_model_answers_with_the_same_bits(problem, tmp_path, preset, with_graph):
+def test_a_loaded_model_answers_with_the_same_bits(
+    problem, tmp_path, preset, with_graph, all_tracks_count
+):
     if not with_graph:
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings(preset, changes={"n_epochs": 5})
@@ -83,7 +85,7 @@ def test_a_model_saved_again_after_it_was_loaded_has_the_same_bytes(model, tmp_p
         assert first.read_bytes() == second.read_bytes()
 
 
-def test_graphs_that_tracks_share_are_stored_once(problem, tmp_path):
+def test_graphs_that_tracks_share_are_stored_once(problem, tmp_path, all_tracks_count):
     problem = dataclasses.replace(problem, graph=None)
     changes = {"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "far", "linear", "hops"]}
     settings = resolve_settings("default", changes=changes)
@@ -111,7 +113,9 @@ def test_graphs_that_tracks_do_not_share_are_all_stored(model, tmp_path):
 
 
 @pytest.mark.parametrize("with_graph", [True, False])
-def test_what_several_processes_save_is_read_as_one_model(problem, together, tmp_path, with_graph):
+def test_what_several_processes_save_is_read_as_one_model(
+    problem, together, tmp_path, with_graph, all_tracks_count
+):
     if not with_graph:
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
@@ -160,7 +164,7 @@ def test_new_rows_get_the_weighted_mean_of_what_the_tracks_say(problem, model, w
         assert np.abs(one - found).max() > 1e-6
 
 
-def test_training_rows_get_the_weighted_mean_of_what_the_tracks_say(problem):
+def test_training_rows_get_the_weighted_mean_of_what_the_tracks_say(problem, all_tracks_count):
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 1})
     result = fit_problem(problem, settings, seed=0)
     expected = sum(

@@ -119,27 +119,41 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, pr
     assert (first.probabilities != other.probabilities).any()
 
 
-def test_one_track_alone_hides_no_label_and_has_all_the_weight(unwatched, answering):
+def test_one_track_alone_has_all_the_weight_and_hides_labels_only_in_folds(unwatched, answering):
     asked = answering({"learned": 0.7})
-    result = fit_problem(unwatched, resolve_settings("paper"), seed=0)
-    assert [(name, number) for name, number, _ in asked] == [("learned", n) for n in (1, 2, 3)]
+    bare = dataclasses.replace(unwatched, folds=None)
+    result = fit_problem(bare, resolve_settings("paper"), seed=0)
+    rounds = [("learned", n) for n in (1, 2, 3)]
+    assert [(name, number) for name, number, _ in asked] == rounds
     assert all(len(nodes) == 8 for _, _, nodes in asked)
     assert result.weights == {"learned": 1.0}
     assert result.held_out is None
+    asked.clear()
+    hiding = fit_problem(unwatched, resolve_settings("paper"), seed=0)
+    assert [(name, number) for name, number, _ in asked] == 4 * rounds
+    seen = [*(nodes.tolist() for nodes in unwatched.folds.seen), list(range(8))]
+    assert [nodes for _, number, nodes in asked if number == 1] == seen
+    assert hiding.weights == {"learned": 1.0}
+    np.testing.assert_allclose(hiding.held_out.probabilities.max(1), 0.7)
+    np.testing.assert_array_equal(hiding.probabilities, result.probabilities)
 
 
 # The weights of several
 
 
-def test_first_rounds_come_first_and_tracks_take_all_of_theirs_after_them(problem):
+def test_first_rounds_come_first_and_tracks_take_all_of_theirs_after_them(
+    problem, all_tracks_count
+):
     result = fit_problem(problem, DEFAULT, seed=0)
     first = [f"{name}, classifier 1" for name in NAMES]
-    later = [f"{name}, classifier {n}" for name in ("learned", "features", "far") for n in (2, 3)]
-    assert stages(result) == first + later
+    later = {"learned": (2, 3), "features": (2,), "far": (2, 3)}
+    assert stages(result) == first + [
+        f"{name}, classifier {n}" for name, numbers in later.items() for n in numbers
+    ]
     assert tuple(result.weights) == NAMES
 
 
-def test_probabilities_are_the_mean_of_the_tracks_by_their_weights(problem):
+def test_probabilities_are_the_mean_of_the_tracks_by_their_weights(problem, all_tracks_count):
     rounds = rounds_of(problem)
     mixture = rounds.run(rounds.start())
     assert sum(mixture.weights) == pytest.approx(1)
@@ -151,7 +165,9 @@ def test_probabilities_are_the_mean_of_the_tracks_by_their_weights(problem):
     np.testing.assert_array_equal(result.probabilities, expected)
 
 
-def test_the_weights_are_those_of_the_last_rounds_on_the_validation_nodes(problem):
+def test_the_weights_are_those_of_the_last_rounds_on_the_validation_nodes(
+    problem, all_tracks_count
+):
     rounds = rounds_of(problem)
     mixture = rounds.run(rounds.start())
     nodes, classes = problem.validation.nodes.numpy(), problem.validation.labels.numpy()
@@ -200,9 +216,8 @@ def given_graph(follows_classes, has_words, has_validation):
     if has_validation:
         n_labels, held = 16, torch.arange(16, 80)
         validation = Validation(held, torch.from_numpy(classes)[held])
-    return FitProblem(
-        words, Labels(numbers[:n_labels], classes[:n_labels], 90, 2), graph, validation
-    )
+    labels = Labels(numbers[:n_labels], classes[:n_labels], 90, 2)
+    return with_folds(FitProblem(words, labels, graph, validation))
 
 
 @pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
@@ -246,7 +261,7 @@ def test_a_track_that_is_negligible_after_its_first_round_takes_no_other(
     taken = {name: [number for n, number, _ in asked if n == name] for name in NAMES}
     assert taken == {
         "learned": [1, 2, 3],
-        "features": [1, 2, 3],
+        "features": [1, 2],
         "far": [1],
         "linear": [1],
         "hops": [1],
@@ -292,8 +307,7 @@ def test_a_graph_is_learned_from_the_mixture_though_no_track_that_learns_one_cou
 
 
 def test_without_a_given_graph_a_track_that_learns_is_shown_as_well(problem, answering):
-    names = ("features", "words", "far", "linear", "hops")
-    answering(dict.fromkeys(names, 0.6) | {"linear": 0.9, "far": 0.7})
+    answering(dict.fromkeys(NAMES, 0.6) | {"linear": 0.9, "far": 0.7})
     result = fit_problem(dataclasses.replace(problem, graph=None), DEFAULT, seed=0)
     assert result.tracks[0].name == "linear"
     assert result.choices["learned graph"] == "that of the track far"
@@ -305,7 +319,7 @@ def test_without_a_given_graph_a_track_that_learns_is_shown_as_well(problem, ans
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_no_fit_sees_the_labels_that_judge_it(unwatched, number):
+def test_no_fit_sees_the_labels_that_judge_it(unwatched, all_tracks_count, number):
     """Other labels of a fold change nothing of what is said of that fold."""
     folds = unwatched.folds.hidden
     classes = unwatched.labels.classes.numpy().copy()
@@ -339,7 +353,9 @@ def test_each_label_is_hidden_once_from_every_track_and_then_taught(unwatched, a
         assert np.flatnonzero(held_out.folds == number).tolist() == places.tolist()
 
 
-def test_a_label_takes_no_part_in_the_weights_of_its_own_prediction(all_labels, answering):
+def test_a_label_takes_no_part_in_the_weights_of_its_own_prediction(
+    all_labels, answering, all_tracks_count
+):
     """One track is right in the first fold and wrong elsewhere, the other the reverse."""
     answering({"learned": 0.9, "linear": 0.6})
     changes = {"tracks": ["learned", "linear"], "n_rounds": 1}
@@ -357,14 +373,16 @@ def test_a_label_takes_no_part_in_the_weights_of_its_own_prediction(all_labels, 
     assert whole.weights[0] > 0.5
 
 
-def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(unwatched):
+def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(
+    unwatched, all_tracks_count
+):
     settings = resolve_settings("default", changes=FAST | {"tracks": ["features", "hops"]})
     result = fit_problem(unwatched, settings, seed=0)
     judged, classes = np.zeros((2, 8, 2)), unwatched.labels.classes.numpy()
     folds = unwatched.folds.hidden
     for places in folds:
         rest = unwatched.labels.select(np.setdiff1d(np.arange(8), places))
-        steps = rounds_of(dataclasses.replace(unwatched, labels=rest), settings).steps
+        steps = rounds_of(dataclasses.replace(unwatched, labels=rest, folds=None), settings).steps
         for number, track in enumerate(steps.tracks):
             state = steps.start(track)
             while not state.is_done:
@@ -379,7 +397,7 @@ def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(unwat
     assert right.std() > 0
 
 
-def test_nothing_of_the_folds_enters_the_history(unwatched):
+def test_nothing_of_the_folds_enters_the_history(unwatched, all_tracks_count):
     settings = resolve_settings("default", changes=FAST | {"tracks": ["linear", "hops"]})
     result = fit_problem(unwatched, settings, seed=0)
     assert (
@@ -470,7 +488,9 @@ def test_a_fit_that_goes_on_from_any_point_ends_alike(
 
 
 @pytest.mark.parametrize("has_validation", [True, False], ids=["validation", "folds"])
-def test_two_processes_find_the_weights_of_one(problem, unwatched, together, has_validation):
+def test_two_processes_find_the_weights_of_one(
+    problem, unwatched, together, all_tracks_count, has_validation
+):
     problem = problem if has_validation else unwatched
     noiseless = {"n_epochs": 3, "dropout": 0.0, "drop_node": 0.0, "n_rounds": 2}
     settings = resolve_settings("default", changes=noiseless)

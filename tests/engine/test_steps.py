@@ -89,11 +89,8 @@ def test_each_track_sees_its_own_graph(problem):
 
 def test_without_a_graph_heads_on_rows_see_the_one_that_features_make(problem):
     steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
-    features, words, linear = (
-        steps.graph_step(begin(steps, name)) for name in ("features", "words", "linear")
-    )
+    features, linear = (steps.graph_step(begin(steps, name)) for name in ("features", "linear"))
     assert linear.adjacency is features.adjacency
-    assert abs(words.adjacency - features.adjacency).max() > 1e-3
     assert linear.n_rounds == 1 < features.n_rounds
 
 
@@ -106,36 +103,24 @@ def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(pr
 
     monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
     steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
-    other = steps.with_labels(problem.labels.select(np.arange(4)))
+    other = steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")
     for each in (steps, other):
         for track in each.tracks:
             each.graph_step(each.start(track).replace(round=1))
-    assert calls == ["l2", "idf"]
-
-
-def test_a_track_of_words_is_left_out_where_features_are_none(problem):
-    bare = dataclasses.replace(problem, graph=None)
-    settings = resolve_settings("default")
-    for kind, has_words in (("rows", True), ("none", True), ("columns", False)):
-        scaling = Scaling.fit(problem.features, kind)
-        steps = Steps(bare, settings, scaling, seed=0, device="cpu")
-        assert ("words" in [track.name for track in steps.tracks]) == has_words
-    named = resolve_settings("default", changes={"tracks": ["words"]})
-    steps = Steps(bare, named, Scaling.fit(problem.features, "columns"), seed=0, device="cpu")
-    with pytest.raises(InputError, match="features that are no words, got 'words'"):
-        _ = steps.tracks
+    assert calls == ["l2"]
 
 
 def test_other_labels_have_the_same_data_and_a_history_of_their_own(problem):
     steps = steps_of(problem, resolve_settings("paper", changes=FAST))
     few = Labels(np.arange(2), np.arange(2), 60, 2)
-    other = steps.with_labels(few)
+    other = steps.with_labels(few, "fold 1 of 2")
     assert other.problem.labels is few
     assert steps.problem.labels is problem.labels
     assert other.features is steps.features
     assert other.given is steps.given
     other.next_round(other.start(other.tracks[0]))
     assert (len(steps.history), len(other.history)) == (0, 30)
+    assert set(other.history.column("stage")) == {"fold 1 of 2, classifier 1"}
 
 
 def test_a_round_is_a_graph_step_and_a_classifier_step(problem):
@@ -152,7 +137,7 @@ def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
     of = RandomWalk.of
     monkeypatch.setattr(RandomWalk, "of", lambda *args, **more: made.append(1) or of(*args, **more))
     steps = steps_of(problem, resolve_settings("default"))
-    for each in (steps, steps.with_labels(problem.labels.select(np.arange(4)))):
+    for each in (steps, steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")):
         for name in ("linear", "hops"):
             each.build_task(each.graph_step(begin(each, name)))
     assert len(made) == 2  # with loops and without

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn import GLNNClassifier, learn_graph
+from glnn._utils import limit_threads
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Progress
 from glnn.exceptions import InputError, OutputError
@@ -17,10 +18,10 @@ from glnn.report.run import (
     FitOptions,
     GraphLog,
     RunInputs,
+    add_estimate,
     collect_rounds,
     evaluate_terms,
     index_classes,
-    limit_threads,
     mask_test_labels,
     prepare_run,
     run_fit,
@@ -49,13 +50,13 @@ def test_results_agree_with_the_estimator(opened_blobs):
     assert results.scores[0].accuracy == np.mean(results.predictions[test] == labels[test])
     np.testing.assert_array_equal(results.adjacency.toarray(), model.graph_.toarray())
     assert [score.method for score in results.scores] == ["GLNN", "label spreading"]
-    assert results.settings["tracks"] == ["features", "words", "far", "linear", "hops"]
-    assert list(model.mixture_) == ["features", "far", "linear", "hops"]  # these are no words
+    assert results.settings["tracks"] == ["features", "far", "linear", "hops"]
+    assert list(model.mixture_) == results.settings["tracks"]
     for track in results.settings["track"].values():
         assert track["head"]["n_epochs"] == 5
     assert results.settings["chosen"] == model.choices_
     assert seen[-1] == "label spreading"
-    assert "features, graph 1" in seen
+    assert "fold 1 of 5, features, graph 1" in seen  # which is that of all folds
 
 
 ONE = FitOptions(n_epochs=3, extra_params={"tracks": ["features"]})
@@ -91,9 +92,9 @@ def test_wrong_options_are_refused_before_any_work(options, words):
         options.check()
 
 
-def count(preset="default", has_graph=False, has_validation=False, **params):
+def count(preset="default", has_graph=False, n_folds=0, **params):
     options = FitOptions(preset, n_epochs=7, extra_params=params)
-    return options.count_epochs(has_graph=has_graph, has_validation=has_validation)
+    return options.count_epochs(has_graph=has_graph, n_folds=n_folds)
 
 
 def test_expected_epochs_follow_tracks_their_rounds_and_folds():
@@ -101,8 +102,9 @@ def test_expected_epochs_follow_tracks_their_rounds_and_folds():
     assert count("paper", has_graph=True) == 3 * 7
     assert count(tracks=["features"], n_rounds=2) == 2 * 7
     assert count(tracks=["linear"]) == 7  # a head on rows has one round
-    assert count(has_validation=True, tracks=["features", "linear"]) == (3 + 1) * 7
-    assert count(tracks=["features", "linear"]) == 4 * (3 + 1) * 7  # three folds, then all labels
+    assert count(tracks=["far", "linear"]) == (3 + 1) * 7
+    assert count(n_folds=3, tracks=["far", "linear"]) == 4 * (3 + 1) * 7  # and then all labels
+    assert count("paper", has_graph=True, n_folds=5) == 6 * 3 * 7
 
 
 def test_a_fit_takes_no_more_epochs_than_expected(features):
@@ -110,14 +112,14 @@ def test_a_fit_takes_no_more_epochs_than_expected(features):
     model = FitOptions(n_epochs=2).make_estimator(seen.append)
     model.fit(features, np.arange(40) % 2)
     n_epochs = sum(event.epoch > 0 for event in seen)
-    assert n_epochs <= FitOptions(n_epochs=2).count_epochs(has_graph=False)
+    assert n_epochs <= FitOptions(n_epochs=2).count_epochs(has_graph=False, n_folds=5)
     assert n_epochs > len(model.history_)  # those on folds are reported, too
 
 
 def test_settings_are_those_of_the_tracks_that_are_trained(results):
     page = describe_settings(FitOptions().settings(), results.data)
-    assert page["tracks"] == list(page["track"]) == ["features", "words", "far", "linear", "hops"]
-    assert page["track"]["words"]["graph"]["signal"] == "idf"
+    assert page["tracks"] == list(page["track"]) == ["features", "far", "linear", "hops"]
+    assert page["track"]["features"]["graph"]["n_rounds"] == 2
     json.dumps(page)
     graph = results.data.replace(graph=results.adjacency)
     assert describe_settings(FitOptions().settings(), graph)["tracks"][0] == "learned"
@@ -242,10 +244,10 @@ def test_threads_are_set_for_the_block_only(monkeypatch):
     calls = []
     monkeypatch.setattr(torch, "set_num_threads", calls.append)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    for n_nodes, threads in ((100, None), (100, 3), (50_000, None)):
+    for n_nodes, threads in ((100, None), (100, 3), (50_000, 3), (50_000, None)):
         with limit_threads(n_nodes, threads):
             pass
-    assert calls == [1, 8, 3, 8, 8, 8]
+    assert calls == [1, 8, 1, 8, 3, 8, 8, 8]
 
 
 # Graph of each round

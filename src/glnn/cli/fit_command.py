@@ -91,7 +91,7 @@ class Interruption:
 
 
 class StageProgress:
-    """Show the progress of a fit: a bar on a terminal, a line for each stage elsewhere.
+    """Show the progress of a fit: a bar on a terminal, and a line for each fold and track.
 
     Use it as a context, and call it with each event. ``n_epochs`` is the expected number of epochs
     of all stages, for the time left; it may grow.
@@ -114,7 +114,7 @@ class StageProgress:
         )
         self._task = self._bar.add_task("reading", total=n_epochs)
         self._n_done, self._total = 0, n_epochs
-        self._stage, self._began = "", 0.0
+        self._group, self._began, self._started = "", 0.0, time.perf_counter()
 
     def __enter__(self) -> "StageProgress":
         self._bar.start()
@@ -128,7 +128,7 @@ class StageProgress:
     ) -> None:
         self._bar.stop()
         if error is None:
-            self._end_stage()
+            self._end_group()
 
     def __call__(self, event: "Event") -> None:
         """Show an event."""
@@ -136,16 +136,28 @@ class StageProgress:
             self._n_done += 1
             self._bar.advance(self._task)
             return
-        self._end_stage()
-        self._stage, self._began = event.stage, time.perf_counter()
+        group = event.stage.partition(",")[0]  # a fold or a track
+        if event.note:
+            self._end_group(f"  {event.note}{self._time_left(event.stage)}")
+        elif group != self._group:
+            self._end_group()
+            self._group, self._began = group, time.perf_counter()
         self._total = max(self._total, self._n_done + event.n_epochs)
         self._bar.update(self._task, description=event.stage, total=self._total)
 
-    def _end_stage(self) -> None:
-        if self._stage and not self._quiet:
+    def _end_group(self, note: str = "") -> None:
+        if self._group and not self._quiet:
             seconds = time.perf_counter() - self._began
-            self._console.print(f"  {self._stage:<22} {seconds:6.1f} s", highlight=False)
-        self._stage = ""
+            self._console.print(f"  {self._group:<22} {seconds:6.1f} s{note}", highlight=False)
+        self._group = ""
+
+    def _time_left(self, fold: str) -> str:
+        """Return how long the other folds and the last training will take, after the first fold."""
+        words = fold.split()  # fold 1 of 5
+        if words[1] != "1":
+            return ""
+        seconds = (time.perf_counter() - self._started) * int(words[-1])
+        return f"; about {seconds:.0f} s to go"
 
 
 # The command

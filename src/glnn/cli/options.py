@@ -139,7 +139,7 @@ MaxMemory = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(help="CPU threads; by default 1 below 10,000 nodes, else all.")
+    int | None, typer.Option(help="Most CPU threads; below 10,000 nodes one is used.")
 ]
 Compare = Annotated[
     bool,

@@ -97,6 +97,7 @@ class Progress:
     stage: str
     epoch: int
     n_epochs: int
+    note: str = ""  # what is known at the end of a fold
 
 
 class Callback:
@@ -126,6 +127,9 @@ class Callback:
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
         """Handle the graph at the end of a round; folds of the labels have rounds of their own."""
+
+    def on_fold_end(self, name: str, n_right: int, n_hidden: int) -> None:
+        """Handle the end of a fold: how many of its hidden labels the tracks' mean predicts."""
 
     def state_dict(self) -> CallbackState:
         """Return the state to save in a checkpoint: graphs and numbers by name."""
@@ -199,6 +203,10 @@ class ProgressLog(Callback):
         """Report the finished epoch."""
         self._report(Progress(stage, int(record["epoch"]) + 1, self._n_epochs))
         return False
+
+    def on_fold_end(self, name: str, n_right: int, n_hidden: int) -> None:
+        """Report how many hidden labels were predicted."""
+        self._report(Progress(name, 0, 0, f"{n_right} of {n_hidden} hidden labels right"))
 
 
 @runtime_checkable

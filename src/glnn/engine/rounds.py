@@ -113,6 +113,7 @@ class Rounds:
             progress = self._run_part(progress, save)
             if progress.part == self._last:
                 return self._mix(progress)
+            self._notify_fold_end(progress)
             progress = progress.replace(part=progress.part + 1, states=(), kept=())
 
     def _run_part(self, progress: Progress, save: Save) -> Progress:
@@ -144,7 +145,18 @@ class Rounds:
         labels, folds = self.steps.problem.labels, self.steps.problem.folds
         assert folds is not None  # there is a training for each of them
         places = np.searchsorted(labels.nodes.numpy(), folds.seen[part])
-        return self.steps.with_labels(labels.select(places))
+        return self.steps.with_labels(labels.select(places), self._fold_name(part))
+
+    def _fold_name(self, part: int) -> str:
+        return f"fold {part + 1} of {self._last}"
+
+    def _notify_fold_end(self, progress: Progress) -> None:
+        """Tell the callbacks how many hidden labels the mean of the tracks predicts."""
+        own = self.entries[progress.part]
+        predicted = progress.judged[:, own].sum(0).argmax(1)
+        n_right = int((predicted == self.classes[own]).sum())
+        for callback in self.steps.callbacks:
+            callback.on_fold_end(self._fold_name(progress.part), n_right, len(own))
 
     def _hopelessness(
         self, progress: Progress, track: Track

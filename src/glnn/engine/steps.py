@@ -169,6 +169,7 @@ class Steps:
     ) -> None:
         self.problem, self.settings, self.scaling = problem, settings, scaling
         self.seed, self.callbacks, self.history = seed, callbacks, History()
+        self._fold = ""  # name of the fold, before the names of its stages
         self._walks: dict[bool, tuple[sp.csr_matrix, RandomWalk]] = {}  # with loops or without
         self._first: dict[str, LearnedGraph] = {}  # graphs of first rounds, which need no label
         self.partition = problem.partition
@@ -197,9 +198,10 @@ class Steps:
         """Return the state of a track before its first round."""
         return FitState(track, self.given if track.sees_graph else None)
 
-    def with_labels(self, labels: Labels) -> "Steps":
-        """Return the steps of the same fit with other labels, and with a history of their own."""
+    def with_labels(self, labels: Labels, name: str = "") -> "Steps":
+        """Return the steps of a fold with its labels, and with a history of their own."""
         other = copy.copy(self)
+        other._fold = name
         other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
         return other
 
@@ -273,9 +275,9 @@ class Steps:
         )
 
     def _stage(self, what: str, state: FitState) -> str:
-        """Return the name of a stage; the only track of a fit needs no name."""
-        is_only = len(self.tracks) == 1
-        return f"{what} {state.round}" if is_only else f"{state.track.name}, {what} {state.round}"
+        """Return the name of a stage: fold, track, step; the only track of a fit needs no name."""
+        track = "" if len(self.tracks) == 1 else state.track.name
+        return ", ".join(filter(None, (self._fold, track, f"{what} {state.round}")))
 
     def task_signals(
         self, state: FitState, predictions: np.ndarray | None = None

@@ -6,8 +6,7 @@ Also the estimate by cross-validation, and the callback that records the graph o
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn._utils import check_integer
+from glnn._utils import check_integer, limit_threads
 from glnn.data import NodeData, Split
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.distributed import SINGLE_PROCESS, Peers, run_everywhere
@@ -73,32 +72,14 @@ def _parse_integer(name: str) -> int | None:
     return int(name) if name.isascii() and name.removeprefix("-").isdigit() else None
 
 
-# Threads
-
-# Below this many nodes, several threads spend more time on synchronization than on computing.
-SINGLE_THREAD_NODES = 10_000
-
-
-@contextmanager
-def limit_threads(n_nodes: int, threads: int | None) -> Iterator[None]:
-    """Set the number of PyTorch's threads inside the block; by default 1 for a small graph."""
-    before = torch.get_num_threads()
-    wanted = threads if threads is not None else 1 if n_nodes < SINGLE_THREAD_NODES else before
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 # Graph of each round
 
 
 class GraphLog(Callback):
     """Record the graph at the end of each round and the value of each term of its objective.
 
-    A fit takes some rounds of a track again, with more labels; the last ones are kept. With several
-    processes nothing is recorded, as no process has the whole graph.
+    Rounds of folds are left out. With several processes nothing is recorded, as no process has the
+    whole graph.
     """
 
     may_lag = True
@@ -109,7 +90,7 @@ class GraphLog(Callback):
         self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Note the track, whose name precedes that of the stage."""
+        """Note fold and track, whose names precede that of the stage."""
         self._track = stage.rpartition(", ")[0]
 
     def on_graph(self, number: int, learned: LearnedGraph) -> None:
@@ -120,7 +101,7 @@ class GraphLog(Callback):
         """Record the graph; without terms if it is the prior graph, which was not solved for."""
         own = [learned for learned in self._learned if learned.adjacency is adjacency]
         self._learned = []
-        if adjacency.shape[0] == adjacency.shape[1]:
+        if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
             found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
             self._rounds.setdefault(self._track, {})[found.name] = found
 
@@ -181,7 +162,7 @@ class FitOptions:
     n_neighbors: int | None = None
     n_epochs: int | None = None
     device: str = "cpu"
-    threads: int | None = None  # None: 1 below SINGLE_THREAD_NODES nodes, else PyTorch's choice
+    threads: int | None = None  # at most so many; None: as many as PyTorch chooses
     class_weight: str | None = None
     command: str = ""  # the command line, for the report
     extra_params: Mapping[str, Any] = field(default_factory=dict)  # overridden by the options

@@ -18,7 +18,7 @@ from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.estimate import Evaluation
 from glnn.report.page.page_data import Search
 from glnn.report.plots import image_bytes, tuning_figure
-from glnn.report.run import limit_threads, mask_test_labels
+from glnn.report.run import mask_test_labels
 from glnn.report.sources import DataSpec
 from glnn.tuning import SPACE, Trials, TunedClassifier
 
