@@ -21,7 +21,7 @@ def fit_digest(seed):
     x = rng.normal(size=(40, 6)) + 2 * classes[:, None]
     graph = np.array([np.arange(40), (np.arange(40) + 2) % 40])
     model = GLNNClassifier(n_epochs=5, n_rounds=2, random_state=seed)
-    model.fit(x, np.where(np.arange(40) < 18, classes, -1), graph)
+    model.fit(x, np.where(np.arange(40) < 18, classes, -1), graph, folds=2)
     assert len(model.mixture_) == 5  # all tracks of the preset were trained
     weights = np.array(list(model.mixture_.values()))
     new = model.predict_proba(x + 0.05)

@@ -25,9 +25,9 @@ def blobs(rng):
     return X, np.where(np.arange(120) < 60, y, -1), y
 
 
-def calibrated_fit(blobs, **params):
+def calibrated_fit(blobs, folds=5, **params):
     X, y, _ = blobs
-    return GLNNClassifier(**QUICK, **params).fit(X, y)
+    return GLNNClassifier(**QUICK, **params).fit(X, y, folds=folds)
 
 
 def test_without_calibration_nothing_changes_to_the_bit(blobs):
@@ -55,18 +55,22 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
     assert model.held_out_.probabilities is model.raw_distributions_
 
 
-def test_auto_hides_a_third_of_the_labels_once_and_folds_hide_all(blobs):
-    assert len(calibrated_fit(blobs).held_out_.hidden_nodes) == 20
-    folds = calibrated_fit(blobs, calibrate="folds").held_out_
-    assert len(folds.hidden_nodes) == 60 and folds.n_folds == 5
-
-
-@pytest.mark.parametrize("calibrate", ["auto", "folds"])
-def test_the_folds_of_several_tracks_calibrate_without_a_further_fit(blobs, calibrate, monkeypatch):
-    monkeypatch.setattr(GLNNClassifier, "_refit", None)
-    tracks = ["features", "linear"]
+@pytest.mark.parametrize("n_folds", [2, 5])
+def test_every_label_is_hidden_in_one_of_as_many_folds_as_wanted(blobs, n_folds):
     X, y, _ = blobs
-    model = GLNNClassifier(**QUICK | {"tracks": tracks}, calibrate=calibrate).fit(X, y)
+    wanted = {} if n_folds == 5 else {"folds": n_folds}  # five unless said otherwise
+    model = GLNNClassifier(**QUICK).fit(X, y, **wanted)
+    assert model.held_out_.hidden_nodes.tolist() == list(range(60))
+    assert model.held_out_.n_folds == len(model.folds_) == n_folds
+    for number, hidden in enumerate(model.folds_.hidden):
+        assert (model.held_out_.fold[hidden] == number).all()
+
+
+@pytest.mark.parametrize("tracks", [["features"], ["features", "linear"]])
+def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks, monkeypatch):
+    monkeypatch.setattr(GLNNClassifier, "_refit", None)
+    X, y, _ = blobs
+    model = GLNNClassifier(**QUICK | {"tracks": tracks}).fit(X, y, folds=3)
     held_out = model.held_out_
     np.testing.assert_array_equal(held_out.hidden_nodes, np.flatnonzero(y >= 0))
     assert held_out.n_folds == 3
@@ -89,7 +93,7 @@ def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
 
 
 def test_an_estimate_made_elsewhere_is_taken_without_a_fit(blobs):
-    held_out = calibrated_fit(blobs, calibrate="folds").held_out_
+    held_out = calibrated_fit(blobs, folds=3).held_out_
     model = calibrated_fit(blobs, calibrate=None)
     assert model.set_calibration(held_out) is model
     expected = held_out.calibration().apply(model.raw_distributions_)
@@ -110,7 +114,7 @@ def test_planted_mistakes_are_suspect(blobs):
 
 def test_sets_hold_most_true_classes_and_new_rows_get_sets_too(blobs):
     X, _, truth = blobs
-    model = calibrated_fit(blobs, calibrate="folds")
+    model = calibrated_fit(blobs)
     sets = model.predict_set(0.1)
     assert np.mean([label in chosen for label, chosen in zip(truth, sets)]) > 0.8
     assert len(model.predict_set(0.1, X[:4] + 0.01)) == 4
@@ -131,7 +135,7 @@ def test_sets_by_few_labels_a_class_come_with_a_warning(blobs):
 
 
 def test_a_saved_model_gives_the_same_probabilities_and_sets(blobs, tmp_path):
-    model = calibrated_fit(blobs, calibrate="folds")
+    model = calibrated_fit(blobs, folds=2)
     model.save(tmp_path)
     read = GLNNClassifier.load(tmp_path)
     np.testing.assert_array_equal(read.label_distributions_, model.label_distributions_)
@@ -158,9 +162,11 @@ def test_fit_predict_is_the_transductive_answer(blobs):
     np.testing.assert_array_equal(model.fit_predict(X, y), model.transduction_)
 
 
-def test_an_unknown_calibration_is_refused_with_a_hint(blobs):
-    with pytest.raises(InputError, match="Did you mean 'folds'"):
-        calibrated_fit(blobs, calibrate="fold")
+@pytest.mark.parametrize("calibrate", ["folds", "atuo", True])
+def test_an_unknown_calibration_is_refused_in_one_line(blobs, calibrate):
+    with pytest.raises(InputError, match="calibrate must be 'auto' or None, got") as caught:
+        calibrated_fit(blobs, calibrate=calibrate)
+    assert "\n" not in str(caught.value)
 
 
 def uneven(rng):
@@ -200,7 +206,7 @@ def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask,
     X, y, _ = blobs
     ring = sp.csr_matrix((np.ones(120), (np.arange(120), np.roll(np.arange(120), 1))))
     graph = (ring + ring.T).tocsr()
-    X, model = X.copy(), GLNNClassifier(**QUICK | {"tracks": ["learned"]})
+    X, model = X.copy(), GLNNClassifier(**QUICK | {"tracks": ["learned"]}, calibrate=None)
     model.fit(X, y, graph)
     changed = X if part == "X" else graph.data
     first = changed[0].copy()
@@ -215,10 +221,10 @@ def test_weights_of_samples_count_as_those_of_their_classes_do(rng):
     y = rng.choice(2, size=90, p=[0.8, 0.2])
     x = rng.normal(size=(90, 3)) + 0.9 * y[:, None]
     seen = np.where(np.arange(90) < 50, y, -1)
-    quick = {"n_epochs": 20, "n_rounds": 1, "random_state": 0}
-    by_class = GLNNClassifier(class_weight={0: 1.0, 1: 6.0}, **quick).fit(x, seen)
+    quick = {"n_epochs": 10, "n_rounds": 1, "random_state": 0}
+    by_class = GLNNClassifier(class_weight={0: 1.0, 1: 6.0}, **quick).fit(x, seen, folds=2)
     rows = np.where(seen == 1, 6.0, 1.0)
-    by_row = GLNNClassifier(**quick).fit(x, seen, sample_weight=rows)
+    by_row = GLNNClassifier(**quick).fit(x, seen, sample_weight=rows, folds=2)
     assert np.allclose(by_row.label_distributions_, by_class.label_distributions_, atol=1e-6)
     assert by_row.calibration_.n_labels > 0
 
@@ -238,7 +244,7 @@ def test_suspects_have_the_names_of_their_rows(rng):
     x.columns, x.index = list("abc"), [f"row {k}" for k in range(40)]
     wrong = y.copy()
     wrong[7] = 1 - y[7]
-    fitted = GLNNClassifier(**QUICK | {"n_epochs": 30}, calibrate="folds").fit(x, wrong)
+    fitted = GLNNClassifier(**QUICK | {"n_epochs": 30}).fit(x, wrong)
     found = fitted.suspect_labels()
     assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]
 
@@ -279,7 +285,7 @@ def explained_fit():
 def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
     X, y, graph, _ = two_groups()
     model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, **options)
-    model.fit(X, y, graph=graph if has_graph else None)
+    model.fit(X, y, graph=graph if has_graph else None, folds=2)
     for node in (0, 11, 39):
         for link in model.explain(node, n_labels=0).links:
             assert link.weight == model.graph_[node, link.node]
@@ -347,12 +353,14 @@ def test_validation_rows_do_not_speak_and_are_not_suggested():
 
 def test_refits_measure_what_fitting_without_the_label_changes():
     X, y, graph, _ = two_groups(1)
-    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, y, graph=graph)
+    quick = {"n_epochs": 5, "n_rounds": 2, "calibrate": None, "random_state": 0}
+    quick["tracks"] = ["learned", "linear"]
+    model = GLNNClassifier(**quick).fit(X, y, graph=graph)
     found = model.explain(25, n_labels=1, refits=1)
     node = found.voices[0].node
     fewer = y.copy()
     fewer[node] = ""
-    without = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, fewer, graph=graph)
+    without = GLNNClassifier(**quick).fit(X, fewer, graph=graph)
     change = (model.label_distributions_ - without.label_distributions_)[25]
     assert found.is_measured
     assert_allclose(list(found.voices[0].effects.values()), change, atol=1e-12)
@@ -362,6 +370,7 @@ def test_refits_measure_what_fitting_without_the_label_changes():
 def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeypatch):
     X, y, graph, _ = two_groups(1)
     quick = {"n_epochs": 5, "calibrate": calibrate, "random_state": 6, "tracks": ["learned"]}
+    quick["n_rounds"] = 2
     model = GLNNClassifier(**quick).fit(X, y, graph=graph)
     found = [model.explain(node, n_labels=8) for node in (3, 25)]
     monkeypatch.setattr(model, "_refit", None)  # nothing is fitted again
@@ -376,23 +385,22 @@ def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeyp
     assert_allclose(list(voice.effects.values()), change, atol=1e-12)
 
 
-def test_fits_of_a_calibration_and_of_folds_are_counted():
+def test_trainings_on_folds_are_counted():
     X, y, graph, _ = two_groups()
-    model = GLNNClassifier(n_epochs=2, random_state=0, tracks=["learned"]).fit(X, y, graph=graph)
-    assert model._n_fits_per_call() == 2
-    model.set_params(calibrate="folds")
-    assert model._n_fits_per_call() == 6
+    model = GLNNClassifier(n_epochs=2, n_rounds=1, random_state=0, tracks=["learned"])
+    assert model.fit(X, y, graph=graph)._n_fits_per_call() == 6
+    assert model.fit(X, y, graph=graph, folds=3)._n_fits_per_call() == 4
     model.set_params(calibrate=None)
-    assert model._n_fits_per_call() == 1
+    assert model.fit(X, y, graph=graph)._n_fits_per_call() == 1
     model.set_params(tracks=["learned", "linear"]).fit(X, y, graph=graph)
-    assert model._n_fits_per_call() == 4  # three folds find the weights of the tracks
+    assert model._n_fits_per_call() == 6  # the folds find the weights of the tracks
     assert model.fit(X, y, graph=graph, validation=[0, 1])._n_fits_per_call() == 1
 
 
-def test_signals_spread_as_the_tracks_do_mixed_by_their_weights():
+def test_signals_spread_as_the_tracks_do_mixed_by_their_weights(all_tracks_count):
     X, y, graph, _ = two_groups()
     model = GLNNClassifier(n_epochs=2, calibrate=None, random_state=0, n_rounds=2)
-    fitted = model.fit(X, y, graph=graph)._model
+    fitted = model.fit(X, y, graph=graph, folds=2)._model
     signals = np.random.default_rng(0).normal(size=(40, 3))
     mixed = model.fitted_nodes().propagate(signals)
     assert len(fitted.tracks) > 1
@@ -474,7 +482,8 @@ def test_names_of_columns_are_those_of_the_table():
 
     X, y, _, _ = two_groups()
     table = pd.DataFrame(X, columns=["height", "age", "weight", "income"])
-    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(table, y)
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, tracks=["features"])
+    model.fit(table, y)
     assert set(model.explain(30, n_labels=0).columns) <= set(table.columns)
 
 

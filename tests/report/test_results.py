@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from glnn.engine.folds import make_folds
 from glnn.quality.estimate import estimate
+from glnn.quality.folds import hold_out
 from glnn.quality.rivals import NodeProblem
 from glnn.report.results import (
     GraphFacts,
@@ -152,7 +154,9 @@ def judged(results):
     split = dataclasses.replace(results.split, train=np.arange(20), test=none)
     problem = NodeProblem(data.features, None, data.labels, np.arange(20))
     wrong = 0.3 + 0.4 * np.eye(2)[1 - data.labels]
-    found = estimate(problem, lambda hidden: wrong, np.array([0, 1]), n_folds=2)
+    folds = make_folds(data.labels, 2, 0)
+    held_out = hold_out(lambda hidden: wrong, data.labels, folds)
+    found = estimate(problem, held_out, folds, np.array([0, 1]))
     return dataclasses.replace(results, split=split, estimate=found)
 
 

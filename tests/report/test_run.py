@@ -55,7 +55,7 @@ def test_results_agree_with_the_estimator(opened_blobs):
         assert track["head"]["n_epochs"] == 5
     assert results.settings["chosen"] == model.choices_
     assert seen[-1] == "label spreading"
-    assert "features, graph 1" in seen
+    assert "fold 1 of 5, features, graph 1" in seen  # which is that of all folds
 
 
 ONE = FitOptions(n_epochs=3, extra_params={"tracks": ["features"]})

@@ -3,7 +3,9 @@ import io
 import numpy as np
 from rich.console import Console
 
+from glnn.engine.folds import make_folds
 from glnn.quality.estimate import estimate
+from glnn.quality.folds import hold_out
 from glnn.quality.metrics import Interval
 from glnn.quality.rivals import NodeProblem, choose_rivals
 from glnn.report.compare import Comparison, RunPair, RunSummary
@@ -61,9 +63,11 @@ def test_runs_and_pairs_have_a_line_each():
 def test_an_estimate_is_shown_beside_rivals_in_eighty_columns():
     classes = np.arange(60) % 3
     problem = NodeProblem(np.eye(60), None, classes, np.arange(60))
+    folds = make_folds(classes, 5, 0)
     judged = estimate(
         problem,
-        lambda hidden: 0.1 + 0.7 * np.eye(3)[classes],
+        hold_out(lambda hidden: 0.1 + 0.7 * np.eye(3)[classes], classes, folds),
+        folds,
         np.array(["a", "b", "c"]),
         rivals=choose_rivals(["majority", "logistic_regression"], has_graph=False),
     )

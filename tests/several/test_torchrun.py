@@ -62,7 +62,7 @@ def test_what_several_processes_leave_is_a_model_like_that_of_one(worker, fitted
     if has_graph:
         graph = whole.graph
     one = GLNNClassifier(preset, random_state=0, **changes)
-    one.fit(whole.features, worker.labels_seen(whole.labels), graph)
+    one.fit(whole.features, worker.labels_seen(whole.labels), graph, folds=worker.N_FOLDS)
     many = GLNNClassifier.load(fitted[0] / case)
     assert many.mixture_.keys() == one.mixture_.keys()
     for name, weight in one.mixture_.items():  # processes draw other noise

@@ -1,5 +1,6 @@
 """Run by torchrun: fits over the processes, and leaves what was found and what was held."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from glnn.data import npz, write_data
 from glnn.data.synthetic import block_model
 from glnn.distributed import Partition, join_processes
 from glnn.engine.fit import fit_problem
-from glnn.engine.fit_problem import FitProblem
+from glnn.engine.fit_problem import FitProblem, hide_labels
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
 from glnn.report.sources import DataSpec, Source
@@ -23,6 +24,9 @@ CASES = {
     "paper": ("paper", {"n_epochs": 30, "n_rounds": 2}, True),
     "no graph": ("default", {"n_epochs": 30, "n_rounds": 2}, False),
 }
+
+
+N_FOLDS = 2
 
 
 def data():
@@ -44,7 +48,8 @@ def wide_problem(peers, path):
     """Read a process's part of a problem."""
     opened, _, rows = DataSpec(Source(str(path))).open(peers)
     labels = Labels(np.arange(60), opened.data.labels[:60].copy(), 720, 4)
-    return FitProblem(rows.features, labels, rows.graph, None, peers)
+    problem = FitProblem(rows.features, labels, rows.graph, None, peers)
+    return dataclasses.replace(problem, folds=hide_labels(problem, N_FOLDS, 0))
 
 
 class Held(TorchDispatchMode):
@@ -107,7 +112,8 @@ def main(folder):
         for name, (preset, changes, has_graph) in CASES.items():
             model = GLNNClassifier(preset, random_state=0, **changes)
             graph = whole.graph[rows] if has_graph else None
-            model.fit(whole.features[rows], labels_seen(whole.labels), graph, peers=peers)
+            seen, how = labels_seen(whole.labels), {"folds": N_FOLDS, "peers": peers}
+            model.fit(whole.features[rows], seen, graph, **how)
             model.save(folder / name)
         distributed.MAX_FETCH_BYTES = 0  # what is fetched is small here
         note = {"rank": peers.rank, "largest": largest_held(peers, folder / "wide.npz")}
