@@ -236,7 +236,9 @@ def _compare_estimate(model: GLNNClassifier, y: np.ndarray, hidden: np.ndarray) 
 
 def _count_suspects(model: GLNNClassifier, table: TrustTable) -> Row:
     """Count the labels that disagree with the model, and the mistakes among them."""
-    found = suspect_labels(model.held_out_, model.held_out_.calibrated())
+    held_out = model.held_out_
+    assert held_out is not None  # a fit without validation nodes hides labels
+    found = suspect_labels(held_out, held_out.calibrated())
     return {
         "wrong": int(table.wrong.sum()),
         "estimated wrong": found.n_estimated,

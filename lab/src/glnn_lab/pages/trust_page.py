@@ -195,7 +195,8 @@ def goal_rows(rows: Rows) -> list[list[str]]:
         own = [row for row in rows if row["what"] in goal.measures]
         if goal.kinds:
             own = [row for row in own if row["case"][0] in goal.kinds]
-            groups = [(_name_kinds(goal.kinds), own)] if own else []
+            named: list[tuple[str, Rows]] = [(_name_kinds(goal.kinds), own)]
+            groups = named if own else []
         else:
             groups = _by_case(own)
         for case, drawn in groups:
