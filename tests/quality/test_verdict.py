@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
-from glnn.quality.folds import make_folds
+from glnn.engine.folds import make_folds
 from glnn.quality.metrics import ScoredPredictions, accuracy_interval, bootstrap_weights
 from glnn.quality.rivals import GivenClassifier, NodeProblem, choose_rivals
 from glnn.quality.verdict import (
