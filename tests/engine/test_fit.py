@@ -1,7 +1,5 @@
 import copy
 import dataclasses
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,14 +10,11 @@ from glnn.distributed import Partition
 from glnn.engine import fit
 from glnn.engine.fit import (
     FIXED,
-    cap_memory,
     check_memory,
     estimate_bytes,
     fit_problem,
     format_bytes,
-    free_bytes,
     is_out_of_memory,
-    parse_bytes,
 )
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.rounds import Rounds
@@ -301,56 +296,12 @@ def test_what_means_that_memory_has_run_out(error, full, problem, monkeypatch):
         fit_problem(problem, DEFAULT, seed=0)
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "1XB", "1e3", "two"])
-def test_a_size_that_is_none_is_refused(text):
-    with pytest.raises(InputError, match="500MB"):
-        parse_bytes(text)
-
-
-@pytest.mark.parametrize("count", [1, 1500, 2**20, 7 * 2**30, 3 * 2**40])
-def test_sizes_in_words_are_read_again(count):
-    assert parse_bytes(format_bytes(count).replace(" bytes", "")) == pytest.approx(count, rel=0.05)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems count otherwise")
-def test_a_cap_holds_inside_its_block_only():
-    free = free_bytes()
-    with cap_memory(2**36):
-        assert free_bytes() <= 2**36
-        assert fit._data_limit() == 2**36
-    assert free_bytes() > 0.5 * free
-    with pytest.raises(InputError, match="at least"), cap_memory(2**20):
-        pass
-    with cap_memory(None):
-        assert fit._data_limit() is None
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems count otherwise")
-def test_memory_beyond_the_cap_is_refused_by_the_system():
-    code = (
-        "import numpy as np\n"
-        "from glnn.engine.fit import cap_memory\n"
-        "with cap_memory(2**31):\n"
-        "    try: np.ones(2**29)\n"
-        "    except MemoryError: print('refused')\n"
-        "np.ones(2**20)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "refused\n"
-    assert np.ones(1).sum() == 1
-
-
-@pytest.mark.parametrize(
-    ("limit", "used", "wanted"),
-    [(None, 5, 8192), (6144, None, 8192), (6144, 1, 5120), (6144, 5, 1024), (6144, 7, 0)],
-)
-def test_what_is_free_is_what_the_machine_and_the_process_own_limit_leave(
-    limit, used, wanted, monkeypatch
-):
-    told = {"/proc/meminfo": 8, "/proc/self/status": used}
+def test_what_is_free_is_what_the_machine_and_its_container_leave(monkeypatch):
+    told = {"/proc/meminfo": 8}
     monkeypatch.setattr(fit, "_read_number", lambda path, after="": told.get(path))
-    monkeypatch.setattr(fit, "_data_limit", lambda: limit)
-    assert fit.free_bytes() == wanted
+    assert fit.free_bytes() == 8192
+    told["/sys/fs/cgroup/memory.max"] = 5000
+    assert fit.free_bytes() == 5000
 
 
 def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_track_learns_from_it(

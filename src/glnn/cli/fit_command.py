@@ -189,7 +189,6 @@ def fit(
     seed: opt.Seed = 0,
     device: opt.Device = "cpu",
     threads: opt.Threads = None,
-    max_memory: opt.MaxMemory = None,
     class_weight: opt.ClassWeight = None,
     settings: opt.Settings = None,
     folds: opt.Folds = None,
@@ -206,7 +205,6 @@ def fit(
 ) -> None:
     """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
     from glnn.distributed import join_processes
-    from glnn.engine.fit import cap_memory, parse_bytes
     from glnn.exceptions import InputError
     from glnn.report.run import FitOptions, prepare_run
     from glnn.report.sources import DataSpec, Source
@@ -233,8 +231,7 @@ def fit(
     spec = DataSpec(source, no_graph, labels_per_class, seed)
     if no_estimate and folds is not None:
         raise InputError("--folds and --no-estimate exclude each other. Leave one of them out.")
-    limit = None if max_memory is None else parse_bytes(max_memory)
-    with cap_memory(limit), join_processes(device) as peers:
+    with join_processes(device) as peers:
         if folds is not None and peers.size > 1:
             raise InputError("--folds needs a single process, got several. Leave it out.")
         if resume and checkpoint is None and peers.size > 1:

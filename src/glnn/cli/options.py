@@ -132,12 +132,6 @@ Epochs = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Random seed of the split and of the fit.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE", help="Memory limit, such as 2GB; a fit that needs more fails with an error."
-    ),
-]
 Threads = Annotated[
     int | None, typer.Option(help="Most CPU threads; below 10,000 nodes one is used.")
 ]

@@ -1,7 +1,5 @@
 """A whole fit: memory check, rounds of graph step and classifier step, result."""
 
-import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,10 +27,8 @@ from glnn.solver.attribution import LinkShares
 
 # Memory
 
-_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", re.IGNORECASE)
+_UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 FIXED = 2**26  # bytes that a fit of any size takes
-_SLACK = 2**27  # free bytes needed to raise an error at all
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -81,7 +77,7 @@ def is_out_of_memory(error: Exception) -> bool:
 def free_bytes() -> int | None:
     """Return the number of bytes this process can still allocate, or ``None`` if unknown.
 
-    That is the free memory of the machine, or the limit of a container or of :func:`cap_memory`.
+    That is the free memory of the machine, or the limit of a container.
     """
     free = _read_number("/proc/meminfo", "MemAvailable:")
     if free is None:
@@ -89,8 +85,7 @@ def free_bytes() -> int | None:
     free *= 1024
     for name in _LIMITS:
         free = min(free, _read_number(name) or free)
-    used, soft = _read_number("/proc/self/status", "VmData:"), _data_limit()
-    return free if used is None or soft is None else min(free, max(0, soft - 1024 * used))
+    return free
 
 
 def _read_number(path: str, after: str = "") -> int | None:
@@ -100,53 +95,6 @@ def _read_number(path: str, after: str = "") -> int | None:
         return int((text.split(after)[1] if after else text).split()[0])
     except (OSError, LookupError, ValueError):
         return None
-
-
-def _data_limit() -> int | None:
-    """Return the memory limit of this process; ``None`` without one."""
-    if not sys.platform.startswith("linux"):  # elsewhere it counts something else
-        return None
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
-@contextmanager
-def cap_memory(limit: int | None) -> Iterator[None]:
-    """Limit the memory of this process inside the block (Linux only)."""
-    if limit is None or not sys.platform.startswith("linux"):
-        yield
-        return
-    import resource
-
-    used = 1024 * (_read_number("/proc/self/status", "VmData:") or 0)
-    if limit < used + _SLACK:
-        raise InputError(
-            f"the memory limit must be at least {format_bytes(used + _SLACK)}, which glnn takes by "
-            f"itself, got {format_bytes(limit)}."
-        )
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def parse_bytes(text: str) -> int:
-    """Return a size such as ``500MB`` or ``1.5 GB`` in bytes.
-
-    Examples
-    --------
-    >>> parse_bytes("1.5GB") == 3 * 2**29, parse_bytes("200"), format_bytes(parse_bytes("2g"))
-    (True, 200, '2.0 GB')
-    """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise InputError(f"a size must be a number with a unit such as 500MB or 2GB, got {text!r}.")
-    unit = found[2].upper()
-    return int(float(found[1]) * _UNITS[unit if not unit or unit.endswith("B") else f"{unit}B"])
 
 
 def format_bytes(count: int) -> str:
