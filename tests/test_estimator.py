@@ -87,7 +87,7 @@ def test_training_rows_get_their_transductive_answer(wine, fitted):
 def test_labels_of_any_sortable_type_come_back(wine):
     X, _, partial = wine
     names = np.array(["", "barolo", "grignolino", "barbera"])[partial + 1]
-    clf = GLNNClassifier(**FAST).fit(X, names)
+    clf = GLNNClassifier(**FAST).fit(X, names, folds=2)
     assert clf.classes_.tolist() == ["barbera", "barolo", "grignolino"]
     assert set(clf.predict(X[:20])) <= set(clf.classes_)
 
@@ -213,7 +213,8 @@ def test_labels_that_are_hidden_from_the_fit_change_nothing(wine):
     fits = []
     for _ in range(2):
         truth[hidden] = rng.permutation(truth[hidden])
-        fits.append(GLNNClassifier(**FAST).fit(X, np.where(partial >= 0, truth, -1)))
+        seen = np.where(partial >= 0, truth, -1)
+        fits.append(GLNNClassifier(**FAST).fit(X, seen, folds=2))
     np.testing.assert_array_equal(fits[0].label_distributions_, fits[1].label_distributions_)
     assert fits[0].choices_ == fits[1].choices_
 
@@ -227,7 +228,7 @@ def test_new_rows_are_within_two_points_of_transductive_accuracy():
     for c in range(10):
         some = rng.choice(kept[y[kept] == c], 5, replace=False)
         partial[some] = c
-    clf = GLNNClassifier(n_epochs=40, random_state=0).fit(X[kept], partial[kept])
+    clf = GLNNClassifier(n_epochs=40, random_state=0).fit(X[kept], partial[kept], folds=2)
     unlabelled = kept[partial[kept] < 0]
     transductive = (clf.predict(X[unlabelled]) == y[unlabelled]).mean()
     assert clf.score(X[held], y[held]) > transductive - 0.02
@@ -236,7 +237,9 @@ def test_new_rows_are_within_two_points_of_transductive_accuracy():
 
 def test_it_works_in_a_pipeline_and_in_a_grid_search(wine):
     X, y, _ = wine
-    pipe = make_pipeline(StandardScaler(), GLNNClassifier(**FAST, tracks=["features"]))
+    pipe = make_pipeline(
+        StandardScaler(), GLNNClassifier(**FAST, tracks=["features"], calibrate=None)
+    )
     assert pipe.fit(X, y).score(X, y) > 0.9
     search = GridSearchCV(pipe, {"glnnclassifier__n_neighbors": [5, 10]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.8
@@ -400,7 +403,7 @@ def test_a_graph_alone_is_enough():
     names = [f"{side}{k}" for side in "xy" for k in range(12)]
     labels = pandas.Series([-1] * 24, index=names)
     labels[["x1", "x6", "y1", "y6"]] = [0, 0, 1, 1]
-    clf = GLNNClassifier(random_state=0, n_epochs=40).fit(None, labels, graph=frame)
+    clf = GLNNClassifier(random_state=0, n_epochs=40).fit(None, labels, graph=frame, folds=2)
     assert clf.choices_["signal"] == "structure"
     assert clf.transduction_.tolist() == [0] * 12 + [1] * 12
     np.testing.assert_allclose(clf.predict_proba(None), clf.label_distributions_)
