@@ -193,10 +193,11 @@ def test_a_class_counts_as_predicted_where_the_shown_answers_have_it(judged_run)
     assert missing_class_line(dataclasses.replace(fitted, estimate=told)) is not None
 
 
-def test_raw_probabilities_are_said_before_the_estimate_and_not_after(judged_run):
+def test_raw_probabilities_are_said_and_calibrated_ones_are_not(judged_run):
     before, after = judged_run[:2]
-    assert UNCALIBRATED in final_notes(before)
-    assert UNCALIBRATED not in final_notes(after)
+    assert UNCALIBRATED in final_notes(dataclasses.replace(before, calibration=None))
+    for results in (before, after):
+        assert UNCALIBRATED not in final_notes(results)
 
 
 # Versions of packages
