@@ -3,16 +3,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
+from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.data.interop import to_pyg
-from glnn.evaluation import evaluate
+from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import CheckpointError, InputError
 
 
@@ -52,6 +53,56 @@ def test_hidden_labels_are_shown_to_no_fit_of_their_fold(blobs):
     for shown, hidden in zip(Recorder.shown, judged.folds.hidden):
         assert (shown[hidden] == -1).all()
         assert (shown != -1).sum() == 50 - len(hidden)
+
+
+GLNN = GLNNClassifier(n_epochs=3, n_rounds=1, random_state=0, tracks=["features"])
+
+
+def test_a_fit_that_hides_labels_itself_is_judged_without_another_one(blobs, monkeypatch):
+    fit, n_fits = GLNNClassifier.fit, []
+
+    def counted(self, *args, **named):
+        n_fits.append(1)
+        return fit(self, *args, **named)
+
+    monkeypatch.setattr(GLNNClassifier, "fit", counted)
+    judged = evaluate(*blobs, estimator=GLNN, folds=3, compared=())
+    assert len(n_fits) == 1
+    alone = clone(GLNN).fit(*blobs, folds=3)
+    np.testing.assert_array_equal(judged.held_out.probabilities, alone.held_out_.probabilities)
+    again = evaluate_fit(alone, compared=())
+    assert again.metrics == judged.metrics
+
+
+def test_a_fit_that_has_hidden_no_label_cannot_be_judged(blobs):
+    X, y = blobs
+    for how in ({"calibrate": None}, {"validation": [0, 1]}):
+        model = clone(GLNN).set_params(calibrate=how.pop("calibrate", "auto")).fit(X, y, **how)
+        with pytest.raises(InputError, match="must have hidden labels in folds") as caught:
+            evaluate_fit(model)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", [Recorder(), GLNN], ids=["refits", "one fit"])
+def test_labels_of_a_group_are_judged_together(blobs, estimator):
+    groups = np.arange(80) // 7
+    judged = evaluate(*blobs, estimator=estimator, folds=3, groups=groups, compared=())
+    assert judged.held_out.hidden_nodes.tolist() == list(range(50))
+    for hidden, seen in zip(judged.folds.hidden, judged.folds.seen):
+        assert not np.intersect1d(groups[hidden], groups[seen]).size
+
+
+def test_later_labels_are_shown_to_no_fit_that_is_judged_by_earlier_ones(blobs):
+    X, y = blobs
+    times = np.roll(np.arange(80), 13)
+    Recorder.shown = []
+    judged = evaluate(X, y, estimator=Recorder(), folds=3, times=times, compared=())
+    assert len(Recorder.shown) == len(judged.folds) == 3
+    for shown, hidden in zip(Recorder.shown, judged.folds.hidden):
+        assert times[shown != -1].max() < times[hidden].min()
+    own = evaluate(X, y, estimator=GLNN, folds=3, times=times, compared=())
+    np.testing.assert_array_equal(own.folds.nodes, judged.folds.nodes)
+    assert own.held_out.hidden_nodes.tolist() == judged.folds.nodes.tolist()
 
 
 def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):

@@ -22,6 +22,7 @@ from glnn.data import Split, load_dataset
 from glnn.data.files import lock_folder
 from glnn.data.npz import write_node_npz
 from glnn.engine.callbacks import Progress
+from glnn.engine.checkpoint import Checkpoint
 from glnn.evaluation import evaluate
 from glnn.exceptions import GlnnError, StoppedError
 from glnn.quality.folds import CachedRefit
@@ -33,6 +34,7 @@ from glnn.report.text import UNCALIBRATED
 
 RIVALLED = ("--epochs", "5")
 QUICK = (*RIVALLED, "--rivals", "none")
+ONE_TRACK = ("--preset", "paper", *QUICK)  # where any fit will do
 
 
 def test_an_embedded_set_leaves_a_whole_run_folder_and_a_summary(glnn, tmp_path):
@@ -92,7 +94,7 @@ def test_the_same_seed_gives_the_same_files(glnn, tmp_path):
 
 
 def test_a_clock_that_is_set_back_changes_nothing(glnn, tmp_path, monkeypatch):
-    fit = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--overwrite"]
+    fit = ["fit", "blobs", "--labels-per-class", 3, *ONE_TRACK, "--quiet", "--overwrite"]
     assert glnn(*fit, "--out", tmp_path / "usual").code == 0
     seconds = itertools.count(86_400.0, -600.0)  # from the second day of 1970 into the year before
     monkeypatch.setattr(time, "time", lambda: next(seconds))
@@ -132,23 +134,33 @@ def test_a_second_writer_is_told_and_harms_nothing(glnn, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_request_to_end_saves_and_says_how_to_go_on(glnn, tmp_path, monkeypatch):
-    fit = ("fit", "blobs", "--labels-per-class", 3, "--folds", 2, *QUICK, "--quiet")
+@pytest.mark.parametrize(
+    ("preset", "step", "left"),
+    [
+        ("default", (Checkpoint, "save"), "checkpoint.json"),
+        ("literal", (CachedRefit, "__call__"), "folds/fold-*"),  # which is fitted for each fold
+    ],
+    ids=["rounds", "folds"],
+)
+def test_a_request_to_end_saves_and_says_how_to_go_on(
+    glnn, tmp_path, monkeypatch, preset, step, left
+):
+    fit = ("fit", "blobs", "--labels-per-class", 3, "--folds", 2, "--preset", preset)
+    fit += ("--epochs", "2", "--quiet")
     assert glnn(*fit, "--out", tmp_path / "straight").code == 0
-    folds = []
+    taken, take = [], getattr(*step)
 
-    def interrupted(self, hidden):
-        folds.append(hidden)
-        if len(folds) == 2:
+    def interrupted(self, *args):
+        taken.append(args)
+        if len(taken) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
-        return asked(self, hidden)
+        return take(self, *args)
 
-    asked = CachedRefit.__call__
-    monkeypatch.setattr(CachedRefit, "__call__", interrupted)
+    monkeypatch.setattr(*step, interrupted)
     outcome = glnn(*fit, "--out", tmp_path / "run")
     assert outcome.code == 128 + signal.SIGTERM
     assert "Resume it with: " in outcome.err and "--resume" in outcome.err
-    assert list(state_folder(tmp_path / "run").glob("folds/fold-*"))
+    assert list(state_folder(tmp_path / "run").glob(left))
     assert glnn(*fit, "--out", tmp_path / "run", "--resume") == (0, "", "")
     for name in ("model.safetensors", "predictions.csv", "graph.npz", "history.jsonl"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
@@ -157,7 +169,8 @@ def test_a_request_to_end_saves_and_says_how_to_go_on(glnn, tmp_path, monkeypatc
 
 
 def test_a_state_of_another_fit_is_refused_and_starting_anew_removes_it(glnn, tmp_path):
-    fit = ("fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet", "--out", tmp_path / "run")
+    fit = ("fit", "blobs", "--labels-per-class", 3, *ONE_TRACK, "--quiet")
+    fit += ("--out", tmp_path / "run")
     state = state_folder(tmp_path / "run")
     assert glnn(*fit, "--checkpoint", state).code == 0
     assert glnn(*fit, "--resume", "--seed", 1).is_bad_input("of this very fit")
@@ -215,7 +228,7 @@ def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):
     with (people / "friends.csv").open("a") as file:
         file.writelines(f"p0,stranger{k}\n" for k in range(5))
     fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
-    fit += ("--graph", people / "friends.csv", "--out", people / "run", *QUICK)
+    fit += ("--graph", people / "friends.csv", "--out", people / "run", *ONE_TRACK)
     assert glnn(*fit).is_bad_input("5 unknown ids", "stranger0", "stranger2", "--on-unknown drop")
     assert not (people / "run").exists()
     outcome = glnn(*fit, "--on-unknown", "drop")
@@ -311,7 +324,7 @@ def test_a_file_in_the_place_of_the_folder_is_one_line(glnn, tmp_path):
 
 
 def test_a_checkpoint_changes_nothing_and_serves_a_second_run(glnn, tmp_path):
-    how = ["fit", "blobs", "--labels-per-class", 3, *QUICK, "--quiet"]
+    how = ["fit", "blobs", "--labels-per-class", 3, *ONE_TRACK, "--quiet"]
     state = ["--checkpoint", tmp_path / "state"]
     assert glnn(*how, "--out", tmp_path / "plain") == (0, "", "")
     assert glnn(*how, *state, "--out", tmp_path / "kept") == (0, "", "")
@@ -325,7 +338,7 @@ def test_a_checkpoint_changes_nothing_and_serves_a_second_run(glnn, tmp_path):
 
 
 def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
-    how = ["fit", "blobs", *QUICK, "--quiet", "--checkpoint", tmp_path / "state"]
+    how = ["fit", "blobs", *ONE_TRACK, "--quiet", "--checkpoint", tmp_path / "state"]
     assert glnn(*how, "--out", tmp_path / "a").code == 0
     outcome = glnn(*how, "--seed", 1, "--out", tmp_path / "b")
     assert outcome.is_bad_input("of this very fit", "remove it")
@@ -405,7 +418,7 @@ def test_with_one_label_a_class_all_say_the_same_and_advise_what_can_be_done(gln
 
 def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
     run = tmp_path / "run"
-    outcome = glnn("fit", *own_table(people), "--no-estimate", "--out", run, *QUICK)
+    outcome = glnn("fit", *own_table(people), "--no-estimate", "--out", run, *ONE_TRACK)
     assert outcome.code == 0
     assert "fold 1" not in outcome.out
     page = json.loads((run / "metrics.json").read_text())
@@ -422,10 +435,11 @@ def test_no_estimate_makes_no_fit_beside_the_one(glnn, people, tmp_path):
 
 
 def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
-    outcome = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json")
+    fit = ("fit", "blobs", *ONE_TRACK, "--out", tmp_path / "run", "--json")
+    outcome = glnn(*fit)
     assert outcome.out == (tmp_path / "run" / "metrics.json").read_text(encoding="utf-8")
     assert json.loads(outcome.out)["data"]["n_nodes"] == 300
-    again = glnn("fit", "blobs", "--epochs", 3, "--out", tmp_path / "run", "--json", "--resume")
+    again = glnn(*fit, "--resume")
     assert again.out == outcome.out
 
 
@@ -501,6 +515,22 @@ def shown(*, terminal, quiet=False, n_epochs=2):
 def test_without_a_terminal_each_stage_is_one_line_with_its_time():
     text, _ = shown(terminal=False)
     assert [line.split()[:2] for line in text.splitlines()] == [["graph", "1"], ["classifier", "1"]]
+
+
+def test_each_fold_is_one_line_with_its_labels_and_the_first_says_how_long_the_rest_takes():
+    file = io.StringIO()
+    with StageProgress(Console(file=file, width=100), 4) as watch:
+        for number in (1, 2):
+            for stage in ("graph 1", "classifier 1"):
+                watch(Progress(f"fold {number} of 2, far, {stage}", 0, 1))
+            watch(Progress(f"fold {number} of 2", 0, 0, "7 of 9 hidden labels right"))
+        for stage in ("graph 1", "classifier 1"):
+            watch(Progress(f"far, {stage}", 0, 1))
+    first, second, last = file.getvalue().splitlines()
+    assert first.startswith("  fold 1 of 2")
+    assert "7 of 9 hidden labels right" in first and "to go" in first
+    assert second.startswith("  fold 2 of 2") and second.endswith("7 of 9 hidden labels right")
+    assert last.split()[0] == "far"
 
 
 def test_a_terminal_sees_a_bar_with_epochs_and_time_left():

@@ -370,7 +370,7 @@ def test_refits_measure_what_fitting_without_the_label_changes():
 def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeypatch):
     X, y, graph, _ = two_groups(1)
     quick = {"n_epochs": 5, "calibrate": calibrate, "random_state": 6, "tracks": ["learned"]}
-    quick["n_rounds"] = 2
+    quick["n_rounds"] = 1
     model = GLNNClassifier(**quick).fit(X, y, graph=graph)
     found = [model.explain(node, n_labels=8) for node in (3, 25)]
     monkeypatch.setattr(model, "_refit", None)  # nothing is fitted again
