@@ -66,11 +66,11 @@ def test_a_fit_that_hides_labels_itself_is_judged_without_another_one(blobs, mon
         return fit(self, *args, **named)
 
     monkeypatch.setattr(GLNNClassifier, "fit", counted)
-    judged = evaluate(*blobs, estimator=GLNN, folds=3, compared=())
+    judged = evaluate(*blobs, estimator=GLNN, folds=3, rivals=None)
     assert len(n_fits) == 1
     alone = clone(GLNN).fit(*blobs, folds=3)
     np.testing.assert_array_equal(judged.held_out.probabilities, alone.held_out_.probabilities)
-    again = evaluate_fit(alone, compared=())
+    again = evaluate_fit(alone, rivals=None)
     assert again.metrics == judged.metrics
 
 
@@ -86,7 +86,7 @@ def test_a_fit_that_has_hidden_no_label_cannot_be_judged(blobs):
 @pytest.mark.parametrize("estimator", [Recorder(), GLNN], ids=["refits", "one fit"])
 def test_labels_of_a_group_are_judged_together(blobs, estimator):
     groups = np.arange(80) // 7
-    judged = evaluate(*blobs, estimator=estimator, folds=3, groups=groups, compared=())
+    judged = evaluate(*blobs, estimator=estimator, folds=3, groups=groups, rivals=None)
     assert judged.held_out.hidden_nodes.tolist() == list(range(50))
     for hidden, seen in zip(judged.folds.hidden, judged.folds.seen):
         assert not np.intersect1d(groups[hidden], groups[seen]).size
@@ -96,11 +96,11 @@ def test_later_labels_are_shown_to_no_fit_that_is_judged_by_earlier_ones(blobs):
     X, y = blobs
     times = np.roll(np.arange(80), 13)
     Recorder.shown = []
-    judged = evaluate(X, y, estimator=Recorder(), folds=3, times=times, compared=())
+    judged = evaluate(X, y, estimator=Recorder(), folds=3, times=times, rivals=None)
     assert len(Recorder.shown) == len(judged.folds) == 3
     for shown, hidden in zip(Recorder.shown, judged.folds.hidden):
         assert times[shown != -1].max() < times[hidden].min()
-    own = evaluate(X, y, estimator=GLNN, folds=3, times=times, compared=())
+    own = evaluate(X, y, estimator=GLNN, folds=3, times=times, rivals=None)
     np.testing.assert_array_equal(own.folds.nodes, judged.folds.nodes)
     assert own.held_out.hidden_nodes.tolist() == judged.folds.nodes.tolist()
 

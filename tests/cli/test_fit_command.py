@@ -23,7 +23,7 @@ from glnn.data.files import lock_folder
 from glnn.data.npz import write_node_npz
 from glnn.engine.callbacks import Progress
 from glnn.engine.checkpoint import Checkpoint
-from glnn.evaluation import evaluate
+from glnn.engine.fit_problem import hide_labels
 from glnn.exceptions import GlnnError, StoppedError
 from glnn.quality.folds import CachedRefit
 from glnn.report.run import run_fit
@@ -365,11 +365,11 @@ def test_groups_and_times_reach_the_folds_and_are_no_features(glnn, tmp_path, mo
     frame.to_csv(tmp_path / "visits.csv", index=False)
     given = {}
 
-    def keep(*args, groups=None, times=None, **more):
+    def keep(problem, n_folds, seed, groups, times):
         given.update(groups=groups, times=times)
-        return evaluate(*args, **more)
+        return hide_labels(problem, n_folds, seed, groups, times)
 
-    monkeypatch.setattr("glnn.report.run.evaluate", keep)
+    monkeypatch.setattr("glnn.estimator.hide_labels", keep)
     run = tmp_path / "run"
     how = ("fit", tmp_path / "visits.csv", "--folds", 2, "--out", run, "--overwrite", *QUICK)
     assert glnn(*how, "--group", "patient", "--drop", "day").code == 0
