@@ -35,7 +35,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [GLNNClassifier(n_epochs=20, n_rounds=1, random_state=0, tracks=["features", "linear"])],
+    [GLNNClassifier(n_epochs=10, n_rounds=1, random_state=0, tracks=["features", "linear"])],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learns_contract_holds(estimator, check):
