@@ -375,6 +375,7 @@ class CalibrationMixin:
     folds_: Folds | None
     _fitted_to: tuple[Any, Any, Any, Any]  # X, y, graph, validation
     _sample_weight: Any
+    _fold_options: dict[str, Any]  # how labels are hidden
     _model: Model
     _record: FitRecord
     _leave_one_out_cache: np.ndarray | None
@@ -518,7 +519,9 @@ class CalibrationMixin:
     def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
         """Fit again without the labels of some rows; return the probabilities of all rows."""
         known = self._fitted_to, self._record
-        return refit_without_labels(self, *known, hidden, seed, self._sample_weight, calibrate)
+        return refit_without_labels(
+            self, *known, hidden, seed, self._sample_weight, calibrate, self._fold_options
+        )
 
     def _check_unchanged(self) -> None:
         """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
@@ -1099,9 +1102,15 @@ class GLNNClassifier(
         self.folds_ = None
         if hides and not plan["settings"].is_literal:
             self.folds_ = hide_labels(problem, folds, plan["seed"], groups, times)
+        if self.folds_ is None and not (groups is None and times is None):
+            raise InputError(
+                "groups and times must come with labels that can be hidden in folds, got "
+                "validation nodes, the preset 'literal', or one label a class. Leave them out."
+            )
+        self._fold_options = {"folds": folds, "groups": groups, "times": times}
         problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
-        with limit_threads(len(y)) if peers.size == 1 else nullcontext():
+        with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
             result = fit_problem(problem, **plan, checkpoint=folder)
         self._store_fit(Model.of(problem.features, result), result.history)
         self._record = FitRecord.of(problem, result.learned or result.shares)

@@ -79,7 +79,8 @@ def evaluate(
         Time of each row; each fold is predicted from earlier labels only. For data with groups or
         times, random folds are too optimistic.
     random_state
-        Seed of the folds and of the rivals.
+        Seed of the rivals, of the default classifier, and of the folds of classifiers other than
+        ``GLNNClassifier``, which hides labels by its own seed.
     n_jobs
         Number of parallel fits, as in joblib.
     watch
@@ -112,6 +113,8 @@ def evaluate(
     options: Any = {"rivals": rivals, "rows": rows, "random_state": random_state, "watch": watch}
     folder = None if checkpoint is None else Path(checkpoint)
     if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
+        problem, _ = make_node_problem(X, y, graph)
+        make_folds(problem.labels, folds, 0, groups, times)  # says at once if none can be made
         started = time.perf_counter()
         model = clone_with(model, calibrate="auto")
         places: Any = {"folds": folds, "groups": groups, "times": times, "checkpoint": folder}

@@ -516,3 +516,26 @@ def test_two_processes_find_the_weights_of_one(
             np.testing.assert_allclose(
                 part.held_out.probabilities, one.held_out.probabilities, atol=1e-2
             )
+
+
+def test_a_label_hidden_several_times_takes_no_part_in_the_weights_of_its_own_prediction(
+    unwatched, answering
+):
+    answering({"learned": 0.9, "linear": 0.6})
+    labels = Labels(np.arange(8), np.array([0] * 6 + [1, 1]), 60, 2)
+    changes = {"tracks": ["learned", "linear"], "n_rounds": 1}
+    problem = with_folds(unwatched, labels=labels)
+    rounds, saved = rounds_of(problem, resolve_settings("default", changes=changes)), []
+    rounds.run(rounds.start(), saved.append)
+    judged = np.random.default_rng(0).dirichlet(np.ones(2), saved[-1].judged.shape[:2])
+    found = rounds._held_out(saved[-1].replace(judged=judged))
+    node = max((6, 7), key=lambda n: (rounds.nodes == n).sum())  # hidden in two folds
+    parts = []
+    for own in rounds.entries:
+        if node in rounds.nodes[own]:
+            rest = ~np.isin(rounds.nodes, rounds.nodes[own])
+            right = judged[:, rest, rounds.classes[rest]].T
+            weights = fit_weights(right, rounds.label_weights[rest])
+            parts.append(weights @ judged[:, own[rounds.nodes[own] == node][0]])
+    assert len(parts) == 2
+    np.testing.assert_allclose(found.probabilities[found.nodes == node][0], np.mean(parts, 0))

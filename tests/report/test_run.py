@@ -190,7 +190,7 @@ def test_results_and_model_are_calibrated_by_the_folds(judged_run):
 def test_the_estimate_of_a_fit_that_hid_labels_needs_no_further_fit(judged_run):
     told = judged_run[3]
     stages = [event.stage for event in told]
-    assert stages[0] == "majority class"
+    assert stages[0] == "largest class"
     assert not any("fold" in stage or "classifier" in stage for stage in stages)
 
 

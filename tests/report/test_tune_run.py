@@ -30,7 +30,7 @@ def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     table = pd.read_csv(tmp_path / "search" / "trials.csv")
     assert table["log_loss"].tolist() == [row["log_loss"] for row in trials.table]
     assert (tmp_path / "search" / "trials.png").read_bytes().startswith(b"\x89PNG")
-    assert lines[0] == "4 fits for the search, 8 for its nested estimate"
+    assert lines[0] == "2 fits for the search, 4 for its nested estimate"
     assert lines[1].endswith("the preset as it is") and lines[1].startswith("trial   1")
 
 

@@ -301,7 +301,7 @@ class _Run:
         self._results: FitResults | None = None
         self._n_epochs: int = options.count_epochs(
             has_graph=inputs.opened.data.graph is not None,
-            n_folds=0 if inputs.split.val.size else self._n_folds,
+            n_folds=0 if inputs.split.val.size or options.settings().is_literal else self._n_folds,
         )
 
     def is_finished(self) -> bool:

@@ -34,7 +34,7 @@ from glnn.engine.archive import (
 )
 from glnn.engine.callbacks import Callback
 from glnn.engine.fit_problem import pack_shares, unpack_shares
-from glnn.engine.rounds import Progress
+from glnn.engine.rounds import Progress, Rounds
 from glnn.engine.settings import Track
 from glnn.engine.steps import FitState, Solution, Steps, TrainedClassifier
 from glnn.exceptions import CheckpointError, InputError
@@ -175,8 +175,9 @@ def _fingerprint(steps: Steps) -> bytes:
         arrays["validation.labels"] = problem.validation.labels.numpy()
     arrays["labels"] = problem.labels.nodes.numpy()
     arrays["classes"] = problem.labels.classes.numpy()
-    for number, hidden in enumerate(() if problem.folds is None else problem.folds.hidden):
-        arrays[f"fold.{number}"] = hidden
+    if problem.folds is not None:
+        for number, (hidden, seen) in enumerate(zip(problem.folds.hidden, problem.folds.seen)):
+            arrays[f"fold.{number}.hidden"], arrays[f"fold.{number}.seen"] = hidden, seen
     for name, known in (("labels", problem.labels), ("validation", problem.validation)):
         if known is not None and known.weights is not None:
             arrays[f"{name}.weights"] = known.weights.numpy()
@@ -221,7 +222,8 @@ def _unpack(steps: Steps, arrays: dict[str, np.ndarray], page: Page) -> Progress
         _unpack_state(steps, tracks[facts["name"]], f"track.{place}", arrays, facts)
         for place, facts in enumerate(page["states"])
     ]
-    tasks = [steps.build_task(state) for state in states]
+    trained_by = Rounds(steps).steps_of(page["part"])  # with the labels that this part may see
+    tasks = [trained_by.build_task(state) for state in states]
     fill_networks([task.module for task in tasks], arrays)
     answers = [arrays[f"track.{place}.probabilities"] for place in range(len(states))]
     trained = [TrainedClassifier(*each) for each in zip(tasks, answers)]

@@ -118,7 +118,7 @@ class Rounds:
 
     def _run_part(self, progress: Progress, save: Save) -> Progress:
         """Train the tracks that count, without the labels of a fold or on all of them."""
-        steps = self._steps_of(progress.part)
+        steps = self.steps_of(progress.part)
         wanted = self._tracks_with_a_chance(progress, progress.part)
         done = [state.track.name for state in progress.states]
         for track in self.tracks:
@@ -138,7 +138,7 @@ class Rounds:
                 save(progress)
         return progress
 
-    def _steps_of(self, part: int) -> Steps:
+    def steps_of(self, part: int) -> Steps:
         """Return the steps of a training, with the labels that it may see."""
         if part == self._last:
             return self.steps
@@ -235,8 +235,8 @@ class Rounds:
         mixed, fold = np.zeros((len(nodes), progress.judged.shape[2])), np.zeros_like(nodes)
         for number in reversed(range(len(self.entries))):  # the first fold of a label is kept
             own = self.entries[number]
-            others = self.entries[:number] + self.entries[number + 1 :]
-            weights = fit_weights(*self._evidence(progress, others))
+            others = np.flatnonzero(~np.isin(self.nodes, self.nodes[own]))
+            weights = fit_weights(*self._evidence(progress, [others]))
             judged = progress.judged[:, own]
             shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
             mixed[place[own]] += (shares[..., None] * judged).sum(0) / shares.sum(0)[:, None]

@@ -269,12 +269,14 @@ def refit_without_labels(
     seed: int,
     sample_weight: Any = None,
     calibrate: Any = None,
+    fold_options: Mapping[str, Any] | None = None,
 ) -> Float[np.ndarray, "n c"]:
     """Fit a copy without the labels of some nodes; return the class probabilities of all nodes.
 
     ``fitted_to`` holds the features, labels, graph and validation nodes of the original fit.
     A class without any training label left has probability zero, and its validation nodes are not
-    used. With ``calibrate=None`` the probabilities are raw.
+    used. With ``calibrate=None`` the probabilities are raw. ``fold_options`` say how ``fit`` hides
+    labels.
     """
     X, _, graph, validation = fitted_to
     labels, trains = record.labels.copy(), record.trains.copy()
@@ -297,7 +299,8 @@ def refit_without_labels(
         own["class_weight"] = {label: weight for label, weight in weights if label in left}
     model = clone_with(estimator, **own)
     seen = mask_labels(estimator.classes_, record.labels, hidden)
-    model.fit(X, seen, graph, validation, sample_weight=sample_weight)
+    how = fold_options or {}
+    model.fit(X, seen, graph, validation, sample_weight=sample_weight, **how)
     found[:, is_left] = model.label_distributions_
     return found
 

@@ -92,7 +92,7 @@ class GraphLog(Callback):
     may_lag = True
 
     def __init__(self) -> None:
-        self._learned: list[LearnedGraph] = []
+        self._learned: list[tuple[int, LearnedGraph]] = []  # round and graph
         self._track = ""  # the track under way; without a name if it is the only one
         self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
 
@@ -102,12 +102,12 @@ class GraphLog(Callback):
 
     def on_graph(self, number: int, learned: LearnedGraph) -> None:
         """Keep the learned graph until the round ends."""
-        self._learned.append(learned)
+        self._learned.append((number, learned))
 
     def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
         """Record the graph; without terms if it is the prior graph, which was not solved for."""
-        own = [learned for learned in self._learned if learned.adjacency is adjacency]
-        self._learned = []
+        own = [learned for _, learned in self._learned if learned.adjacency is adjacency]
+        self._learned = [kept for kept in self._learned if kept[0] == 1]  # folds share the first
         if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
             found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
             self._rounds.setdefault(self._track, {})[found.name] = found
@@ -299,6 +299,7 @@ def run_fit(
     """
     opened, split, rows = inputs.opened, inputs.split, inputs.rows
     may_hide_labels = calibrate and peers.size == 1
+    hides = not split.val.size and not options.settings().is_literal
     y, n_nodes = mask_test_labels(opened.data, split), opened.data.n_nodes
     model = options.make_estimator(
         on_progress, "auto" if split.val.size or may_hide_labels else None
@@ -311,8 +312,8 @@ def run_fit(
             rows.graph,
             split.val if split.val.size else None,
             folds=n_folds,
-            groups=opened.groups,
-            times=opened.times,
+            groups=opened.groups if hides else None,
+            times=opened.times if hides else None,
             peers=peers,
             checkpoint=checkpoint,
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from glnn._utils import limit_threads
 from glnn.data.files import FileLock, atomic_write, check_file, quote_path
 from glnn.data.table_files import write_frames
 from glnn.estimator import GLNNClassifier
@@ -74,7 +75,7 @@ def run_tuning(
         )
 
     search = options.make_classifier(journal, on_trial)
-    n_fits = options.n_trials * options.folds
+    n_fits = options.n_trials * (options.folds if chosen is not None else 1)
     report_line(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
     estimate = None
     with limit_threads(data.n_nodes, options.threads):
