@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glnn_lab.experiments.aggregate import Summary
-from glnn_lab.experiments.trust import TABLE_MEASURES
+from glnn_lab.experiments.trust import FIRST_SEED, TABLE_MEASURES
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -202,6 +202,8 @@ def goal_rows(rows: Rows) -> list[list[str]]:
         for case, drawn in groups:
             found = goal.judge(drawn)
             met = "met" if found.is_met else "**missed**"
+            if min(row["seed"] for row in drawn) < FIRST_SEED:
+                case += ", by an earlier version"
             lines.append([goal.words, case, str(len(drawn)), found.words, met])
     return lines
 
@@ -225,9 +227,11 @@ def trust_page(page: Mapping[str, Any]) -> str:
     rows: Rows = page["rows"]
     made = ", ".join(f"{name} {number}" for name, number in page["versions"].items())
     minutes = sum(row["seconds"] for row in rows) / 60
+    has_earlier = any(row["seed"] < FIRST_SEED for row in rows)
+    earlier = " (smaller ones by an earlier version)" if has_earlier else ""
     return (
         "# Can the answers be trusted?\n\n"
-        f"Made by `python lab/scripts/trust.py`, seeds from {min(row['seed'] for row in rows)} on, "
+        f"Made by `python lab/scripts/trust.py`, seeds from {FIRST_SEED} on{earlier}, "
         f"{minutes:.0f} minutes of one core; {made}. Every draw is "
         "a row of [trust.json](trust.json). What the numbers mean: [trust](../trust.md), "
         "[explain](../explain.md).\n\n"
