@@ -346,7 +346,7 @@ def test_a_checkpoint_of_another_fit_is_refused_in_one_line(glnn, tmp_path):
 
 
 def test_the_command_says_at_the_start_what_it_will_do(glnn, tmp_path):
-    how = ("fit", "blobs", "--labels-per-class", 3, "--epochs", 5, "--out", tmp_path / "run")
+    how = ("fit", "blobs", "--labels-per-class", 3, "--out", tmp_path / "run", *ONE_TRACK)
     said = glnn(*how, "--rivals", "majority").out
     assert said.index("one fit, 5 folds, 1 rival") < said.index("fold 1 of 5")
     assert "hidden labels right" in said
