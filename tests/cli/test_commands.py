@@ -265,7 +265,7 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     out = ["--trials", 2, "--folds", 2, "--out", "tuned"]
     outcome = glnn("tune", *table, *out, "--nested", 0)
     assert outcome.code == 0, outcome.err
-    assert outcome.out.startswith("4 fits for the search, 0 for its nested estimate\ntrial   1")
+    assert outcome.out.startswith("2 fits for the search, 0 for its nested estimate\ntrial   1")
     page = json.loads((people / "tuned" / "tuning.json").read_text())
     assert page["nested"] is None
     page["params"] = {"n_steps": 2}
