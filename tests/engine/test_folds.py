@@ -135,6 +135,18 @@ def test_labels_are_predicted_from_earlier_ones_alone():
         assert (classes[np.concatenate([hidden, seen])] >= 0).all()
 
 
+@pytest.mark.parametrize("kind", ["groups", "times"])
+@pytest.mark.parametrize("n_labels", [2, 3, 4, 6])
+def test_few_labels_make_folds_or_one_line(kind, n_labels):
+    classes = np.concatenate([np.arange(n_labels) % 2, [-1]])
+    try:
+        folds = make_folds(classes, 5, seed=0, **{kind: np.arange(n_labels + 1)})
+    except InputError as error:
+        assert "two classes" in str(error)
+    else:
+        assert all(len(set(classes[seen])) == 2 for seen in folds.seen)
+
+
 @pytest.mark.parametrize(
     ("values", "what"),
     [

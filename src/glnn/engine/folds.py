@@ -121,25 +121,30 @@ def _group_folds(classes: np.ndarray, n_folds: int, seed: int, groups: np.ndarra
         raise InputError(
             "groups must have at least two different values among the labelled rows, got one."
         )
-    splitter = StratifiedGroupKFold(min(n_folds, n_groups), shuffle=True, random_state=seed)
-    parts = splitter.split(known, classes[known], groups[known])
-    return _keep_useful(classes, [(known[seen], known[hidden]) for seen, hidden in parts], "groups")
+    n_folds = min(n_folds, n_groups, int(np.bincount(classes[known]).max()))
+    parts = []
+    if n_folds > 1:
+        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+        split = splitter.split(known, classes[known], groups[known])
+        parts = [(known[seen], known[hidden]) for seen, hidden in split]
+    return _keep_useful(classes, parts, "groups")
 
 
 def _time_folds(classes: np.ndarray, n_folds: int, times: np.ndarray) -> Folds:
     known = np.flatnonzero(classes >= 0)
     known = known[np.argsort(times[known], kind="stable")]
     parts = []
-    for _, places in TimeSeriesSplit(min(n_folds, len(known) - 1)).split(known):
-        hidden = known[places]
-        parts.append((known[times[known] < times[hidden].min()], hidden))
+    if len(known) > 2:
+        for _, places in TimeSeriesSplit(min(n_folds, len(known) - 1)).split(known):
+            hidden = known[places]
+            parts.append((known[times[known] < times[hidden].min()], hidden))
     return _keep_useful(classes, parts, "times")
 
 
 def _keep_useful(
     classes: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray]], name: str
 ) -> Folds:
-    """Return the folds of pairs (seen, hidden) whose seen labels are of two classes or more."""
+    """Return folds of the pairs (seen, hidden) whose seen labels are of two classes or more."""
     kept = [
         (np.sort(seen), np.sort(hidden))
         for seen, hidden in parts
