@@ -1,5 +1,6 @@
 """Folds of the labels: which of them are hidden together, and which train instead."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +126,9 @@ def _group_folds(classes: np.ndarray, n_folds: int, seed: int, groups: np.ndarra
     parts = []
     if n_folds > 1:
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-        split = splitter.split(known, classes[known], groups[known])
+        with warnings.catch_warnings():  # of classes with fewer labels than folds
+            warnings.simplefilter("ignore", UserWarning)
+            split = list(splitter.split(known, classes[known], groups[known]))
         parts = [(known[seen], known[hidden]) for seen, hidden in split]
     return _keep_useful(classes, parts, "groups")
 
