@@ -308,7 +308,9 @@ class Verdict:
     def sentence(self) -> str:
         """The verdict in one sentence, the same wherever it is shown."""
         said = _SENTENCES[self.kind](self)
-        return f"{said}; the graph did not help" if self.graph_helped is False else said
+        if self.graph_helped is False and self.kind != "few":
+            return f"{said}; the graph did not help"
+        return said
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
