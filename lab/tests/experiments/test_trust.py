@@ -163,6 +163,7 @@ def short_fits(monkeypatch):
     monkeypatch.setattr(trust, "GLNNClassifier", quick)
 
 
+@pytest.mark.slow
 def test_effects_are_those_of_every_label_at_every_hidden_node(short_fits, monkeypatch):
     monkeypatch.setattr(trust, "_MAX_TABLE_ROWS", 40)
     x, y, _ = trust._load_small_table("iris", 0)
