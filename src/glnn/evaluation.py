@@ -3,16 +3,16 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from glnn._utils import check_features, check_indices, limit_threads
+from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
 from glnn.engine.archive import compute_digest, pack_matrix
-from glnn.engine.folds import make_folds
+from glnn.engine.folds import Folds, make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
@@ -102,7 +102,7 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
-    rows = X if hasattr(X, "iloc") else None
+    frame = X if hasattr(X, "iloc") else None
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
@@ -110,20 +110,32 @@ def evaluate(
             "instead of X."
         )
     model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
-    options: Any = {"rivals": rivals, "rows": rows, "random_state": random_state, "watch": watch}
+    problem, classes = make_node_problem(X, y, graph, validation)
+    rows = problem.features if frame is None else frame
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    options: Any = {"rivals": chosen, "seed": random_state, "progress": watch}
     folder = None if checkpoint is None else Path(checkpoint)
     if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
-        problem, _ = make_node_problem(X, y, graph)
         make_folds(problem.labels, folds, 0, groups, times)  # says at once if none can be made
         started = time.perf_counter()
         model = clone_with(model, calibrate="auto")
         places: Any = {"folds": folds, "groups": groups, "times": times, "checkpoint": folder}
         model.fit(X, y, graph, **places)
-        found = evaluate_fit(model, seconds=time.perf_counter() - started, **options)
+        found = _judge_fit(model, problem, classes, time.perf_counter() - started, options)
     else:
-        fitted_to, how = (X, y, graph, validation), (folds, groups, times)
-        found = _evaluate_by_refits(model, fitted_to, how, n_jobs, folder, **options)
-    return dataclasses.replace(found, notes=(*found.notes, *_note_fewer_folds(found, folds)))
+        hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
+
+        def refit(nodes: np.ndarray) -> np.ndarray:
+            seen = mask_labels(classes, problem.labels, nodes)
+            return predict_raw(model, X, seen, graph, validation)
+
+        fold_refit: Refit = refit
+        if folder is not None:
+            fold_refit = cached_refit(refit, folder, evaluation_digest(problem, classes, model))
+        found = _judge_refits(model, problem, classes, fold_refit, hidden, n_jobs, options)
+    is_plain = groups is None and times is None
+    notes = (*found.notes, *_note_fewer_folds(found, folds, is_plain))
+    return dataclasses.replace(found, notes=notes)
 
 
 def evaluate_fit(
@@ -131,37 +143,46 @@ def evaluate_fit(
     *,
     seconds: float = 0.0,
     rivals: RivalChoice = "auto",
-    rows: Any = None,
     random_state: int = 0,
     watch: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Judge a fit by the predictions of the labels that it has hidden in folds, without new fits.
 
-    ``seconds`` is what the fit took, and ``rows`` the data frame for rivals of the user; the other
-    parameters are those of :func:`evaluate`.
+    ``seconds`` is what the fit took; the other parameters are those of :func:`evaluate`.
     """
     if model.folds_ is None or model.held_out_ is None:
         raise InputError(
             "the fit must have hidden labels in folds, got one that has not. Fit without "
             "validation nodes and with calibrate='auto', and with two labels of a class at least."
         )
-    X, y, graph, validation = model._fitted_to
-    problem, classes = make_node_problem(X, y, graph, validation)
-    seen = problem.features if rows is None else rows
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=seen, classes=classes)
-    with limit_threads(problem.n_nodes):
-        return estimate(
-            problem,
-            model.held_out_,
-            model.folds_,
-            classes,
-            seconds=seconds,
-            class_weight=model.class_weight,
-            rivals=chosen,
-            graph_helped=_has_graph_helped(model),
-            seed=random_state,
-            progress=watch,
-        )
+    X, y, graph, _ = model._fitted_to
+    problem, classes = make_node_problem(X, y, graph)
+    chosen = choose_rivals(
+        rivals, has_graph=graph is not None, rows=problem.features, classes=classes
+    )
+    options: Any = {"rivals": chosen, "seed": random_state, "progress": watch}
+    return _judge_fit(model, problem, classes, seconds, options)
+
+
+def _judge_fit(
+    model: GLNNClassifier,
+    problem: NodeProblem,
+    classes: np.ndarray,
+    seconds: float,
+    options: Mapping[str, Any],
+) -> Evaluation:
+    """Judge a fit by the labels that it has hidden in folds."""
+    assert model.held_out_ is not None and model.folds_ is not None  # both callers have checked
+    return estimate(
+        problem,
+        model.held_out_,
+        model.folds_,
+        classes,
+        seconds=seconds,
+        class_weight=model.class_weight,
+        graph_helped=_has_graph_helped(model),
+        **options,
+    )
 
 
 def _has_graph_helped(model: GLNNClassifier) -> bool | None:
@@ -171,66 +192,42 @@ def _has_graph_helped(model: GLNNClassifier) -> bool | None:
     return model._model.graph_trust >= 0.5
 
 
-def _evaluate_by_refits(
+def _judge_refits(
     model: Any,
-    fitted_to: tuple[Any, Any, Any, Any],
-    how: tuple[int, Any, Any],
+    problem: NodeProblem,
+    classes: np.ndarray,
+    refit: Refit,
+    folds: Folds,
     n_jobs: int | None,
-    checkpoint: Path | None,
-    *,
-    rivals: RivalChoice,
-    rows: Any,
-    random_state: int,
-    watch: Callable[[str], None] | None,
+    options: Mapping[str, Any],
 ) -> Evaluation:
     """Fit a copy of any classifier once for each fold; validation nodes are the same in each."""
-    X, y, graph, validation = fitted_to
-    problem, classes = make_node_problem(X, y, graph, validation)
-    trains = np.full(problem.n_nodes, UNLABELLED, dtype=np.int64)
-    trains[problem.train] = problem.labels[problem.train]
-    n_folds, groups, times = how
-    folds = make_folds(trains, n_folds, random_state, groups, times)
-    seen = problem.features if rows is None else rows
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=seen, classes=classes)
-
-    def refit(hidden: np.ndarray) -> np.ndarray:
-        return predict_raw(
-            model, X, mask_labels(classes, problem.labels, hidden), graph, validation
-        )
-
-    fold_refit: Refit = refit
-    if checkpoint is not None:
-        fold_refit = cached_refit(refit, checkpoint, evaluation_digest(problem, classes, model))
-    report = watch or (lambda stage: None)
+    report = options["progress"] or (lambda stage: None)
     started = time.perf_counter()
     held_out = hold_out(
-        fold_refit,
-        trains,
+        refit,
+        problem.train_labels,
         folds,
         n_jobs=n_jobs,
         progress=lambda number: report(f"fold {number + 1} of {len(folds)}"),
     )
-    with limit_threads(problem.n_nodes):
-        return estimate(
-            problem,
-            held_out,
-            folds,
-            classes,
-            seconds=time.perf_counter() - started,
-            class_weight=model.get_params(deep=False).get("class_weight"),
-            rivals=chosen,
-            seed=random_state,
-            progress=watch,
-        )
+    return estimate(
+        problem,
+        held_out,
+        folds,
+        classes,
+        seconds=time.perf_counter() - started,
+        class_weight=model.get_params(deep=False).get("class_weight"),
+        **options,
+    )
 
 
-def _note_fewer_folds(found: Evaluation, n_requested: int) -> Iterator[str]:
+def _note_fewer_folds(found: Evaluation, n_requested: int, is_plain: bool) -> Iterator[str]:
     """Yield a note if there were fewer folds than requested."""
     if len(found.folds) < n_requested:
-        yield (
-            f"{len(found.folds)} folds in place of {n_requested}: no class has more labels, and "
-            "each fold hides one of every class"
-        )
+        why = "no class has more labels, and each fold hides one of every class"
+        why = why if is_plain else "groups and times of the labels allow no more"
+        yield f"{len(found.folds)} folds in place of {n_requested}: {why}"
 
 
 def make_node_problem(

@@ -94,6 +94,13 @@ class NodeProblem:
         """Number of nodes."""
         return int(self.features.shape[0])
 
+    @property
+    def train_labels(self) -> np.ndarray:
+        """The class of each training node, -1 elsewhere."""
+        labels = np.full(self.n_nodes, -1, dtype=np.int64)
+        labels[self.train] = self.labels[self.train]
+        return labels
+
     def validation_set(self) -> Validation | None:
         """Return the nodes that choose the epoch, or ``None`` if there are none."""
         if self.validation.size == 0:
