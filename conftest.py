@@ -27,9 +27,9 @@ def _names_of_docstring_examples(doctest_namespace):
 @pytest.fixture(scope="session", autouse=True)
 def _estimators_take_anything():
     """scikit-learn's contract is to take any parameter, and to check it in ``fit``."""
-    from glnn.estimator import FitParameters
+    from glnn.estimator import GLNNClassifier, suggest_parameters
 
-    FitParameters.__init__ = inspect.unwrap(FitParameters.__init__)
+    GLNNClassifier.__init__ = suggest_parameters(inspect.unwrap(GLNNClassifier.__init__))
 
 
 @pytest.fixture

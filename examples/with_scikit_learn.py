@@ -20,9 +20,8 @@ args = parser.parse_args()
 X, y = load_wine(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
 
-model = make_pipeline(
-    StandardScaler(), GLNNClassifier(random_state=0, scaling="none", n_epochs=args.epochs)
-)
+clf = GLNNClassifier(random_state=0, n_epochs=args.epochs, settings={"scaling": "none"})
+model = make_pipeline(StandardScaler(), clf)
 search = GridSearchCV(model, {"glnnclassifier__n_neighbors": [5, 15]}, cv=2)
 search.fit(X_train, y_train)  # each fold is predicted as new nodes
 

@@ -93,11 +93,13 @@ def fit_everything():
     default = GLNNClassifier(n_epochs=EPOCHS, random_state=3)
     yield "links alone", describe_fit(default.fit(None, topics_seen, links), None)
     for head in ("gcn", "linear", "hops"):
-        other = GLNNClassifier(head=head, n_epochs=EPOCHS, calibrate=None, random_state=3)
+        other = GLNNClassifier(
+            n_epochs=EPOCHS, calibrate=None, random_state=3, settings={"head": head}
+        )
         yield head, describe_fit(other.fit(words, topics_seen, links), words[40:46] * 2.0)
     for reading in ("channel", "frobenius"):
-        other = GLNNClassifier("paper", reading=reading, n_epochs=EPOCHS, random_state=3)
-        other.set_params(calibrate=None)
+        other = GLNNClassifier("paper", n_epochs=EPOCHS, random_state=3)
+        other.set_params(calibrate=None, settings={"reading": reading})
         yield reading, describe_fit(other.fit(words, topics_seen, links), None)
     judged = evaluate(table, groups_seen, estimator=default, folds=2)
     yield "evaluate", {"numbers": np.array(list(numbers_in(judged.to_dict()).values()), float)}

@@ -32,7 +32,7 @@ def test_the_public_split_is_classified_well_over_ten_seeds(preset, head, name):
         y[part] = data.labels[part]
     accuracies = []
     for seed in SEEDS:
-        clf = GLNNClassifier(preset, head=head, random_state=seed)
+        clf = GLNNClassifier(preset, random_state=seed, settings=head and {"head": head})
         clf.fit(data.features, y, graph=data.graph, validation=val)
         accuracies.append((clf.transduction_ == data.labels)[test].mean())
     assert 100 * np.mean(accuracies) >= FLOORS[preset, head][name]

@@ -1,7 +1,7 @@
-import inspect
+import pydoc
 import re
-import typing
 from collections import Counter
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -16,10 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from glnn import GLNNClassifier, Weights
-from glnn.engine import settings
 from glnn.engine.callbacks import Callback
-from glnn.engine.settings import PRESETS
-from glnn.estimator import FitParameters
+from glnn.engine.settings import SETTING_NAMES, resolve_settings
 from glnn.exceptions import GraphWarning, InputError, NotFittedError, ProblemError
 
 # Fit and predict
@@ -139,7 +137,7 @@ def test_weights_without_a_ridge_are_those_of_the_tracks_that_see_the_graph(wine
     X, _, partial = wine
     quick = {"n_epochs": 2, "n_rounds": 1, "random_state": 0, "calibrate": None}
     own = {"weights": Weights(smoothness=0.0, closeness=2.0)}
-    clf = GLNNClassifier(**quick, **own, tracks=["learned", "features"])
+    clf = GLNNClassifier(**quick, tracks=["learned", "features"], settings=own)
     clf.fit(X, partial, graph=ring(len(X)))
     by_name = {track.name: track.graph for track in clf._model.tracks}
     alone = GLNNClassifier(**quick, tracks=["features"]).fit(X, partial, graph=ring(len(X)))
@@ -170,7 +168,11 @@ def test_weights_of_tracks_sum_to_one_and_choices_say_them(wine, all_tracks_coun
 
 @pytest.mark.parametrize(
     ("params", "name"),
-    [({"tracks": ["far"]}, "far"), ({"head": "hops"}, "hops"), ({"preset": "paper"}, "features")],
+    [
+        ({"tracks": ["far"]}, "far"),
+        ({"settings": {"head": "hops"}}, "hops"),
+        ({"preset": "paper"}, "features"),
+    ],
     ids=str,
 )
 def test_one_track_alone_has_all_the_weight(wine, params, name):
@@ -245,20 +247,6 @@ def test_it_works_in_a_pipeline_and_in_a_grid_search(wine):
     assert search.best_score_ > 0.8
 
 
-def test_clone_and_set_params_keep_every_parameter():
-    clf = GLNNClassifier("paper", weights=Weights(ridge=1.0), n_epochs=3)
-    assert clone(clf).get_params() == clf.get_params()
-    assert clf.set_params(n_hidden=4).n_hidden == 4
-    with pytest.raises(InputError, match="Did you mean 'n_hidden'"):
-        clf.set_params(n_hiden=4)
-
-
-def test_every_parameter_is_documented():
-    doc = inspect.getdoc(GLNNClassifier)
-    for name in GLNNClassifier().get_params():
-        assert name in doc
-
-
 def test_callbacks_see_every_stage(wine, all_tracks_count):
     X, _, partial = wine
     seen = []
@@ -322,10 +310,12 @@ def test_bad_input_is_refused_in_one_line(X, y, more, words):
     ("params", "words"),
     [
         ({"preset": "papr"}, "Did you mean 'paper'"),
-        ({"head": "gnc"}, "Did you mean 'gcn'"),
-        ({"reading": "trase"}, "Did you mean 'trace'"),
+        ({"settings": {"head": "gnc"}}, "Did you mean 'gcn'"),
+        ({"settings": {"reading": "trase"}}, "Did you mean 'trace'"),
+        ({"settings": {"drop_out": 0.1}}, "Did you mean 'dropout'"),
+        ({"settings": 3}, "settings must be a dictionary or FitSettings, got int"),
         ({"n_epochs": 0}, "n_epochs must be at least 1"),
-        ({"dropout": 1.5}, "dropout must be"),
+        ({"settings": {"dropout": 1.5}}, "dropout must be"),
         ({"random_state": -1}, "random_state must be a seed"),
         ({"device": "gpu"}, "device must be"),
         ({"callbacks": 3}, "callbacks must be a list of Callback"),
@@ -435,33 +425,70 @@ def test_edges_are_counted_without_loops(fitted):
 
 # Parameters
 
-CHOICES = {name: known for name, known in settings.CHOICES.items() if name != "powers"}
-CHOICES |= {"preset": PRESETS}
+
+def test_single_settings_are_parameters_like_any_other(wine):
+    shared = {"weights": Weights(ridge=1.0), "n_hidden": 4}
+    one, two = GLNNClassifier("paper", settings=shared), GLNNClassifier("paper", settings=shared)
+    assert clone(one).get_params() == one.get_params()
+    assert one.get_params()["settings__n_hidden"] == 4
+    one.set_params(settings__n_hidden=5, n_epochs=3)
+    assert (one.settings["n_hidden"], two.settings["n_hidden"], one.n_epochs) == (5, 4, 3)
+    assert GLNNClassifier().set_params(settings__dropout=0.1).settings == {"dropout": 0.1}
+    whole = GLNNClassifier(settings=resolve_settings("paper")).set_params(settings__n_hidden=5)
+    assert whole.settings == resolve_settings("paper", {"n_hidden": 5})
+    X, _, partial = wine
+    quick = {"random_state": 0, "n_epochs": 2, "n_rounds": 1, "calibrate": None}
+    by_name = GLNNClassifier("paper", settings={"n_hidden": 5}, **quick).fit(X, partial)
+    whole.set_params(**quick).fit(X, partial)
+    np.testing.assert_array_equal(whole.raw_distributions_, by_name.raw_distributions_)
 
 
-@pytest.mark.parametrize("name", CHOICES)
-def test_the_type_of_a_choice_lists_what_the_fit_accepts(name):
-    hint = typing.get_type_hints(inspect.unwrap(FitParameters.__init__))[name]
-    literals = [hint, *typing.get_args(hint)]
-    listed = {
-        value
-        for literal in literals
-        if typing.get_origin(literal) is typing.Literal
-        for value in typing.get_args(literal)
+def test_single_settings_work_in_a_grid_search_over_a_pipeline(wine):
+    X, y, _ = wine
+    quick = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "calibrate": None}
+    pipe = make_pipeline(StandardScaler(), GLNNClassifier(tracks=["features"], **quick))
+    grid = {"glnnclassifier__settings__smoothness_weight": [0.0, 1.0]}
+    search = GridSearchCV(pipe, grid, cv=2).fit(X, y)
+    best = search.best_estimator_[-1]
+    assert best.settings == {
+        "smoothness_weight": search.best_params_["glnnclassifier__settings__smoothness_weight"]
     }
-    assert listed == set(CHOICES[name])
+    assert pipe[-1].settings is None
 
 
-def test_the_class_documents_every_parameter():
-    names = set(GLNNClassifier().get_params())
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("n_neighbours", "GLNNClassifier has no parameter 'n_neighbours'. Did you mean 'n_neighb"),
+        ("n_hiden", "Did you mean 'n_hidden'"),
+        ("learning_rate", "GLNNClassifier(settings={'learning_rate': ...})"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_nearest_one(wrong, words):
+    for call in (GLNNClassifier, GLNNClassifier().set_params):
+        with pytest.raises(InputError, match=re.escape(words)) as caught:
+            call(**{wrong: 3})
+        assert "\n" not in str(caught.value) and "__init__" not in str(caught.value)
+    with pytest.raises(TypeError):
+        GLNNClassifier(**{wrong: 3})
+    with pytest.raises(InputError, match="Did you mean 'dropout'"):
+        GLNNClassifier().set_params(settings__dropuot=0.1)
+
+
+def test_every_parameter_and_setting_is_documented():
     words = GLNNClassifier.__doc__.split("Attributes")[0]
-    documented = {
-        name.strip()
+    documented = [
+        name
         for line in words.splitlines()
-        if line.startswith("    ") and not line.startswith("     ") and " : " in line
-        for name in line.split(" : ")[0].split(",")
-    }
-    assert documented == names
+        if re.match("    [a-z]", line) and " : " in line
+        for name in line.strip().split(" : ")[0].split(", ")
+    ]
+    assert set(documented) == set(GLNNClassifier().get_params())
+    assert documented[:4] == ["preset", "n_neighbors", "class_weight", "tracks"]
+    assert len(pydoc.getdoc(GLNNClassifier).splitlines()) < 100
+    page = Path(__file__).parents[1] / "docs" / "howto" / "parameters.md"
+    text = page.read_text(encoding="utf-8")
+    assert not [name for name in SETTING_NAMES if f"`{name}" not in text and name not in documented]
 
 
 @pytest.mark.parametrize(
@@ -470,25 +497,14 @@ def test_the_class_documents_every_parameter():
 def test_the_seed_that_was_used_is_saved(state, tmp_path):
     X = np.random.default_rng(0).normal(size=(8, 2))
     y = [0, 1] * 2 + [-1] * 4
-    model = GLNNClassifier(random_state=state, n_epochs=2, weights=Weights.without_prior())
+    own = {"weights": Weights.without_prior(), "n_hidden": np.int64(5)}
+    model = GLNNClassifier(random_state=state, n_epochs=2, settings=own)
     model.fit(X, y).save(tmp_path / "m")
     loaded = GLNNClassifier.load(tmp_path / "m")
     assert loaded.random_state == loaded.seed_ == model.seed_
-    assert loaded.weights == model.weights
+    assert loaded.settings == model.settings
     again = loaded.fit(X, y)
     np.testing.assert_array_equal(again.label_distributions_, model.label_distributions_)
-
-
-def test_an_unknown_parameter_is_refused_with_the_nearest_one():
-    with pytest.raises(InputError, match="Did you mean 'n_epochs'"):
-        GLNNClassifier().set_params(n_epoch=3)
-
-
-def test_weights_come_back_from_plain_values():
-    weights = Weights(smoothness=0.25)
-    assert FitParameters._parse_params({"n_epochs": 3}) == {"n_epochs": 3, "calibrate": None}
-    assert FitParameters._parse_params({"calibrate": "auto"})["calibrate"] == "auto"
-    assert FitParameters._parse_params({"weights": vars(weights)})["weights"] == weights
 
 
 # Report and networkx
@@ -500,6 +516,18 @@ def page_fit():
     frame = pd.DataFrame(x, columns=["a", "b", "c"], index=[f"p{k}" for k in range(20)])
     y = np.where(np.arange(20) % 4 == 0, np.repeat([0, 1], 10), -1)
     return GLNNClassifier(n_epochs=10, random_state=0).fit(frame, y), frame
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_ids_name_the_rows_everywhere(is_loaded, tmp_path):
+    x = np.random.default_rng(0).normal(size=(8, 2))
+    names = [f"n{k}" for k in range(8)]
+    clf = GLNNClassifier(n_epochs=2, n_rounds=1, random_state=0, tracks=["features"])
+    clf.fit(x, [0, 1, 0, 1] + [-1] * 4, ids=names)
+    if is_loaded:
+        clf.save(tmp_path / "model")
+        clf = GLNNClassifier.load(tmp_path / "model")
+    assert clf.row_names_.tolist() == list(clf.to_networkx()) == names  # the data of the page
 
 
 def test_the_network_has_the_learned_graph_under_the_rows_names(page_fit):
@@ -553,13 +581,6 @@ def test_a_saved_model_is_the_same_estimator_again(wine_data, saved_fit, tmp_pat
     assert list(again.history_) == list(saved_fit.history_)
     assert (again.graph_ != saved_fit.graph_).nnz == 0
     np.testing.assert_array_equal(again.held_out_.probabilities, saved_fit.held_out_.probabilities)
-
-
-def test_the_seed_that_was_drawn_is_saved(wine_data, tmp_path):
-    drawn = GLNNClassifier(n_epochs=3, calibrate=None).fit(*wine_data)
-    drawn.save(tmp_path / "model")
-    again = GLNNClassifier.load(tmp_path / "model")
-    assert again.random_state == again.seed_ == drawn.seed_
 
 
 def test_a_class_of_ones_own_is_loaded_as_itself(saved_fit, tmp_path):

@@ -26,6 +26,7 @@ from glnn.exceptions import GlnnError, InputError, PeerError, PeerInputError
 
 Reduction = Literal["sum", "max"]
 T = TypeVar("T", float, np.ndarray, Tensor)
+_Value = TypeVar("_Value")
 
 
 class Peers:
@@ -315,21 +316,22 @@ def _send_and_receive(sends: list[tuple[Tensor, int]], receives: list[tuple[Tens
             work.wait()
 
 
-def run_everywhere(peers: Peers, prepare: Callable[[], object]) -> None:
-    """Run a function that may reject its input; if it fails in one process, raise in all.
+def run_everywhere(peers: Peers, prepare: Callable[[], _Value]) -> _Value:
+    """Return the value of a function that may reject its input; if it fails once, raise in all.
 
     The first process that failed raises its own error, all others :class:`PeerInputError`.
     """
     problem: Exception | None = None
+    value: Any = None
     try:
-        prepare()
+        value = prepare()
     except (GlnnError, OSError, MemoryError) as error:
         problem = error
     failed = np.zeros(peers.size, dtype=np.int64)
     failed[peers.rank] = problem is not None
     failed = peers.all_reduce(failed)
     if not failed.any():
-        return
+        return value  # type: ignore[no-any-return]
     first = int(np.flatnonzero(failed)[0])
     if problem is not None and first == peers.rank:
         raise problem

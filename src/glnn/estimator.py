@@ -1,18 +1,15 @@
-"""The estimator :class:`glnn.GLNNClassifier`.
-
-It follows scikit-learn's conventions. The code is split into a parameter base class and four mixins
-(report, saving, calibration, explanation); the class itself is at the end of the file.
-"""
+"""The estimator :class:`glnn.GLNNClassifier`, which follows scikit-learn's conventions."""
 
 import dataclasses
+import functools
+import inspect
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,14 +27,13 @@ from glnn.data.arguments import (
 )
 from glnn.data.node_data import ids_from_text
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
-from glnn.engine.archive import wrap_unpack_errors
+from glnn.engine.archive import parse_settings, wrap_unpack_errors
 from glnn.engine.callbacks import Callback, History, StageLog, notify_stage
-from glnn.engine.fit import fit_problem
+from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord, hide_labels
-from glnn.engine.folds import N_FOLDS, Folds, make_folds
+from glnn.engine.folds import N_FOLDS, make_folds
 from glnn.engine.inputs import (
     UNLABELLED,
-    ScalingName,
     as_labels,
     check_device,
     decode_classes,
@@ -50,21 +46,20 @@ from glnn.engine.mixture import mix
 from glnn.engine.model import Model
 from glnn.engine.rounds import HeldOutLabels
 from glnn.engine.settings import (
+    SETTING_NAMES,
     FitSettings,
-    Head,
-    Metric,
     Preset,
-    Signal,
+    check_setting_name,
     resolve_settings,
 )
 from glnn.engine.tasks import Labels, Validation
-from glnn.exceptions import InputError, NotFittedError
+from glnn.exceptions import InputError, InputTypeError, NotFittedError
 from glnn.graph.adjacency import GraphOperator, SparseAdjacency
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops, retained_edge_shares
-from glnn.graph.prior import PriorKind, normalize_adjacency
+from glnn.graph.prior import normalize_adjacency
 from glnn.nn.row_heads import RowNet
-from glnn.objective import Reading, Weights
+from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
     Explanation,
@@ -93,886 +88,102 @@ from glnn.quality.labelling import (
     uncertainty_weight,
 )
 from glnn.solver.certificate import Certificate
-from glnn.solver.learn import Support
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-# Parameters
-
 Calibrate = Literal["auto"]
 ClassWeight = Literal["balanced"] | dict[Any, float]
 RandomState = int | np.random.RandomState | np.random.Generator | None
+Settings = Mapping[str, Any] | FitSettings
 
-P = TypeVar("P", bound="FitParameters")
-
-_NOT_SETTINGS = (
-    "preset",
-    "head",
-    "random_state",
-    "device",
-    "callbacks",
-    "calibrate",
-    "class_weight",
-    "verbose",
-)
+_P = ParamSpec("_P")
+_SETTING = "settings__"  # prefix of the names of single settings, as in scikit-learn
 
 
-class FitParameters(BaseEstimator):  # type: ignore[misc]
-    """Constructor parameters, stored unchanged and checked in ``fit``.
+def suggest_parameters(init: Callable[_P, None]) -> Callable[_P, None]:
+    """Let a constructor refuse unknown keywords in one line that names the nearest known one."""
+    known = list(inspect.signature(init).parameters)
 
-    :class:`glnn.GLNNClassifier` documents them.
-    """
-
-    def __init__(
-        self,
-        preset: Preset = "default",
-        *,
-        head: Head | None = None,
-        random_state: RandomState = None,
-        device: str = "cpu",
-        callbacks: Sequence[Callback] | None = None,
-        calibrate: Calibrate | None = "auto",
-        class_weight: ClassWeight | None = None,
-        verbose: bool | int = False,
-        weights: Weights | None = None,
-        reading: Reading | None = None,
-        signal: Signal | None = None,
-        prior: PriorKind | None = None,
-        support: Support | None = None,
-        n_candidates: int | None = None,
-        n_neighbors: float | int | None = None,
-        prediction_weight: float | int | None = None,
-        task_weight: float | int | None = None,
-        metric: Metric | None = None,
-        n_rounds: int | None = None,
-        scaling: ScalingName | None = None,
-        tracks: Sequence[str] | None = None,
-        n_hidden: int | None = None,
-        dropout: float | int | None = None,
-        drop_node: float | int | None = None,
-        n_steps: int | None = None,
-        teleport: float | int | None = None,
-        n_views: int | None = None,
-        consistency_weight: float | int | None = None,
-        smoothness_weight: float | int | None = None,
-        gate: float | int | None = None,
-        learning_rate: float | int | None = None,
-        weight_decay: float | int | None = None,
-        n_epochs: int | None = None,
-    ) -> None:
-        self.preset = preset
-        self.head = head
-        self.random_state = random_state
-        self.device = device
-        self.callbacks = callbacks
-        self.calibrate = calibrate
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.weights = weights
-        self.reading = reading
-        self.signal = signal
-        self.prior = prior
-        self.support = support
-        self.n_candidates = n_candidates
-        self.n_neighbors = n_neighbors
-        self.prediction_weight = prediction_weight
-        self.task_weight = task_weight
-        self.metric = metric
-        self.n_rounds = n_rounds
-        self.scaling = scaling
-        self.tracks = tracks
-        self.n_hidden = n_hidden
-        self.dropout = dropout
-        self.drop_node = drop_node
-        self.n_steps = n_steps
-        self.teleport = teleport
-        self.n_views = n_views
-        self.consistency_weight = consistency_weight
-        self.smoothness_weight = smoothness_weight
-        self.gate = gate
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.n_epochs = n_epochs
-
-    def set_params(self: P, **params: Any) -> P:
-        """Set parameters; the error for an unknown name suggests the closest known one."""
-        known = self.get_params(deep=False)
+    @functools.wraps(init)
+    def checked(*args: _P.args, **params: _P.kwargs) -> None:
         for name in params:
             if name not in known:
-                hint = did_you_mean(name, known)
-                raise InputError(f"Invalid parameter {name!r} for {type(self).__name__}.{hint}")
-        return super().set_params(**params)  # type: ignore[no-any-return]
+                raise InputTypeError(_unknown_parameter(name, known[1:]))
+        init(*args, **params)
 
-    def _resolve_fit(self) -> dict[str, Any]:
-        """Check the parameters and return settings, seed, device and callbacks of a fit."""
-        return {
-            "settings": self._settings(),
-            "seed": self._seed(),
-            "device": check_device(self.device),
-            "callbacks": self._callbacks(),
-        }
-
-    def _settings(self) -> FitSettings:
-        params = self.get_params(deep=False)
-        changes = {k: v for k, v in params.items() if k not in _NOT_SETTINGS and v is not None}
-        return resolve_settings(self.preset, self.head, changes)
-
-    def _callbacks(self) -> list[Callback]:
-        callbacks = [] if self.callbacks is None else self.callbacks
-        is_list = isinstance(callbacks, Sequence)
-        if not is_list or not all(isinstance(c, Callback) for c in callbacks):
-            raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, StageLog()] if self.verbose else list(callbacks)
-
-    def _seed(self) -> int:
-        """Return the seed given as ``random_state``, or draw one."""
-        state: Any = self.random_state
-        if isinstance(state, numbers.Integral) and int(state) >= 0:
-            return int(state)
-        if state is None:
-            return int(np.random.default_rng().integers(2**31))
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**31))
-        if isinstance(state, np.random.RandomState):
-            return int(state.randint(2**31 - 1))
-        raise InputError(
-            f"random_state must be a seed of at least 0 or a generator, got {state!r}."
-        )
-
-    def _plain_params(self, seed: int) -> dict[str, Any]:
-        """Return the parameters that are not ``None`` as JSON values, with the seed used."""
-        params = self.get_params(deep=False) | {"callbacks": None, "random_state": seed}
-        if self.weights is not None:
-            params["weights"] = vars(self.weights)
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
-        return {k: v for k, v in plain.items() if v is not None}
-
-    @staticmethod
-    def _parse_params(page: dict[str, Any]) -> dict[str, Any]:
-        """Return constructor parameters from the values that ``_plain_params`` wrote."""
-        params = {"calibrate": None} | page  # None is not written, and "auto" is the default
-        if "weights" in page:
-            params["weights"] = Weights(**page["weights"])
-        return params
+    return checked
 
 
-# HTML report and networkx export
+def _unknown_parameter(name: str, known: Iterable[str]) -> str:
+    if name in SETTING_NAMES:
+        return f"{name!r} is a setting: give GLNNClassifier(settings={{{name!r}: ...}})."
+    hint = did_you_mean(name, known) or did_you_mean(name, SETTING_NAMES)
+    return f"GLNNClassifier has no parameter {name!r}.{hint}"
 
 
-class ReportMixin:
-    """The HTML report and the export to networkx.
+def nest_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters for ``set_params``: names of settings get the prefix ``settings__``.
 
-    ``glnn.report`` imports this module, so it is imported by name inside the methods. The class
-    that uses this mixin must have ``_check_fitted``.
+    Examples
+    --------
+    >>> nest_settings({"n_epochs": 3, "dropout": 0.1})
+    {'n_epochs': 3, 'settings__dropout': 0.1}
     """
+    own = inspect.signature(GLNNClassifier).parameters
+    return {n if n in own or n not in SETTING_NAMES else _SETTING + n: v for n, v in params.items()}
 
-    def report(self, path: str | Path) -> Path:
-        """Write the fit as one interactive HTML file that needs no internet connection."""
-        page = self._page_module()
-        written: Path = page.write_report(self, Path(path), getattr(self, "_fitted_to", None))
-        return written
 
-    def to_networkx(self) -> Any:
-        """Return the learned graph as a ``networkx.Graph``.
-
-        Nodes have the names of the training rows (their numbers as text if there are no names)
-        and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
-        Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
-        ``trust``, the fraction of their weight that the learned graph kept.
-        """
-        page = self._page_module().build_model_page(self, getattr(self, "_fitted_to", None))
-        return import_module("glnn.report.export").build_network(page)
-
-    def _page_module(self) -> Any:
-        self._check_fitted()  # type: ignore[attr-defined]
-        return import_module("glnn.report.page.document")
-
-
-# Saving and loading
-
-_SaveT = TypeVar("_SaveT", bound="SaveMixin")
-
-
-class SaveMixin:
-    """Saving and loading: safetensors for arrays, JSON for everything else.
-
-    The class that uses this mixin must have ``_store_fit`` and ``_restore_calibration``.
-    """
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model to a folder as safetensors and JSON, without pickle.
-
-        The saved ``random_state`` is the seed that was used. After a fit over several processes
-        every process must call it; the first one writes.
-        """
-        fit: Any = self
-        fit._check_fitted()
-        record, shares = fit._record.pack()
-        page = {
-            "params": fit._plain_params(fit.seed_),
-            "classes": encode_classes(fit.classes_),
-            "certificate": None if fit.certificate_ is None else fit.certificate_.to_dict(),
-            "choices": fit.choices_,
-            "mixture": fit.mixture_,
-            "calibration": fit.calibration_.to_dict(),
-            "n_features_in": fit.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(fit, "feature_names_in_", [])],
-            "row_names": None if fit.row_names_ is None else fit.row_names_.astype(str).tolist(),
-            "history": [dict(epoch) for epoch in fit.history_],
-            "shares": shares,
-        }
-        fit._model.save(Path(folder), page, fit._held_out_arrays() | record)
-
-    @classmethod
-    def load(cls: type[_SaveT], folder: str | Path) -> _SaveT:
-        """Load a model that :meth:`save` wrote."""
-        model, page = Model.load(Path(folder))
-        with wrap_unpack_errors(Path(folder)):
-            return cls._restore(model, page)
-
-    @classmethod
-    def _restore(cls: type[_SaveT], model: Model, page: dict[str, Any]) -> _SaveT:
-        made: Any = cls
-        fit = made(**made._parse_params(page["params"]))
-        fit.classes_ = decode_classes(page["classes"])
-        fit.n_features_in_ = int(page["n_features_in"])
-        if page["feature_names_in"]:
-            fit.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
-        names = page["row_names"]
-        fit.row_names_ = None if names is None else ids_from_text(names)
-        fit.folds_ = None  # not saved: they serve fits
-        certificate = page["certificate"]
-        fit.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
-        fit.choices_, fit.seed_ = page["choices"], page["params"]["random_state"]
-        fit.mixture_ = page["mixture"]
-        history = History()
-        for record in page["history"]:
-            history.append(record)
-        fit._store_fit(model, history)
-        fit._record = FitRecord.unpack(page["more"], page["shares"])
-        others = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
-        fit._restore_calibration(page.get("calibration"), others)
-        return fit  # type: ignore[no-any-return]
-
-
-# Calibration, prediction sets, suspect labels
-
-
-class CalibrationMixin:
-    """Calibrated probabilities, conformal prediction sets and suspect labels.
-
-    The class that uses this mixin sets ``raw_distributions_``, ``classes_`` and ``seed_`` in
-    ``fit`` and then calls ``_calibrate``.
-    """
-
-    calibrate: Any
-    class_weight: Any
-    classes_: np.ndarray
-    seed_: int
-    raw_distributions_: np.ndarray
-    folds_: Folds | None
-    _fitted_to: tuple[Any, Any, Any, Any]  # X, y, graph, validation
-    _sample_weight: Any
-    _fold_options: dict[str, Any]  # how labels are hidden
-    _model: Model
-    _record: FitRecord
-    _leave_one_out_cache: np.ndarray | None
-
-    def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
-        """Fit and return the predicted label of every row; the arguments are those of ``fit``."""
-        self.fit(X, y, graph, validation)  # type: ignore[attr-defined]
-        return self.transduction_
-
-    def predict_log_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return the logarithm of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X, links)))  # type: ignore[attr-defined]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy on the labelled rows; unlabelled rows are ignored.
-
-        This lets ``cross_val_score`` work with unlabelled rows. For other metrics see
-        :func:`glnn.quality.folds.labelled_scorer`.
-        """
-        return labelled_scorer("accuracy")(self, X, y)
-
-    def set_calibration(self, held_out: HeldOut | None) -> Any:
-        """Calibrate the probabilities with predictions of hidden labels.
-
-        ``fit`` does this itself, controlled by ``calibrate``. If an :class:`~glnn.Evaluation` of
-        the same data exists, pass its ``held_out`` to calibrate without further fits.
-
-        Parameters
-        ----------
-        held_out : HeldOut or None
-            Predictions of labels that the fits did not see; ``None`` removes the calibration.
-
-        Returns
-        -------
-        GLNNClassifier
-            The estimator itself.
-        """
-        if held_out is None:
-            return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        return self._store_calibration(
-            held_out, held_out.calibration(weights=self._calibration_weights(held_out))
-        )
-
-    def _calibration_weights(self, held_out: HeldOut) -> np.ndarray | None:
-        """Return the weights of the hidden labels, as in the fit; ``None``: all equal."""
-        given = getattr(self, "_sample_weight", None)
-        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
-            given = None  # every hidden label has weight zero: weight them equally instead
-        return label_weights(self.class_weight, given, self.classes_, held_out.classes)
-
-    def _store_calibration(self, held_out: HeldOut | None, calibration: Calibration) -> Any:
-        self.held_out_, self.calibration_ = held_out, calibration
-        self._leave_one_out_cache = None  # it was computed for other probabilities
-        self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
-        self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
-        return self
-
-    def predict_set(
-        self, alpha: float = 0.1, X: Any = None, links: Any = None
-    ) -> list[tuple[Any, ...]]:
-        r"""Return conformal prediction sets: :math:`1 - \alpha` of them contain the true label.
-
-        This holds on average over rows from the same distribution as the labelled ones. An empty
-        set means that the row is unlike the labelled rows of every class. If the fit has too few
-        predictions of hidden labels, the first call makes five more fits.
-
-        Parameters
-        ----------
-        alpha : number in (0, 1), default 0.1
-            Fraction of sets that may miss the true label.
-        X, links
-            New rows, as in ``predict_proba``; ``None``: the training rows.
-
-        Returns
-        -------
-        list of tuple
-            The labels in the set of each row.
-        """
-        held_out = self._require_held_out(min_conformal_labels(alpha))
-        sets = ConformalSets.of(held_out)
-        raw = held_out.probabilities if X is None else self._raw_proba(X, links)  # type: ignore[attr-defined]
-        inside = sets.contains(raw, alpha)
-        if sets.note is not None:
-            warnings.warn(sets.note, stacklevel=2)
-        return [tuple(self.classes_[row].tolist()) for row in inside]
-
-    def suspect_labels(self) -> "DataFrame":
-        """Return labels that disagree with the model and may be mistakes.
-
-        A label is listed if a fit that did not see it predicts another class with confidence.
-        After a fit with validation nodes, the first call makes five more fits.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suspect label, the most suspect first: the row's number (``node``),
-            its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
-            ``probability``. ``attrs["n_estimated"]`` is the estimated number of mistakes.
-        """
-        from pandas import DataFrame
-
-        held_out = self._require_held_out(None)
-        found = suspect_labels(held_out, held_out.calibrated())
-        columns = {
-            "node": found.nodes,
-            **make_name_column(getattr(self, "row_names_", None), found.nodes),
-            "given": self.classes_[found.given],
-            "predicted": self.classes_[found.predicted],
-            "probability": found.probability,
-        }
-        frame = DataFrame(columns)
-        frame.attrs["n_estimated"] = found.n_estimated
-        return frame
-
-    def _check_calibrate(self) -> None:
-        """Raise an error for an invalid ``calibrate`` before the fit starts."""
-        if self.calibrate not in (None, "auto"):
-            raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
-
-    def _calibrate(self, problem: FitProblem, hidden: HeldOutLabels | None) -> None:
-        """Calibrate with labels that the fit has not trained on, in process 0."""
-        held_out = None
-        if problem.peers.rank == 0 and self.calibrate is not None:
-            if hidden is not None:
-                held_out = _hold_out_folds(self.raw_distributions_, hidden)
-            elif problem.validation is not None:
-                nodes = problem.validation.nodes.numpy()
-                held_out = hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
-        self.set_calibration(held_out)
-
-    def _hold_out(self) -> HeldOut | None:
-        """Fit once per fold without its labels; ``None`` if no label can be hidden."""
-        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
-        if np.bincount(trains[trains >= 0]).max() < 2:
-            return None
-        folds = make_folds(trains, N_FOLDS, self.seed_)
-        with notify_stage(self._callbacks(), "hidden labels"):  # type: ignore[attr-defined]
-            return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
-
-    def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
-        """Fit again without the labels of some rows; return the probabilities of all rows."""
-        known = self._fitted_to, self._record
-        return refit_without_labels(
-            self, *known, hidden, seed, self._sample_weight, calibrate, self._fold_options
-        )
-
-    def _check_unchanged(self) -> None:
-        """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
-        X, _, graph, _ = self._fitted_to
-        features = self._check_features(X, reset=False)  # type: ignore[attr-defined]
-        if not self._model.was_fitted_to(features, graph):
-            raise InputError(
-                "X and graph must be unchanged since fit, because this method fits to them again; "
-                "got changed ones. Fit again, or give fit a copy."
-            )
-
-    def _n_fits_per_call(self) -> int:
-        """Return how often one call of ``fit`` trains, including folds."""
-        return 1 if self.folds_ is None else 1 + len(self.folds_)
-
-    def _require_held_out(self, at_least: int | None) -> HeldOut:
-        """Return at least this many predictions of hidden labels, with new fits if necessary.
-
-        ``None``: predictions of all labels that can be hidden.
-        """
-        self._check_fitted()  # type: ignore[attr-defined]
-        found: HeldOut | None = self.held_out_
-        n_hidden = 0 if found is None else len(found.hidden_nodes)
-        is_complete = found is not None and found.n_folds > 1
-        if found is not None and (is_complete or (at_least is not None and n_hidden >= at_least)):
-            return found
-        if not hasattr(self, "_fitted_to"):
-            raise InputError(
-                "a loaded model must have been saved with predictions of hidden labels, got one "
-                "without. Fit without validation nodes before saving."
-            )
-        self._check_unchanged()
-        complete = self._hold_out()
-        if complete is None:
-            raise InputError(
-                "some class must have at least two labels, so that one can be hidden; got one "
-                "label per class. Label more rows."
-            )
-        self.held_out_ = complete
-        return complete
-
-    def _held_out_arrays(self) -> dict[str, np.ndarray]:
-        """Return the predictions of hidden labels as arrays for saving."""
-        held_out = self.held_out_
-        return (
-            {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
-        )
-
-    def _restore_calibration(
-        self, calibration: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]
-    ) -> None:
-        """Restore the calibration of a saved model."""
-        none = Calibration.identity(len(self.classes_))
-        self._store_calibration(
-            HeldOut(**arrays) if arrays else None,
-            none if calibration is None else Calibration.from_dict(calibration),
-        )
-
-
-def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
-    """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
-    rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
-    fold = np.zeros(len(probabilities), dtype=np.int64)
-    rows[hidden.nodes], classes[hidden.nodes] = hidden.probabilities, hidden.classes
-    fold[hidden.nodes] = hidden.folds
-    return HeldOut(rows, classes, fold)
-
-
-# Explanations, label suggestions, column importance
-
-
-class ExplanationMixin:
-    """Explanations of predictions, importance of columns, suggestions of labels.
-
-    The class that uses this mixin sets ``classes_``, ``label_distributions_``, ``_model`` and
-    ``_record`` in ``fit``, and ``row_names_`` if rows have names.
-    """
-
-    classes_: np.ndarray
-    label_distributions_: np.ndarray
-    n_features_in_: int
-    _model: Model
-    _record: FitRecord
-    _sample_weight: Any
-    _leave_one_out_cache: np.ndarray | None = None  # effects of all labels on all rows
-    seed_: int
-
-    def explain(
-        self,
-        node: int | str,
-        *,
-        n_links: int = 10,
-        n_labels: int = 10,
-        refits: int | None = None,
-        column_names: Sequence[str] | None = None,
-    ) -> Explanation:
-        """Explain why a training row got its class.
-
-        Parameters
-        ----------
-        node : int or str
-            Number of the row, or its name (from ``ids`` or the index of ``X``) as text.
-        n_links, n_labels : int >= 0, default 10
-            How many links and how many labelled rows to return.
-        refits : int >= 0 or None, default None
-            How the effects of labels are computed. ``0``: a fast estimate without fits. A positive
-            number: the labels with the largest estimated effects are left out one at a time, and
-            this many fits with and without each label are compared, which costs
-            ``refits * (n_labels + 1)`` fits including calibration. This needs the training data,
-            so it does not work on a loaded model. ``None``: for small data (at most 1,000 rows and
-            100,000 feature values) where 80 fits are enough, the first call leaves out every label
-            once with the seed of this fit; otherwise, and for a loaded model, effects are
-            estimated.
-        column_names
-            Names of the feature columns; ``None``: those of the training table, or numbers if it
-            has no names.
-
-        Returns
-        -------
-        Explanation
-            The heaviest links with the contribution of each term of the graph problem to their
-            weights, the labelled rows with the largest effects on this row, and the columns that
-            contribute most to the links.
-        """
-        if refits is not None:
-            check_integer("refits", refits, low=0)
-        nodes = self.fitted_nodes(column_names)
-        node = find_row(node, self._row_names())
-        found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
-        if refits == 0 or n_labels == 0:
-            return found
-        if refits is None:
-            labelled, effects = nodes.trained, self._all_label_effects(nodes)
-        else:
-            labelled = np.array([label.node for label in found.voices], dtype=np.int64)
-            effects = self._measure_label_effects(labelled, refits)
-        if effects is None:
-            return found
-        others = labelled != node
-        ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
-        return dataclasses.replace(found, voices=ranked, is_measured=True)
-
-    def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
-        """Suggest which rows to label next (active learning).
-
-        Suggested are the rows whose labels would reduce the uncertainty of the predictions most.
-
-        Parameters
-        ----------
-        k : int >= 1, default 10
-            Number of suggestions.
-        among
-            Numbers or mask of the rows that may be suggested; ``None``: all. Labelled rows are
-            never suggested.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suggestion, the best first: the row's number (``node``), its ``name``
-            if rows have names, the ``predicted`` label and its ``probability``, and the ``gain``:
-            by how much the label would reduce the variance of all rows, weighted by their
-            uncertainty.
-        """
-        from pandas import DataFrame
-
-        check_integer("k", k, low=1)
-        nodes = self.fitted_nodes()
-        every = np.arange(nodes.n_nodes)
-        may = every if among is None else check_indices("among", among, nodes.n_nodes)
-        pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
-        known = np.flatnonzero(nodes.labels != UNLABELLED)
-        weights = uncertainty_weight(nodes.probabilities)
-        chosen, gains = select_queries(
-            center_and_normalize(nodes.embedding()), weights, known, pool, k
-        )
-        best = nodes.probabilities[chosen].argmax(1)
-        columns = {
-            "node": chosen,
-            **make_name_column(self._row_names(), chosen),
-            "predicted": self.classes_[best],
-            "probability": nodes.probabilities[chosen, best],
-            "gain": gains,
-        }
-        return DataFrame(columns)
-
-    def column_importance(
-        self,
-        X: Any,
-        y: Any,
-        links: Any = None,
-        *,
-        n_columns: int = 20,
-        n_repeats: int = 5,
-        random_state: int = 0,
-    ) -> ColumnImportance:
-        """Measure the permutation importance of feature columns on rows that were not fitted.
-
-        Each row is classified as a new node, once with its own values and once with one column
-        shuffled among the rows.
-
-        Parameters
-        ----------
-        X, y
-            Rows and their labels; unlabelled rows are ignored.
-        links
-            Known edges from the rows to the training rows, as in ``predict_proba``.
-        n_columns : int >= 1, default 20
-            Number of columns to shuffle: those with the largest weight in the learned similarity.
-        n_repeats : int >= 1, default 5
-            How often each column is shuffled.
-        random_state : int >= 0, default 0
-            Seed of the shuffling.
-
-        Returns
-        -------
-        ColumnImportance
-            The loss of accuracy for each shuffled column, the largest first.
-        """
-        features = self._check_features(X, reset=False)  # type: ignore[attr-defined]
-        numbers = self._encode_labels(y, features.shape[0])
-        labelled = np.flatnonzero(numbers != UNLABELLED)
-        labelled_links = None if links is None else links[labelled]
-        nodes = self.fitted_nodes()
-        if nodes.compared is not None:
-            raise InputError(
-                "column_importance needs a fit whose graph was learned from features, got one that "
-                "compares nodes by the structure of the given graph."
-            )
-        return column_importance(
-            lambda rows: self._model.predict_new(rows, labelled_links),
-            features[labelled],
-            numbers[labelled],
-            weights=metric_weights(nodes.shares, self.n_features_in_),
-            names=nodes.column_names,
-            n_columns=n_columns,
-            n_repeats=n_repeats,
-            seed=check_integer("random_state", random_state, low=0),
-        )
-
-    def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
-        """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
-        n_fits = (len(nodes.trained) + 1) * self._n_fits_per_call()  # type: ignore[attr-defined]
-        is_quick = can_refit_quickly(n_fits, nodes.features.shape)
-        if not is_quick or not hasattr(self, "_fitted_to"):
-            return None
-        if self._leave_one_out_cache is None:
-            self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
-        return self._leave_one_out_cache
-
-    def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
-        """Leave labels out one at a time, with the seed of this fit and further seeds."""
-        if not hasattr(self, "_fitted_to"):
-            raise InputError("refits must be 0 for a loaded model, which has no training data.")
-        self._check_unchanged()  # type: ignore[attr-defined]
-        seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
-        refit = partial(self._refit, calibrate=self.calibrate)  # type: ignore[attr-defined]
-        with notify_stage(self._callbacks(), "labels left out"):  # type: ignore[attr-defined]
-            return leave_one_out_effects(refit, labelled, seeds)
-
-    def _row_names(self) -> np.ndarray | None:
-        """Return the names of the training rows, if they have any."""
-        return getattr(self, "row_names_", None)
-
-    def _encode_labels(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return the class numbers of labels, as they are in the fit."""
-        labels = as_labels(y)
-        if labels.shape != (n_rows,):
-            raise InputError(f"y must have one label a row, {n_rows}, got shape {labels.shape}.")
-        known = ~is_unlabelled(labels)
-        unknown = [label for label in labels[known].tolist() if label not in self.classes_]
-        if unknown:
-            raise InputError(f"y must hold labels of the fit, got {unknown[0]!r}.")
-        numbers = np.full(n_rows, UNLABELLED, dtype=np.int64)
-        numbers[known] = np.searchsorted(self.classes_, labels[known])
-        return numbers
-
-    def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
-        """Return the training rows with all that explanations need.
-
-        ``column_names`` defaults to the names in the training table, or numbers.
-        """
-        self._check_fitted()  # type: ignore[attr-defined]
-        model = self._model
-        names = column_names or getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [str(number) for number in range(self.n_features_in_)]
-        compared = model.structure_columns()
-        if compared is not None:
-            names = [f"structure {number}" for number in range(compared.shape[1])]
-        return FittedNodes(
-            model.adjacency,
-            model.features,
-            _make_propagate(model),
-            self._record.labels,
-            np.flatnonzero(self._record.trains),
-            self.label_distributions_,
-            self.classes_,
-            [str(name) for name in names],
-            self._record.shares,
-            compared,
-        )
-
-
-def _make_propagate(model: Model) -> Propagate:
-    """Return a function that propagates signals as the tracks do, mixed by their weights.
-
-    For a head that keeps the hops apart, the mean over the hops counts.
-    """
-
-    @cache
-    def graph(place: int) -> GraphOperator:
-        track = model.tracks[place]
-        if not isinstance(track.network, RowNet):
-            return SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
-        seen = add_loops if track.network.needs_loops else drop_loops
-        return RandomWalk.of(seen(track.graph), dtype=torch.float64)
-
-    def propagate(signals: np.ndarray) -> np.ndarray:
-        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
-        parts = []
-        for place, track in enumerate(model.tracks):
-            network: Any = track.network
-            with torch.no_grad():
-                found = network.propagate(graph(place), columns)
-            parts.append((found.mean(1) if isinstance(network, RowNet) else found).numpy())
-        return mix(parts, [track.weight for track in model.tracks])
-
-    return propagate
-
-
-# The classifier
-
-
-class GLNNClassifier(
-    CalibrationMixin,
-    ExplanationMixin,
-    ReportMixin,
-    SaveMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    FitParameters,
-):
+class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a graph from features and a few labels, and classify its nodes.
 
     ``fit`` alternates between two steps. The graph step learns a sparse weighted graph by solving
     a convex problem; the classifier step trains a graph neural network on that graph. Rows without
-    a label take part in both. It follows scikit-learn's conventions for semi-supervised
-    classifiers: ``-1`` in ``y`` marks an unlabelled row.
+    a label take part in both; ``-1`` in ``y`` marks them, as in scikit-learn.
+
+    Most fits need no parameter. The first four are worth knowing.
 
     Parameters
     ----------
     preset : {"default", "paper", "literal"}, default "default"
-        Named set of defaults. ``default``: the settings that gave the best accuracy in our
-        benchmarks. ``paper``: the terms, weights and network of the paper, solved exactly.
-        ``literal``: the optimiser as printed in the paper, for comparison. Every parameter after
-        ``verbose``, and ``head``, defaults to ``None``, which means the value of the preset.
-    head : {"propagation", "gcn", "linear", "hops"}
-        The network. ``propagation``: a perceptron on features that are propagated over the graph,
-        trained on random views with some nodes dropped. ``gcn``: a two-layer graph convolutional
-        network. ``linear``: one layer on features that were propagated over the given graph.
-        ``hops``: a perceptron on the concatenated features of a node and of each ring of its
-        neighbourhood. If a head is given, it is the only track of the fit.
-    random_state : int >= 0, generator or None, default None
-        Seed. The same seed gives bit-identical results on the CPU. ``None``: a new seed for each
-        fit, stored in ``seed_``.
+        ``default``: the best settings in our benchmarks. ``paper``: the terms, weights and network
+        of the paper, solved exactly. ``literal``: the optimiser as printed in the paper.
+    n_neighbors : number > 0, default None
+        Mean number of neighbours in the learned graph. ``None`` here and below: the preset's value.
+    class_weight : "balanced", dict or None, default None
+        Weight of the labels of each class, as in scikit-learn.
+    tracks : list of str, default None
+        Names of the tracks to train; see ``mixture_``. One track takes a fraction of the time.
+    calibrate : "auto" or None, default "auto"
+        ``auto``: probabilities are calibrated with the validation nodes, or else with labels that
+        are hidden in folds. ``None``: they are not. The preset ``literal`` has no calibration.
+    n_rounds, n_epochs : int >= 1, default None
+        Number of rounds (a graph step and a classifier step), and of epochs per round.
     device : str, default "cpu"
         ``cpu`` or a CUDA device of PyTorch such as ``cuda:0``.
+    random_state : int >= 0, generator or None, default None
+        Seed. ``None``: a new one for each fit, stored in ``seed_``.
     callbacks : list of Callback, default None
         :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
-    calibrate : "auto" or None, default "auto"
-        How probabilities are calibrated. ``auto``: with the validation nodes, or else with the
-        labels that are hidden in folds (a fit of several tracks hides them anyway). ``None``: no
-        calibration. The preset ``literal`` has none.
-    class_weight : "balanced", dict or None, default None
-        Weight of the labels of each class in the losses, in the choice of the epoch and in
-        calibration. ``balanced``: inversely proportional to class frequencies, as in scikit-learn.
     verbose : bool, default False
         Print each stage of the fit and the time it took.
-    weights : Weights
-        Weights of the terms of the graph problem; see :func:`glnn.learn_graph`.
-    reading : {"trace", "channel", "frobenius"}
-        Interpretation of the graph Laplacian regulariser of the paper.
-    signal : {"l2", "idf", "standardized", "raw", "structure"}
-        How features are transformed before nodes are compared. ``structure``: a spectral
-        embedding of the given graph is added to the features; the default preset chooses this if
-        the features carry no information (none, the identity, constants).
-    prior : {"binary", "symmetric", "renormalized", "pagerank"}
-        How the given graph is normalised to the prior graph.
-    support : {"candidates", "all"}
-        Which pairs of nodes may become edges: the given edges and the most similar pairs, or all
-        pairs.
-    n_candidates : int >= 1
-        Number of most similar rows of each node that are candidates for edges.
-    n_neighbors : number > 0
-        Target for the mean number of neighbours; sets the weight of the sparsity term.
-    prediction_weight, task_weight : number >= 0
-        From the second round on: weight of the predictions among the signals of the graph step,
-        and weight of the gradient of the classification loss in the graph step.
-    metric : {"learned", "fixed"}
-        ``learned``: from the second round on, columns are weighted by how well they separate the
-        classes. ``fixed``: all columns keep the same weight.
-    n_rounds : int >= 1
-        Number of rounds, each a graph step and a classifier step.
-    scaling : {"auto", "rows", "columns", "trimmed", "unit", "none"}
-        How features are scaled; see :class:`glnn.engine.inputs.Scaling`.
-    tracks : list of str
-        Names of the tracks to train; see ``mixture_``. Default: all tracks of the preset.
-    n_hidden : int >= 1
-        Number of hidden units of the network.
-    dropout, drop_node, teleport : number in [0, 0.99]
-        Fraction of entries and fraction of nodes that are dropped during training, and the
-        teleport probability of personalised PageRank (0: mean of the powers). ``drop_node`` and
-        ``teleport`` apply to the head ``propagation``.
-    n_steps, n_views : int
-        For the head ``propagation``: number of propagation steps (>= 0) and number of random views
-        per epoch (>= 1).
-    consistency_weight, smoothness_weight : number >= 0
-        Weights of two losses on the predictions: consistency between random views, and the graph
-        Laplacian regulariser.
-    gate : number in [0, 0.99]
-        How far above chance the confidence of a node must be for it to take part in these losses.
-        The preset's value depends on the number of classes.
-    learning_rate : number > 0
-        Learning rate of Adam.
-    weight_decay : number >= 0
-        Weight decay of the first layer.
-    n_epochs : int >= 1
-        Number of epochs per round.
+    settings : dict or FitSettings, default None
+        All other settings by name, such as ``{"head": "gcn", "learning_rate": 0.1}``; the page
+        "Choose parameters" lists them. ``set_params`` and ``GridSearchCV`` take one of them as
+        ``settings__learning_rate``. A ``FitSettings`` replaces the preset.
 
     Attributes
     ----------
     classes_
         The sorted labels.
-    transduction_, label_distributions_
-        Predicted label and calibrated class probabilities of every training row.
-    raw_distributions_
-        Class probabilities before calibration.
-    calibration_
-        The map from raw to calibrated probabilities, a :class:`glnn.quality.Calibration`.
-    held_out_
-        Predictions of hidden labels, a :class:`glnn.quality.HeldOut`, or ``None``.
-    folds_
-        Which labels were hidden together during the fit, or ``None``.
-    row_names_
-        Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without names.
+    transduction_, label_distributions_, raw_distributions_
+        Predicted label and class probabilities of every training row, calibrated and raw.
     graph_, prior_graph_
-        The learned graph and the prior graph as scipy CSR matrices. ``prior_graph_`` is ``None``
-        if no graph was given.
+        The learned graph, and the prior graph made of the given one or ``None``, as CSR matrices.
     edge_trust_
-        For each given edge the fraction of its weight that the learned graph kept, from 0
-        (removed) to 1, times the trust in the given graph, as a scipy CSR matrix; ``None`` if
-        ``prior_graph_`` is ``None``.
+        For each given edge the fraction of its weight that the learned graph kept, times the trust
+        in the given graph; ``None`` without one.
     n_edges_
         Number of learned edges, without the self-loops that ``graph_`` also stores.
     certificate_
@@ -981,33 +192,26 @@ class GLNNClassifier(
     mixture_
         Weight of each track, by name. A track is a complete way to classify: ``learned`` (the
         learned graph), ``features`` (the same without the given graph), ``far`` (many propagation
-        steps, no losses on predictions), ``linear`` and ``hops`` (heads on propagated columns).
-        The probabilities are the weighted mean of theirs; the weights are found on labels that the
-        tracks were not trained on.
+        steps), ``linear`` and ``hops`` (heads on propagated columns). Probabilities are the
+        weighted mean of theirs; the weights are found on labels that the tracks have not seen.
     choices_
-        What the fit chose by itself, in words: the mixture, how far the given graph is trusted
-        (the weight of the tracks that use it), and which track learned ``graph_``.
-    history_
-        Losses and metrics of every epoch.
-    n_iter_
-        Number of epochs over all rounds.
-    seed_
-        The seed that was used.
-    n_features_in_
-        Number of feature columns.
+        What the fit chose by itself, in words.
+    calibration_, held_out_, folds_
+        The map from raw to calibrated probabilities, the predictions of hidden labels behind it
+        (or ``None``), and which labels were hidden together (or ``None``).
+    row_names_
+        Names of the training rows, from ``ids`` or the index of ``X``; ``None`` without names.
+    history_, n_iter_, seed_, n_features_in_
+        Losses and metrics of every epoch, number of epochs, the seed that was used, number of
+        feature columns.
 
     Notes
     -----
-    Without ``validation`` every labelled row is used for training, the number of epochs is fixed
-    and the last epoch is kept. With ``validation`` the epoch with the lowest loss on those rows is
-    kept; they are never used for training.
-
-    For a row that equals a training row, ``predict`` returns the prediction of that training row
-    (the mean over all equal ones). Any other row is a new node: its edges to the training rows are
-    found by solving the graph problem for this one row.
-
-    In a fit over several processes each process calls ``fit`` with its own rows. Attributes with
-    one row per node then hold all nodes in process 0 and the process's own rows elsewhere.
+    With ``validation`` the epoch with the lowest loss on those rows is kept; otherwise the last.
+    A row that equals a training row gets its prediction. Any other row is a new node: its edges to
+    the training rows are found by solving the graph problem for this one row. In a fit over several
+    processes each one passes its own rows, and attributes with one row per node hold all nodes in
+    process 0 and the process's own rows elsewhere.
 
     Examples
     --------
@@ -1016,6 +220,63 @@ class GLNNClassifier(
     >>> clf.predict([[0.0, 0.9]])
     array([0])
     """
+
+    _leave_one_out_cache: np.ndarray | None = None  # effects of all labels on all rows
+
+    @suggest_parameters
+    def __init__(
+        self,
+        preset: Preset = "default",
+        *,
+        n_neighbors: float | int | None = None,
+        class_weight: ClassWeight | None = None,
+        calibrate: Calibrate | None = "auto",
+        tracks: Sequence[str] | None = None,
+        n_rounds: int | None = None,
+        n_epochs: int | None = None,
+        device: str = "cpu",
+        random_state: RandomState = None,
+        callbacks: Sequence[Callback] | None = None,
+        verbose: bool | int = False,
+        settings: Settings | None = None,
+    ) -> None:
+        self.preset = preset
+        self.n_neighbors = n_neighbors
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.tracks = tracks
+        self.n_rounds = n_rounds
+        self.n_epochs = n_epochs
+        self.device = device
+        self.random_state = random_state
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.settings = settings
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; ``deep`` adds each entry of ``settings``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep and isinstance(self.settings, Mapping):
+            params |= {f"{_SETTING}{name}": value for name, value in self.settings.items()}
+        return params
+
+    def set_params(self, **params: Any) -> "GLNNClassifier":
+        """Set parameters, or single settings as ``settings__name``."""
+        known = self.get_params(deep=False)
+        changes = {}
+        for name, value in params.items():
+            if name.startswith(_SETTING):
+                check_setting_name(name.removeprefix(_SETTING))
+                changes[name.removeprefix(_SETTING)] = value
+            elif name not in known:
+                raise InputError(_unknown_parameter(name, known))
+            else:
+                setattr(self, name, value)
+        if isinstance(self.settings, FitSettings):
+            self.settings = resolve_settings(self.settings, changes)
+        elif changes:
+            self.settings = self._settings_by_name() | changes
+        return self
 
     def fit(
         self,
@@ -1077,37 +338,33 @@ class GLNNClassifier(
         GLNNClassifier
             The fitted estimator itself.
         """
-        self._check_calibrate()
+        if self.calibrate not in (None, "auto"):
+            raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
         self.row_names_ = None
         if peers.size == 1:
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
-        checked: list[tuple[dict[str, Any], FitProblem]] = []
-        run_everywhere(
+        plan, problem = run_everywhere(
             peers,
-            lambda: checked.append(
-                (self._resolve_fit(), self._make_problem(X, y, validation, peers, sample_weight))
+            lambda: (
+                self._resolve_parameters(),
+                self._make_problem(X, y, validation, peers, sample_weight),
             ),
         )
-        plan, problem = checked[0]
+        settings = plan["settings"]
         if graph is not None:
             problem = dataclasses.replace(problem, graph=_convert_graph(graph, problem.partition))
-        if not isinstance(self.random_state, numbers.Integral):
-            plan["seed"] = int(
-                peers.broadcast(float(plan["seed"]))
-            )  # use the one drawn in process 0
-        hides = (
-            self.calibrate is not None or len(plan["settings"].tracks_for(graph is not None)) > 1
-        )
+        if not isinstance(self.random_state, numbers.Integral):  # use the seed of process 0
+            plan["seed"] = int(peers.broadcast(float(plan["seed"])))
         self.folds_ = None
-        if hides and not plan["settings"].is_literal:
+        hides = self.calibrate is not None or len(settings.tracks_for(graph is not None)) > 1
+        if hides and not settings.is_literal:
             self.folds_ = hide_labels(problem, folds, plan["seed"], groups, times)
         if self.folds_ is None and not (groups is None and times is None):
             raise InputError(
                 "groups and times must come with labels that can be hidden in folds, got "
                 "validation nodes, the preset 'literal', or one label a class. Leave them out."
             )
-        self._fold_options = {"folds": folds, "groups": groups, "times": times}
         problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
         with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
@@ -1118,21 +375,13 @@ class GLNNClassifier(
         self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
             self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
-        self._calibrate(problem, result.held_out)
-        return self
+            self._fold_options = {"folds": folds, "groups": groups, "times": times}
+        is_calibrated = peers.rank == 0 and self.calibrate is not None
+        return self.set_calibration(self._held_out(problem, result) if is_calibrated else None)
 
-    @property
-    def edge_trust_(self) -> sp.csr_matrix | None:
-        """For each given edge the fraction that was kept, times the weight of the given graph."""
-        graph, prior = self.graph_, self.prior_graph_
-        if prior is None or graph.shape[0] != graph.shape[1]:
-            return None
-        return retained_edge_shares(graph, prior) * self._model.graph_trust
-
-    @property
-    def n_edges_(self) -> int:
-        """Number of learned edges without self-loops."""
-        return int(sp.triu(self.graph_, k=1).nnz)
+    def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
+        """Fit and return the predicted label of every row; the arguments are those of ``fit``."""
+        return self.fit(X, y, graph, validation).transduction_
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
         """Return calibrated class probabilities of training rows or new rows.
@@ -1154,6 +403,430 @@ class GLNNClassifier(
         raw = self._raw_proba(X, links)
         return self.calibration_.apply(raw)
 
+    def predict_log_proba(self, X: Any, links: Any = None) -> np.ndarray:
+        """Return the logarithm of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X, links)))
+
+    def predict(self, X: Any, links: Any = None) -> np.ndarray:
+        """Return the most probable label of each row."""
+        best = self.predict_proba(X, links).argmax(1)
+        return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy on the labelled rows; unlabelled rows are ignored.
+
+        This lets ``cross_val_score`` work with unlabelled rows. For other metrics see
+        :func:`glnn.quality.folds.labelled_scorer`.
+        """
+        return labelled_scorer("accuracy")(self, X, y)
+
+    def set_calibration(self, held_out: HeldOut | None) -> "GLNNClassifier":
+        """Calibrate the probabilities with predictions of hidden labels.
+
+        ``fit`` does this itself, controlled by ``calibrate``. If an :class:`~glnn.Evaluation` of
+        the same data exists, pass its ``held_out`` to calibrate without further fits.
+
+        Parameters
+        ----------
+        held_out : HeldOut or None
+            Predictions of labels that the fits did not see; ``None`` removes the calibration.
+
+        Returns
+        -------
+        GLNNClassifier
+            The estimator itself.
+        """
+        if held_out is None:
+            return self._store_calibration(None, Calibration.identity(len(self.classes_)))
+        return self._store_calibration(
+            held_out, held_out.calibration(weights=self._calibration_weights(held_out))
+        )
+
+    def predict_set(
+        self, alpha: float = 0.1, X: Any = None, links: Any = None
+    ) -> list[tuple[Any, ...]]:
+        r"""Return conformal prediction sets: :math:`1 - \alpha` of them contain the true label.
+
+        This holds on average over rows from the same distribution as the labelled ones. An empty
+        set means that the row is unlike the labelled rows of every class. If the fit has too few
+        predictions of hidden labels, the first call makes five more fits.
+
+        Parameters
+        ----------
+        alpha : number in (0, 1), default 0.1
+            Fraction of sets that may miss the true label.
+        X, links
+            New rows, as in ``predict_proba``; ``None``: the training rows.
+
+        Returns
+        -------
+        list of tuple
+            The labels in the set of each row.
+        """
+        held_out = self._require_held_out(min_conformal_labels(alpha))
+        sets = ConformalSets.of(held_out)
+        raw = held_out.probabilities if X is None else self._raw_proba(X, links)
+        inside = sets.contains(raw, alpha)
+        if sets.note is not None:
+            warnings.warn(sets.note, stacklevel=2)
+        return [tuple(self.classes_[row].tolist()) for row in inside]
+
+    def suspect_labels(self) -> "DataFrame":
+        """Return labels that disagree with the model and may be mistakes.
+
+        A label is listed if a fit that did not see it predicts another class with confidence.
+        After a fit with validation nodes, the first call makes five more fits.
+
+        Returns
+        -------
+        DataFrame
+            One row for each suspect label, the most suspect first: the row's number (``node``),
+            its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
+            ``probability``. ``attrs["n_estimated"]`` is the estimated number of mistakes.
+        """
+        from pandas import DataFrame
+
+        held_out = self._require_held_out(None)
+        found = suspect_labels(held_out, held_out.calibrated())
+        columns = {
+            "node": found.nodes,
+            **make_name_column(self.row_names_, found.nodes),
+            "given": self.classes_[found.given],
+            "predicted": self.classes_[found.predicted],
+            "probability": found.probability,
+        }
+        frame = DataFrame(columns)
+        frame.attrs["n_estimated"] = found.n_estimated
+        return frame
+
+    def explain(
+        self,
+        node: int | str,
+        *,
+        n_links: int = 10,
+        n_labels: int = 10,
+        refits: int | None = None,
+        column_names: Sequence[str] | None = None,
+    ) -> Explanation:
+        """Explain why a training row got its class.
+
+        Parameters
+        ----------
+        node : int or str
+            Number of the row, or its name (from ``ids`` or the index of ``X``) as text.
+        n_links, n_labels : int >= 0, default 10
+            How many links and how many labelled rows to return.
+        refits : int >= 0 or None, default None
+            How the effects of labels are computed. ``0``: a fast estimate without fits. A positive
+            number: the labels with the largest estimated effects are left out one at a time, and
+            this many fits with and without each label are compared, which costs
+            ``refits * (n_labels + 1)`` fits including calibration. This needs the training data,
+            so it does not work on a loaded model. ``None``: for small data (at most 1,000 rows and
+            100,000 feature values) where 80 fits are enough, the first call leaves out every label
+            once with the seed of this fit; otherwise, and for a loaded model, effects are
+            estimated.
+        column_names
+            Names of the feature columns; ``None``: those of the training table, or numbers if it
+            has no names.
+
+        Returns
+        -------
+        Explanation
+            The heaviest links with the contribution of each term of the graph problem to their
+            weights, the labelled rows with the largest effects on this row, and the columns that
+            contribute most to the links.
+        """
+        if refits is not None:
+            check_integer("refits", refits, low=0)
+        nodes = self.fitted_nodes(column_names)
+        node = find_row(node, self.row_names_)
+        found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
+        if refits == 0 or n_labels == 0:
+            return found
+        if refits is None:
+            labelled, effects = nodes.trained, self._all_label_effects(nodes)
+        else:
+            labelled = np.array([label.node for label in found.voices], dtype=np.int64)
+            effects = self._measure_label_effects(labelled, refits)
+        if effects is None:
+            return found
+        others = labelled != node
+        ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
+        return dataclasses.replace(found, voices=ranked, is_measured=True)
+
+    def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
+        """Suggest which rows to label next (active learning).
+
+        Suggested are the rows whose labels would reduce the uncertainty of the predictions most.
+
+        Parameters
+        ----------
+        k : int >= 1, default 10
+            Number of suggestions.
+        among
+            Numbers or mask of the rows that may be suggested; ``None``: all. Labelled rows are
+            never suggested.
+
+        Returns
+        -------
+        DataFrame
+            One row for each suggestion, the best first: the row's number (``node``), its ``name``
+            if rows have names, the ``predicted`` label and its ``probability``, and the ``gain``:
+            by how much the label would reduce the variance of all rows, weighted by their
+            uncertainty.
+        """
+        from pandas import DataFrame
+
+        check_integer("k", k, low=1)
+        nodes = self.fitted_nodes()
+        every = np.arange(nodes.n_nodes)
+        may = every if among is None else check_indices("among", among, nodes.n_nodes)
+        pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
+        known = np.flatnonzero(nodes.labels != UNLABELLED)
+        weights = uncertainty_weight(nodes.probabilities)
+        chosen, gains = select_queries(
+            center_and_normalize(nodes.embedding()), weights, known, pool, k
+        )
+        best = nodes.probabilities[chosen].argmax(1)
+        columns = {
+            "node": chosen,
+            **make_name_column(self.row_names_, chosen),
+            "predicted": self.classes_[best],
+            "probability": nodes.probabilities[chosen, best],
+            "gain": gains,
+        }
+        return DataFrame(columns)
+
+    def column_importance(
+        self,
+        X: Any,
+        y: Any,
+        links: Any = None,
+        *,
+        n_columns: int = 20,
+        n_repeats: int = 5,
+        random_state: int = 0,
+    ) -> ColumnImportance:
+        """Measure the permutation importance of feature columns on rows that were not fitted.
+
+        Each row is classified as a new node, once with its own values and once with one column
+        shuffled among the rows.
+
+        Parameters
+        ----------
+        X, y
+            Rows and their labels; unlabelled rows are ignored.
+        links
+            Known edges from the rows to the training rows, as in ``predict_proba``.
+        n_columns : int >= 1, default 20
+            Number of columns to shuffle: those with the largest weight in the learned similarity.
+        n_repeats : int >= 1, default 5
+            How often each column is shuffled.
+        random_state : int >= 0, default 0
+            Seed of the shuffling.
+
+        Returns
+        -------
+        ColumnImportance
+            The loss of accuracy for each shuffled column, the largest first.
+        """
+        features = self._check_features(X, reset=False)
+        numbers = self._encode_labels(y, features.shape[0])
+        labelled = np.flatnonzero(numbers != UNLABELLED)
+        labelled_links = None if links is None else links[labelled]
+        nodes = self.fitted_nodes()
+        if nodes.compared is not None:
+            raise InputError(
+                "column_importance needs a fit whose graph was learned from features, got one that "
+                "compares nodes by the structure of the given graph."
+            )
+        return column_importance(
+            lambda rows: self._model.predict_new(rows, labelled_links),
+            features[labelled],
+            numbers[labelled],
+            weights=metric_weights(nodes.shares, self.n_features_in_),
+            names=nodes.column_names,
+            n_columns=n_columns,
+            n_repeats=n_repeats,
+            seed=check_integer("random_state", random_state, low=0),
+        )
+
+    @property
+    def edge_trust_(self) -> sp.csr_matrix | None:
+        """For each given edge the fraction that was kept, times the weight of the given graph."""
+        graph, prior = self.graph_, self.prior_graph_
+        if prior is None or graph.shape[0] != graph.shape[1]:
+            return None
+        return retained_edge_shares(graph, prior) * self._model.graph_trust
+
+    @property
+    def n_edges_(self) -> int:
+        """Number of learned edges without self-loops."""
+        return int(sp.triu(self.graph_, k=1).nnz)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the fit as one interactive HTML file that needs no internet connection."""
+        from glnn.report.page.document import write_report
+
+        self._check_fitted()
+        return write_report(self, Path(path), getattr(self, "_fitted_to", None))
+
+    def to_networkx(self) -> Any:
+        """Return the learned graph as a ``networkx.Graph``.
+
+        Nodes have the names of the training rows (their numbers as text if there are no names)
+        and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
+        Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
+        ``trust``, the fraction of their weight that the learned graph kept.
+        """
+        from glnn.report.export import build_network
+        from glnn.report.page.document import build_model_page
+
+        self._check_fitted()
+        return build_network(build_model_page(self, getattr(self, "_fitted_to", None)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder as safetensors and JSON, without pickle.
+
+        The saved ``random_state`` is the seed that was used. After a fit over several processes
+        every process must call it; the first one writes.
+        """
+        self._check_fitted()
+        record, shares = self._record.pack()
+        page = {
+            "params": self._plain_params(),
+            "classes": encode_classes(self.classes_),
+            "certificate": None if self.certificate_ is None else self.certificate_.to_dict(),
+            "choices": self.choices_,
+            "mixture": self.mixture_,
+            "calibration": self.calibration_.to_dict(),
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
+            "row_names": None if self.row_names_ is None else self.row_names_.astype(str).tolist(),
+            "history": [dict(epoch) for epoch in self.history_],
+            "shares": shares,
+        }
+        self._model.save(Path(folder), page, self._held_out_arrays() | record)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "GLNNClassifier":
+        """Load a model that :meth:`save` wrote."""
+        model, page = Model.load(Path(folder))
+        with wrap_unpack_errors(Path(folder)):
+            return cls(**_parse_params(page["params"]))._restore(model, page)
+
+    def _restore(self, model: Model, page: dict[str, Any]) -> "GLNNClassifier":
+        """Set the attributes of a fit from a saved model."""
+        self.classes_ = decode_classes(page["classes"])
+        self.n_features_in_ = int(page["n_features_in"])
+        if page["feature_names_in"]:
+            self.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
+        names, certificate = page["row_names"], page["certificate"]
+        self.row_names_ = None if names is None else ids_from_text(names)
+        self.folds_ = None  # not saved: they serve fits
+        self.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
+        self.choices_, self.seed_ = page["choices"], page["params"]["random_state"]
+        self.mixture_ = page["mixture"]
+        history = History()
+        for record in page["history"]:
+            history.append(record)
+        self._store_fit(model, history)
+        self._record = FitRecord.unpack(page["more"], page["shares"])
+        arrays = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
+        held_out = HeldOut(**arrays) if arrays else None
+        return self._store_calibration(held_out, Calibration.from_dict(page["calibration"]))
+
+    def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
+        """Return the training rows with all that explanations need.
+
+        ``column_names`` defaults to the names in the training table, or numbers.
+        """
+        self._check_fitted()
+        model = self._model
+        names = column_names or getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [str(number) for number in range(self.n_features_in_)]
+        compared = model.structure_columns()
+        if compared is not None:
+            names = [f"structure {number}" for number in range(compared.shape[1])]
+        return FittedNodes(
+            model.adjacency,
+            model.features,
+            _make_propagate(model),
+            self._record.labels,
+            np.flatnonzero(self._record.trains),
+            self.label_distributions_,
+            self.classes_,
+            [str(name) for name in names],
+            self._record.shares,
+            compared,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _resolve_parameters(self) -> dict[str, Any]:
+        """Check the parameters; return settings, seed, device and callbacks of a fit."""
+        return {
+            "settings": self._resolve_settings(),
+            "seed": self._resolve_seed(),
+            "device": check_device(self.device),
+            "callbacks": self._resolve_callbacks(),
+        }
+
+    def _resolve_settings(self) -> FitSettings:
+        base: Any = self.preset
+        changes = self._settings_by_name()
+        if isinstance(self.settings, FitSettings):
+            base = self.settings
+        for name in ("n_neighbors", "tracks", "n_rounds", "n_epochs"):
+            if getattr(self, name) is not None:
+                changes[name] = getattr(self, name)
+        return resolve_settings(base, changes)
+
+    def _settings_by_name(self) -> dict[str, Any]:
+        """Return a copy of ``settings``; empty for a ``FitSettings``."""
+        if self.settings is None or isinstance(self.settings, FitSettings):
+            return {}
+        if not isinstance(self.settings, Mapping):
+            kind = type(self.settings).__name__
+            raise InputError(f"settings must be a dictionary or FitSettings, got {kind}.")
+        return dict(self.settings)
+
+    def _resolve_callbacks(self) -> list[Callback]:
+        callbacks = [] if self.callbacks is None else self.callbacks
+        is_list = isinstance(callbacks, Sequence)
+        if not is_list or not all(isinstance(c, Callback) for c in callbacks):
+            raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
+        return [*callbacks, StageLog()] if self.verbose else list(callbacks)
+
+    def _resolve_seed(self) -> int:
+        """Return the seed given as ``random_state``, or draw one."""
+        state: Any = self.random_state
+        if isinstance(state, numbers.Integral) and int(state) >= 0:
+            return int(state)
+        if state is None:
+            return int(np.random.default_rng().integers(2**31))
+        if isinstance(state, np.random.Generator):
+            return int(state.integers(2**31))
+        if isinstance(state, np.random.RandomState):
+            return int(state.randint(2**31 - 1))
+        raise InputError(
+            f"random_state must be a seed of at least 0 or a generator, got {state!r}."
+        )
+
+    def _plain_params(self) -> dict[str, Any]:
+        """Return the parameters that are not ``None`` as JSON values, with the seed used."""
+        params = self.get_params(deep=False) | {"callbacks": None, "random_state": self.seed_}
+        if isinstance(self.settings, FitSettings):
+            params["settings"] = dataclasses.asdict(self.settings)
+        elif self.settings is not None:
+            params["settings"] = _to_plain(self.settings)
+        return {name: value for name, value in _to_plain(params).items() if value is not None}
+
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
         """Return class probabilities before calibration."""
         self._check_fitted()
@@ -1169,16 +842,6 @@ class GLNNClassifier(
         if links is None:
             return sp.identity(n_nodes, dtype=np.float32, format="csr")
         return sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
-
-    def predict(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return the most probable label of each row."""
-        best = self.predict_proba(X, links).argmax(1)
-        return np.asarray(self.classes_[best])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -1235,9 +898,182 @@ class GLNNClassifier(
         if not hasattr(self, "_model"):
             raise NotFittedError("This GLNNClassifier is not fitted yet; call fit first.")
 
+    def _calibration_weights(self, held_out: HeldOut) -> np.ndarray | None:
+        """Return the weights of the hidden labels, as in the fit; ``None``: all equal."""
+        given = getattr(self, "_sample_weight", None)
+        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
+            given = None  # every hidden label has weight zero: weight them equally instead
+        return label_weights(self.class_weight, given, self.classes_, held_out.classes)
+
+    def _store_calibration(
+        self, held_out: HeldOut | None, calibration: Calibration
+    ) -> "GLNNClassifier":
+        self.held_out_, self.calibration_ = held_out, calibration
+        self._leave_one_out_cache = None  # it was computed for other probabilities
+        self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
+        self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
+        return self
+
+    def _held_out(self, problem: FitProblem, result: FitResult) -> HeldOut | None:
+        """Return the predictions of labels that a fit has not trained on, if there are any."""
+        if result.held_out is not None:
+            return _hold_out_folds(self.raw_distributions_, result.held_out)
+        if problem.validation is None:
+            return None
+        nodes = problem.validation.nodes.numpy()
+        return hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
+
+    def _hold_out(self) -> HeldOut | None:
+        """Fit once per fold without its labels; ``None`` if no label can be hidden."""
+        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
+        if np.bincount(trains[trains >= 0]).max() < 2:
+            return None
+        folds = make_folds(trains, N_FOLDS, self.seed_)
+        with notify_stage(self._resolve_callbacks(), "hidden labels"):
+            return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
+
+    def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
+        """Fit again without the labels of some rows; return the probabilities of all rows."""
+        known = self._fitted_to, self._record
+        return refit_without_labels(
+            self, *known, hidden, seed, self._sample_weight, calibrate, self._fold_options
+        )
+
+    def _check_unchanged(self) -> None:
+        """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
+        X, _, graph, _ = self._fitted_to
+        features = self._check_features(X, reset=False)
+        if not self._model.was_fitted_to(features, graph):
+            raise InputError(
+                "X and graph must be unchanged since fit, because this method fits to them again; "
+                "got changed ones. Fit again, or give fit a copy."
+            )
+
+    def _require_held_out(self, at_least: int | None) -> HeldOut:
+        """Return at least this many predictions of hidden labels, with new fits if necessary.
+
+        ``None``: predictions of all labels that can be hidden.
+        """
+        self._check_fitted()
+        found: HeldOut | None = self.held_out_
+        n_hidden = 0 if found is None else len(found.hidden_nodes)
+        is_complete = found is not None and found.n_folds > 1
+        if found is not None and (is_complete or (at_least is not None and n_hidden >= at_least)):
+            return found
+        if not hasattr(self, "_fitted_to"):
+            raise InputError(
+                "a loaded model must have been saved with predictions of hidden labels, got one "
+                "without. Fit without validation nodes before saving."
+            )
+        self._check_unchanged()
+        complete = self._hold_out()
+        if complete is None:
+            raise InputError(
+                "some class must have at least two labels, so that one can be hidden; got one "
+                "label per class. Label more rows."
+            )
+        self.held_out_ = complete
+        return complete
+
+    def _held_out_arrays(self) -> dict[str, np.ndarray]:
+        """Return the predictions of hidden labels as arrays for saving."""
+        held_out = self.held_out_
+        return (
+            {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
+        )
+
+    def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
+        """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
+        n_fits = (len(nodes.trained) + 1) * (1 if self.folds_ is None else 1 + len(self.folds_))
+        is_quick = can_refit_quickly(n_fits, nodes.features.shape)
+        if not is_quick or not hasattr(self, "_fitted_to"):
+            return None
+        if self._leave_one_out_cache is None:
+            self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
+        return self._leave_one_out_cache
+
+    def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
+        """Leave labels out one at a time, with the seed of this fit and further seeds."""
+        if not hasattr(self, "_fitted_to"):
+            raise InputError("refits must be 0 for a loaded model, which has no training data.")
+        self._check_unchanged()
+        seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
+        refit = partial(self._refit, calibrate=self.calibrate)
+        with notify_stage(self._resolve_callbacks(), "labels left out"):
+            return leave_one_out_effects(refit, labelled, seeds)
+
+    def _encode_labels(self, y: Any, n_rows: int) -> np.ndarray:
+        """Return the class numbers of labels, as they are in the fit."""
+        labels = as_labels(y)
+        if labels.shape != (n_rows,):
+            raise InputError(f"y must have one label a row, {n_rows}, got shape {labels.shape}.")
+        known = ~is_unlabelled(labels)
+        unknown = [label for label in labels[known].tolist() if label not in self.classes_]
+        if unknown:
+            raise InputError(f"y must hold labels of the fit, got {unknown[0]!r}.")
+        numbers = np.full(n_rows, UNLABELLED, dtype=np.int64)
+        numbers[known] = np.searchsorted(self.classes_, labels[known])
+        return numbers
+
 
 def _convert_graph(graph: Any, partition: Partition) -> sp.csr_matrix:
     """Return the graph as a checked CSR matrix, or the rows of this process."""
     if partition.peers.size == 1:
         return as_adjacency(graph, partition.n_nodes)
     return as_adjacency_rows(graph, partition)
+
+
+def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
+    """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
+    rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
+    fold = np.zeros(len(probabilities), dtype=np.int64)
+    rows[hidden.nodes], classes[hidden.nodes] = hidden.probabilities, hidden.classes
+    fold[hidden.nodes] = hidden.folds
+    return HeldOut(rows, classes, fold)
+
+
+def _make_propagate(model: Model) -> Propagate:
+    """Return a function that propagates signals as the tracks do, mixed by their weights.
+
+    For a head that keeps the hops apart, the mean over the hops counts.
+    """
+
+    @cache
+    def graph(place: int) -> GraphOperator:
+        track = model.tracks[place]
+        if not isinstance(track.network, RowNet):
+            return SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
+        seen = add_loops if track.network.needs_loops else drop_loops
+        return RandomWalk.of(seen(track.graph), dtype=torch.float64)
+
+    def propagate(signals: np.ndarray) -> np.ndarray:
+        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
+        parts = []
+        for place, track in enumerate(model.tracks):
+            network: Any = track.network
+            with torch.no_grad():
+                found = network.propagate(graph(place), columns)
+            parts.append((found.mean(1) if isinstance(network, RowNet) else found).numpy())
+        return mix(parts, [track.weight for track in model.tracks])
+
+    return propagate
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a parameter as a JSON value; weights become a dictionary."""
+    if isinstance(value, Weights):
+        return vars(value)
+    if isinstance(value, Mapping):
+        return {name: _to_plain(part) for name, part in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parse_params(page: dict[str, Any]) -> dict[str, Any]:
+    """Return constructor parameters from the values of ``_plain_params``."""
+    params = {"calibrate": None} | page  # None is not written, and "auto" is the default
+    settings = page.get("settings", {})
+    if "no_graph" in settings:
+        params["settings"] = parse_settings(settings)
+    elif "weights" in settings:
+        params["settings"] = settings | {"weights": Weights(**settings["weights"])}
+    return params

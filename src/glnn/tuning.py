@@ -14,7 +14,7 @@ from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
 from glnn.data.files import WriterLock, open_journal
 from glnn.engine.archive import compute_digest
-from glnn.estimator import GLNNClassifier
+from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
 from glnn.exceptions import OutputError
 from glnn.quality.folds import clone_with
@@ -98,7 +98,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         Journal file of Optuna. A search continues from the trials in it, and several processes
         with the same file share their trials. ``None``: trials are not stored.
     space : dict or None, default None
-        A :class:`Range` for each parameter; ``None``: :data:`SPACE`.
+        A :class:`Range` for each parameter or setting; ``None``: :data:`SPACE`.
     random_state : int >= 0, default 0
         Seed of the folds and of the search.
     watch : function or None, default None
@@ -137,7 +137,8 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         """Search, then fit with the best parameters; the arguments are those of the estimator."""
         given = as_fit_arguments(X, y, graph, validation, None)
         self.trials_ = self.search(*given)
-        self.best_estimator_ = clone_with(self._base_estimator(), **self.trials_.params).fit(*given)
+        best = clone_with(self._base_estimator()).set_params(**nest_settings(self.trials_.params))
+        self.best_estimator_ = best.fit(*given)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -164,7 +165,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         study = self._open_study(base, (X, y, graph, validation))
 
         def value(params: dict[str, Any]) -> float:
-            model = clone_with(base, **params)
+            model = clone_with(base).set_params(**nest_settings(params))
             options: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
             found = evaluate(X, y, graph, model, validation=validation, **options)
             return float(found.metrics[self.goal].value)

@@ -234,7 +234,7 @@ def test_links_to_a_graph_that_is_trusted_a_little_are_used_without_a_warning(pr
 
 @pytest.mark.parametrize("head", ["linear", "hops"])
 def test_heads_on_rows_hear_the_links_of_new_nodes(problem, head):
-    settings = resolve_settings("default", head, changes={"n_epochs": 5})
+    settings = resolve_settings("default", {"head": head, "n_epochs": 5})
     model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
     links = sp.csr_matrix(problem.graph[:6])
     found = model.predict_proba(problem.features[:6], links)
@@ -246,7 +246,7 @@ def test_heads_on_rows_hear_the_links_of_new_nodes(problem, head):
 @pytest.mark.parametrize("head", ["linear", "hops"])
 def test_without_a_graph_heads_on_rows_see_the_links_that_are_learned(problem, head):
     problem = dataclasses.replace(problem, graph=None)
-    settings = resolve_settings("default", head, changes={"n_epochs": 5})
+    settings = resolve_settings("default", {"head": head, "n_epochs": 5})
     model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
     (track,) = model.tracks
     rows = new_rows(problem)

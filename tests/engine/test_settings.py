@@ -137,10 +137,10 @@ def test_names_of_tracks_are_unique_and_without_a_graph_none_sees_it():
 
 
 def test_another_head_is_one_argument_away():
-    assert resolve_settings("default", "gcn").head.n_hidden == 16
-    assert resolve_settings("paper", "propagation").head.head == "propagation"
-    paper = resolve_settings("paper", "linear")
-    assert paper.head == resolve_settings("default", "linear").head
+    assert resolve_settings("default", {"head": "gcn"}).head.n_hidden == 16
+    assert resolve_settings("paper", {"head": "propagation"}).head.head == "propagation"
+    paper = resolve_settings("paper", {"head": "linear"})
+    assert paper.head == resolve_settings("default", {"head": "linear"}).head
     assert paper.graph == PRESETS["paper"].graph
 
 
@@ -148,16 +148,16 @@ def test_another_head_is_one_argument_away():
 @pytest.mark.parametrize("head", ["propagation", "linear", "hops", "gcn"])
 @pytest.mark.parametrize("has_graph", [True, False])
 def test_a_head_that_is_named_is_the_only_track(preset, head, has_graph):
-    (track,) = resolve_settings(preset, head).tracks_for(has_graph)
+    (track,) = resolve_settings(preset, {"head": head}).tracks_for(has_graph)
     assert track.head.head == head
     assert track.sees_graph == has_graph
 
 
 def test_the_head_of_a_preset_by_its_name_is_its_first_track():
     default = PRESETS["default"]
-    named = resolve_settings("default", "propagation")
+    named = resolve_settings("default", {"head": "propagation"})
     assert (*named.tracks, *named.no_graph) == (default.tracks[0], default.no_graph[0])
-    assert resolve_settings("literal", "gcn") == PRESETS["literal"]
+    assert resolve_settings("literal", {"head": "gcn"}) == PRESETS["literal"]
 
 
 def test_tracks_that_are_named_are_the_only_ones_in_their_own_order():
@@ -197,10 +197,10 @@ def test_what_is_said_of_the_network_leaves_heads_on_rows_as_they_are():
     assert {track.head.n_epochs for track in all_tracks(more)} == {5000, 1000, 60}
 
 
-@pytest.mark.parametrize("asked", [{"head": "linear"}, {"changes": {"tracks": ["linear"]}}])
+@pytest.mark.parametrize("asked", [{"head": "linear"}, {"tracks": ["linear"]}])
 def test_what_is_said_of_the_network_reaches_a_head_on_rows_that_is_alone(asked):
     said = {"dropout": 0.1, "n_epochs": 5000, "n_steps": 1}  # before the tracks, and yet after
-    settings = resolve_settings("default", asked.get("head"), said | asked.get("changes", {}))
+    settings = resolve_settings("default", said | asked)
     for track in (*settings.tracks, *settings.no_graph):
         assert {name: getattr(track.head, name) for name in said} == said
 
@@ -227,8 +227,8 @@ def test_a_signal_that_is_named_is_not_changed_by_itself():
     ("call", "words"),
     [
         (lambda: resolve_settings("papr"), "Did you mean 'paper'"),
-        (lambda: resolve_settings("default", "gnc"), "Did you mean 'gcn'"),
-        (lambda: resolve_settings("literal", "propagation"), "must be 'gcn'"),
+        (lambda: resolve_settings("default", {"head": "gnc"}), "Did you mean 'gcn'"),
+        (lambda: resolve_settings("literal", {"head": "propagation"}), "must be 'gcn'"),
         (lambda: resolve_settings("paper", changes={"n_epoch": 3}), "Did you mean 'n_epochs'"),
         (lambda: resolve_settings("paper", changes={"n_rounds": 0}), "n_rounds must be at least 1"),
         (lambda: resolve_settings("paper", changes={"scaling": "row"}), "Did you mean 'rows'"),
@@ -237,7 +237,10 @@ def test_a_signal_that_is_named_is_not_changed_by_itself():
         (lambda: resolve_settings("default", changes={"tracks": "hops"}), "a list of names"),
         (lambda: inspect.unwrap(FitSettings.select)(PRESETS["default"], 2), "list of names, got 2"),
         (lambda: resolve_settings("paper", changes={"tracks": ["hops"]}), "tracks must be"),
-        (lambda: resolve_settings("default", "linear", {"dropout": 2.0}), "dropout must be"),
+        (
+            lambda: resolve_settings("default", {"head": "linear", "dropout": 2.0}),
+            "dropout must be",
+        ),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(call, words):

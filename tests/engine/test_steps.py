@@ -144,7 +144,7 @@ def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
 
 
 def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(problem):
-    steps = steps_of(problem, resolve_settings("default", "hops"))
+    steps = steps_of(problem, resolve_settings("default", {"head": "hops"}))
     probabilities = np.full((60, 2), 0.5)
     solved = steps.learn_graph_from(steps.tracks[0], probabilities)
     assert solved.learned.certificate.converged
@@ -215,7 +215,7 @@ def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
 @pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1), (9, 12)])
 def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience, grace):
     changes = {"n_epochs": 300, "patience": patience, "ramp_epochs": grace}
-    steps = steps_of(problem, resolve_settings("default", changes=changes, head="gcn"))
+    steps = steps_of(problem, resolve_settings("default", changes | {"head": "gcn"}))
     steps.classifier_step(steps.graph_step(begin(steps)))
     losses = steps.history.column("validation_loss")
     assert len(losses) == max(int(np.argmin(losses)), grace) + patience + 1
@@ -239,7 +239,7 @@ def test_words_are_compared_as_they_are_and_other_columns_scaled(problem, kind):
 
 
 def test_heads_on_rows_have_the_same_noise_in_every_process(problem):
-    steps = steps_of(problem, resolve_settings("default", "linear"))
+    steps = steps_of(problem, resolve_settings("default", {"head": "linear"}))
     state = steps.graph_step(begin(steps))
     task = steps.build_task(state)
     assert task._noise.initial_seed() == make_generator(0, 1, _NOISE, 0).initial_seed()
@@ -318,9 +318,9 @@ def test_its_rows_are_as_long_as_those_of_the_features(problem):
     assert_allclose(joined.toarray()[:, 20:], rows, rtol=1e-6)
 
 
-@pytest.mark.parametrize("head", [None, "linear", "hops"])
+@pytest.mark.parametrize("head", [{}, {"head": "linear"}, {"head": "hops"}], ids=str)
 def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks, tmp_path, head):
-    settings = resolve_settings("default", head, {"n_epochs": 30})
+    settings = resolve_settings("default", head | {"n_epochs": 30})
     result = fit_problem(alone, settings, seed=0)
     assert result.choices["signal"] == STRUCTURE
     assert (result.probabilities.argmax(1) == blocks[2])[28:].mean() > 0.85
@@ -333,7 +333,7 @@ def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks,
 
 
 def test_processes_agree_with_one(alone, together):
-    settings = resolve_settings("default", "gcn", {"n_epochs": 5, "dropout": 0.0})
+    settings = resolve_settings("default", {"head": "gcn", "n_epochs": 5, "dropout": 0.0})
     whole = fit_problem(alone, settings, seed=0)
 
     def work(peers):

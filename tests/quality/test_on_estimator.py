@@ -274,7 +274,7 @@ def explained_fit():
     "options",
     [
         {},
-        {"preset": "paper"},
+        {"head": "gcn"},
         {"reading": "channel"},
         {"reading": "frobenius", "n_rounds": 2},
         {"scaling": "none", "signal": "standardized"},
@@ -284,7 +284,7 @@ def explained_fit():
 @pytest.mark.parametrize("has_graph", [True, False])
 def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
     X, y, graph, _ = two_groups()
-    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, **options)
+    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, settings=options)
     model.fit(X, y, graph=graph if has_graph else None, folds=2)
     for node in (0, 11, 39):
         for link in model.explain(node, n_labels=0).links:

@@ -1,9 +1,11 @@
 """Settings of a fit: the graph step, the classifier step, their rounds, and the presets."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
+
+import numpy as np
 
 from glnn._utils import check_choice, check_integer, check_number, did_you_mean
 from glnn.engine.inputs import SCALINGS, ScalingName
@@ -221,11 +223,13 @@ class FitSettings:
     def replace_setting(self, name: str, value: Any) -> "FitSettings":
         """Return the settings with one of them changed, wherever it is.
 
-        What is said of the network changes the tracks that learn a graph, or all if none does; a
-        number of epochs also shortens the others. Weights that are given leave no wanted number of
-        neighbours beside them. With a given graph they are those of the tracks that see it, or of
-        all if none does: most have no ridge, which a graph of features alone needs.
+        A setting of the network changes the tracks that learn a graph, or all if none does; a
+        number of epochs also shortens the others. Given weights replace a target number of
+        neighbours; with a given graph they apply to the tracks that see it, or to all if none
+        does: most have no ridge, which a graph of features alone needs.
         """
+        if name == "head":
+            return _with_head(self, value)
         if name == "tracks":
             return self.select(value)
         if name in CHOICES:
@@ -388,27 +392,39 @@ _LITERAL = FitSettings(
 PRESETS = {"default": _DEFAULT, "paper": _PAPER, "literal": _LITERAL}
 
 
+SETTING_NAMES = ("scaling", "tracks", *field_names(GraphSettings), *field_names(HeadSettings))
+
+
+def check_setting_name(name: str) -> None:
+    """Raise InputError for a name that is no setting, with the nearest one."""
+    if name not in SETTING_NAMES:
+        hint = did_you_mean(name, SETTING_NAMES)
+        raise InputError(f"{name!r} is not a setting of a fit.{hint}")
+
+
 def resolve_settings(
-    preset: str, head: str | None = None, changes: dict[str, Any] | None = None
+    preset: str | FitSettings, changes: Mapping[str, Any] | None = None
 ) -> FitSettings:
-    """Return a preset with another head, or with some of its settings changed by name.
+    """Return a preset, given by its name or as settings, with some settings changed by name.
+
+    A ``head`` leaves one track, which has this head.
 
     Examples
     --------
-    >>> resolve_settings("paper", changes={"n_epochs": 50}).head.n_epochs
+    >>> resolve_settings("paper", {"n_epochs": 50}).head.n_epochs
     50
     """
-    settings = PRESETS[check_choice("preset", preset, PRESETS)]
-    if head is not None:
-        settings = _with_head(settings, head)
-    known = ["tracks", "scaling", *field_names(GraphSettings), *field_names(HeadSettings)]
-    # tracks first, for what is said of them; then weights: a wanted number of neighbours that is
-    # given beside them has the last word
-    order = {"tracks": 0, "weights": 1}
-    for name, value in sorted((changes or {}).items(), key=lambda item: order.get(item[0], 2)):
-        if name not in known:
-            raise InputError(f"{name!r} is not a setting of a fit.{did_you_mean(name, known)}")
-        settings = settings.replace_setting(name, value)
+    if isinstance(preset, FitSettings):
+        settings = preset
+    else:
+        settings = PRESETS[check_choice("preset", preset, PRESETS)]
+    # which tracks there are comes first; then weights, so that a target number of neighbours
+    # given beside them holds
+    order = {"head": 0, "tracks": 1, "weights": 2}
+    for name, value in sorted((changes or {}).items(), key=lambda item: order.get(item[0], 3)):
+        check_setting_name(name)
+        plain = value.item() if isinstance(value, np.generic) else value  # of a grid, say
+        settings = settings.replace_setting(name, plain)
     return settings
 
 

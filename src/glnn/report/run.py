@@ -22,7 +22,7 @@ from glnn.distributed import SINGLE_PROCESS, Peers, run_everywhere
 from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
 from glnn.engine.folds import N_FOLDS
 from glnn.engine.settings import FitSettings, resolve_settings
-from glnn.estimator import GLNNClassifier
+from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 from glnn.graph.adjacency import SparseAdjacency
@@ -196,7 +196,7 @@ class FitOptions:
 
     def settings(self) -> FitSettings:
         """Return the settings of the fit."""
-        return resolve_settings(self.preset, self.head, self._changes())
+        return resolve_settings(self.preset, self._changes())
 
     def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""
@@ -213,11 +213,11 @@ class FitOptions:
         """Return the unfitted estimator."""
         callbacks = [GraphLog(), *([] if on_progress is None else [ProgressLog(on_progress)])]
         model = GLNNClassifier(random_state=self.seed, device=self.device, callbacks=callbacks)
-        changes = self._changes() | {"calibrate": calibrate, "class_weight": self.class_weight}
-        return model.set_params(preset=self.preset, head=self.head, **changes)
+        model.set_params(preset=self.preset, calibrate=calibrate, class_weight=self.class_weight)
+        return model.set_params(**nest_settings(self._changes()))
 
     def _changes(self) -> dict[str, Any]:
-        wanted = {"n_neighbors": self.n_neighbors, "n_epochs": self.n_epochs}
+        wanted = {"head": self.head, "n_neighbors": self.n_neighbors, "n_epochs": self.n_epochs}
         return {**self.extra_params, **{name: v for name, v in wanted.items() if v is not None}}
 
 

@@ -1,7 +1,7 @@
 """Growth of time and memory with the number of nodes, and fits of graphs of published sizes."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -215,8 +215,8 @@ def _run(
     if method == "linear":
         outcome = get_method("logistic_regression").run(data, split, seed, {})
         return outcome.classes, outcome.n_epochs, {}
-    head: Literal["gcn"] | None = "gcn" if method == "glnn-gcn" else None
-    model = GLNNClassifier(head=head, random_state=seed, n_epochs=n_epochs, calibrate=None)
+    settings = {"head": "gcn"} if method == "glnn-gcn" else None
+    model = GLNNClassifier(n_epochs=n_epochs, calibrate=None, random_state=seed, settings=settings)
     model.fit(data.features, visible_labels(data, split), data.graph, split.val)
     return model.transduction_, model.n_iter_, dict(model.choices_)
 

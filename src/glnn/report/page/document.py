@@ -362,8 +362,7 @@ def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] |
     """Write the page of a fitted classifier and return its path.
 
     ``fitted_to`` are the arguments of its fit: features, labels, graph and validation nodes. It is
-    ``None`` for a loaded model; its nodes are then numbered, and its prior graph is shown as the
-    given one.
+    ``None`` for a loaded model; its prior graph is then shown as the given one.
     """
     html = render(build_model_page(model, fitted_to))
     with atomic_write(path) as file:
@@ -373,11 +372,11 @@ def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] |
 
 def build_model_page(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> PageData:
     """Return the data of a classifier's page; arguments as in :func:`write_report`."""
-    features, _, graph, _ = fitted_to or (None, None, None, None)
+    graph = None if fitted_to is None else fitted_to[2]
     known = model.fitted_nodes()
     n_nodes = known.n_nodes
     given = model.prior_graph_ if graph is None else as_adjacency(graph, n_nodes)
-    nodes = _model_nodes(model, features, known.labels)
+    nodes = _model_nodes(model, known.labels)
     n_labels = int(nodes.seen.sum())
     return PageData(
         title="GLNNClassifier",
@@ -397,12 +396,12 @@ def build_model_page(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -
     )
 
 
-def _model_nodes(model: GLNNClassifier, features: Any, truth: Int[np.ndarray, "n"]) -> Nodes:
+def _model_nodes(model: GLNNClassifier, truth: Int[np.ndarray, "n"]) -> Nodes:
     n_nodes, held_out = len(truth), model.held_out_
     judged = np.full(n_nodes, -1, dtype=np.int64)
     if held_out is not None:
         judged[held_out.hidden_nodes] = held_out.calibrated()[held_out.hidden_nodes].argmax(1)
-    names = getattr(features, "index", np.arange(n_nodes))
+    names = np.arange(n_nodes) if model.row_names_ is None else model.row_names_
     return Nodes(
         [str(name) for name in names],
         model.label_distributions_.argmax(1),
