@@ -76,6 +76,9 @@ def test_no_modules_import_each_other_in_a_circle():
         for module in graph.modules
         for other in graph.find_modules_directly_imported_by(module)
     )
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    for line in contract["contracts"][0]["ignore_imports"]:  # they happen inside methods
+        imports.remove_edge(*line.split(" -> "))
     assert [group for group in nx.strongly_connected_components(imports) if len(group) > 1] == []
 
 

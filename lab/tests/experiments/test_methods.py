@@ -93,7 +93,7 @@ def test_lambda0_is_the_weight_of_the_regulariser_and_nothing_else(name, opened)
     data, split = opened
     model = get_method(name).run(data, split, 0, {"lambda0": 0.07, "n_epochs": 2}).model
     preset = PRESETS["default" if name == "glnn" else "paper"]
-    assert model.weights == dataclasses.replace(preset.graph.weights, smoothness=0.07)
+    assert model.settings["weights"] == dataclasses.replace(preset.graph.weights, smoothness=0.07)
 
 
 def test_without_the_regulariser_features_do_not_shape_the_graph(opened):
@@ -131,9 +131,10 @@ def test_without_the_regulariser_nothing_is_smoothed(opened):
     data, split = opened
     run = get_method("glnn-without-glr").run
     model = run(data, split, 0, {"n_epochs": 2}).model
-    assert (model.smoothness_weight, model.weights.smoothness) == (0.0, 0.0)
+    own = model.settings
+    assert (own["smoothness_weight"], own["weights"].smoothness) == (0.0, 0.0)
     alone = run(data.replace(graph=None), split, 0, {"n_epochs": 2}).model
-    assert (alone.smoothness_weight, alone.weights) == (0.0, None)
+    assert alone.settings == {"smoothness_weight": 0.0}
 
 
 @pytest.mark.parametrize("name", ["wine", "digits"])
