@@ -20,9 +20,9 @@ from glnn.engine.trainer import (
     CapturedEpochs,
     CaptureError,
     Epochs,
-    Schedule,
     Trainer,
     Validation,
+    clip_gradients,
 )
 from glnn.exceptions import GlnnError, InputError, SlowPathWarning
 from glnn.nn import Features
@@ -183,10 +183,22 @@ def test_validation_is_cross_entropy_and_the_share_of_right_answers():
     assert accuracy == 0.5
 
 
-def test_validation_leaves_no_gradient_behind():
+def test_no_gradient_is_left_behind():
     task = Climb()
     trainer(n_epochs=1).fit(task, ON_CLASS_0)
-    assert_close(task.module.height.grad, torch.tensor(-1.0))  # of the training loss alone
+    assert task.module.height.grad is None
+
+
+def test_gradients_are_clipped_as_torch_does(rng):
+    shapes = [(3, 2), (4,)]
+    ours, theirs = ([nn.Parameter(torch.zeros(s)) for s in shapes] for _ in range(2))
+    for one, other in zip(ours, theirs):
+        one.grad = torch.randn(one.shape, generator=rng)
+        other.grad = one.grad.clone()
+    for limit in (100.0, 0.1):
+        clip_gradients(ours, limit)
+        torch.nn.utils.clip_grad_norm_(theirs, limit)
+        assert_close([p.grad for p in ours], [p.grad for p in theirs])
 
 
 @pytest.mark.parametrize(
@@ -239,7 +251,7 @@ FIRST_NUMBER = FirstNumber(torch.tensor([0]), torch.tensor([0]))
 
 
 def epochs_of(task, deadlines=(math.inf,) * 6, judge=FIRST_NUMBER):
-    return Epochs(task, Schedule(0.1, deadlines), judge)
+    return Epochs(task, 0.1, deadlines, judge)
 
 
 def test_three_parts_are_a_step_of_adam_with_its_losses_written_down():
@@ -359,10 +371,17 @@ def class_0(device="cpu"):
     )
 
 
-def replayed(task, validation, trainer, read_every=4, capture=False):
-    """Train with captured epochs, here run eagerly."""
-    epochs = trainer._build_epochs(task, validation)
-    return trainer._run_captured(CapturedEpochs(epochs, read_every, capture=capture), "classifier")
+def replayed(task, validation, trainer, read_every=4):
+    """Train with epochs as they are captured, here run eagerly; return the history."""
+    lazy = lazy_epochs(trainer, task, validation, read_every)
+    trainer._try_capture = lambda *given: lazy
+    return trainer.fit(task, validation)
+
+
+def lazy_epochs(trainer, task, validation, read_every=4):
+    deadlines = [trainer._deadline(epoch) for epoch in range(trainer.n_epochs)]
+    epochs = Epochs(task, trainer.learning_rate, deadlines, validation)
+    return CapturedEpochs(epochs, read_every, capture=False)
 
 
 @pytest.fixture
@@ -395,10 +414,10 @@ def test_the_chosen_epoch_is_that_of_the_plain_loop_however_seldom_it_is_read(pa
 
 def test_no_epoch_is_taken_that_no_longer_counts():
     trainer = Trainer(n_epochs=50, learning_rate=0.1, patience=2)
-    lazy = CapturedEpochs(
-        trainer._build_epochs(CapturedClimb(), class_0()), read_every=4, capture=False
-    )
-    history = trainer._run_captured(lazy, "classifier")
+    task = CapturedClimb()
+    lazy = lazy_epochs(trainer, task, class_0())
+    trainer._try_capture = lambda *given: lazy
+    history = trainer.fit(task, class_0())
     assert len(history) == 5  # the third is the best, two more are waited for
     assert int(lazy._epochs._epoch) == 6  # one more has judged the last
 
@@ -446,9 +465,8 @@ def test_a_loss_that_is_not_finite_is_told_with_its_epoch():
 
 def test_what_cannot_be_recorded_leaves_the_task_as_it_was(make, problem):
     task, untouched = make(HEADS["propagation"]), make(HEADS["propagation"])
-    schedule = Schedule(0.1, (math.inf,) * 20)
     with pytest.raises(CaptureError):  # the host is no CUDA device
-        CapturedEpochs(Epochs(task, schedule, problem.validation))
+        CapturedEpochs(Epochs(task, 0.1, (math.inf,) * 20, problem.validation))
     assert torch.equal(task.scores(), untouched.scores())
     assert task.losses(3).keys() == untouched.losses(3).keys()
     assert torch.equal(*(t.generators()[0].get_state() for t in (task, untouched)))
@@ -468,10 +486,10 @@ def test_recorded_epochs_leave_the_parameters_of_the_plain_loop(make, problem, h
     validation = problem.validation.to(torch.device("cuda"))
     trainer = Trainer(n_epochs=60, learning_rate=0.02, patience=patience)
     plain, fast = make(head, "cuda"), make(head, "cuda")
-    wanted = trainer._run_eagerly(plain, validation, "classifier")
-    recorded = trainer._try_capture(fast, validation)
-    assert recorded is not None
-    found = trainer._run_captured(recorded, "classifier")
+    assert trainer._try_capture(make(head, "cuda"), validation) is not None
+    found = trainer.fit(fast, validation)
+    trainer._try_capture = lambda *given: None
+    wanted = trainer.fit(plain, validation)
     assert len(found) == len(wanted)
     for name in ("loss", "validation_loss", "validation_accuracy"):
         columns = (torch.tensor(h.column(name)) for h in (found, wanted))

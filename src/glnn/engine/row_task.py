@@ -191,10 +191,9 @@ class RowTask(HeadTask):
         picked = self._draw_labels()
         batch = self._pool.rows[self._add_others(picked)]
         logits = self.module.views(batch, s.n_views, self._noise)
-        places = torch.arange(len(picked), device=picked.device)
         known = self._labels
         weights = None if known.weights is None else known.weights[picked]
-        loss = cross_entropy(logits, places, known.classes[picked], weights=weights)
+        loss = cross_entropy(logits, None, known.classes[picked], weights=weights)
         terms = {"cross_entropy": loss}
         if s.consistency_weight:
             agreement = consistency(

@@ -11,7 +11,6 @@ from glnn._utils import check_choice, check_integer, check_number, did_you_mean
 from glnn.engine.inputs import SCALINGS, ScalingName
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS, PriorKind
-from glnn.nn.row_heads import Powers
 from glnn.objective import READINGS, Reading, Weights
 from glnn.solver import SUPPORTS, Support
 from glnn.solver.signals import SignalKind
@@ -22,7 +21,7 @@ Metric = Literal["fixed", "learned"]
 Signal = Literal[SignalKind, "structure"]
 ROW_HEADS = ("linear", "hops")
 HEADS, METRIC_KINDS = get_args(Head), get_args(Metric)
-SIGNALS, POWERS = get_args(Signal), get_args(Powers)
+SIGNALS = get_args(Signal)
 CHOICES: dict[str, Iterable[str]] = {
     "reading": READINGS,
     "signal": SIGNALS,
@@ -30,7 +29,6 @@ CHOICES: dict[str, Iterable[str]] = {
     "support": SUPPORTS,
     "metric": METRIC_KINDS,
     "head": HEADS,
-    "powers": POWERS,
     "scaling": SCALINGS,
 }  # allowed values by the name of the setting
 
@@ -87,8 +85,6 @@ class HeadSettings:
     drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
     n_steps: int = 2  # propagation steps over the graph
     teleport: float = 0.0  # ``propagation``: teleport probability of PageRank; 0: mean of powers
-    # ``linear``: ``mean`` of the powers of the graph up to ``n_steps``, or the ``last`` one
-    powers: Powers = "mean"
     n_views: int = 1  # views per epoch
     consistency_weight: float = 0.0  # agreement of the views
     consistency_temperature: float = 0.5  # sharpens its target
@@ -122,7 +118,7 @@ class HeadSettings:
         return self.consistency_weight == 0 and self.smoothness_weight == 0
 
     def __post_init__(self) -> None:
-        _check_choices(self, "head", "powers")
+        _check_choices(self, "head")
         for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
             check_integer(name, getattr(self, name), low=1)
         check_integer("n_steps", self.n_steps, low=0)

@@ -252,8 +252,7 @@ def build_head(
     """Return a freshly initialised network."""
     common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
     if settings.head == "linear":
-        reach: dict[str, Any] = {"n_steps": settings.n_steps, "powers": settings.powers}
-        return LinearNet(n_features, n_classes, **reach, **common)
+        return LinearNet(n_features, n_classes, n_steps=settings.n_steps, **common)
     common["n_hidden"] = settings.n_hidden
     if settings.head == "gcn":
         return GCN(n_features, n_classes, **common)
@@ -322,9 +321,8 @@ class ClassifierTask(HeadTask):
         operator = self.adj_hat if self._rows is None else self._rows.labelled
         logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
         labels, n_nodes = self.labels, self.n_nodes
-        nodes = labels.nodes
-        if self._rows is not None:  # the rows are those of the labelled nodes, in their order
-            nodes = torch.arange(len(nodes), device=nodes.device)
+        # propagated rows are those of the labelled nodes, in their order
+        nodes = labels.nodes if self._rows is None else None
         known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.uses_labels_alone:

@@ -12,15 +12,16 @@ from glnn.graph.adjacency import GraphOperator
 
 def cross_entropy(
     logits: Float[Tensor, "v n c"],
-    nodes: Int[Tensor, "l"],
+    nodes: Int[Tensor, "l"] | None,
     labels: Int[Tensor, "l"],
     n_labels: int | None = None,
     weights: Float[Tensor, "l"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""Mean over views and labelled nodes of :math:`-\ln Z_{l, y_l}`; 0 without such nodes.
 
-    ``n_labels`` is the number of labelled nodes of all processes, if it is larger; the result is
-    then this process's share of the mean. ``weights`` (of mean one) multiply the nodes' losses.
+    ``nodes`` are the rows with a label; ``None``: the first ones. ``n_labels`` is the number of
+    labelled nodes of all processes, if it is larger; the result is then this process's share of
+    the mean. ``weights`` (of mean one) multiply the nodes' losses.
 
     Notes
     -----
@@ -28,7 +29,10 @@ def cross_entropy(
     published for the mean.
     """
     # on a GPU the gradient of indexing sorts; that of index_select only adds
-    chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
+    if nodes is None:
+        chosen = logits[:, : len(labels)]
+    else:
+        chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
     picked = chosen.reshape(-1, logits.shape[-1])
     known = labels.repeat(len(logits))
     if weights is None:
@@ -36,7 +40,7 @@ def cross_entropy(
     else:
         each = functional.cross_entropy(picked, known, reduction="none")
         total = (each * weights.repeat(len(logits))).sum()
-    return total / max(1, len(logits) * (len(nodes) if n_labels is None else n_labels))
+    return total / max(1, len(logits) * (len(labels) if n_labels is None else n_labels))
 
 
 def softmax_by_class(logits: Float[Tensor, "... n c"]) -> Float[Tensor, "... n c"]:

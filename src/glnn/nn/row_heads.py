@@ -5,7 +5,7 @@ on a node and each ring of its neighbourhood.
 """
 
 from abc import abstractmethod
-from typing import Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -52,13 +52,7 @@ class ColumnNorm(nn.Module):
 
     def forward(self, batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """Normalise standardised rows with the statistics of the batch (training)."""
-        if batch.is_cuda:
-            return functional.batch_norm(
-                batch, None, None, self.scale, self.shift, training=True, eps=_TINY
-            )
-        centred = batch - batch.mean(0)
-        variance = centred.square().mean(0)
-        return (centred * (variance + _TINY).rsqrt() * self.scale).add_(self.shift)
+        return (normalize_batch(batch) * self.scale).add_(self.shift)
 
     def fold_affine(self) -> tuple[Float[Tensor, "d"], Float[Tensor, "d"]]:
         r"""Return :math:`s, t` such that raw columns become :math:`s z + t` after training."""
@@ -67,6 +61,12 @@ class ColumnNorm(nn.Module):
 
     def _inverse(self) -> Float[Tensor, "d"]:
         return torch.where(self.deviation > 0, 1 / self.deviation.clamp_min(1e-30), 0.0)
+
+
+def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
+    """Return a batch with columns of mean 0 and variance 1; it takes no gradient."""
+    centred = batch - batch.mean(0)
+    return centred.mul_((centred.square().mean(0) + _TINY).rsqrt())
 
 
 class RowNet(nn.Module):
@@ -98,13 +98,9 @@ class RowNet(nn.Module):
         """Return the logits of every node from its raw features, without dropout."""
 
 
-Powers = Literal["mean", "last"]  # powers of the random walk that LinearNet uses
-
-
 class LinearNet(RowNet):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
-    With ``powers="last"`` it is :math:`S = P^K`, which gives a node's own features little weight.
     :math:`N` is a :class:`~glnn.nn.row_heads.ColumnNorm`. It is linear after training, so
     :math:`N(S X) W = S (X\,\mathrm{diag}(s) W) + t^\top W`, and only as many columns as there are
     classes are propagated.
@@ -120,7 +116,6 @@ class LinearNet(RowNet):
         dropout: float,
         n_steps: int,
         generator: torch.Generator,
-        powers: Powers = "mean",
     ) -> None:
         super().__init__()
         bound = n_features**-0.5
@@ -128,21 +123,24 @@ class LinearNet(RowNet):
         weight = torch.empty(n_classes, n_features).uniform_(-bound, bound, generator=generator)
         self.norm = ColumnNorm(n_features)
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.n_steps, self.powers = dropout, n_steps, powers
+        self.dropout, self.n_steps = dropout, n_steps
 
     def propagate(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n 1 d"]:
         """Return some feature columns after propagation by :math:`S`."""
-        return self._propagate_columns(walk, x)[:, None]
+        return mean_of_powers(walk, x, self.n_steps)[:, None]
 
     def views(
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
         """Return the logits of several passes over standardised rows with different dropout."""
-        columns = self.norm(batch)
-        if self.dropout == 0:
-            return self._linear(columns).expand(n_views, -1, -1)
-        mask = keep_mask(columns.new_empty(n_views, *columns.shape), self.dropout, generator)
-        return self._linear(columns * mask)
+        mask = None
+        if self.dropout:
+            mask = keep_mask(batch.new_empty(n_views, *batch.shape), self.dropout, generator)
+        norm = self.norm
+        logits: Tensor = _LinearViews.apply(
+            norm.scale, norm.shift, self.weight, self.bias, normalize_batch(batch), mask, n_views
+        )  # type: ignore[no-untyped-call]
+        return logits
 
     def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
@@ -151,24 +149,48 @@ class LinearNet(RowNet):
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return the logits of every node from its raw features, without dropout."""
         scale, shift = self.norm.fold_affine()
-        propagated = self._propagate_columns(walk, x @ (scale * self.weight).T.contiguous())
-        return propagated + self._offset(shift)
-
-    def _propagate_columns(
-        self, walk: GraphOperator, x: Float[Tensor, "n d"]
-    ) -> Float[Tensor, "n d"]:
-        if self.powers == "mean":
-            return mean_of_powers(walk, x, self.n_steps)
-        for _ in range(self.n_steps):
-            x = walk @ x
-        return x
-
-    def _linear(self, columns: Float[Tensor, "... d"]) -> Float[Tensor, "... c"]:
-        flat = (self.weight @ columns.flatten(0, -2).T).T + self.bias
-        return flat.view(*columns.shape[:-1], -1)
+        columns = x @ (scale * self.weight).T.contiguous()
+        return mean_of_powers(walk, columns, self.n_steps) + self._offset(shift)
 
     def _offset(self, shift: Float[Tensor, "d"]) -> Float[Tensor, "c"]:
         return self.weight @ shift + self.bias
+
+
+class _LinearViews(torch.autograd.Function):
+    r"""Logits :math:`((\gamma \circ z + \beta) \circ m)\,W^\top + b` of several masks :math:`m`.
+
+    The gradient is written out: a step on a few rows is mostly overhead, and this halves it.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scale: Tensor,
+        shift: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        normalized: Float[Tensor, "b d"],
+        mask: Float[Tensor, "v b d"] | None,
+        n_views: int,
+    ) -> Tensor:
+        columns = torch.addcmul(shift, normalized, scale)
+        masked = columns.expand(n_views, -1, -1) if mask is None else columns * mask
+        masked = masked.reshape(-1, len(scale))
+        ctx.save_for_backward(weight, normalized, masked)
+        ctx.mask = mask
+        logits = (weight @ masked.T).T.add_(bias)
+        return logits.view(n_views, len(normalized), -1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        weight, normalized, masked = ctx.saved_tensors
+        flat = grads[0].reshape(len(masked), -1)
+        for_columns = (flat @ weight).view(-1, *normalized.shape)
+        if ctx.mask is not None:
+            for_columns.mul_(ctx.mask)
+        summed = for_columns.sum(0)
+        for_shift, for_scale = summed.sum(0), (summed * normalized).sum(0)
+        return for_scale, for_shift, flat.T @ masked, flat.sum(0), None, None, None
 
 
 _MOMENTUM = 0.1  # of the running statistics of hidden units
