@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,7 @@ from glnn.exceptions import GlnnError, InputError, PeerError, PeerInputError
 
 Reduction = Literal["sum", "max"]
 T = TypeVar("T", float, np.ndarray, Tensor)
-_Value = TypeVar("_Value")
+V = TypeVar("V")
 
 
 class Peers:
@@ -35,11 +35,6 @@ class Peers:
     Methods are named as in ``torch.distributed``. All processes must call them in the same order.
     Numbers, NumPy arrays and tensors can be sent; only methods whose name ends with ``_`` change
     their arguments.
-
-    Examples
-    --------
-    >>> SINGLE_PROCESS.all_reduce(np.array([1.0, 2.0]))
-    array([1., 2.])
     """
 
     rank: int = 0
@@ -54,10 +49,7 @@ class Peers:
         return part
 
     def broadcast(self, part: T | None, source: int = 0) -> T:
-        """Return the part of process ``source``; the arguments of all others are ignored.
-
-        Also used where rounding may differ between processes and a choice depends on it.
-        """
+        """Return the part of process ``source``; the arguments of all others are ignored."""
         assert part is not None  # a single process is its own source
         return part
 
@@ -70,10 +62,9 @@ class Peers:
         return parts
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:
-        """Send tensor ``q`` to process ``q``; fill ``received``, all messages at once.
+        """Send tensor ``q`` to process ``q``; fill ``received``, which has the shapes that arrive.
 
-        The entries of this process itself are ignored. Shapes are not sent, so ``received`` must
-        have those of the tensors that arrive.
+        The entries of this process itself are ignored.
         """
 
     def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:
@@ -94,13 +85,12 @@ class Partition:
 
     Examples
     --------
-    >>> whole = Partition(5, Peers())
-    >>> whole.rows
+    >>> Partition(5).rows
     slice(0, 5, None)
     """
 
     n_nodes: int  # number of all nodes, over all processes
-    peers: Peers
+    peers: Peers = SINGLE_PROCESS
 
     def __post_init__(self) -> None:
         if self.n_nodes < self.peers.size:
@@ -109,11 +99,27 @@ class Partition:
                 f"got {self.n_nodes}. Start fewer processes."
             )
 
+    @classmethod
+    def of_rows(cls, n_rows: int, peers: Peers) -> "Partition":
+        """Return the partition of all rows; raise unless each process has its share of them."""
+        own = cls(int(peers.all_reduce(float(n_rows))), peers)
+        if peers.all_reduce(float(n_rows != own.n_rows)):
+            raise InputError(
+                f"process {peers.rank} must have rows {own.start} to {own.stop} of {own.n_nodes}, "
+                f"got {n_rows} rows. Split them as glnn.distributed.Partition does."
+            )
+        return own
+
     @cached_property
     def bounds(self) -> np.ndarray:
         """First row of every block, followed by the number of nodes."""
         size = self.peers.size
         return self.n_nodes * np.arange(size + 1, dtype=np.int64) // size
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are several processes."""
+        return self.peers.size > 1
 
     @property
     def start(self) -> int:
@@ -143,6 +149,22 @@ class Partition:
         """Return for each node whether this process owns its row."""
         return np.asarray((nodes >= self.start) & (nodes < self.stop))
 
+    def sum(self, part: T) -> T:
+        """Return the sum over all processes."""
+        return self.peers.all_reduce(part)
+
+    def max(self, part: T) -> T:
+        """Return the maximum over all processes."""
+        return self.peers.all_reduce(part, "max")
+
+    def agree(self, part: T) -> T:
+        """Return process 0's value: rounding may differ where a choice depends on it."""
+        return self.peers.broadcast(part)
+
+    def all_gather(self, part: Tensor) -> Tensor:
+        """Return the parts of all processes, concatenated in the order of their rows."""
+        return torch.cat(self.peers.all_gather(part))
+
     def all_gather_count(self, count: int) -> np.ndarray:
         """Return the counts of all processes."""
         counts = np.zeros(self.peers.size, dtype=np.int64)
@@ -151,6 +173,8 @@ class Partition:
 
     def all_gather_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return an array over all nodes; each process gives its rows of it."""
+        if not self.is_split:
+            return rows
         whole = np.zeros((self.n_nodes, *rows.shape[1:]), dtype=rows.dtype)
         whole[self.rows] = rows
         return self.peers.all_reduce(whole)
@@ -167,29 +191,46 @@ class Partition:
         is_source = self.peers.rank == source
         if not sp.issparse(matrix):
             return self.peers.broadcast(np.ascontiguousarray(matrix) if is_source else None, source)
-        names = ("data", "indices", "indptr")
         parts = [
-            self.peers.broadcast(getattr(matrix, n) if is_source else None, source) for n in names
+            self.peers.broadcast(getattr(matrix, name) if is_source else None, source)
+            for name in ("data", "indices", "indptr")
         ]
         height = int(self.bounds[source + 1] - self.bounds[source])
         return sp.csr_matrix(tuple(parts), shape=(height, matrix.shape[1]))
 
+    def blocks(self, matrix: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows of each process in turn, and the block of a sharded matrix with them."""
+        for source in range(self.peers.size):
+            rows = slice(int(self.bounds[source]), int(self.bounds[source + 1]))
+            yield rows, self.broadcast_block(matrix, source)
+
     def gather(self, matrix: Any) -> Any:
         """Return the whole matrix in process 0, ``None`` in all others."""
-        if self.peers.size == 1:
+        if not self.is_split:
             return matrix
-        blocks = []
-        for source in range(self.peers.size):
-            block = self.broadcast_block(matrix, source)
-            if self.peers.rank == 0:
-                blocks.append(block)
+        blocks = [block for _, block in self.blocks(matrix) if self.peers.rank == 0]
         if not blocks:
             return None
-        if sp.issparse(matrix):
-            whole = sp.csr_matrix(sp.vstack(blocks, format="csr"))
-            whole.sort_indices()
-            return whole
-        return np.concatenate(blocks)
+        if not sp.issparse(matrix):
+            return np.concatenate(blocks)
+        whole = sp.csr_matrix(sp.vstack(blocks, format="csr"))
+        whole.sort_indices()
+        return whole
+
+    def transpose(self, matrix: sp.csr_matrix) -> sp.csr_matrix:
+        """Return this process's rows of the transpose of a matrix with sharded rows."""
+        if not self.is_split:
+            return sp.csr_matrix(matrix.T)
+        coo = sp.coo_matrix(matrix)
+        owner = self.owner(coo.col.astype(np.int64))
+        parts = (coo.col.astype(np.int64), coo.row.astype(np.int64) + self.start, coo.data)
+        columns, rows, data = (
+            np.concatenate(
+                self.peers.all_to_all([part[owner == rank] for rank in range(self.peers.size)])
+            )
+            for part in parts
+        )
+        return sp.csr_matrix((data, (columns - self.start, rows)), shape=matrix.shape)
 
 
 # Processes started by ``torchrun``
@@ -207,14 +248,10 @@ def is_started_by_torchrun() -> bool:
 
 @contextlib.contextmanager
 def join_processes(device: str = "cpu") -> Iterator[Peers]:
-    """Join the processes that ``torchrun`` started; yields their :class:`Peers`.
+    """Join the processes that ``torchrun`` started until the end of the block.
 
-    Without ``torchrun`` this is a single process. The processes part at the end of the block.
-
-    Parameters
-    ----------
-    device
-        Device of the tensors to be sent: ``cpu`` uses gloo, ``cuda`` also NCCL.
+    Without ``torchrun`` this is a single process. Tensors on ``cpu`` are sent by gloo, those on
+    ``cuda`` by NCCL.
     """
     if not is_started_by_torchrun():
         yield SINGLE_PROCESS
@@ -240,10 +277,7 @@ def join_processes(device: str = "cpu") -> Iterator[Peers]:
 
 
 class TorchPeers(Peers):
-    """Several processes, connected by ``torch.distributed``.
-
-    Numbers and NumPy arrays are sent over gloo, tensors over the backend of their device.
-    """
+    """Several processes, connected by ``torch.distributed``."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
@@ -316,10 +350,11 @@ def _send_and_receive(sends: list[tuple[Tensor, int]], receives: list[tuple[Tens
             work.wait()
 
 
-def run_everywhere(peers: Peers, prepare: Callable[[], _Value]) -> _Value:
-    """Return the value of a function that may reject its input; if it fails once, raise in all.
+def run_everywhere(peers: Peers, prepare: Callable[[], V]) -> V:
+    """Run a function that may reject its input; if it fails in one process, raise in all.
 
-    The first process that failed raises its own error, all others :class:`PeerInputError`.
+    Returns the function's value. The first process that failed raises its own error, all others
+    :class:`PeerInputError`.
     """
     problem: Exception | None = None
     value: Any = None
@@ -408,44 +443,15 @@ def _as_bytes(part: Any) -> Tensor:
     return flat.view(torch.uint8) if flat.numel() else flat
 
 
-V = TypeVar("V")
+class lazy_property(cached_property[V]):  # noqa: N801 # used like a function
+    """``functools.cached_property`` without the lock that all instances share in Python 3.11.
 
-
-class lazy_property(Generic[V]):  # noqa: N801 # used like a function
-    """Like ``functools.cached_property``, without its lock.
-
-    In Python 3.11 all instances of a class share that lock. Ranks that run as threads of one
-    process and communicate inside the property would wait for each other forever.
-
-    Examples
-    --------
-    >>> class Circle:
-    ...     @lazy_property
-    ...     def area(self):
-    ...         return 3.0
-    >>> circle = Circle()
-    >>> circle.area is circle.area
-    True
+    Ranks that run as threads and communicate inside the property would wait for it forever.
     """
 
     def __init__(self, compute: Callable[[Any], V]) -> None:
-        self._compute, self.__doc__ = compute, compute.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> "lazy_property[V]": ...
-
-    @overload
-    def __get__(self, instance: object, owner: type) -> V: ...
-
-    def __get__(self, instance: object | None, owner: type) -> "lazy_property[V] | V":
-        if instance is None:
-            return self
-        value = self._compute(instance)
-        instance.__dict__[self._name] = value  # shadows this descriptor from now on
-        return value
+        super().__init__(compute)
+        self.lock = contextlib.nullcontext()
 
 
 MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in one message
@@ -454,13 +460,17 @@ MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in 
 class RowExchange:
     """Fetches the same rows of other processes repeatedly; their indices are sent only once.
 
-    ``wanted`` are the sorted indices of the rows that this process needs.
+    ``wanted`` are the sorted indices of the rows that this process needs; ``None``: all rows.
     """
 
     def __init__(
-        self, partition: Partition, wanted: np.ndarray, device: str | torch.device = "cpu"
+        self,
+        partition: Partition,
+        wanted: np.ndarray | None = None,
+        device: str | torch.device = "cpu",
     ) -> None:
-        self.partition, self._peers = partition, partition.peers
+        self.layout, self._peers = partition, partition.peers
+        wanted = np.arange(partition.n_nodes) if wanted is None else wanted
         bounds = partition.bounds
         ends = np.searchsorted(wanted, bounds)
         self._ends: list[int] = ends.tolist()
@@ -472,11 +482,6 @@ class RowExchange:
         self._requested = [torch.from_numpy(rows).to(device) for rows in requested]
         self.wanted = torch.from_numpy(wanted).to(device)
         self._max_wanted = int(self._peers.all_reduce(float(len(wanted)), "max"))
-
-    @classmethod
-    def of_all(cls, partition: Partition, device: str | torch.device = "cpu") -> "RowExchange":
-        """Fetch the rows of all nodes."""
-        return cls(partition, np.arange(partition.n_nodes), device)
 
     def fetch(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, "wanted d"]:
         """Return the wanted rows of a sharded tensor; ``x`` are the rows of this process."""
@@ -491,14 +496,13 @@ class RowExchange:
         return result
 
     def column_blocks(self, x: Float[Tensor, "rows d"]) -> list[slice]:
-        """Return the columns to fetch together, such that a fetch needs little memory.
+        """Return the columns to fetch together, the same in every process.
 
-        Blocks are the same in every process. A fetch is larger than ``MAX_FETCH_BYTES`` only if
-        the smallest block of rows is, too.
+        A fetch is larger than ``MAX_FETCH_BYTES`` only if the smallest block of rows is, too.
         """
         width = x.shape[1]
         if self._peers.size == 1:
             return [slice(0, width)]
-        room = max(MAX_FETCH_BYTES, int(self.partition.bounds[1]) * width * x.element_size())
+        room = max(MAX_FETCH_BYTES, int(self.layout.bounds[1]) * width * x.element_size())
         n_columns = max(1, min(width, room // max(1, self._max_wanted * x.element_size())))
         return [slice(first, first + n_columns) for first in range(0, width, n_columns)]

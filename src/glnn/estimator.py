@@ -54,9 +54,10 @@ from glnn.engine.settings import (
 )
 from glnn.engine.tasks import Labels, Validation
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
-from glnn.graph.adjacency import GraphOperator, SparseAdjacency
+from glnn.graph.adjacency import GraphOperator
 from glnn.graph.convert import as_adjacency, as_adjacency_rows
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops, retained_edge_shares
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import normalize_adjacency
 from glnn.nn.row_heads import RowNet
 from glnn.objective import Weights

@@ -33,10 +33,10 @@ from glnn.data.files import (
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings, Track
 from glnn.exceptions import CheckpointError, GlnnError, InputError
+from glnn.graph.prior import PriorGraph
 from glnn.objective import Weights
 from glnn.objective.base import RowCoefficients
 from glnn.solver import FeatureSignal, NewRowProblem
-from glnn.solver.signals import PriorRows
 
 # Arrays in a safetensors file
 
@@ -426,7 +426,6 @@ def pack_new_rows(
         "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
         "share": facts,
         "prior": None if rows.prior is None else rows.prior.kind,
-        "has_loops": rows.has_loops,
         "n_candidates": rows.n_candidates,
     }
 
@@ -440,7 +439,7 @@ def unpack_new_rows(
     prior = None
     if page["prior"] is not None:
         matrix = unpack_matrix(f"{prefix}.prior", arrays)
-        prior = PriorRows(page["prior"], arrays[f"{prefix}.prior.degrees"], matrix)
+        prior = PriorGraph(page["prior"], arrays[f"{prefix}.prior.degrees"], matrix)
     share = f"{prefix}.share."
     shares = {name.removeprefix(share): a for name, a in arrays.items() if name.startswith(share)}
     return NewRowProblem(
@@ -448,6 +447,5 @@ def unpack_new_rows(
         unpack_matrix(f"{prefix}.signal", arrays),
         RowCoefficients.from_arrays(shares, page["share"]),
         prior,
-        page["has_loops"],
         page["n_candidates"],
     )

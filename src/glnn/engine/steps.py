@@ -26,10 +26,11 @@ from glnn.graph.operators import (
     drop_loops,
     is_uninformative,
 )
+from glnn.graph.prior import PriorGraph
 from glnn.nn.features import Features
-from glnn.solver import Certificate, LearnedGraph, NewRowProblem, TaskTerm, learn_graph
+from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.attribution import LinkShares, link_shares
-from glnn.solver.learn import GivenGraph
+from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import append_columns
 
 
@@ -79,7 +80,7 @@ class FitState:
     """
 
     track: Track
-    given: GivenGraph | None  # the given graph with its prior graph, if the track sees it
+    given: PriorGraph | None  # the given graph with its prior graph, if the track sees it
     round: int = 0  # the round under way, or the last one taken
     adjacency: sp.csr_matrix | None = None  # the graph that the classifier sees
     learned: Solution | None = None  # the last solution of the graph problem
@@ -122,7 +123,7 @@ def with_structure(settings: FitSettings, problem: FitProblem) -> FitSettings:
                 "signal='structure' must come with a graph, got none. Give graph=, or take another."
             )
         return settings
-    if settings.seeks_structure and is_uninformative(problem.features, problem.peers):
+    if settings.seeks_structure and is_uninformative(problem.features, problem.partition):
         return settings.replace_setting("signal", STRUCTURE)
     return settings
 
@@ -205,13 +206,12 @@ class Steps:
         other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
         return other
 
-    def _prepare_given(self, graph: sp.csr_matrix | None) -> GivenGraph | None:
+    def _prepare_given(self, graph: sp.csr_matrix | None) -> PriorGraph | None:
         """Return the given graph with its prior graph, which all rounds use."""
         if graph is None:
             return None
         kind: Any = self.settings.graph.prior  # which was checked
-        peers = self.partition.peers
-        return GivenGraph.from_adjacency(graph.astype(np.float64, copy=False), kind, peers)
+        return PriorGraph.of(graph.astype(np.float64, copy=False), kind, self.partition)
 
     def graph_step(self, state: FitState) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -251,7 +251,7 @@ class Steps:
         graph = state.track.graph
         kind: Any = "l2" if graph.signal == STRUCTURE else graph.signal  # which was checked
         with notify_stage(self.callbacks, self._stage("graph", state)):
-            learned = learn_graph(
+            request = GraphRequest(
                 self.signal,
                 state.given,
                 **{name: getattr(graph, name) for name in _PROBLEM},
@@ -259,9 +259,10 @@ class Steps:
                 support=graph.support,
                 n_candidates=min(graph.n_candidates, self.partition.n_nodes - 1),
                 device=str(self.features.device),
-                peers=self.partition.peers,
+                layout=self.partition,
                 **self.task_signals(state, predictions),
             )
+            learned = solve_graph(request)
         for callback in self.callbacks:
             callback.on_graph(state.round, learned)
         return learned
@@ -291,7 +292,7 @@ class Steps:
             signals["predictions"] = predictions
             if graph.task_weight and trained and isinstance(trained.task, ClassifierTask):
                 left, right = factor_task_gradient(trained.task)
-                signals["task"] = TaskTerm(graph.task_weight * left, right)
+                signals["task"] = (graph.task_weight * left, right)
             if graph.metric == "learned":
                 peers = self.partition.peers
                 signals["column_weights"] = channel_weights(self.signal, predictions, peers)

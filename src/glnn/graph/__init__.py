@@ -1,7 +1,8 @@
 """Storage, normalisation and conversion of graphs."""
 
-from glnn.graph.adjacency import Adjacency, DenseAdjacency, GraphOperator, SparseAdjacency
+from glnn.graph.adjacency import Adjacency, DenseAdjacency, GraphOperator
 from glnn.graph.convert import as_adjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import PRIORS, prior_graph
 
 __all__ = [

@@ -1,8 +1,9 @@
 """Rows and pairs of nodes that are sharded over processes, and matrices defined on them.
 
 :class:`ShardedRows` are signal rows. :class:`Pairs` are the unknowns of the graph problem, each
-pair ``i <= j`` stored once. :class:`ImplicitMatrix` is a symmetric N x N matrix that is never
-formed: it is evaluated on pairs or tile by tile.
+pair ``i <= j`` stored once, and :class:`SparseAdjacency` is a graph with a value for each of them.
+:class:`ImplicitMatrix` is a symmetric N x N matrix that is never formed: it is evaluated on pairs
+or tile by tile.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,18 +14,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from glnn.distributed import SINGLE_PROCESS, Partition
-from glnn.graph.adjacency import SparseAdjacency, symmetric_pattern
+from glnn.distributed import Partition
+from glnn.graph.adjacency import Adjacency
+from glnn.graph.operators import GraphRows
 from glnn.graph.rows import (
-    BLOCK_BYTES,
     DEVICE_BYTES,
+    CsrMatrix,
     CsrPattern,
     DenseRows,
     RowMatrix,
     as_row_matrix,
     block_bytes_on,
+    csr_matmul,
     to_device,
 )
 
@@ -33,30 +37,24 @@ from glnn.graph.rows import (
 
 @dataclass(frozen=True, eq=False)
 class ShardedRows:
-    """A matrix whose rows are split over the processes.
-
-    Examples
-    --------
-    >>> [rank for rank, block in as_sharded_rows(torch.eye(3)).blocks()]
-    [0]
-    """
+    """A matrix whose rows are split over the processes."""
 
     local: RowMatrix  # the rows of this process
-    partition: Partition
+    layout: Partition
 
     def with_local(self, local: RowMatrix) -> "ShardedRows":
-        """Return a matrix with other local rows and the same partition."""
-        return ShardedRows(local, self.partition)
+        """Return a matrix with other local rows and the same layout."""
+        return ShardedRows(local, self.layout)
 
     def blocks(self) -> Iterator[tuple[int, RowMatrix]]:
-        """Yield (rank, rows of that process), starting with this process.
+        """Yield (first row, rows) of each process, starting with this one.
 
         Blocks of other ranks arrive by ring exchange, so all processes must iterate over all
         blocks together.
         """
-        part, block = self.partition, self.local
+        part, block = self.layout, self.local
         size, rank = part.peers.size, part.peers.rank
-        yield rank, block
+        yield part.start, block
         if size == 1:
             return
         lengths = [part.all_gather_count(len(tensor)) for tensor in block.tensors()]
@@ -67,7 +65,7 @@ class ShardedRows:
                 for sent, counts in zip(block.tensors(), lengths)
             )
             block = block.with_tensors(received)
-            yield source, block
+            yield int(part.bounds[source]), block
 
     def densify(self, share: float) -> "ShardedRows":
         """Return dense rows if at least this share of the entries is stored.
@@ -75,73 +73,60 @@ class ShardedRows:
         All processes decide alike. On a device other than the CPU, rows that fit in its memory
         are always made dense.
         """
-        local, n_nodes = self.local, self.partition.n_nodes
-        n_stored = self.partition.peers.all_reduce(len(local) * local.mean_row_nnz)
+        local, n_nodes = self.local, self.layout.n_nodes
+        n_stored = self.layout.sum(len(local) * local.mean_row_nnz)
         n_bytes = n_nodes * local.n_columns * local.dtype.itemsize
         fits = local.device.type != "cpu" and n_bytes <= DEVICE_BYTES
         if fits or n_stored >= share * n_nodes * local.n_columns:
             return self.with_local(DenseRows(local.to_dense()))
         return self
 
-    def all_reduce(self, part: Tensor) -> Tensor:
-        """Return the sum over all processes."""
-        return self.partition.peers.all_reduce(part)
 
-
-def as_sharded_rows(matrix: object, partition: Partition | None = None) -> ShardedRows:
-    """Wrap this process's rows (array, tensor, CSR or rows); without a partition, all rows."""
+def as_sharded_rows(matrix: object, layout: Partition | None = None) -> ShardedRows:
+    """Wrap this process's rows (array, tensor, CSR or rows); without a layout, all rows."""
     if isinstance(matrix, ShardedRows):
         return matrix
     local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix)
-    return ShardedRows(local, partition or Partition(len(local), SINGLE_PROCESS))
+    return ShardedRows(local, layout or Partition(len(local)))
 
 
-def row_owners(partition: Partition, nodes: Tensor) -> Tensor:
+def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
     """Return the rank that owns each node's row."""
-    bounds = torch.as_tensor(partition.bounds[1:], device=nodes.device)
+    bounds = torch.as_tensor(layout.bounds[1:], device=nodes.device)
     return torch.searchsorted(bounds, nodes, right=True)
 
 
-def pair_owners(partition: Partition, i: Tensor, j: Tensor) -> Tensor:
+def _pair_owners(layout: Partition, i: Tensor, j: Tensor) -> Tensor:
     """Return the rank that owns each pair, given in either order."""
     low, high = torch.minimum(i, j), torch.maximum(i, j)
-    return row_owners(partition, torch.where((low + high) % 2 == 0, low, high))
+    return row_owners(layout, torch.where((low + high) % 2 == 0, low, high))
 
 
-def sweep_owners(partition: Partition, i: Tensor, j: Tensor) -> Tensor:
-    """Return the rank whose sweep over tiles (:meth:`ImplicitMatrix.tiles`) has each pair."""
-    size = partition.peers.size
-    first, second = row_owners(partition, i), row_owners(partition, j)
-    return torch.where(_owns_block_pair(first, second, size), first, second)
-
-
-def owns_block_pair(rank: int, source: int, size: int) -> bool:
+def _sweeps(rank: Tensor, source: Tensor, size: int) -> Tensor:
     """Return whether ``rank``, and not ``source``, computes the tiles of their two row blocks."""
-    return bool(_owns_block_pair(torch.tensor(rank), torch.tensor(source), size))
-
-
-def _owns_block_pair(rank: Tensor, source: Tensor, size: int) -> Tensor:
     shift = (rank - source) % size
     return (2 * shift < size) | ((2 * shift == size) & (rank < source))
 
 
-def exchange(partition: Partition, owner: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+def exchange(layout: Partition, owner: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
     """Send each entry of some lists to its owner; return those received, in the order of ranks."""
-    peers = partition.peers
+    peers = layout.peers
     if peers.size == 1:
         return parts
     order = torch.argsort(owner, stable=True)
     counts = torch.bincount(owner, minlength=peers.size).tolist()
-    arrived = []
-    for part in parts:
-        lists = list(torch.split(part.index_select(0, order), counts))
-        arrived.append(torch.cat(peers.all_to_all(lists)))
-    return tuple(arrived)
+    lists = (list(torch.split(part.index_select(0, order), counts)) for part in parts)
+    return tuple(torch.cat(peers.all_to_all(part)) for part in lists)
 
 
-def exchange_rows(partition: Partition, owner: Tensor, rows: RowMatrix) -> RowMatrix:
+def exchange_pairs(layout: Partition, i: Tensor, j: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+    """Send each entry of some lists to the process that owns its pair (i, j)."""
+    return exchange(layout, _pair_owners(layout, i, j), *parts) if layout.is_split else parts
+
+
+def exchange_rows(layout: Partition, owner: Tensor, rows: RowMatrix) -> RowMatrix:
     """Send each row to its owner; return those received, in the order of ranks."""
-    peers = partition.peers
+    peers = layout.peers
     if peers.size == 1:
         return rows
     lists = [
@@ -163,28 +148,26 @@ class Pairs:
 
     Examples
     --------
-    >>> from glnn.distributed import SINGLE_PROCESS, Partition
-    >>> ends = (torch.tensor([2, 0]), torch.tensor([0, 0]))
-    >>> pairs = Pairs.union(Partition(3, SINGLE_PROCESS), [ends])
+    >>> pairs = Pairs.union(Partition(3), [(torch.tensor([2, 0]), torch.tensor([0, 0]))])
     >>> pairs.i, pairs.j
     (tensor([0, 0]), tensor([0, 2]))
     """
 
-    partition: Partition
+    layout: Partition
     i: Tensor
     j: Tensor
 
     @classmethod
-    def from_keys(cls, partition: Partition, keys: Tensor) -> "Pairs":
+    def from_keys(cls, layout: Partition, keys: Tensor) -> "Pairs":
         """Return the pairs with these sorted, distinct keys ``i * n_nodes + j``."""
-        i = torch.div(keys, partition.n_nodes, rounding_mode="floor")
-        return cls(partition, i, keys - i * partition.n_nodes)
+        i = torch.div(keys, layout.n_nodes, rounding_mode="floor")
+        return cls(layout, i, keys - i * layout.n_nodes)
 
     @classmethod
-    def union(cls, partition: Partition, parts: Iterable[Ends]) -> "Pairs":
+    def union(cls, layout: Partition, parts: Iterable[Ends]) -> "Pairs":
         """Return every pair in any of ``parts``, given in either direction."""
-        keys = [pair_keys(partition.n_nodes, *ends) for ends in parts]
-        return cls.from_keys(partition, sort_unique(torch.cat(keys)))
+        keys = [pair_keys(layout.n_nodes, *ends) for ends in parts]
+        return cls.from_keys(layout, sort_unique(torch.cat(keys)))
 
     def __len__(self) -> int:
         return len(self.i)
@@ -192,7 +175,7 @@ class Pairs:
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return self.partition.n_nodes
+        return self.layout.n_nodes
 
     @cached_property
     def keys(self) -> Tensor:
@@ -212,36 +195,45 @@ class Pairs:
     @cached_property
     def pattern(self) -> CsrPattern:
         """Pattern of the full matrix; the source of an entry is its pair."""
-        return symmetric_pattern(self.n_nodes, self.i, self.j)
+        place = torch.arange(len(self), device=self.i.device)
+        off = (self.i != self.j).nonzero()[:, 0]
+        rows = torch.cat([self.i, self.j[off]])
+        columns = torch.cat([self.j, self.i[off]])
+        source = torch.cat([place, place[off]])
+        return CsrPattern.from_entries(self.n_nodes, self.n_nodes, rows, columns, source)
 
     @cached_property
-    def remote_ends(self) -> list[tuple[Tensor | None, Tensor, Tensor]]:
-        """For each rank: which pairs have an end there, that end, and the end in this process.
+    def _ends(self) -> dict[int, tuple[Tensor | None, Tensor, Tensor]]:
+        """By first row of a block: its pairs, their end in this process, and that in the block.
 
         Ends are row indices in their blocks. ``None`` stands for all pairs in order. Each pair has
         an end among the rows of its process (:class:`glnn.distributed.Partition`).
         """
-        part = self.partition
-        if part.peers.size == 1:
-            return [(None, self.j, self.i)]
+        part = self.layout
+        if not part.is_split:
+            return {0: (None, self.i, self.j)}
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
         source = row_owners(part, far)
-        found: list[tuple[Tensor | None, Tensor, Tensor]] = []
-        for rank in range(part.peers.size):
+        found: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
+        for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
-            found.append((mine, far[mine] - int(part.bounds[rank]), near[mine] - part.start))
+            found[first] = (mine, near[mine] - part.start, far[mine] - first)
         return found
+
+    def visit(self, rows: ShardedRows) -> Iterator[tuple[Tensor | None, Tensor, Tensor, RowMatrix]]:
+        """Yield for each block of rows: its pairs, their near ends, their far ends, the block.
+
+        Near ends are rows of this process, far ends are rows of the block. Pairs are given by
+        their positions; ``None`` stands for all of them in order.
+        """
+        for first, block in rows.blocks():
+            yield (*self._ends[first], block)
 
     def select(self, mask: Tensor) -> "Pairs":
         """Return the pairs where ``mask`` holds."""
         chosen = torch.nonzero(mask).view(-1)
-        return Pairs(self.partition, self.i[chosen], self.j[chosen])
-
-    def swept_pairs(self) -> "Pairs":
-        """Return those of all processes' pairs that are in the tiles of this process."""
-        part = self.partition
-        return Pairs(part, *exchange(part, sweep_owners(part, self.i, self.j), self.i, self.j))
+        return Pairs(self.layout, self.i[chosen], self.j[chosen])
 
     def locate(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return the position of each key among the pairs, and whether it is one of them."""
@@ -254,17 +246,13 @@ class Pairs:
         """Return for each key whether it is one of these pairs."""
         return self.locate(keys)[1]
 
-    def to_adjacency(self, values: Tensor) -> SparseAdjacency:
-        """Return the symmetric graph with these values on the pairs."""
-        return SparseAdjacency(self.n_nodes, self.i, self.j, values)
-
     def to_scipy(self, values: Tensor) -> sp.csr_matrix:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
         kept = torch.nonzero(values).view(-1)
         i, j, v = self.i[kept], self.j[kept], values[kept]
         off = torch.nonzero(i != j).view(-1)
         rows, columns = torch.cat([i, j[off]]), torch.cat([j, i[off]])
-        part = self.partition
+        part = self.layout
         rows, columns, v = exchange(
             part, row_owners(part, rows), rows, columns, torch.cat([v, v[off]])
         )
@@ -280,60 +268,8 @@ class Pairs:
         return matrix
 
 
-@dataclass(frozen=True, eq=False)
-class PairValues:
-    """A symmetric sparse matrix: one value for each pair of this process."""
-
-    pairs: Pairs
-    values: Tensor
-
-    @classmethod
-    def from_rows(
-        cls, partition: Partition, block: sp.csr_matrix, device: str | torch.device = "cpu"
-    ) -> "PairValues":
-        """Build from this process's rows of a symmetric matrix."""
-        if not block.has_canonical_format:
-            block = block.copy()
-            block.sum_duplicates()
-        lengths = to_device(np.diff(block.indptr).astype(np.int64), device)
-        own = torch.arange(partition.start, partition.stop, device=lengths.device)
-        rows, columns = own.repeat_interleave(lengths), to_device(block.indices, device).long()
-        is_here = (columns >= partition.start) & (columns < partition.stop)
-        mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
-        if partition.peers.size > 1:
-            mine &= pair_owners(partition, rows, columns) == partition.peers.rank
-        rows, columns = rows[mine], columns[mine]
-        values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
-        if partition.peers.size > 1:  # pairs of a single process are already sorted
-            keys, order = pair_keys(partition.n_nodes, rows, columns).sort()
-            return cls(Pairs.from_keys(partition, keys), values[order])
-        return cls(Pairs(partition, rows, columns), values)
-
-    def __add__(self, other: "PairValues") -> "PairValues":
-        keys = torch.cat([self.pairs.keys, other.pairs.keys])
-        both = Pairs.from_keys(self.pairs.partition, sort_unique(keys))
-        return PairValues(both, self.on_pairs(both) + other.on_pairs(both))
-
-    def scale(self, factor: float | int) -> "PairValues":
-        """Return the matrix multiplied by a number."""
-        return PairValues(self.pairs, factor * self.values)
-
-    def on_pairs(self, pairs: Pairs) -> Tensor:
-        """Return the entries on other pairs, zero where none is stored."""
-        place, found = pairs.locate(self.pairs.keys)
-        result = torch.zeros(len(pairs), dtype=self.values.dtype, device=self.values.device)
-        result[place[found]] = self.values[found]
-        return result
-
-
 def sort_unique(keys: Tensor) -> Tensor:
-    """Return the distinct keys, sorted.
-
-    Examples
-    --------
-    >>> sort_unique(torch.tensor([3, 1, 1, 2]))
-    tensor([1, 2, 3])
-    """
+    """Return the distinct keys, sorted."""
     distinct: Tensor = torch.unique_consecutive(keys.sort().values)
     return distinct
 
@@ -341,6 +277,143 @@ def sort_unique(keys: Tensor) -> Tensor:
 def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
     """Return ``min * n_nodes + max`` for each pair."""
     return torch.minimum(first, second) * n_nodes + torch.maximum(first, second)
+
+
+class SparseAdjacency(Adjacency):
+    """A symmetric graph with a value for each of some pairs; with several processes, a part of it.
+
+    Values may be replaced and are differentiable; the pattern is built once for all of them. The
+    gradient of an off-diagonal pair is the sum over both of its entries.
+
+    Examples
+    --------
+    >>> SparseAdjacency.from_scipy(sp.csr_matrix([[0.0, 0.5], [0.5, 0.0]])).to_dense()
+    tensor([[0.0000, 0.5000],
+            [0.5000, 0.0000]], dtype=torch.float64)
+    """
+
+    def __init__(self, pairs: Pairs, values: Float[Tensor, "p"]) -> None:
+        self.pairs, self._values = pairs, values
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
+        """Store the upper triangle of a symmetric scipy matrix."""
+        csr = sp.csr_matrix(matrix)
+        found = cls.from_rows(Partition(csr.shape[0]), csr)
+        return found.with_values(found._values.to(dtype))
+
+    @classmethod
+    def from_rows(
+        cls, layout: Partition, block: sp.csr_matrix, device: str | torch.device = "cpu"
+    ) -> "SparseAdjacency":
+        """Build from this process's rows of a symmetric matrix, in double precision."""
+        if not block.has_canonical_format:
+            block = block.copy()
+            block.sum_duplicates()
+        lengths = to_device(np.diff(block.indptr).astype(np.int64), device)
+        own = torch.arange(layout.start, layout.stop, device=lengths.device)
+        rows, columns = own.repeat_interleave(lengths), to_device(block.indices, device).long()
+        is_here = (columns >= layout.start) & (columns < layout.stop)
+        mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
+        if layout.is_split:
+            mine &= _pair_owners(layout, rows, columns) == layout.peers.rank
+        rows, columns = rows[mine], columns[mine]
+        values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
+        if not layout.is_split:  # these pairs are already sorted
+            return cls(Pairs(layout, rows, columns), values)
+        keys, order = pair_keys(layout.n_nodes, rows, columns).sort()
+        return cls(Pairs.from_keys(layout, keys), values[order])
+
+    def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
+        """Return a graph with the same pairs and other values."""
+        return SparseAdjacency(self.pairs, values)
+
+    def to(self, device: str | torch.device) -> "SparseAdjacency":
+        """Return the same graph on another device."""
+        if torch.device(device) == self._values.device:
+            return self
+        i, j, values = (t.to(device) for t in (self.pairs.i, self.pairs.j, self._values))
+        return SparseAdjacency(Pairs(self.pairs.layout, i, j), values)
+
+    @cached_property
+    def _matrix(self) -> CsrMatrix:
+        pattern = self.pairs.pattern
+        return CsrMatrix(pattern, self._values.detach()[pattern.source])
+
+    @property
+    def n_nodes(self) -> int:  # noqa: D102
+        return self.pairs.n_nodes
+
+    def rows(self) -> Int[Tensor, "p"]:  # noqa: D102
+        return self.pairs.i
+
+    def columns(self) -> Int[Tensor, "p"]:  # noqa: D102
+        return self.pairs.j
+
+    def values(self) -> Float[Tensor, "p"]:  # noqa: D102
+        return self._values
+
+    def counts(self) -> Float[Tensor, "p"]:  # noqa: D102
+        return self.pairs.counts.to(self._values.dtype)
+
+    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
+        place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
+        if not len(self.pairs):
+            return self._values.new_zeros(len(place))
+        return torch.where(found, self._values[place], torch.zeros_like(self._values[place]))
+
+    def on_pairs(self, pairs: Pairs) -> Tensor:
+        """Return the entries on other pairs, zero where none is stored."""
+        place, found = pairs.locate(self.pairs.keys)
+        result = torch.zeros(len(pairs), dtype=self._values.dtype, device=self._values.device)
+        result[place[found]] = self._values[found]
+        return result
+
+    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        return _SymmetricMatmul.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
+        if self._values.requires_grad:
+            return super().sum_of_powers(x, n_steps)
+        return GraphRows.whole(self._matrix).sum_of_powers(x, n_steps)
+
+    def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
+        upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
+        upper = upper.index_put((self.pairs.i, self.pairs.j), self._values)
+        return upper + upper.T - torch.diag(upper.diagonal())
+
+    def asymmetry(self) -> Float[Tensor, ""]:
+        """Return zero: the matrix is symmetric."""
+        return self._values.sum() * 0
+
+    def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
+        keys = torch.cat([self.pairs.keys, other.pairs.keys])
+        both = Pairs.from_keys(self.pairs.layout, sort_unique(keys))
+        return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
+
+
+class _SymmetricMatmul(torch.autograd.Function):
+    r""":math:`Z = A X` with both gradients; since :math:`A^\top = A` no transpose is stored."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
+        ctx.save_for_backward(values, x)
+        ctx.adjacency = adjacency
+        return csr_matmul(adjacency._matrix, x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        _, x = ctx.saved_tensors
+        (grad,) = grads
+        adjacency: SparseAdjacency = ctx.adjacency
+        needs_values, needs_x, _ = ctx.needs_input_grad
+        for_x = csr_matmul(adjacency._matrix, grad.contiguous()) if needs_x else None
+        for_values = None
+        if needs_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
+            i, j = adjacency.rows(), adjacency.columns()
+            both = (grad[i] * x[j]).sum(1) + (grad[j] * x[i]).sum(1)
+            for_values = both * (adjacency.counts() / 2)
+        return for_values, for_x, None
 
 
 # Implicit matrices
@@ -357,8 +430,7 @@ class LowRankPart:
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on this process's pairs."""
         total = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.i.device)
-        for rank, block in self.right.blocks():
-            mine, far, near = pairs.remote_ends[rank]
+        for mine, near, far, block in pairs.visit(self.right):
             found = self.left.local.pair_dots(block, near, far)
             if mine is None:
                 total += found
@@ -377,7 +449,7 @@ class ImplicitMatrix:
     constant: float | int = 0.0  # the number :math:`c`
     loop: float | int = 0.0  # the number :math:`t` on the diagonal
     nodes: Tensor | None = None  # the vector :math:`u` over all nodes; None: zero
-    sparse: PairValues | None = None  # the symmetric matrix :math:`P`; None: zero
+    sparse: SparseAdjacency | None = None  # the symmetric matrix :math:`P`; None: zero
     factors: tuple[LowRankPart, ...] = ()  # the matrices :math:`F`
 
     def __add__(self, other: "ImplicitMatrix") -> "ImplicitMatrix":
@@ -404,35 +476,33 @@ class ImplicitMatrix:
             values += factor.on_pairs(pairs)
         return values
 
-    def tiles(
-        self, partition: Partition, device: str | torch.device, *, block_bytes: int = BLOCK_BYTES
-    ) -> Iterator["Tile"]:
+    def tiles(self, known: Pairs, fill: float) -> Iterator["Tile"]:
         """Yield tiles that together cover every pair once over all processes.
 
-        Tiles on the diagonal are full squares. The matrix :math:`P` is left out, since its pairs
-        are listed.
+        Entries of ``known`` pairs are set to ``fill``. The matrix :math:`P` is left out, since its
+        pairs are listed. Tiles on the diagonal are full squares.
         """
-        peers, device = partition.peers, torch.device(device)
+        part = known.layout
+        rank, size = torch.tensor(part.peers.rank), part.peers.size
+        first, second = row_owners(part, known.i), row_owners(part, known.j)
+        owner = torch.where(_sweeps(first, second, size), first, second)
+        known = Pairs(part, *exchange(part, owner, known.i, known.j))
         rings = [factor.right.blocks() for factor in self.factors]
-        for shift in range(peers.size):
-            source = (peers.rank - shift) % peers.size
+        for shift in range(size):
+            source = (rank - shift) % size
             blocks = [next(ring)[1] for ring in rings]
-            if owns_block_pair(peers.rank, source, peers.size):
-                ends = slice(int(partition.bounds[source]), int(partition.bounds[source + 1]))
-                yield from self._block_tiles(partition, ends, blocks, device, block_bytes)
+            if _sweeps(rank, source, size):
+                there = slice(*part.bounds[int(source) : int(source) + 2].tolist())
+                for tile in self._block_tiles(part.rows, there, blocks, known.i.device):
+                    tile.fill(known, fill)
+                    yield tile
 
     def _block_tiles(
-        self,
-        partition: Partition,
-        there: slice,
-        blocks: list[RowMatrix],
-        device: torch.device,
-        block_bytes: int,
+        self, here: slice, there: slice, blocks: list[RowMatrix], device: torch.device
     ) -> Iterator["Tile"]:
         """Yield the tiles of this process's rows and the columns ``there`` of one process."""
-        here = partition.rows
         widest = max((block.n_columns for block in blocks), default=1)
-        size = tile_size(widest, block_bytes_on(device, block_bytes))
+        size = tile_size(widest, block_bytes_on(device))
         for first_column in range(there.start, there.stop, size):
             columns = slice(first_column, min(first_column + size, there.stop))
             local = slice(columns.start - there.start, columns.stop - there.start)
@@ -440,7 +510,11 @@ class ImplicitMatrix:
             last = min(here.stop, columns.stop) if there == here else here.stop
             for first_row in range(here.start, last, size):
                 rows = slice(first_row, min(first_row + size, here.stop))
-                values = self._base_values(rows, columns, device)
+                shape = (rows.stop - rows.start, columns.stop - columns.start)
+                values = torch.full(shape, float(self.constant), dtype=torch.float64, device=device)
+                if self.nodes is not None:
+                    values += self.nodes[rows, None]
+                    values += self.nodes[columns]
                 local = slice(rows.start - here.start, rows.stop - here.start)
                 for factor, right in zip(self.factors, rights):
                     part = factor.left.local.block(local).matmul(right)
@@ -449,14 +523,6 @@ class ImplicitMatrix:
                 if tile.is_on_diagonal and self.loop:
                     values.diagonal().add_(self.loop)
                 yield tile
-
-    def _base_values(self, rows: slice, columns: slice, device: torch.device) -> Tensor:
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        values = torch.full(shape, float(self.constant), dtype=torch.float64, device=device)
-        if self.nodes is not None:
-            values += self.nodes[rows, None]
-            values += self.nodes[columns]
-        return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,65 +4,30 @@ With several processes, each has its rows of both graphs.
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_choice, check_number
-from glnn.distributed import SINGLE_PROCESS, Partition, Peers
+from glnn._utils import check_choice
+from glnn.distributed import Partition
+from glnn.exceptions import InputError
 
 PriorKind = Literal["binary", "symmetric", "renormalized", "pagerank"]
 
+_TELEPORT, _N_KEEP, _N_STEPS = 0.15, 32, 30  # of the prior graph "pagerank"
 
-def binary(adjacency: sp.csr_matrix, peers: Peers = SINGLE_PROCESS) -> sp.csr_matrix:
+
+def binary(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
     """Return the graph with all weights set to one: the paper's ground-truth matrix."""
-    ones = np.ones_like(adjacency.data, dtype=np.float64)
-    arrays = (ones, adjacency.indices, adjacency.indptr)
-    return sp.csr_matrix(arrays, shape=adjacency.shape, copy=True)
+    return _with_data(adjacency, np.ones_like(adjacency.data, dtype=np.float64)).copy()
 
 
-def symmetric(adjacency: sp.csr_matrix, peers: Peers = SINGLE_PROCESS) -> sp.csr_matrix:
+def normalize_adjacency(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`; rows of isolated nodes stay empty."""
-    return normalize_adjacency(adjacency, peers)
-
-
-def renormalized(adjacency: sp.csr_matrix, peers: Peers = SINGLE_PROCESS) -> sp.csr_matrix:
-    r"""Return :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, the propagation matrix of a GCN."""
-    return normalize_adjacency(sp.csr_matrix(adjacency + _identity(adjacency, peers)), peers)
-
-
-def pagerank(
-    adjacency: sp.csr_matrix,
-    peers: Peers = SINGLE_PROCESS,
-    *,
-    teleport: float = 0.15,
-    n_keep: int = 32,
-    n_steps: int = 30,
-) -> sp.csr_matrix:
-    r"""Return :math:`\gamma \sum_k (1-\gamma)^k T^k`, with :math:`T` the renormalised matrix.
-
-    The result is sparse: each row of it keeps its ``n_keep`` largest entries, and powers keep four
-    times as many. It is averaged with its transpose and normalised.
-    """
-    check_number("teleport", teleport, low=0, high=1, open_low=True)
-    partition = Partition(adjacency.shape[1], peers)
-    step = renormalized(adjacency, peers)
-    power = _identity(adjacency, peers)
-    total = teleport * power
-    for k in range(1, n_steps + 1):
-        power = _keep_largest((1 - teleport) * _matmul_rows(power, step, partition), 4 * n_keep)
-        total = total + teleport * power
-        if (1 - teleport) ** k < 1e-4:
-            break
-    kept = _keep_largest(sp.csr_matrix(total), n_keep)
-    return normalize_adjacency(sp.csr_matrix((kept + transpose_rows(kept, partition)) / 2), peers)
-
-
-def normalize_adjacency(adjacency: sp.csr_matrix, peers: Peers = SINGLE_PROCESS) -> sp.csr_matrix:
-    r"""Return :math:`D^{-1/2} A D^{-1/2}`, with :math:`0^{-1/2} = 0`."""
     own = inverse_sqrt(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    root = own if peers.size == 1 else Partition(adjacency.shape[1], peers).all_gather_rows(own)
+    root = own if layout is None else layout.all_gather_rows(own)
     result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     result.sum_duplicates()
     result.data *= np.repeat(own, np.diff(result.indptr))
@@ -71,35 +36,32 @@ def normalize_adjacency(adjacency: sp.csr_matrix, peers: Peers = SINGLE_PROCESS)
     return result
 
 
-def _identity(adjacency: sp.csr_matrix, peers: Peers) -> sp.csr_matrix:
-    """Return this process's rows of the identity."""
-    first = Partition(adjacency.shape[1], peers).start
-    return sp.eye(*adjacency.shape, k=first, format="csr")
+def renormalized(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
+    r"""Return :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, the propagation matrix of a GCN."""
+    own = sp.eye(*adjacency.shape, k=layout.start if layout else 0, format="csr")
+    return normalize_adjacency(sp.csr_matrix(adjacency + own), layout)
 
 
-def _matmul_rows(left: sp.csr_matrix, right: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
-    """Return this process's rows of the product of two matrices with sharded rows."""
-    total = sp.csr_matrix(left.shape)
-    for rank in range(partition.peers.size):
-        columns = slice(int(partition.bounds[rank]), int(partition.bounds[rank + 1]))
-        total = total + left[:, columns] @ partition.broadcast_block(right, rank)
-    return sp.csr_matrix(total)
+def pagerank(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
+    r"""Return :math:`\gamma \sum_k (1-\gamma)^k T^k`, with :math:`T` the renormalised matrix.
 
-
-def transpose_rows(matrix: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
-    """Return this process's rows of the transpose of a matrix with sharded rows."""
-    if partition.peers.size == 1:
-        return sp.csr_matrix(matrix.T)
-    coo = sp.coo_matrix(matrix)
-    owner = partition.owner(coo.col.astype(np.int64))
-    parts = (coo.col.astype(np.int64), coo.row.astype(np.int64) + partition.start, coo.data)
-    ranks = range(partition.peers.size)
-    arrived = [
-        np.concatenate(partition.peers.all_to_all([part[owner == rank] for rank in ranks]))
-        for part in parts
-    ]
-    places = (arrived[0] - partition.start, arrived[1])
-    return sp.csr_matrix((arrived[2], places), shape=matrix.shape)
+    The result is sparse: each row of it keeps its 32 largest entries, and powers keep four times
+    as many. It is averaged with its transpose and normalised.
+    """
+    layout = layout or Partition(adjacency.shape[1])
+    step = renormalized(adjacency, layout)
+    power = sp.eye(*adjacency.shape, k=layout.start, format="csr")
+    total = _TELEPORT * power
+    for k in range(1, _N_STEPS + 1):
+        product = sp.csr_matrix(power.shape)
+        for rows, block in layout.blocks(step):
+            product = product + power[:, rows] @ block
+        power = _keep_largest((1 - _TELEPORT) * sp.csr_matrix(product), 4 * _N_KEEP)
+        total = total + _TELEPORT * power
+        if (1 - _TELEPORT) ** k < 1e-4:
+            break
+    kept = _keep_largest(sp.csr_matrix(total), _N_KEEP)
+    return normalize_adjacency(sp.csr_matrix((kept + layout.transpose(kept)) / 2), layout)
 
 
 def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
@@ -111,24 +73,27 @@ def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
 
 def _keep_largest(matrix: sp.csr_matrix, n_keep: int) -> sp.csr_matrix:
     """Keep the ``n_keep`` largest entries of each row; of equal ones, the lower column."""
-    matrix = sp.csr_matrix(matrix)
     matrix.sort_indices()
     lengths = np.diff(matrix.indptr)
     rows = np.repeat(np.arange(matrix.shape[0]), lengths)
     order = np.lexsort((matrix.indices, -matrix.data, rows))
-    rank = np.arange(len(order)) - np.repeat(matrix.indptr[:-1], lengths)
-    kept = order[rank < n_keep]
+    place = np.arange(len(order)) - np.repeat(matrix.indptr[:-1], lengths)
+    kept = order[place < n_keep]
     entries = (matrix.data[kept], (rows[kept], matrix.indices[kept]))
     return sp.csr_matrix(entries, shape=matrix.shape)
 
 
-PRIORS: dict[str, Callable[[sp.csr_matrix, Peers], sp.csr_matrix]] = dict(
-    zip(get_args(PriorKind), (binary, symmetric, renormalized, pagerank))
+def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
+    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+PRIORS: dict[str, Callable[[sp.csr_matrix, Partition | None], sp.csr_matrix]] = dict(
+    zip(get_args(PriorKind), (binary, normalize_adjacency, renormalized, pagerank))
 )
 
 
 def prior_graph(
-    adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", peers: Peers = SINGLE_PROCESS
+    adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", layout: Partition | None = None
 ) -> sp.csr_matrix:
     """Return the prior graph of the named kind, symmetric CSR in float64.
 
@@ -138,8 +103,8 @@ def prior_graph(
         The given graph; with several processes, the rows of this one.
     kind
         ``binary``, ``symmetric``, ``renormalized`` (default) or ``pagerank``.
-    peers
-        The processes of one fit.
+    layout
+        Which rows are in this process; default: all.
 
     Examples
     --------
@@ -147,6 +112,70 @@ def prior_graph(
     array([[0., 1.],
            [1., 0.]])
     """
-    result = PRIORS[check_choice("prior", kind, PRIORS)](sp.csr_matrix(adjacency), peers)
+    result = PRIORS[check_choice("prior", kind, PRIORS)](sp.csr_matrix(adjacency), layout)
     result.sort_indices()
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class PriorGraph:
+    r"""The prior graph of a given graph, and its row and loop for a new node with links `w_j`.
+
+    ==============  =======================================  =================
+    kind            :math:`g_j`                              loop
+    ==============  =======================================  =================
+    binary          1 where :math:`w_j > 0`                  0
+    symmetric       :math:`w_j/\sqrt{d\,(d_j+w_j)}`          0
+    renormalized    :math:`w_j/\sqrt{(d+1)(d_j+1+w_j)}`      :math:`1/(d+1)`
+    pagerank        one step over the renormalised links, then the prior graph
+    ==============  =======================================  =================
+
+    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. Except for ``pagerank``
+    this is exactly the row in the prior graph of the given graph with the new node added.
+    """
+
+    kind: PriorKind
+    degrees: np.ndarray  # row sums of the whole given graph
+    prior: sp.csr_matrix  # the prior graph; with several processes, the rows of this one
+
+    @classmethod
+    def of(cls, links: sp.csr_matrix, kind: PriorKind, layout: Partition) -> "PriorGraph":
+        """Compute the prior graph of this process's rows of a checked adjacency matrix."""
+        degrees = layout.all_gather_rows(np.asarray(links.sum(1), dtype=np.float64).ravel())
+        return cls(kind, degrees, prior_graph(links, kind, layout))
+
+    def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Return the rows (CSR, new x N) and the loops."""
+        links = _check_links(links, n_new, len(self.degrees))
+        if self.kind == "binary":
+            return _with_data(links, np.ones_like(links.data)), np.zeros(n_new)
+        own = 0.0 if self.kind == "symmetric" else 1.0
+        degree = np.asarray(links.sum(1)).ravel() + own
+        new, old = np.repeat(degree, np.diff(links.indptr)), self.degrees[links.indices] + own
+        rows = _with_data(links, links.data / np.sqrt(new * (old + links.data)))
+        if self.kind == "symmetric":
+            return rows, np.zeros(n_new)
+        if self.kind == "renormalized":
+            return rows, 1.0 / degree
+        propagated = sp.csr_matrix((1.0 - _TELEPORT) * (rows @ self.prior))
+        propagated.sort_indices()
+        return propagated, _TELEPORT + (1.0 - _TELEPORT) / degree
+
+
+def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
+    if links is None:
+        return sp.csr_matrix((n_new, n_nodes))
+    try:
+        matrix = sp.csr_matrix(links, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
+    if matrix.shape != (n_new, n_nodes):
+        raise InputError(
+            f"links must have one row for each of the {n_new} new nodes and one column for each "
+            f"of the {n_nodes} training nodes, got shape {matrix.shape}."
+        )
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all() or matrix.data.min(initial=0.0) < 0:
+        raise InputError("links must have finite weights of at least 0.")
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,17 +1,16 @@
 """Storage of matrices by rows, in PyTorch.
 
-:class:`CsrPattern` and :class:`CsrMatrix` are sparse matrices whose pattern is built once while
-their values may change at each step. :class:`RowMatrix` is a matrix of signal rows, dense
-(:class:`DenseRows`) or sparse (:class:`SparseRows`).
+:class:`CsrMatrix` is a sparse matrix whose pattern is built once while its values may change at
+each step. :data:`RowMatrix` is a matrix of signal rows: :class:`DenseRows` or :class:`SparseRows`,
+which have the same methods.
 """
 
 import functools
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,11 +72,7 @@ class CsrPattern:
 
     def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
         """Return the product with a dense matrix; no gradient flows through it."""
-        return csr_matmul(self.with_entries(values.index_select(0, self.source)), x.detach())
-
-    def with_entries(self, entries: Float[Tensor, "e"]) -> "CsrMatrix":
-        """Return the matrix with these entries, in the order of the pattern."""
-        return CsrMatrix(self, entries)
+        return csr_matmul(CsrMatrix(self, values.index_select(0, self.source)), x.detach())
 
     def to_torch(self, entries: Float[Tensor, "e"]) -> Tensor:
         """Return the matrix with these entries as a torch CSR tensor."""
@@ -138,20 +133,11 @@ def _is_cpu_float32(matrix: CsrMatrix, x: Tensor) -> bool:
 
 
 def _embedding_bag_matmul(matrix: CsrMatrix, x: Tensor) -> Tensor:
-    """Return the product by ``embedding_bag``: a row of the matrix is a weighted bag of rows of x.
-
-    It has vectorized kernels for every processor. MKL's sparse products have them for Intel's
-    only, and take two to three times as long on others.
-    """
-    p = matrix.pattern
-    return functional.embedding_bag(
-        p.columns,
-        x.contiguous(),
-        p.offsets,
-        mode="sum",
-        per_sample_weights=matrix.entries,
-        include_last_offset=True,
-    )
+    # A row of the matrix is a weighted bag of rows of x. embedding_bag has vectorized kernels for
+    # every processor; MKL's sparse products take two to three times as long on others than Intel's.
+    p, values = matrix.pattern, matrix.entries
+    how: Any = {"mode": "sum", "per_sample_weights": values, "include_last_offset": True}
+    return functional.embedding_bag(p.columns, x.contiguous(), p.offsets, **how)
 
 
 @functools.cache
@@ -169,78 +155,31 @@ BLOCK_BYTES = 64 * 2**20  # memory for one block of products on the CPU
 DEVICE_BYTES = 4 * 2**30  # the same on another device
 DENSE_THRESHOLD = 0.05  # share of nonzero entries above which a dense product is faster
 _BLOCK_ENTRIES = 2**18  # entries of pairs that are processed together on the CPU
+_LOOKUP_BYTES = 2**23  # dense rows for lookups; larger ones are slow, as memory is newly allocated
 
 
-class RowMatrix(ABC):
-    """A matrix with one row for each node, dense or sparse."""
+def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
+    """Return an array as a tensor on a device; read-only arrays are copied, as torch demands."""
+    own = np.require(array, requirements=["C", "W"])
+    return torch.from_numpy(own).to(device)
 
-    n_columns: int
-    is_sparse: bool = False
 
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of rows."""
+def block_bytes_on(device: torch.device, cpu_bytes: int | None = None) -> int:
+    """Return the memory for one block of products on a device."""
+    return (cpu_bytes or BLOCK_BYTES) if device.type == "cpu" else DEVICE_BYTES
 
-    @abstractmethod
+
+def block_entries_on(device: torch.device) -> int:
+    """Return how many entries of pairs are processed together on a device."""
+    return _BLOCK_ENTRIES if device.type == "cpu" else 256 * _BLOCK_ENTRIES
+
+
+class _Rows:
+    """What dense and sparse rows have in common."""
+
     def tensors(self) -> tuple[Tensor, ...]:
         """Return the tensors that store the matrix, to be sent to another process."""
-
-    @abstractmethod
-    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "RowMatrix":
-        """Return a matrix of the same type and width with these tensors."""
-
-    @abstractmethod
-    def to(self, dtype: torch.dtype) -> "RowMatrix":
-        """Return the matrix in another precision."""
-
-    @abstractmethod
-    def block(self, rows: slice) -> "RowMatrix":
-        """Return consecutive rows."""
-
-    @abstractmethod
-    def take(self, index: Tensor) -> "RowMatrix":
-        """Return the rows with these indices."""
-
-    @abstractmethod
-    def concatenate(self, others: "list[RowMatrix]") -> "RowMatrix":
-        """Return these rows followed by those of matrices of the same type."""
-
-    @abstractmethod
-    def to_dense(self) -> Tensor:
-        """Return the matrix as a dense tensor."""
-
-    @abstractmethod
-    def matmul(self, right: Tensor) -> Tensor:
-        r"""Return :math:`X R` for a dense matrix."""
-
-    @abstractmethod
-    def left_matmul(self, left: Tensor) -> Tensor:
-        r"""Return :math:`L X^\top` for a dense matrix."""
-
-    @abstractmethod
-    def scale_columns(self, scale: Tensor) -> "RowMatrix":
-        """Return the matrix with each column multiplied by a number."""
-
-    @abstractmethod
-    def square(self) -> "RowMatrix":
-        """Return the matrix of squared entries."""
-
-    @abstractmethod
-    def column_sums(self, weights: Tensor) -> Tensor:
-        r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
-
-    @abstractmethod
-    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "RowMatrix":
-        r"""Return :math:`x_{ic}\,z_{jc}`, one row for each pair (i, j)."""
-
-    @abstractmethod
-    def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
-        r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
-
-    @property
-    @abstractmethod
-    def mean_row_nnz(self) -> float:
-        """Mean number of stored entries in a row."""
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:
@@ -252,52 +191,107 @@ class RowMatrix(ABC):
         """Precision of the values."""
         return self.tensors()[0].dtype
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self: Any) -> Tensor:
         """Return the squared norm of each row."""
         every = torch.arange(len(self), device=self.device)
-        return self.pair_dots(self, every, every)
-
-
-def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
-    """Return an array as a tensor on a device; read-only arrays are copied, as torch demands."""
-    own = np.require(array, requirements=["C", "W"])
-    return torch.from_numpy(own).to(device)
-
-
-def block_bytes_on(device: torch.device, cpu_bytes: int = BLOCK_BYTES) -> int:
-    """Return the memory for one block of products on a device."""
-    return cpu_bytes if device.type == "cpu" else DEVICE_BYTES
-
-
-def block_entries_on(device: torch.device) -> int:
-    """Return how many entries of pairs are processed together on a device."""
-    return _BLOCK_ENTRIES if device.type == "cpu" else 256 * _BLOCK_ENTRIES
-
-
-_LOOKUP_BYTES = 2**23  # dense rows for lookups; larger ones are slow, as memory is newly allocated
+        found: Tensor = self.pair_dots(self, every, every)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows(RowMatrix):
-    """Sparse rows: row ``i`` has entries in ``columns[starts[i]:starts[i + 1]]``.
+class DenseRows(_Rows):
+    """Rows of a dense matrix."""
 
-    Examples
-    --------
-    >>> from glnn.graph.rows import as_row_matrix
-    >>> rows = as_row_matrix(sp.csr_matrix(np.array([[0.0, 2.0], [1.0, 0.0]])))
-    >>> rows.pair_dots(rows, torch.tensor([0, 0]), torch.tensor([0, 1]))
-    tensor([4., 0.], dtype=torch.float64)
-    """
+    matrix: Tensor
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.matrix.shape[1]
+
+    @property
+    def mean_row_nnz(self) -> float:
+        """Mean number of stored entries in a row."""
+        return float(self.n_columns)
+
+    def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
+        return (self.matrix,)
+
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "DenseRows":
+        """Return a matrix of the same type and width with these tensors."""
+        return DenseRows(*tensors)
+
+    def to(self, dtype: torch.dtype) -> "DenseRows":
+        """Return the matrix in another precision."""
+        return DenseRows(self.matrix.to(dtype))
+
+    def block(self, rows: slice) -> "DenseRows":
+        """Return consecutive rows."""
+        return DenseRows(self.matrix[rows])
+
+    def take(self, index: Tensor) -> "DenseRows":
+        """Return the rows with these indices."""
+        return DenseRows(self.matrix.index_select(0, index))
+
+    def concatenate(self, others: "list[Any]") -> "DenseRows":
+        """Return these rows followed by those of matrices of the same type."""
+        return DenseRows(torch.cat([self.matrix, *(other.to_dense() for other in others)]))
+
+    def to_dense(self) -> Tensor:
+        """Return the matrix as a dense tensor."""
+        return self.matrix
+
+    def matmul(self, right: Tensor) -> Tensor:
+        r"""Return :math:`X R` for a dense matrix."""
+        return self.matrix @ right
+
+    def left_matmul(self, left: Tensor) -> Tensor:
+        r"""Return :math:`L X^\top` for a dense matrix."""
+        return left @ self.matrix.T
+
+    def scale_columns(self, scale: Tensor) -> "DenseRows":
+        """Return the matrix with each column multiplied by a number."""
+        return DenseRows(self.matrix * scale)
+
+    def square(self) -> "DenseRows":
+        """Return the matrix of squared entries."""
+        return DenseRows(self.matrix.square())
+
+    def column_sums(self, weights: Tensor) -> Tensor:
+        r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
+        return weights @ self.matrix
+
+    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "DenseRows":
+        r"""Return :math:`x_{ic}\,z_{jc}`, one row for each pair (i, j)."""
+        return DenseRows(self.take(i).matrix * other.take(j).to_dense())
+
+    def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
+        r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
+        if isinstance(other, SparseRows):
+            return other.pair_dots(self, j, i)
+        n_entries = block_entries_on(i.device) // 4  # fits in the cache
+        step = max(1, n_entries // max(1, self.n_columns))
+        parts = [
+            (self.matrix.index_select(0, a) * other.matrix.index_select(0, b)).sum(1)
+            for a, b in zip(torch.split(i, step), torch.split(j, step))
+        ]
+        return torch.cat([self.matrix.new_empty(0), *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows(_Rows):
+    """Sparse rows: row ``i`` has entries in ``columns[starts[i]:starts[i + 1]]``."""
 
     values: Tensor
     columns: Tensor
     starts: Tensor
     width: int
 
-    is_sparse = True
-
     @property
-    def n_columns(self) -> int:  # type: ignore[override] # noqa: D102
+    def n_columns(self) -> int:  # noqa: D102
         return self.width
 
     def __len__(self) -> int:
@@ -321,22 +315,15 @@ class SparseRows(RowMatrix):
 
     def take(self, index: Tensor) -> "SparseRows":  # noqa: D102
         place, lengths = self.locate_entries(index)
-        starts = torch.zeros(len(index) + 1, dtype=torch.int64, device=index.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        return SparseRows(
-            self.values.index_select(0, place),
-            self.columns.index_select(0, place),
-            starts,
-            self.width,
-        )
+        stored = (part.index_select(0, place) for part in (self.values, self.columns))
+        return self.with_tensors((*stored, _starts(lengths)))
 
-    def concatenate(self, others: list[RowMatrix]) -> "SparseRows":  # noqa: D102
+    def concatenate(self, others: list[Any]) -> "SparseRows":  # noqa: D102
         every = [self.tensors(), *(other.tensors() for other in others)]
         values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
-        lengths = torch.cat([part[2].diff() for part in every])
-        starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
-        return SparseRows(values, columns, starts, self.width)
+        return self.with_tensors(
+            (values, columns, _starts(torch.cat([part[2].diff() for part in every])))
+        )
 
     def locate_entries(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Return the positions of the entries of some rows, and the number of entries of each."""
@@ -356,26 +343,24 @@ class SparseRows(RowMatrix):
         return flat.index_add_(0, place, self.values).view(len(self), self.width)
 
     @property
-    def is_very_sparse(self) -> bool:
-        """Whether a sparse product is faster than a dense one."""
+    def _is_very_sparse(self) -> bool:  # whether a sparse product is faster than a dense one
         few = len(self.values) < DENSE_THRESHOLD * len(self) * self.width
         return few and self.values.device.type == "cpu"
 
     def to_csr(self) -> CsrMatrix:
         """Return the rows as a CSR matrix."""
         shape = (len(self), self.width)
-        return CsrPattern.from_compressed(
-            shape, self.starts, self.columns, self.columns
-        ).with_entries(self.values)
+        pattern = CsrPattern.from_compressed(shape, self.starts, self.columns, self.columns)
+        return CsrMatrix(pattern, self.values)
 
     def matmul(self, right: Tensor) -> Tensor:  # noqa: D102
-        if self.is_very_sparse or right.shape[1] == 1:
+        if self._is_very_sparse or right.shape[1] == 1:
             return csr_matmul(self.to_csr(), right.contiguous())
         parts = [block @ right for block in self._dense_blocks()]
         return parts[0] if len(parts) == 1 else torch.cat([right[:0], *parts])
 
     def left_matmul(self, left: Tensor) -> Tensor:  # noqa: D102
-        if self.is_very_sparse:
+        if self._is_very_sparse:
             return self.matmul(left.T.contiguous()).T.contiguous()
         return torch.cat([left[:, :0], *(left @ block.T for block in self._dense_blocks())], 1)
 
@@ -398,7 +383,7 @@ class SparseRows(RowMatrix):
         parts = self.values * weights.index_select(0, self._row_of_entries())
         return total.index_add_(0, self.columns, parts)
 
-    def pair_products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
+    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
         columns, values, counts = [self.columns[:0]], [self.values[:0]], [self.columns[:0]]
         for block in _iterate_pair_entries(self, other, i, j):
             found = block.dense.take(block.place).mul_(block.values)
@@ -407,11 +392,11 @@ class SparseRows(RowMatrix):
             values.append(found[kept])
             ends = torch.searchsorted(kept, block.starts)  # entries kept before each pair
             counts.append(ends.diff())
-        starts = torch.zeros(len(i) + 1, dtype=torch.int64, device=i.device)
-        torch.cumsum(torch.cat(counts), 0, out=starts[1:])
-        return SparseRows(torch.cat(values), torch.cat(columns), starts, self.width)
+        return self.with_tensors(
+            (torch.cat(values), torch.cat(columns), _starts(torch.cat(counts)))
+        )
 
-    def pair_dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
+    def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         parts = [
             torch.mv(block.to_torch(), block.dense)
             for block in _iterate_pair_entries(self, other, i, j)
@@ -421,6 +406,16 @@ class SparseRows(RowMatrix):
     @property
     def mean_row_nnz(self) -> float:  # noqa: D102
         return len(self.values) / max(1, len(self))
+
+
+RowMatrix: TypeAlias = DenseRows | SparseRows
+
+
+def _starts(lengths: Tensor) -> Tensor:
+    """Return where rows of these lengths start, then their total length."""
+    starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
+    torch.cumsum(lengths, 0, out=starts[1:])
+    return starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,7 +436,7 @@ class _PairEntries:
 
 
 def _iterate_pair_entries(
-    left: SparseRows, right: RowMatrix, i: Tensor, j: Tensor
+    left: SparseRows, right: "RowMatrix", i: Tensor, j: Tensor
 ) -> Iterator[_PairEntries]:
     """Yield the entries of the pairs block by block.
 
@@ -458,87 +453,11 @@ def _iterate_pair_entries(
             step //= 2
             continue
         entries, lengths = left.locate_entries(i[first : first + step])
-        starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=i.device)
-        torch.cumsum(lengths, 0, out=starts[1:])
         columns = left.columns.index_select(0, entries)
         rows = torch.repeat_interleave(turn * left.width, lengths, output_size=len(entries))
         values, dense = left.values.index_select(0, entries), right.take(far).to_dense().reshape(-1)
-        yield _PairEntries(starts, columns, values, rows.add_(columns), dense)
+        yield _PairEntries(_starts(lengths), columns, values, rows.add_(columns), dense)
         first += step
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRows(RowMatrix):
-    """Rows of a dense matrix.
-
-    Examples
-    --------
-    >>> DenseRows(torch.tensor([[3.0, 4.0]])).squared_norms()
-    tensor([25.])
-    """
-
-    matrix: Tensor
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override] # noqa: D102
-        return self.matrix.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.matrix)
-
-    def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
-        return (self.matrix,)
-
-    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "DenseRows":  # noqa: D102
-        return DenseRows(*tensors)
-
-    def to(self, dtype: torch.dtype) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.matrix.to(dtype))
-
-    def block(self, rows: slice) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.matrix[rows])
-
-    def take(self, index: Tensor) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.matrix.index_select(0, index))
-
-    def concatenate(self, others: list[RowMatrix]) -> "DenseRows":  # noqa: D102
-        return DenseRows(torch.cat([self.matrix, *(other.to_dense() for other in others)]))
-
-    def to_dense(self) -> Tensor:  # noqa: D102
-        return self.matrix
-
-    def matmul(self, right: Tensor) -> Tensor:  # noqa: D102
-        return self.matrix @ right
-
-    def left_matmul(self, left: Tensor) -> Tensor:  # noqa: D102
-        return left @ self.matrix.T
-
-    def scale_columns(self, scale: Tensor) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.matrix * scale)
-
-    def square(self) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.matrix.square())
-
-    def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
-        return weights @ self.matrix
-
-    def pair_products(self, other: RowMatrix, i: Tensor, j: Tensor) -> "DenseRows":  # noqa: D102
-        return DenseRows(self.take(i).matrix * other.take(j).to_dense())
-
-    def pair_dots(self, other: RowMatrix, i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        if other.is_sparse:
-            return other.pair_dots(self, j, i)
-        n_entries = block_entries_on(i.device) // 4  # fits in the cache
-        step = max(1, n_entries // max(1, self.n_columns))
-        parts = [
-            (self.matrix.index_select(0, a) * other.to_dense().index_select(0, b)).sum(1)
-            for a, b in zip(torch.split(i, step), torch.split(j, step))
-        ]
-        return torch.cat([self.matrix.new_empty(0), *parts])
-
-    @property
-    def mean_row_nnz(self) -> float:  # noqa: D102
-        return float(self.n_columns)
 
 
 def as_row_matrix(
@@ -561,11 +480,6 @@ def to_dense_array(matrix: Any) -> np.ndarray:
     """Return a dense or sparse matrix as an array, which may share its memory: do not write to it.
 
     A CSR matrix that stores every entry is not copied.
-
-    Examples
-    --------
-    >>> to_dense_array(sp.csr_matrix([[0.0, 2.0]]))
-    array([[0., 2.]])
     """
     if not sp.issparse(matrix):
         return np.asarray(matrix)

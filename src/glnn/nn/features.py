@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.rows import CsrPattern, csr_matmul, to_dense_array, to_device
+from glnn.graph.rows import CsrMatrix, CsrPattern, csr_matmul, to_dense_array, to_device
 
 # Dropout
 
@@ -178,7 +178,7 @@ class Features:
         """Return ``X @ weight`` without a gradient."""
         if self._pattern is None:
             return self.values @ weight.detach()
-        return csr_matmul(self._pattern.with_entries(self.values), weight.detach())  # in its order
+        return csr_matmul(CsrMatrix(self._pattern, self.values), weight.detach())  # in its order
 
     def transpose_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
         """Return ``X.T @ g`` without a gradient."""

@@ -21,8 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.adjacency import Adjacency, SparseAdjacency
-from glnn.graph.pairs import ImplicitMatrix, Pairs
+from glnn.graph.adjacency import Adjacency
+from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
 
 # Linear maps on pairs
 
@@ -104,10 +104,9 @@ class ImplicitMap(PairMap):
         adjoint: Callable[[Tensor], Tensor],
     ) -> None:
         self.pairs, self._image, self._adjoint = pairs, image, adjoint
-        self._graph = pairs.to_adjacency(torch.zeros_like(pairs.counts))
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
-        return self._image(self._graph.with_values(values))
+        return self._image(SparseAdjacency(self.pairs, values))
 
     def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
         return self._adjoint(y)

@@ -113,24 +113,14 @@ class Objective:
         reading: Reading = "trace",
         more: Iterable[Term] = (),
     ) -> "Objective":
-        """Return the paper's terms with these weights, and further terms.
+        """Return the paper's terms with these weights, and further terms with their own.
 
-        Parameters
-        ----------
-        weights
-            The weights of the terms.
-        signal
-            The signal rows of all nodes; with several processes, the rows of this one.
-        prior
-            The prior graph; without one there is no closeness term.
-        reading
-            ``trace`` (default), ``channel`` or ``frobenius``.
-        more
-            Further terms, with their own weights.
+        With several processes, ``signal`` are the rows of this one. Without a prior graph there is
+        no closeness term.
         """
         check_choice("reading", reading, READINGS)
         rows = as_sharded_rows(signal)
-        like = torch.empty(rows.partition.n_nodes, dtype=rows.local.dtype, device=rows.local.device)
+        like = torch.empty(rows.layout.n_nodes, dtype=rows.local.dtype, device=rows.local.device)
         terms: list[Term] = [
             _SMOOTHNESS[reading](weights.smoothness, rows),
             Sparsity(weights.sparsity),
@@ -140,7 +130,7 @@ class Objective:
             Ridge(weights.ridge),
         ]
         if prior is not None:
-            terms.append(Closeness(weights.closeness, prior, rows.partition))
+            terms.append(Closeness(weights.closeness, prior))
         return cls((*terms, *more))
 
     def terms(self, adj: Adjacency) -> dict[str, Float[Tensor, ""]]:
@@ -168,13 +158,7 @@ class Objective:
 
 
 def check_terms(terms: object) -> list[Term]:
-    """Return further terms of an objective as a list; each must be a :class:`Term`.
-
-    Examples
-    --------
-    >>> check_terms((Sparsity(0.5),))
-    [Sparsity(weight=0.5, name='sparsity')]
-    """
+    """Return further terms of an objective as a list; each must be a :class:`Term`."""
     listed: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
     for term in listed:
         if not isinstance(term, Term):

@@ -77,7 +77,7 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
         r"""Return the energies :math:`x_c^\top x_c`."""
         own = self.signal.local
         ones = torch.ones(len(own), dtype=own.dtype, device=own.device)
-        return self.signal.all_reduce(own.square().column_sums(ones))
+        return self.signal.layout.sum(own.square().column_sums(ones))
 
     def image(self, adj: Adjacency) -> Tensor:
         """Return the energy of every channel over the graph."""
@@ -122,8 +122,7 @@ class ChannelMap(PairMap):
 def _pair_products(pairs: Pairs, signal: ShardedRows) -> RowMatrix:
     """Return the products of the signals of each pair; remote rows arrive by ring exchange."""
     parts, places = [], []
-    for rank, block in signal.blocks():
-        mine, far, near = pairs.remote_ends[rank]
+    for mine, near, far, block in pairs.visit(signal):
         parts.append(signal.local.pair_products(block, near, far))
         if mine is None:
             return parts[0]
@@ -160,10 +159,10 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
     def basis(self) -> Tensor:
         """Return the principal axes of the signals that have any signal."""
         x = self.signal.local.to_dense()
-        gram = self.signal.all_reduce(x.T @ x)
+        gram = self.signal.layout.sum(x.T @ x)
         sizes, axes = torch.linalg.eigh(gram)
         kept: Tensor = axes[:, sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)].contiguous()
-        return self.signal.partition.peers.broadcast(kept)
+        return self.signal.layout.agree(kept)
 
     @lazy_property
     def rotated_signal(self) -> ShardedRows:
@@ -174,7 +173,7 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
     def target(self) -> Tensor:
         r"""Return the energies :math:`X^\top X`, flat."""
         x = self.rotated_signal.local.to_dense()
-        return self.signal.all_reduce((x.T @ x).reshape(-1))
+        return self.signal.layout.sum((x.T @ x).reshape(-1))
 
     def image(self, adj: Adjacency) -> Tensor:
         r"""Return :math:`X^\top A X`, flat."""
@@ -200,36 +199,33 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
 
 
 class FrobeniusMap(PairMap):
-    r""":math:`X^\top A X` of graphs on some pairs; remote rows arrive by ring exchange."""
+    r"""The map :math:`X^\top A X`, by products with the signals; :math:`K` is stored if narrow."""
 
     def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
-        self.pairs, self._signal = pairs, signal
-        self._width = signal.local.n_columns
-        self._patterns: list[CsrPattern] = []
-        for rank, (mine, far, near) in enumerate(pairs.remote_ends):
-            bounds = pairs.partition.bounds
-            shape = (len(signal.local), int(bounds[rank + 1] - bounds[rank]))
-            place = torch.arange(len(pairs), device=near.device) if mine is None else mine
-            self._patterns.append(CsrPattern.from_entries(*shape, near, far, place))
+        self.pairs, self._signal, self._width = pairs, signal, signal.local.n_columns
+        self._patterns: list[CsrPattern] = []  # one for each block of signals
         self._ends = self._gather_ends() if self._width**2 <= MAX_DENSE_COLUMNS else None
 
     def _gather_ends(self) -> tuple[Tensor, Tensor]:
         """Return the signals at both ends of each pair."""
         own = self._signal.local.to_dense()
-        near, far = (own.new_empty(len(self.pairs), self._width) for _ in range(2))
-        for rank, block in self._signal.blocks():
-            mine, there, here = self.pairs.remote_ends[rank]
+        first, second = (own.new_empty(len(self.pairs), self._width) for _ in range(2))
+        for mine, near, far, block in self.pairs.visit(self._signal):
             place = slice(None) if mine is None else mine
-            near[place], far[place] = own.index_select(0, here), block.take(there).to_dense()
-        return near, far
+            first[place], second[place] = own.index_select(0, near), block.take(far).to_dense()
+        return first, second
 
     def _sums(self, values: Tensor, signal: ShardedRows) -> Tensor:
         r"""Return the symmetric :math:`\sum_p c_p a_p x_i x_j^\top` over this process's pairs."""
         halves = values * self.pairs.counts / 2
         own = signal.local.to_dense()
         total = torch.zeros_like(own)
-        for rank, block in signal.blocks():
-            pattern = self._patterns[rank]
+        for number, (mine, near, far, block) in enumerate(self.pairs.visit(signal)):
+            if number == len(self._patterns):
+                place = torch.arange(len(self.pairs), device=near.device) if mine is None else mine
+                pattern = CsrPattern.from_entries(len(own), len(block), near, far, place)
+                self._patterns.append(pattern)
+            pattern = self._patterns[number]
             matrix = CsrMatrix(pattern, halves.index_select(0, pattern.source))
             total += csr_matmul(matrix, block.to_dense())
         half = own.T @ total

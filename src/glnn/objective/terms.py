@@ -1,6 +1,5 @@
 """All terms of the objective but smoothness: properties, distances to graphs, cost of a task."""
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -9,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, PairValues, ShardedRows
+from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows, SparseAdjacency
+from glnn.graph.rows import CsrPattern
 from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term, to_vector
 
 
@@ -211,12 +210,8 @@ class RowSumsMap(PairMap):
     def _sums(self) -> Tensor:
         pattern = self.pairs.pattern
         ones = torch.ones(len(pattern.source), dtype=torch.float64, device=pattern.source.device)
-        shape = (self.pairs.n_nodes, len(self.pairs))
-        return (
-            type(pattern)
-            .from_compressed(shape, pattern.offsets, pattern.source, pattern.source)
-            .to_torch(ones)
-        )
+        shape, source = (self.pairs.n_nodes, len(self.pairs)), pattern.source
+        return CsrPattern.from_compressed(shape, pattern.offsets, source, source).to_torch(ones)
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return torch.mv(self._sums, values)
@@ -243,49 +238,7 @@ class RowSumsMap(PairMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Proximal(Term):
-    r"""Distance to an earlier graph, :math:`\|A - A'\|_F^2`.
-
-    Examples
-    --------
-    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> Proximal(1.0, DenseAdjacency(torch.zeros(2, 2))).value(pair)
-    tensor(2.)
-    """
-
-    weight: float | int
-    other: Adjacency  # with several processes, the pairs of this one
-    partition: Partition | None = None  # None: a single process
-    name: str = "proximal"
-
-    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        other = self.other
-        at_pairs = other.entries(adj.rows(), adj.columns())
-        difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
-        all_entries = (other.counts() * other.values().square()).sum()
-        at_stored = (adj.counts() * at_pairs.square()).sum()
-        return difference + (all_entries - at_stored)  # entries that A does not store are zero in A
-
-    @property
-    def curvature(self) -> float | int:
-        """The weight."""
-        return self.weight
-
-    def linear(self) -> ImplicitMatrix:
-        """Return twice the weight times the other graph."""
-        rows, columns, values = self.other.rows(), self.other.columns(), self.other.values()
-        kept = torch.nonzero((rows <= columns) & (values != 0)).view(-1)
-        partition = self.partition or Partition(self.other.n_nodes, SINGLE_PROCESS)
-        pairs = Pairs(partition, rows[kept], columns[kept])
-        return ImplicitMatrix(sparse=PairValues(pairs, 2 * self.weight * values[kept].double()))
-
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
-        """Return the squares of the links: the earlier graph has no links of a new node."""
-        return RowCoefficients(edge_curvature=2 * self.weight, loop_curvature=self.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Closeness(Proximal):
+class Closeness(Term):
     r"""Distance to the prior graph, :math:`\|A - G\|_F^2`. Paper: :math:`\mathcal{L}_{gt}`.
 
     Examples
@@ -295,47 +248,56 @@ class Closeness(Proximal):
     tensor(2.)
     """
 
+    weight: float | int
+    prior: Adjacency  # with several processes, the pairs of this one
     name: str = "closeness"
+
+    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
+        prior = self.prior
+        at_pairs = prior.entries(adj.rows(), adj.columns())
+        difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
+        all_entries = (prior.counts() * prior.values().square()).sum()
+        at_stored = (adj.counts() * at_pairs.square()).sum()
+        return difference + (all_entries - at_stored)  # entries that A does not store are zero in A
+
+    @property
+    def curvature(self) -> float | int:
+        """The weight."""
+        return self.weight
+
+    def linear(self) -> ImplicitMatrix:
+        """Return twice the weight times the prior graph."""
+        assert isinstance(self.prior, SparseAdjacency)  # as the solver stores it
+        values = self.prior.values()
+        pairs = self.prior.pairs.select(values != 0)
+        scaled = 2 * self.weight * values[values != 0].double()
+        return ImplicitMatrix(sparse=SparseAdjacency(pairs, scaled))
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the squared distance of the new links to their row of the prior graph."""
-        return dataclasses.replace(super().new_row(dual), prior=2 * self.weight)
+        twice = 2 * self.weight
+        return RowCoefficients(edge_curvature=twice, loop_curvature=self.weight, prior=twice)
 
 
 @dataclass(frozen=True, eq=False)
 class TaskCost(Term):
     r"""The cost of the graph for a task, :math:`\langle C, A\rangle`, of low rank.
 
-    .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i) + o_{ij}
-
-    Examples
-    --------
-    >>> from glnn.graph.pairs import as_sharded_rows
-    >>> left = as_sharded_rows(torch.tensor([[1.0, 3.0], [2.0, 4.0]]))
-    >>> right = as_sharded_rows(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
-    >>> TaskCost(left, right).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])))
-    tensor(10.)
+    .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i)
     """
 
     left: ShardedRows  # the rows :math:`(u_i, v_i)`
     right: ShardedRows  # the rows :math:`(v_i, u_i)`
-    offset: PairValues | None = None  # further costs :math:`o` of single pairs
     weight: float | int = 1.0
     name: str = "task"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        rows, columns = adj.rows(), adj.columns()
-        costs = self.left.local.pair_dots(self.right.local, rows, columns) / 2
-        if self.offset is not None:
-            at = self.offset.pairs.to_adjacency(self.offset.values)
-            costs = costs + at.entries(rows, columns)
+        costs = self.left.local.pair_dots(self.right.local, adj.rows(), adj.columns()) / 2
         return (adj.counts() * adj.values() * costs).sum()
 
     def linear(self) -> ImplicitMatrix:
         """Return the negative costs."""
-        sparse = None if self.offset is None else self.offset.scale(-self.weight)
-        factor = LowRankPart(self.left, self.right, -self.weight / 2)
-        return ImplicitMatrix(sparse=sparse, factors=(factor,))
+        return ImplicitMatrix(factors=(LowRankPart(self.left, self.right, -self.weight / 2),))
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return no coefficients: the cost of a new node's links is not known."""

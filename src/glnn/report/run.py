@@ -25,7 +25,7 @@ from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.quality.labelling import suspect_labels
 from glnn.quality.rivals import (
     NodeProblem,

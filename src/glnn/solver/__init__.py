@@ -2,7 +2,7 @@
 
 from glnn.solver.candidates import SEARCHES, Search, nearest
 from glnn.solver.certificate import Certificate, certify
-from glnn.solver.learn import SUPPORTS, LearnedGraph, Support, TaskTerm, learn_graph
+from glnn.solver.learn import SUPPORTS, LearnedGraph, Support, learn_graph
 from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.signals import SIGNALS, FeatureSignal, SignalKind
 
@@ -18,7 +18,6 @@ __all__ = [
     "Search",
     "SignalKind",
     "Support",
-    "TaskTerm",
     "certify",
     "learn_graph",
     "nearest",

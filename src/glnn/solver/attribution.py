@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, PairValues
+from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
 from glnn.graph.rows import DenseRows, RowMatrix, as_row_matrix
 from glnn.objective import Term
 from glnn.solver.learn import LearnedGraph
@@ -59,9 +59,9 @@ class LinkShares:
 def link_shares(learned: LearnedGraph) -> LinkShares:
     """Return the shares of the terms in every link of a graph learned by one process."""
     problem, transform = learned.problem, learned.new_rows.transform
-    known = PairValues.from_rows(problem.partition, learned.adjacency, problem.device)
+    known = SparseAdjacency.from_rows(problem.layout, learned.adjacency, problem.device)
     pairs, scale = known.pairs, 2 * problem.curvature
-    dual = problem.dual_of(problem.images(pairs, known.values))
+    dual = problem.dual_of(problem.images(pairs, known.values()))
     signal = as_row_matrix(learned.new_rows.signal, device=problem.device)
     by_features = torch.arange(signal.n_columns, device=signal.device) < transform.n_features
     parts: dict[str, Tensor] = {}
@@ -75,9 +75,8 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
                 parts[PREDICTIONS] = parts.get(PREDICTIONS, torch.zeros_like(rest)) + rest
                 parts[term.name] = parts[term.name] - rest
     nonzero = {name: part for name, part in parts.items() if part.any()}
-    values = (
-        torch.stack([*nonzero.values()], 1) if nonzero else known.values.new_zeros(len(pairs), 0)
-    )
+    none = known.values().new_zeros(len(pairs), 0)
+    values = torch.stack([*nonzero.values()], 1) if nonzero else none
     entries = values[pairs.pattern.source].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))
 

@@ -1,15 +1,14 @@
 """Candidate edges: the most similar rows of every node, by one of several searches."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from glnn._utils import check_choice, check_integer
-from glnn.exceptions import InputError, MissingDependencyError
 from glnn.graph.pairs import ShardedRows, as_sharded_rows, tile_size
-from glnn.graph.rows import BLOCK_BYTES, DENSE_THRESHOLD, RowMatrix, as_row_matrix, block_bytes_on
+from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix, as_row_matrix, block_bytes_on
 from glnn.solver import clusters
 from glnn.solver.signals import Matrix
 
@@ -73,25 +72,14 @@ def _tie_hash(row: Tensor, column: Tensor) -> Tensor:
 
 # Searches
 
-Search = Literal["auto", "exact", "clusters", "faiss"]
+Search = Literal["auto", "exact", "clusters"]
 SEARCHES: tuple[Search, ...] = get_args(Search)
 EXACT_UP_TO = 30_000  # rows up to which "auto" is exact: a few seconds on two cores
-
-_FAISS_FLAT = 10_000  # rows up to which FAISS compares all pairs
-_FAISS_ROWS, _FAISS_PROBES = 200, 24  # rows per inverted list, lists probed per row
-_FAISS_MAX_COMPARED = 6_000  # most rows that one row is compared with: some lists are long
 
 Ends = tuple[np.ndarray, np.ndarray]
 
 
-def nearest(
-    signal: Matrix,
-    k: int,
-    *,
-    search: Search = "auto",
-    block_bytes: int = BLOCK_BYTES,
-    device: str = "cpu",
-) -> Ends:
+def nearest(signal: Matrix, k: int, *, search: Search = "auto", device: str = "cpu") -> Ends:
     r"""Return pairs (i, j) with the ``k`` rows j of the largest positive :math:`s_i \cdot s_j`.
 
     Parameters
@@ -102,11 +90,10 @@ def nearest(
         Neighbours of each row; a row gets fewer if fewer rows have a positive product.
     search
         ``exact`` compares all rows in blocks, in O(N²) time. ``clusters`` compares rows of nearby
-        clusters, in about O(N) time (:mod:`glnn.solver.clusters`); ``faiss`` uses an inverted
-        index of that package. Both are approximate. ``auto`` (default) is ``exact`` up to 30,000
-        rows and ``clusters`` above.
-    block_bytes, device
-        Memory for one block of products, and the device.
+        clusters, in about O(N) time, and is approximate (:mod:`glnn.solver.clusters`). ``auto``
+        (default) is ``exact`` up to 30,000 rows and ``clusters`` above.
+    device
+        Where the products are computed.
 
     Returns
     -------
@@ -119,48 +106,39 @@ def nearest(
     (array([0, 1, 2]), array([1, 0, 1]))
     """
     check_choice("search", search, SEARCHES)
-    rows = as_sharded_rows(as_row_matrix(signal, device=device))
-    i, j = nearest_pairs(rows, k, search=search, block_bytes=block_bytes)
+    i, j = nearest_pairs(as_sharded_rows(as_row_matrix(signal, device=device)), k, search=search)
     return i.cpu().numpy(), j.cpu().numpy()
 
 
-def nearest_pairs(
-    signal: ShardedRows, k: int, *, search: Search = "auto", block_bytes: int = BLOCK_BYTES
-) -> tuple[Tensor, Tensor]:
+def nearest_pairs(signal: ShardedRows, k: int, *, search: Search = "auto") -> tuple[Tensor, Tensor]:
     """Return :func:`nearest` for the rows i of this process and the rows j of all processes."""
-    part = signal.partition
-    k = min(check_integer("k", k, low=0), part.n_nodes - 1)
+    layout = signal.layout
+    k = min(check_integer("k", k, low=0), layout.n_nodes - 1)
     if k <= 0:
         none = torch.empty(0, dtype=torch.int64, device=signal.local.device)
         return none, none
-    if search == "auto":
-        search = "exact" if part.n_nodes <= EXACT_UP_TO else "clusters"
-    if search == "faiss":
-        found, score = _search_faiss(signal, k)
-    elif search == "clusters":
-        found, score = clusters.search_clusters(signal, k)
-    else:
-        found, score = _search_exact(signal, k, block_bytes)
-    own = torch.arange(part.start, part.stop, device=found.device)
+    is_exact = search == "exact" or (search == "auto" and layout.n_nodes <= EXACT_UP_TO)
+    found, score = _search_exact(signal, k) if is_exact else clusters.search_clusters(signal, k)
+    own = torch.arange(layout.start, layout.stop, device=found.device)
     kept = score > 0
     return own[:, None].expand_as(found)[kept], found[kept]
 
 
-def _search_exact(signal: ShardedRows, k: int, block_bytes: int) -> tuple[Tensor, Tensor]:
+def _search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     """Return columns and scores of the ``k`` best rows for each row, in float32."""
-    part = signal.partition
+    start = signal.layout.start
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD)
-    room = block_bytes_on(rows.local.device, block_bytes)
-    height = tile_size(rows.local.n_columns, room)
-    width = max(1, room // (8 * max(min(height, part.n_rows), rows.local.n_columns)))
+    room, n_columns = block_bytes_on(rows.local.device), rows.local.n_columns
+    height = tile_size(n_columns, room)
+    width = max(1, room // (8 * max(min(height, signal.layout.n_rows), n_columns)))
     lefts = _split_rows(rows.local, height)
     best: list[tuple[Tensor, Tensor] | None] = [None] * len(lefts)
-    for rank, block in rows.blocks():
-        for start, right in _split_rows(block, width):
+    for first_column, block in rows.blocks():
+        for shift, right in _split_rows(block, width):
             columns = right.to_dense().T.contiguous()
             for number, (first, left) in enumerate(lefts):
                 tile = left.matmul(columns)
-                corner = (part.start + first, int(part.bounds[rank]) + start)
+                corner = (start + first, first_column + shift)
                 mask_diagonal(tile, corner[0] - corner[1])
                 best[number] = merge_topk(best[number], tile, corner, k)
     kept = [part for part in best if part is not None]
@@ -172,51 +150,3 @@ def _split_rows(rows: RowMatrix, height: int) -> list[tuple[int, RowMatrix]]:
     return [
         (first, rows.block(slice(first, first + height))) for first in range(0, len(rows), height)
     ]
-
-
-def _search_faiss(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
-    """Search an inverted index by inner product, without the row itself.
-
-    Queries are sorted by inverted list: consecutive queries then probe the same lists, which stay
-    in the processor's cache.
-    """
-    if signal.partition.peers.size > 1:
-        raise InputError("search='faiss' must run in one process. Use search='clusters'.")
-    faiss = _import_faiss()
-    base = signal.local.to(torch.float32).to_dense().cpu().contiguous().numpy()
-    n_nodes, width = base.shape
-    order = np.arange(n_nodes)
-    if n_nodes <= _FAISS_FLAT:
-        index = faiss.IndexFlatIP(width)
-    else:
-        n_lists = min(clusters.MAX_CLUSTERS, n_nodes // _FAISS_ROWS)
-        lists = faiss.IndexFlatIP(width)
-        index = faiss.IndexIVFFlat(lists, width, n_lists, faiss.METRIC_INNER_PRODUCT)
-        index.cp.min_points_per_centroid = 1
-        index.cp.max_points_per_centroid = clusters.SAMPLE_PER_CLUSTER
-        index.cp.niter = clusters.KMEANS_ITERATIONS
-        index.train(base)
-        index.nprobe, index.max_codes = min(n_lists, _FAISS_PROBES), _FAISS_MAX_COMPARED
-        order = np.argsort(lists.search(base, 1)[1][:, 0], kind="stable")
-        base = base[order]
-    index.add(base)
-    score, found = index.search(base, k + 1)
-    itself = found == np.arange(n_nodes)[:, None]
-    itself[~itself.any(1), -1] = True  # a row that did not find itself drops its last neighbour
-    kept = ~itself
-    found, score = found[kept].reshape(n_nodes, k), score[kept].reshape(n_nodes, k)
-    back = np.empty_like(order)
-    back[order] = np.arange(n_nodes)
-    found = order[found].astype(np.int64)[back]  # missing results have the lowest score
-    device = signal.local.device
-    return torch.from_numpy(found).to(device), torch.from_numpy(score[back]).to(device)
-
-
-def _import_faiss() -> Any:
-    try:
-        import faiss
-    except ImportError:
-        raise MissingDependencyError(
-            "search='faiss' needs the package faiss; install it with pip install 'glnn[ann]'."
-        ) from None
-    return faiss

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange, pair_keys, pair_owners, sort_unique
-from glnn.graph.rows import BLOCK_BYTES, to_device
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
+from glnn.graph.rows import to_device
 from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
 
 _ACCEPTED = 1e-6  # largest relative violation of a converged graph
@@ -84,9 +84,7 @@ class Certificate:
         )
 
 
-def certify(
-    problem: Problem, adjacency: sp.csr_matrix, *, block_bytes: int = BLOCK_BYTES
-) -> Certificate:
+def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     """Check a graph against every pair of the problem's support, using only the graph itself.
 
     Parameters
@@ -95,15 +93,13 @@ def certify(
         The problem the graph should solve.
     adjacency
         The graph, CSR; with several processes, the rows of this one.
-    block_bytes
-        Memory for one block of pairs.
 
     Returns
     -------
     Certificate
         Violation, gap and whether the graph is optimal.
     """
-    peers, support = problem.partition.peers, problem.support
+    layout, support = problem.layout, problem.support
     stored = _GraphEntries.of(problem, adjacency)
     if not stored.is_finite:
         return _make_certificate(problem, math.inf, math.nan, math.nan, scale=1.0)
@@ -123,21 +119,19 @@ def certify(
     worst = max(nonnegative_max(residual.abs()), stored.asymmetry)
     squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
-        beyond, more = _sweep_other_pairs(problem, whole, known, block_bytes)
+        beyond, more = _sweep_other_pairs(problem, whole, known)
         worst, squares = max(worst, beyond), squares + more
     return _make_certificate(
         problem,
-        peers.all_reduce(worst, "max"),
+        layout.max(worst),
         problem.primal_value(stored.pairs, stored.values, images, gains.index_select(0, place)),
-        problem.dual_value(dual, peers.all_reduce(squares)),
+        problem.dual_value(dual, layout.sum(squares)),
         scale=violation_scale(
-            peers.all_reduce(
-                max(nonnegative_max(stored.values.abs()), nonnegative_max(implied)), "max"
-            ),
-            peers.all_reduce(nonnegative_max(gains.abs()), "max") / (2 * problem.curvature),
+            layout.max(max(nonnegative_max(stored.values.abs()), nonnegative_max(implied))),
+            layout.max(nonnegative_max(gains.abs())) / (2 * problem.curvature),
         ),
         rounding=_rounding_error(problem, images, known),
-        n_checked=None if support is None else int(peers.all_reduce(float(len(support)))),
+        n_checked=None if support is None else int(layout.sum(float(len(support)))),
     )
 
 
@@ -152,7 +146,7 @@ class _GraphEntries:
 
     @classmethod
     def of(cls, problem: Problem, adjacency: sp.csr_matrix) -> "_GraphEntries":
-        part, shape = problem.partition, (problem.partition.n_rows, problem.n_nodes)
+        layout, shape = problem.layout, (problem.layout.n_rows, problem.n_nodes)
         if np.shape(adjacency) != shape:
             raise InputError(
                 f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
@@ -163,14 +157,11 @@ class _GraphEntries:
             to_device(index.astype(np.int64), problem.device) for index in (coo.row, coo.col)
         )
         values = to_device(coo.data, problem.device)
-        is_bad = 0.0 if bool(torch.isfinite(values).all()) else 1.0
-        is_finite = part.peers.all_reduce(is_bad, "max") == 0
-        rows = rows + part.start
-        rows, columns, values = exchange(
-            part, pair_owners(part, rows, columns), rows, columns, values
-        )
+        is_finite = layout.max(float(not torch.isfinite(values).all())) == 0
+        rows = rows + layout.start
+        rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
         keys = pair_keys(problem.n_nodes, rows, columns)
-        pairs = Pairs.from_keys(part, sort_unique(keys))
+        pairs = Pairs.from_keys(layout, sort_unique(keys))
         triangles = values.new_zeros(2, len(pairs))
         triangles.index_put_(((rows > columns).long(), pairs.locate(keys)[0]), values, True)
         asymmetry = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
@@ -187,7 +178,7 @@ def _rounding_error(problem: Problem, images: Dual, known: Pairs) -> float:
         for p in problem.penalties
     }
     own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
-    return problem.partition.peers.all_reduce(own, "max") / (2 * problem.curvature)
+    return problem.layout.max(own) / (2 * problem.curvature)
 
 
 def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> Pairs:
@@ -203,31 +194,23 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.partition, sort_unique(torch.cat(keys)))
+    return Pairs.from_keys(problem.layout, sort_unique(torch.cat(keys)))
 
 
 def _support_mask(problem: Problem, pairs: Pairs) -> Tensor:
     """Return 1 for pairs in the support and 0 for others."""
-    if problem.support is pairs:
+    if problem.support is None or problem.support is pairs:
         return torch.ones_like(pairs.counts)
-    allowed = torch.ones_like(pairs.i, dtype=torch.bool) if problem.loops else pairs.i != pairs.j
-    if problem.support is not None:
-        allowed &= problem.support.contains(pairs.keys)
-    return allowed.double()
+    return problem.support.contains(pairs.keys).double()
 
 
 def _sweep_other_pairs(
-    problem: Problem, numerator: ImplicitMatrix, known: Pairs, block_bytes: int
+    problem: Problem, numerator: ImplicitMatrix, known: Pairs
 ) -> tuple[float, float]:
     """Return the largest implied entry outside the known pairs, and the sum of their squares."""
-    part, worst, squares = problem.partition, 0.0, 0.0
-    swept = known.swept_pairs()
-    for tile in numerator.tiles(part, problem.device, block_bytes=block_bytes):
-        tile.fill(swept, 0.0)
-        implied = tile.values.clamp_(min=0).div_(2 * problem.curvature)
-        if tile.is_on_diagonal and not problem.loops:
-            implied.fill_diagonal_(0)
-        flat = implied.view(-1)
+    worst, squares = 0.0, 0.0
+    for tile in numerator.tiles(known, 0.0):
+        flat = tile.values.clamp_(min=0).div_(2 * problem.curvature).view(-1)
         squares += float(flat.dot(flat)) * (1 if tile.is_on_diagonal else 2)
         worst = max(worst, nonnegative_max(flat))
     return worst, squares

@@ -129,7 +129,7 @@ def search_clusters(signal: ShardedRows, k: int, *, seed: int = 0) -> tuple[Tens
     Missing neighbours have the score :math:`-\infty`. Scores are exact products, but neighbours in
     distant clusters are missed. Rows of zeros are left out. The result is deterministic.
     """
-    part = signal.partition
+    part = signal.layout
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD).local
     found = torch.zeros(len(rows), k, dtype=torch.int64, device=rows.device)
     score = torch.full((len(rows), k), -torch.inf, device=rows.device)

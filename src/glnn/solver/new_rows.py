@@ -23,9 +23,10 @@ from torch import Tensor
 
 from glnn._utils import check_features
 from glnn.exceptions import InputError, ProblemError
+from glnn.graph.prior import PriorGraph
 from glnn.graph.rows import BLOCK_BYTES, RowMatrix, as_row_matrix
-from glnn.objective.base import Coupling, RowCoefficients
-from glnn.solver.signals import FeatureSignal, Matrix, PriorRows
+from glnn.objective.base import Coupling, RowCoefficients, to_vector
+from glnn.solver.signals import FeatureSignal, Matrix
 
 _BLOCK_ROWS = 64  # blocks are padded to this height: a row's bits must not depend on other rows
 _MAX_NEWTON = 200
@@ -41,52 +42,32 @@ class NewLinks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NewRowProblem:
-    """Everything that the edges of new nodes depend on.
+    """Everything that the edges of new nodes depend on."""
 
-    Parameters
-    ----------
-    transform
-        Turns features into signal rows.
-    signal
-        Signal rows of the training nodes; columns after the features (predictions) are unknown
-        for new nodes and taken as zero.
-    share
-        The sum of the terms' coefficients for a new row.
-    prior
-        Computes the prior graph's row from links; ``None`` without a given graph.
-    has_loops
-        Whether nodes may have loops.
-    n_candidates
-        With the support ``candidates``, a new node may have edges only to its links and to this
-        many most similar nodes.
-    """
-
-    transform: FeatureSignal
+    transform: FeatureSignal  # turns features into signal rows
+    # Signal rows of the training nodes; columns after the features (predictions) are unknown for
+    # new nodes and taken as zero.
     signal: Matrix
-    share: RowCoefficients
-    prior: PriorRows | None = None
-    has_loops: bool = True
+    share: RowCoefficients  # the sum of the terms' coefficients for a new row
+    prior: PriorGraph | None = None  # computes the prior graph's row; None without a given graph
+    # With the support "candidates", a new node may have edges only to its links and to this many
+    # most similar nodes.
     n_candidates: int | None = None
 
     def connect(self, features: Any, links: Any = None) -> NewLinks:
-        """Return the optimal edges of each new node.
-
-        Parameters
-        ----------
-        features
-            Features of the new nodes.
-        links
-            Known edges to the training nodes (new x N, sparse or dense), if there was a graph.
-
-        Returns
-        -------
-        NewLinks
-            Edges and loops of the new nodes.
-        """
+        """Return the optimal edges of each new node; see :meth:`LearnedGraph.connect`."""
         features = check_features("new_X", features)
         n_new, n_nodes = features.shape[0], self.signal.shape[0]
-        self._check_width(features.shape[1])
-        self._check_curvature()
+        if features.shape[1] != self.transform.n_features:
+            raise InputError(
+                f"new_X must have the {self.transform.n_features} columns of the training "
+                f"features, got {features.shape[1]}."
+            )
+        if self.share.edge_curvature <= 0 or self.share.loop_curvature <= 0:
+            raise ProblemError(
+                "a term with curvature must return from new_row the curvature that it gives to the "
+                "links of a new node: without any they have no unique minimum."
+            )
         prior, prior_loops = self._prior_rows(links, n_new)
         signal = self.transform.transform(features)
         known = as_row_matrix(self.signal, dtype=torch.float64)
@@ -103,31 +84,16 @@ class NewRowProblem:
             loops.append(loop[:n_rows].numpy())
         return NewLinks(sp.csr_matrix(sp.vstack(parts, format="csr")), np.concatenate(loops))
 
-    def _check_width(self, width: int) -> None:
-        expected = self.transform.n_features
-        if width != expected:
-            raise InputError(
-                f"new_X must have the {expected} columns of the training features, got {width}."
-            )
-
-    def _check_curvature(self) -> None:
-        share = self.share
-        if share.edge_curvature <= 0 or (self.has_loops and share.loop_curvature <= 0):
-            raise ProblemError(
-                "a term with curvature must return from new_row the curvature that it gives to the "
-                "links of a new node: without any they have no unique minimum."
-            )
-
     def _prior_rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows and loops of the prior graph for the new nodes."""
-        if links is not None and self.prior is None:
+        if self.prior is not None:
+            return self.prior.rows(links, n_new)
+        if links is not None:
             raise InputError(
                 "links must be None for a graph learned without a given one. "
                 "Learn with graph=... to use links of new nodes."
             )
-        if self.prior is None:
-            return sp.csr_matrix((n_new, self.signal.shape[0])), np.zeros(n_new)
-        return self.prior.rows(links, n_new)
+        return sp.csr_matrix((n_new, self.signal.shape[0])), np.zeros(n_new)
 
     def _make_block(
         self, known: RowMatrix, new: Tensor, prior: Tensor, loop: Tensor
@@ -140,20 +106,14 @@ class NewRowProblem:
         if share.edges is not None:
             edges = edges + share.edges
         for metric in share.metrics:
-            left = _apply_metric(new, metric)
+            left = new * metric if metric.ndim < 2 else new @ metric
             edges = edges + (similar * metric if metric.ndim == 0 else known.left_matmul(left))
             loops = loops + (left[:, :width] * new[:, :width]).sum(1) / 2
-        if self.n_candidates is not None:
-            edges[~self._candidate_mask(similar, prior)] = -torch.inf
-        if not self.has_loops:
-            loops = torch.full_like(loops, -torch.inf)
+        if self.n_candidates is not None:  # only links and the most similar nodes
+            best, place = torch.topk(similar, min(self.n_candidates, similar.shape[1]), dim=1)
+            is_open = (best > 0) | (prior.gather(1, place) > 0)
+            edges[~(prior > 0).scatter_(1, place, is_open)] = -torch.inf
         return _RowBlock(edges, loops, share)
-
-    def _candidate_mask(self, similar: Tensor, prior: Tensor) -> Tensor:
-        """Return which training nodes are links or among the most similar ones."""
-        k = min(self.n_candidates or 0, similar.shape[1])
-        best, place = torch.topk(similar, k, dim=1)
-        return (prior > 0).scatter_(1, place, (best > 0) | (prior.gather(1, place) > 0))
 
 
 class _RowBlock:
@@ -164,13 +124,12 @@ class _RowBlock:
         self.numerators = torch.cat([edges, loops[:, None]], 1)
         self.curvature = edges.new_full((n_nodes + 1,), float(share.edge_curvature))
         self.curvature[-1] = share.loop_curvature
-        couplings = share.couplings or (
-            Coupling(1.0, _to_tensor(0.0), 0.0, 0.0),
-        )  # one without effect
-        vectors = [torch.cat([c.edges.expand(n_nodes), _to_tensor(c.loop)]) for c in couplings]
+        without_effect = Coupling(1.0, to_vector(0), 0.0, 0.0)
+        couplings = share.couplings or (without_effect,)
+        vectors = [torch.cat([c.edges.expand(n_nodes), to_vector(c.loop)]) for c in couplings]
         self.vectors = torch.stack(vectors)
-        self.inverse = torch.cat([_to_tensor(1 / c.weight) for c in couplings])
-        self.target = torch.cat([_to_tensor(c.target) for c in couplings])
+        self.inverse = torch.cat([to_vector(1 / c.weight) for c in couplings])
+        self.target = torch.cat([to_vector(c.target) for c in couplings])
 
     def links(self, y: Tensor) -> Tensor:
         """Return the links at a dual point; summed per row, so a row's bits stay the same."""
@@ -192,16 +151,10 @@ class _RowBlock:
         return step, 2 * (gradient * step).sum(1)
 
 
-def _to_tensor(number: float) -> Tensor:
-    return torch.tensor([number], dtype=torch.float64)
-
-
 def _solve_block(block: _RowBlock) -> tuple[Tensor, Tensor]:
     """Return edges and loops; a node is done when its step is as small as rounding."""
     n_rows = len(block.numerators)
-    y = (
-        (-block.target / block.inverse).expand(n_rows, -1).clone()
-    )  # the dual point of a node without links
+    y = (-block.target / block.inverse).expand(n_rows, -1).clone()  # of a node without links
     is_open = torch.ones(n_rows, dtype=torch.bool)
     links = block.links(y)
     for _ in range(_MAX_NEWTON):
@@ -232,11 +185,6 @@ def _line_search(
     length = torch.where(fits, length, 0.0)
     trial = y + length[:, None] * step
     return trial, block.links(trial), length > 0
-
-
-def _apply_metric(signal: Tensor, metric: Tensor) -> Tensor:
-    """Return the signal rows times the metric."""
-    return signal * metric if metric.ndim < 2 else signal @ metric
 
 
 def _pad(rows: Any, height: int, width: int) -> Tensor:

@@ -63,14 +63,14 @@ class _SchurPreconditioner:
         self.rows = torch.cat([place[:0], *(place[working.slices[k]] for k in bounded)])
         bounds = [working.maps[k].gram_bound(active) for k in bounded]
         own = torch.cat([diagonal[:0], *(bound for bound in bounds if bound is not None)])
-        self.row_block = working.inverse[self.rows] + scale * working.peers.all_reduce(own)
+        self.row_block = working.inverse[self.rows] + scale * working.layout.sum(own)
         energy, coupling = _schur_blocks(working, active, few, bounded)
-        self.coupling = scale * working.peers.all_reduce(coupling)
-        schur = scale * working.peers.all_reduce(energy)
+        self.coupling = scale * working.layout.sum(coupling)
+        schur = scale * working.layout.sum(energy)
         schur.diagonal().add_(working.inverse[self.small])
         schur -= self.coupling.T @ (self.coupling / self.row_block[:, None])
         self.factor, failed = torch.linalg.cholesky_ex(schur)
-        self.is_positive = working.peers.broadcast(float(failed)) == 0
+        self.is_positive = working.layout.agree(float(failed)) == 0
 
     def __call__(self, residual: Tensor) -> Tensor:
         result = residual / self.diagonal

@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from glnn.distributed import Partition, Peers, lazy_property
+from glnn.distributed import Partition, lazy_property
 from glnn.exceptions import ProblemError
 from glnn.graph.pairs import ImplicitMatrix, Pairs
 from glnn.objective import Objective, QuadraticTerm, Term
@@ -30,15 +30,16 @@ class Problem:
     """
 
     objective: Objective  # its terms with a positive weight are used
-    partition: Partition  # which rows and pairs are in this process
-    loops: bool = True  # whether the diagonal belongs to the support
+    layout: Partition  # which rows and pairs are in this process
     support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
     device: str = "cpu"
+    tol: float | int = 1e-8  # accuracy of the entries
+    max_iter: int = 100  # Newton steps of one solve
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return self.partition.n_nodes
+        return self.layout.n_nodes
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -84,28 +85,19 @@ class Problem:
 
     def images(self, pairs: Pairs, values: Tensor) -> Dual:
         r"""Return :math:`T_m(A)` of a graph, given the values on this process's pairs."""
-        peers = self.partition.peers
-        return {p.name: peers.all_reduce(p.pair_map(pairs).apply(values)) for p in self.penalties}
+        return {p.name: self.layout.sum(p.pair_map(pairs).apply(values)) for p in self.penalties}
 
     def dual_of(self, images: Dual) -> Dual:
         r"""Return the dual point of a graph, :math:`y_m = 2 w_m (T_m(A) - \tau_m)`."""
         return {p.name: 2 * p.weight * (images[p.name] - p.target) for p in self.penalties}
 
-    def primal_value(
-        self,
-        pairs: Pairs,
-        values: Tensor,
-        images: Dual | None = None,
-        gains: Tensor | None = None,
-    ) -> float:
+    def primal_value(self, pairs: Pairs, values: Tensor, images: Dual, gains: Tensor) -> float:
         """Return the objective of the graph with these values on the pairs, up to a constant.
 
-        ``images`` and ``gains`` (the entries of :math:`B`) are computed if they are not given.
+        ``gains`` are the entries of :math:`B`.
         """
-        images = self.images(pairs, values) if images is None else images
-        gains = self.linear.on_pairs(pairs) if gains is None else gains
         own = (pairs.counts * values).dot(self.curvature * values - gains)
-        value = self.partition.peers.all_reduce(float(own))
+        value = self.layout.sum(float(own))
         for penalty in self.penalties:
             misfit = images[penalty.name] - penalty.target
             value += float(penalty.weight * misfit.dot(misfit))
@@ -129,14 +121,12 @@ class Problem:
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
         """Return this process's first working set: loops, candidates, pairs that a term lists."""
-        part = self.partition
-        own = torch.arange(part.start, part.stop, device=candidates[0].device)
+        own = torch.arange(self.layout.start, self.layout.stop, device=candidates[0].device)
         ends = [candidates, (own, own)]
         if self.linear.sparse is not None:
-            named = self.linear.sparse.pairs.select(self.linear.sparse.values != 0)
+            named = self.linear.sparse.pairs.select(self.linear.sparse.values() != 0)
             ends.append((named.i, named.j))
-        pairs = Pairs.union(part, ends)
-        return pairs if self.loops else pairs.select(pairs.i != pairs.j)
+        return Pairs.union(self.layout, ends)
 
 
 # Accuracy
@@ -146,13 +136,7 @@ _ROUNDING = 1e-6  # relative to the gains: smaller entries cannot be told from r
 
 
 def nonnegative_max(values: Tensor) -> float:
-    """Return the maximum of the values and 0; infinity if a value is NaN.
-
-    Examples
-    --------
-    >>> nonnegative_max(torch.tensor([-1.0])), nonnegative_max(torch.tensor([2.0, torch.nan]))
-    (0.0, inf)
-    """
+    """Return the maximum of the values and 0; infinity if a value is NaN."""
     found = float(values.max()) if len(values) else 0.0
     return math.inf if math.isnan(found) else max(0.0, found)
 
@@ -164,11 +148,6 @@ def violation_scale(entry: float, gain: float) -> float:
     are tiny: otherwise any graph of tiny entries would pass. It is 0 if an entry is not finite,
     so that no violation is small enough. ``gain`` is the largest entry (in absolute value) that
     the linear terms alone would give.
-
-    Examples
-    --------
-    >>> violation_scale(0.3, 1.0), violation_scale(20.0, 1.0), violation_scale(0.0001, 0.0)
-    (1.0, 20.0, 0.01)
     """
     if not math.isfinite(entry):
         return 0.0
@@ -200,9 +179,9 @@ class WorkingProblem:
         return dataclasses.replace(self, offsets=self.offsets + constant)
 
     @property
-    def peers(self) -> Peers:
-        """The processes over which the pairs are distributed."""
-        return self.pairs.partition.peers
+    def layout(self) -> Partition:
+        """Which rows and pairs are in this process."""
+        return self.pairs.layout
 
     @lazy_property
     def slices(self) -> list[slice]:
@@ -231,19 +210,19 @@ class WorkingProblem:
     def apply(self, values: Tensor) -> Tensor:
         """Return :math:`T(a)`, summed over all processes."""
         parts = [pair_map.apply(values) for pair_map in self.maps]
-        return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
+        return self.layout.sum(torch.cat([self.offsets[:0], *parts]))
 
     def gram_diagonal(self, active: Tensor) -> Tensor:
         """Return the diagonal of :math:`T T^*` over the active pairs, summed over all processes."""
         parts = [pair_map.gram_diagonal(active) for pair_map in self.maps]
-        return self.peers.all_reduce(torch.cat([self.offsets[:0], *parts]))
+        return self.layout.sum(torch.cat([self.offsets[:0], *parts]))
 
     def evaluate(self, y: Tensor) -> tuple[Tensor, float]:
         """Return the graph ``a(y)`` and the negated dual value ``-D(y)``."""
         values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.curvature)
-        squares = self.peers.all_reduce((self.pairs.counts * values).dot(values))
+        squares = self.layout.sum((self.pairs.counts * values).dot(values))
         fixed = torch.addcmul(self.target, self.inverse, y, value=0.5).dot(y)
-        return values, self.peers.broadcast(float(fixed + self.curvature * squares))
+        return values, self.layout.agree(float(fixed + self.curvature * squares))
 
     def gradient(self, y: Tensor, values: Tensor) -> Tensor:
         """Return the gradient of ``-D``."""
@@ -255,7 +234,7 @@ class WorkingProblem:
 
     def global_max(self, values: Tensor) -> float:
         """Return :func:`nonnegative_max` over the pairs of all processes."""
-        return self.peers.all_reduce(nonnegative_max(values), "max")
+        return self.layout.max(nonnegative_max(values))
 
     @lazy_property
     def gain(self) -> float:
@@ -268,7 +247,7 @@ class WorkingProblem:
 
     def dot(self, first: Tensor, second: Tensor) -> float:
         """Return the inner product of two dual vectors, bit-identical in every process."""
-        return self.peers.broadcast(float(first.dot(second)))
+        return self.layout.agree(float(first.dot(second)))
 
     def unflatten_dual(self, y: Tensor) -> Dual:
         """Split a flat dual vector by penalty."""

@@ -1,23 +1,18 @@
-"""Signals, from which similarity is computed: scaled features, predictions, prior graph rows."""
+"""Signals, from which similarity is computed: scaled features and predictions."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from glnn._utils import check_choice, check_number, map_row_blocks
-from glnn.distributed import SINGLE_PROCESS, Peers
+from glnn.distributed import Partition
 from glnn.exceptions import InputError
-from glnn.graph.prior import PriorKind
 from glnn.graph.rows import to_dense_array
 
-if TYPE_CHECKING:
-    Matrix: TypeAlias = Any  # scipy has no types
-else:
-    Matrix = np.ndarray | sp.csr_matrix
-
+Matrix: TypeAlias = Any  # an array or a CSR matrix; scipy has no types
 SignalKind = Literal["l2", "idf", "standardized", "raw"]  # how features become signals
 SIGNALS: tuple[SignalKind, ...] = get_args(SignalKind)
 
@@ -29,29 +24,16 @@ _TINY = 1e-14
 class FeatureSignal:
     r"""Turns features into the signal rows :math:`s_i`, for training rows and new rows.
 
-    Parameters
-    ----------
-    kind
-        ``raw``: unchanged features; ``l2``: rows of length one; ``idf``: columns times
-        :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns
-        of mean zero and deviation one (sparse features are not centred, and constant columns
-        become zero), then rows of length one.
-    n_features
-        Number of columns.
-    scale, shift
-        Factors of the columns, and what is subtracted before; ``None`` if nothing.
-
-    Examples
-    --------
-    >>> length_one = FeatureSignal.fit("l2", np.array([[3.0, 4.0], [0.0, 0.0]]))
-    >>> length_one.transform(np.array([[0.0, 2.0]]))
-    array([[0., 1.]])
+    ``raw``: unchanged features; ``l2``: rows of length one; ``idf``: columns times
+    :math:`\ln\frac{1+n}{1+\mathrm{df}}+1`, then rows of length one; ``standardized``: columns of
+    mean zero and deviation one (sparse features are not centred, and constant columns become
+    zero), then rows of length one.
     """
 
     kind: SignalKind
     n_features: int
-    scale: np.ndarray | None = None
-    shift: np.ndarray | None = None
+    scale: np.ndarray | None = None  # factors of the columns
+    shift: np.ndarray | None = None  # subtracted before
 
     @classmethod
     def fit(
@@ -59,7 +41,7 @@ class FeatureSignal:
         kind: SignalKind,
         features: Matrix,
         column_weights: object = None,
-        peers: Peers = SINGLE_PROCESS,
+        layout: Partition | None = None,
     ) -> "FeatureSignal":
         r"""Compute scales and means of the training rows; each process passes its own rows.
 
@@ -67,12 +49,13 @@ class FeatureSignal:
         :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are multiplied with their square roots.
         """
         check_choice("signal", kind, SIGNALS)
+        layout = layout or Partition(features.shape[0])
         n_features = features.shape[1]
         scale, shift = None, None
         if kind == "idf":
-            scale = _idf(features, peers)
+            scale = _idf(features, layout)
         elif kind == "standardized":
-            scale, shift = _column_scales(features, peers)
+            scale, shift = _column_scales(features, layout)
         if column_weights is not None:
             roots = np.sqrt(_check_column_weights(column_weights, n_features))
             scale = roots if scale is None else scale * roots
@@ -126,29 +109,28 @@ def _check_column_weights(column_weights: object, n_features: int) -> np.ndarray
     return weights
 
 
-def _idf(features: Matrix, peers: Peers) -> np.ndarray:
+def _idf(features: Matrix, layout: Partition) -> np.ndarray:
     if sp.issparse(features):
         present = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
     else:
         present = np.count_nonzero(features, axis=0)
-    n_rows, present = peers.all_reduce(float(features.shape[0])), peers.all_reduce(present)
-    return np.asarray(np.log((1.0 + n_rows) / (1.0 + present)) + 1.0)
+    return np.asarray(np.log((1.0 + layout.n_nodes) / (1.0 + layout.sum(present))) + 1.0)
 
 
-def _column_scales(features: Matrix, peers: Peers) -> tuple[np.ndarray, np.ndarray | None]:
+def _column_scales(features: Matrix, layout: Partition) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the inverse deviation of each column, and the means of dense features."""
-    n_rows = peers.all_reduce(float(features.shape[0]))
+    n_rows = float(layout.n_nodes)
     if sp.issparse(features):
         columns, values = features.indices, features.data.astype(np.float64)
         width = features.shape[1]
-        mean = peers.all_reduce(np.bincount(columns, values, width)) / n_rows
+        mean = layout.sum(np.bincount(columns, values, width)) / n_rows
         off = np.bincount(columns, (values - mean[columns]) ** 2, width)
         n_stored = np.bincount(columns, minlength=width)
         off = off + (features.shape[0] - n_stored) * mean**2  # zeros that are not stored
-        deviation = np.sqrt(peers.all_reduce(off) / n_rows)
+        deviation = np.sqrt(layout.sum(off) / n_rows)
     else:
-        mean = peers.all_reduce(features.sum(0, dtype=np.float64)) / n_rows
-        deviation = np.sqrt(peers.all_reduce(((features - mean) ** 2).sum(0)) / n_rows)
+        mean = layout.sum(features.sum(0, dtype=np.float64)) / n_rows
+        deviation = np.sqrt(layout.sum(((features - mean) ** 2).sum(0)) / n_rows)
     flat = deviation <= 1e-12 * np.abs(mean)
     scale = 1.0 / np.where(flat | (deviation == 0), 1.0, deviation)
     if sp.issparse(features):
@@ -169,8 +151,11 @@ def prediction_signal(predictions: object, weight: float | int, n_nodes: int) ->
             f"predictions must have {n_nodes} rows and at least two columns, "
             f"got shape {probability.shape}."
         )
-    if not np.isfinite(probability).all():
-        raise InputError("predictions must be finite probabilities, got NaN or infinity.")
+    if not (probability.min() > -1e-6 and probability.max() < 1 + 1e-6):  # also if one is NaN
+        raise InputError(
+            "predictions must be probabilities between 0 and 1, got "
+            f"{probability.min():g} to {probability.max():g}. Apply a softmax to scores."
+        )
     n_classes = probability.shape[1]
     centred = (probability - 1.0 / n_classes) * np.sqrt(n_classes / (n_classes - 1.0))
     return np.asarray(np.sqrt(weight) * centred)
@@ -182,10 +167,7 @@ def append_columns(signal: Matrix, more: np.ndarray) -> Matrix:
         return np.hstack([signal, more])
     parts = (signal, sp.csr_matrix(more))
     lengths = [np.diff(part.indptr) for part in parts]
-    before = (
-        parts[1].indptr[:-1],
-        parts[0].indptr[1:],
-    )  # entries of the other part before each row
+    before = (parts[1].indptr[:-1], parts[0].indptr[1:])  # entries of the other part before a row
     n_stored, width = parts[0].nnz + parts[1].nnz, signal.shape[1]
     data, columns = np.empty(n_stored), np.empty(n_stored, dtype=signal.indices.dtype)
     for part, length, shift, first in zip(parts, lengths, before, (0, width)):
@@ -196,70 +178,3 @@ def append_columns(signal: Matrix, more: np.ndarray) -> Matrix:
     both = sp.csr_matrix((data, columns, starts), shape=shape)
     both.sort_indices()
     return both
-
-
-# Prior graph rows of new nodes
-
-_TELEPORT = 0.15  # teleport probability of the prior graph "pagerank"
-
-
-@dataclass(frozen=True, eq=False)
-class PriorRows:
-    r"""Computes the prior graph's row and loop of a new node with links :math:`w_j`.
-
-    ==============  =======================================  =================
-    kind            :math:`g_j`                              loop
-    ==============  =======================================  =================
-    binary          1 where :math:`w_j > 0`                  0
-    symmetric       :math:`w_j/\sqrt{d\,(d_j+w_j)}`          0
-    renormalized    :math:`w_j/\sqrt{(d+1)(d_j+1+w_j)}`      :math:`1/(d+1)`
-    pagerank        one step over the renormalised links, then the prior graph
-    ==============  =======================================  =================
-
-    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. Except for ``pagerank``
-    this is exactly the row in the prior graph of the given graph with the new node added.
-    """
-
-    kind: PriorKind
-    degrees: np.ndarray  # row sums of the given graph
-    prior: sp.csr_matrix  # the prior graph, needed for pagerank
-
-    def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
-        """Return the rows (CSR, new x N) and the loops."""
-        links = _check_links(links, n_new, len(self.degrees))
-        if self.kind == "binary":
-            return _with_data(links, np.ones_like(links.data)), np.zeros(n_new)
-        own = 0.0 if self.kind == "symmetric" else 1.0
-        degree = np.asarray(links.sum(1)).ravel() + own
-        new, old = np.repeat(degree, np.diff(links.indptr)), self.degrees[links.indices] + own
-        rows = _with_data(links, links.data / np.sqrt(new * (old + links.data)))
-        if self.kind == "symmetric":
-            return rows, np.zeros(n_new)
-        if self.kind == "renormalized":
-            return rows, 1.0 / degree
-        propagated = sp.csr_matrix((1.0 - _TELEPORT) * (rows @ self.prior))
-        propagated.sort_indices()
-        return propagated, _TELEPORT + (1.0 - _TELEPORT) / degree
-
-
-def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
-    if links is None:
-        return sp.csr_matrix((n_new, n_nodes))
-    try:
-        matrix = sp.csr_matrix(links, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
-    if matrix.shape != (n_new, n_nodes):
-        raise InputError(
-            f"links must have one row for each of the {n_new} new nodes and one column for each "
-            f"of the {n_nodes} training nodes, got shape {matrix.shape}."
-        )
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all() or matrix.data.min(initial=0.0) < 0:
-        raise InputError("links must have finite weights of at least 0.")
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
-    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -10,18 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn._utils import check_integer, check_number
-from glnn.exceptions import InputError
-from glnn.graph.pairs import (
-    ImplicitMatrix,
-    Pairs,
-    Tile,
-    exchange,
-    pair_keys,
-    pair_owners,
-    sort_unique,
-)
-from glnn.graph.rows import BLOCK_BYTES
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
 from glnn.solver.newton import DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem, WorkingProblem
 
@@ -39,28 +28,8 @@ class WorkingSetSolution:
     rounds: int
 
 
-@dataclass(frozen=True)
-class SolveSettings:
-    """Accuracy, memory and device of a solve."""
-
-    tol: float | int = 1e-8
-    max_iter: int = 100
-    block_bytes: int = BLOCK_BYTES
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        check_number("tol", self.tol, low=0, open_low=True)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_integer("block_bytes", self.block_bytes, low=1024)
-        known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
-        if not known or (self.device != "cpu" and not torch.cuda.is_available()):
-            raise InputError(
-                f"device must be 'cpu', or 'cuda' where torch finds a GPU; got {self.device!r}."
-            )
-
-
 def solve_problem(
-    problem: Problem, working: WorkingProblem, settings: SolveSettings, start: Dual | None = None
+    problem: Problem, working: WorkingProblem, start: Dual | None = None
 ) -> WorkingSetSolution:
     """Solve on the pairs of ``working``; with support ``all``, add pairs until none is violated.
 
@@ -70,74 +39,61 @@ def solve_problem(
     core, iterations, rounds, dual = working.pairs, 0, 0, start
     while True:
         pairs = working.pairs
-        solution = solve_dual(working, dual, tol=settings.tol, max_iter=settings.max_iter)
+        solution = solve_dual(working, dual, tol=problem.tol, max_iter=problem.max_iter)
         dual = working.complete_dual(solution.dual, solution.values)
         solution = dataclasses.replace(solution, dual=dual)
         iterations, rounds = iterations + solution.iterations, rounds + 1
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
-        threshold = 2 * problem.curvature * settings.tol * working.violation_scale(solution.values)
-        joining = find_violating_pairs(problem, dual, pairs, threshold, settings)
-        if not problem.partition.peers.all_reduce(float(len(joining))):
+        threshold = 2 * problem.curvature * problem.tol * working.violation_scale(solution.values)
+        joining = find_violating_pairs(problem, dual, pairs, threshold)
+        if not problem.layout.sum(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
         keys = sort_unique(torch.cat([core.keys, used, joining]))
-        working = WorkingProblem.of(problem, Pairs.from_keys(problem.partition, keys))
+        working = WorkingProblem.of(problem, Pairs.from_keys(problem.layout, keys))
     return WorkingSetSolution(pairs, solution, iterations, rounds)
 
 
-def find_violating_pairs(
-    problem: Problem, dual: Dual, pairs: Pairs, threshold: float, settings: SolveSettings
-) -> Tensor:
+def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: float) -> Tensor:
     r"""Return keys of pairs outside ``pairs`` with a numerator :math:`b - T^*(y)` > threshold.
 
     At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
-    part, numerator = problem.partition, problem.numerator(dual)
-    sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs, problem)
-    swept = sparse.swept_pairs()
+    layout, n_nodes, numerator = problem.layout, problem.n_nodes, problem.numerator(dual)
+    sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs)
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
-    for tile in numerator.tiles(part, problem.device, block_bytes=settings.block_bytes):
-        tile.fill(swept, -torch.inf)  # handled above; tiles lack the sparse part
-        found, size = _entries_above(tile, threshold, problem)
-        if part.peers.size == 1:  # with several, only the owner of a pair can check this
+    for tile in numerator.tiles(sparse, -torch.inf):  # tiles lack the sparse part
+        wanted = tile.values > threshold
+        if tile.is_on_diagonal:
+            wanted = wanted.triu_()
+        place = torch.nonzero(wanted.view(-1)).view(-1)
+        row = torch.div(place, tile.values.shape[1], rounding_mode="floor")
+        column = place - row * tile.values.shape[1]
+        found = pair_keys(n_nodes, row + tile.first_row, column + tile.first_column)
+        size = tile.values.view(-1)[place]
+        if not layout.is_split:  # with several processes, only the owner of a pair can check this
             new = ~pairs.contains(found)
             found, size = found[new], size[new]
         keys, sizes = torch.cat([keys, found]), torch.cat([sizes, size])
         if len(keys) > 2 * _MAX_JOINING:
             keys, sizes = _keep_largest(keys, sizes)
-    i = torch.div(keys, problem.n_nodes, rounding_mode="floor")
-    owner = pair_owners(part, i, keys - i * problem.n_nodes)
-    keys, sizes = exchange(part, owner, keys, sizes)
+    i = torch.div(keys, n_nodes, rounding_mode="floor")
+    keys, sizes = exchange_pairs(layout, i, keys - i * n_nodes, keys, sizes)
     new, large = ~pairs.contains(keys), sparse_sizes > threshold
     keys = torch.cat([keys[new], sparse.keys[large]])
     return _keep_largest(keys, torch.cat([sizes[new], sparse_sizes[large]]))[0]
 
 
-def _find_sparse_pairs(
-    numerator: ImplicitMatrix, pairs: Pairs, problem: Problem
-) -> tuple[Pairs, Tensor]:
+def _find_sparse_pairs(numerator: ImplicitMatrix, pairs: Pairs) -> tuple[Pairs, Tensor]:
     """Return pairs of the numerator's sparse part outside ``pairs``, and their numerators."""
-    sparse = Pairs.from_keys(problem.partition, pairs.keys[:0])
+    sparse = Pairs.from_keys(pairs.layout, pairs.keys[:0])
     if numerator.sparse is not None:
         listed = numerator.sparse.pairs
-        is_new = ~pairs.contains(listed.keys)
-        sparse = listed.select(is_new if problem.loops else is_new & (listed.i != listed.j))
-    if not problem.partition.peers.all_reduce(float(len(sparse))):
+        sparse = listed.select(~pairs.contains(listed.keys))
+    if not pairs.layout.sum(float(len(sparse))):
         return sparse, sparse.counts  # no process has one
     return sparse, numerator.on_pairs(sparse)
-
-
-def _entries_above(tile: Tile, threshold: float, problem: Problem) -> tuple[Tensor, Tensor]:
-    """Return keys and sizes of the tile's entries above the threshold, each pair once."""
-    wanted = tile.values > threshold
-    if tile.is_on_diagonal:
-        wanted = wanted.triu_(0 if problem.loops else 1)
-    place = torch.nonzero(wanted.view(-1)).view(-1)
-    n_columns = tile.values.shape[1]
-    row = torch.div(place, n_columns, rounding_mode="floor")
-    first, second = row + tile.first_row, place - row * n_columns + tile.first_column
-    return pair_keys(problem.n_nodes, first, second), tile.values.view(-1)[place]
 
 
 def _keep_largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,27 +131,19 @@ class SparsityResult:
 
 
 def solve_for_degree(
-    problem: Problem,
-    pairs: Pairs,
-    goal: DegreeGoal,
-    settings: SolveSettings,
-    start: Dual | None = None,
+    problem: Problem, pairs: Pairs, goal: DegreeGoal
 ) -> tuple[float, WorkingSetSolution, tuple[str, ...]]:
     r"""Find :math:`\lambda_1` on the working set, solve, and repeat with the pairs that were added.
 
     Returns the weight, the solution, and a note if the wanted degree was not reached.
     """
     iterations, rounds, n_searches, target = 0, 0, 0, goal.target
-    found = None if start is None else SparsityResult(0.0, 0.0, start)
+    found: SparsityResult | None = None
     while True:
         free = WorkingProblem.of(problem.with_degree_weight(0.0), pairs)
         found = find_sparsity(free, goal, found)
-        solved = solve_problem(
-            problem.with_degree_weight(found.sparsity),
-            free.shift_offsets(-found.sparsity),
-            settings,
-            found.dual,
-        )
+        sparse = problem.with_degree_weight(found.sparsity)
+        solved = solve_problem(sparse, free.shift_offsets(-found.sparsity), found.dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
         degree = mean_added_degree(solved.pairs, solved.solution.values, goal.prior_pairs)
         reached = abs(degree - target) <= _ACCEPTED * target
@@ -205,26 +153,21 @@ def solve_for_degree(
         if found.sparsity == 0 and degree <= target:
             break
         keys = sort_unique(torch.cat([pairs.keys, solved.pairs.keys]))
-        pairs = Pairs.from_keys(problem.partition, keys)
-    notes = _degree_notes(target, degree, found.sparsity)
+        pairs = Pairs.from_keys(problem.layout, keys)
+    notes: tuple[str, ...] = ()
+    if abs(degree - target) > 0.1 * target:
+        notes = (
+            f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
+            f"with a sparsity weight of {found.sparsity:.3g}",
+        )
     done = WorkingSetSolution(solved.pairs, solved.solution, iterations, rounds)
     return found.sparsity, done, notes
-
-
-def _degree_notes(target: float | int, degree: float, sparsity: float) -> tuple[str, ...]:
-    """Return a note if the wanted degree was missed by more than 10 %."""
-    if abs(degree - target) <= 0.1 * target:
-        return ()
-    return (
-        f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
-        f"with a sparsity weight of {sparsity:.3g}",
-    )
 
 
 def mean_added_degree(pairs: Pairs, values: Tensor, prior_pairs: Pairs | None) -> float:
     """Return the mean number of neighbours over edges that are not in the prior graph."""
     n_added = float(torch.count_nonzero(values * _addable_mask(pairs, prior_pairs)))
-    return 2.0 * pairs.partition.peers.all_reduce(n_added) / pairs.n_nodes
+    return 2.0 * pairs.layout.sum(n_added) / pairs.n_nodes
 
 
 def _addable_mask(pairs: Pairs, prior_pairs: Pairs | None) -> Tensor:
@@ -275,7 +218,7 @@ class _SparsitySearch:
         self.dual = solution.dual
         added = solution.values * self.addable
         self.cutoff = 2 * self.working.curvature * self.working.global_max(added)
-        n_added = self.working.peers.all_reduce(float(torch.count_nonzero(added)))
+        n_added = self.working.layout.sum(float(torch.count_nonzero(added)))
         return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
 
     def bracket(

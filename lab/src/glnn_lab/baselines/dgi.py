@@ -11,7 +11,7 @@ from glnn.engine.callbacks import Callback, EarlyStopping, Record
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
 from glnn.engine.trainer import Trainer
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import renormalized
 from glnn.nn.features import Features
 from glnn.quality.rivals import (

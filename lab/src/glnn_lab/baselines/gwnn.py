@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
 from glnn._utils import check_choice, check_integer, check_number
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import normalize_adjacency
 from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, TrainSettings

@@ -16,7 +16,7 @@ from torch.nn import functional
 from glnn._utils import import_optional
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.nn.features import Features
 from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, normalize_row_sums
 

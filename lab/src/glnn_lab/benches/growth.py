@@ -11,7 +11,8 @@ from glnn.data.synthetic import GraphSize, attributed_graph, resolve_size, size_
 from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.solver import learn_graph, nearest
+from glnn.solver import nearest
+from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import FeatureSignal
 from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
 from glnn_lab.benches.contenders import engine_gcn
@@ -35,7 +36,7 @@ def _search(method: str) -> Callable[[NodeData, int], None]:
 
 def _graph_step(data: NodeData, n_epochs: int) -> None:
     graph = PRESETS["default"].graph
-    learn_graph(
+    request = GraphRequest(
         data.features.toarray(),
         data.graph,
         weights=graph.weights,
@@ -43,6 +44,7 @@ def _graph_step(data: NodeData, n_epochs: int) -> None:
         n_candidates=graph.n_candidates,
         search="clusters",
     )
+    solve_graph(request)
 
 
 def _fit(data: NodeData, n_epochs: int) -> None:
@@ -55,7 +57,6 @@ def _fit(data: NodeData, n_epochs: int) -> None:
 # title and function of each task
 TASKS: dict[str, tuple[str, Callable[[NodeData, int], None]]] = {
     "search-clusters": ("candidate search, clusters", _search("clusters")),
-    "search-faiss": ("candidate search, FAISS", _search("faiss")),
     "search-exact": ("candidate search, exact", _search("exact")),
     "learn-graph": ("learn_graph, support candidates", _graph_step),
     "fit": ("whole fit, preset default", _fit),
