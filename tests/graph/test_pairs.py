@@ -11,17 +11,9 @@ from glnn.graph.pairs import (
     Pairs,
     PairValues,
     ShardedRows,
-    Tile,
-    as_sharded_rows,
     exchange,
     exchange_rows,
-    owns_block_pair,
-    pair_keys,
     pair_owners,
-    row_owners,
-    sort_unique,
-    sweep_owners,
-    tile_size,
 )
 from glnn.graph.rows import DenseRows, as_row_matrix
 
@@ -48,19 +40,6 @@ def test_union_names_each_pair_once_whatever_its_direction():
     assert pairs.loops.tolist() == [1]
 
 
-def test_contains_finds_exactly_the_stored_keys():
-    generator = torch.Generator().manual_seed(0)
-    pairs = Pairs.union(alone(9), [tuple(torch.randint(0, 9, (2, 12), generator=generator))])
-    keys = pair_keys(9, *torch.triu_indices(9, 9))
-    assert torch.equal(pairs.contains(keys), torch.isin(keys, pairs.keys))
-    assert not Pairs.union(alone(9), [(keys[:0], keys[:0])]).contains(keys).any()
-
-
-def test_distinct_keys_are_those_of_torch():
-    keys = torch.randint(0, 50, (70,), generator=torch.Generator().manual_seed(0))
-    assert torch.equal(sort_unique(keys), torch.unique(keys))
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
     matrix = symmetric(30, np.random.default_rng(0))
@@ -84,56 +63,12 @@ def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
     assert loose.nnz == 5  # the caller's matrix is as it was
 
 
-def test_zeros_are_not_stored_in_the_matrix():
-    pairs = Pairs.union(alone(3), [ends([0, 1], [1, 2])])
-    assert pairs.to_scipy(torch.tensor([0.0, 2.0], dtype=torch.float64)).nnz == 2
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_an_end_of_each_pair_is_here_and_the_other_where_it_is_said_to_be(size, together):
-    matrix = symmetric(30, np.random.default_rng(1))
-
-    def work(peers):
-        part = Partition(30, peers)
-        pairs = PairValues.from_rows(part, matrix[part.rows]).pairs
-        seen = torch.zeros(len(pairs))
-        for rank, (mine, far, near) in enumerate(pairs.remote_ends):
-            place = torch.arange(len(pairs)) if mine is None else mine
-            both = torch.stack([near + part.start, far + int(part.bounds[rank])])
-            expected = torch.stack([pairs.i[place], pairs.j[place]])
-            assert torch.equal(both.sort(0).values, expected)
-            seen[place] += 1
-        assert (seen == 1).all()
-
-    together(size, work)
-
-
 def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
     one, other = (PairValues.from_rows(alone(12), m) for m in (first, second))
     total = one + other.scale(2)
     assert np.allclose(total.pairs.to_scipy(total.values).toarray(), (first + 2 * second).toarray())
-
-
-def test_selected_pairs_and_their_graph():
-    pairs = Pairs.union(alone(3), [ends([0, 1, 2], [1, 2, 2])])
-    apart = pairs.select(pairs.i != pairs.j)
-    assert len(apart) == 2
-    assert apart.to_adjacency(torch.ones(2)).row_sums().tolist() == [1.0, 2.0, 1.0]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_sweep_shows_each_pair_to_one_process(size, together):
-    i, j = torch.triu_indices(9, 9)
-
-    def work(peers):
-        part = Partition(9, peers)
-        own = pair_owners(part, i, j) == peers.rank
-        return Pairs(part, i[own], j[own]).swept_pairs().keys.tolist()
-
-    found = together(size, work)
-    assert sorted(key for keys in found for key in keys) == (9 * i + j).tolist()
 
 
 # Implicit matrices
@@ -208,29 +143,6 @@ def test_tiles_show_every_pair_once_without_the_sparse_part(size, kind, block_by
     assert ((seen + seen.T - np.diag(np.diag(seen))) == 1).all()
 
 
-def test_nothing_is_a_matrix_of_zeros():
-    part = Partition(3, SINGLE_PROCESS)
-    (tile,) = ImplicitMatrix().tiles(part, "cpu")
-    assert not tile.values.any()
-    assert (
-        not (ImplicitMatrix() + ImplicitMatrix())
-        .on_pairs(Pairs(part, *torch.triu_indices(3, 3)))
-        .any()
-    )
-
-
-def test_pairs_are_filled_in_a_tile_in_both_directions():
-    pairs = Pairs(Partition(9, SINGLE_PROCESS), torch.tensor([1, 3, 3]), torch.tensor([4, 3, 8]))
-    tile = Tile(3, 1, torch.zeros(3, 4))
-    tile.fill(pairs, 7.0)
-    assert torch.nonzero(tile.values).tolist() == [[0, 2], [1, 0]]
-
-
-def test_a_tile_is_as_small_as_it_must_be():
-    assert tile_size(10**9, 1) == 1
-    assert tile_size(1, 32 * 100) == 10
-
-
 # Sharded rows
 MATRIX = np.random.default_rng(0).standard_normal((N, 5)) * (np.arange(5) < 3)
 
@@ -256,55 +168,6 @@ def test_every_process_sees_every_block_once_its_own_first(size, store, together
 
 
 @SIZES
-def test_owners_are_those_of_the_partition(size, together):
-    def work(peers):
-        part = Partition(N, peers)
-        i = torch.randint(0, N, (200,), generator=torch.Generator().manual_seed(0))
-        assert row_owners(part, i).tolist() == part.owner(i.numpy()).tolist()
-
-    together(size, work)
-
-
-@SIZES
-def test_a_pair_is_with_a_process_that_has_one_of_its_rows(size, together):
-    def work(peers):
-        part = Partition(N, peers)
-        i, j = torch.triu_indices(N, N)
-        assert torch.equal(pair_owners(part, i, j), pair_owners(part, j, i))
-        mine = pair_owners(part, i, j) == peers.rank
-        here = [part.is_local(ends[mine].numpy()) for ends in (i, j)]
-        assert (here[0] | here[1]).all()
-        return int(mine.sum())
-
-    assert sum(together(size, work)) == N * (N + 1) // 2
-
-
-def test_pairs_are_spread_evenly(together):
-    counts = together(
-        4, lambda peers: pair_owners(Partition(640, peers), *torch.triu_indices(640, 640))
-    )
-    sizes = torch.bincount(counts[0]).double()
-    assert sizes.max() <= 1.02 * sizes.mean()
-
-
-@SIZES
-def test_two_blocks_are_compared_by_one_of_their_owners(size, together):
-    for first in range(size):
-        assert owns_block_pair(first, first, size)
-        for second in range(first):
-            assert owns_block_pair(first, second, size) != owns_block_pair(second, first, size)
-
-    def work(peers):
-        part = Partition(N, peers)
-        i, j = torch.triu_indices(N, N)
-        by = sweep_owners(part, i, j)
-        there = torch.where(by == row_owners(part, i), row_owners(part, j), row_owners(part, i))
-        assert all(owns_block_pair(a, b, size) for a, b in zip(by.tolist(), there.tolist()))
-
-    together(size, work)
-
-
-@SIZES
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
 def test_what_is_sent_arrives_at_its_owner(size, store, together):
     def work(peers):
@@ -318,13 +181,6 @@ def test_what_is_sent_arrives_at_its_owner(size, store, together):
     for rank, (numbers, rows) in enumerate(together(size, work)):
         assert sorted(numbers.tolist()) == list(range(rank, N, size))
         assert_close(rows, torch.from_numpy(MATRIX[numbers]))
-
-
-def test_a_tensor_is_spread_over_one_process():
-    whole = as_sharded_rows(torch.eye(3))
-    assert whole.partition.n_rows == 3
-    assert as_sharded_rows(whole) is whole
-    assert whole.all_reduce(torch.ones(2)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import PRIORS, prior_graph
-from glnn.graph.prior import normalize_adjacency, pagerank
+from glnn.graph.prior import normalize_adjacency
 
 PATH_AND_HERMIT = np.array(
     [
@@ -39,19 +39,9 @@ def test_symmetric_is_the_dense_formula(adjacency):
     np.testing.assert_allclose(found, dense_normalized(PATH_AND_HERMIT), rtol=1e-14)
 
 
-def test_symmetric_leaves_the_row_of_an_isolated_node_empty(adjacency):
-    assert not prior_graph(adjacency, "symmetric").toarray()[3].any()
-
-
 def test_renormalized_is_the_dense_formula_with_loops(adjacency):
     found = prior_graph(adjacency, "renormalized").toarray()
     np.testing.assert_allclose(found, dense_normalized(PATH_AND_HERMIT + np.eye(4)), rtol=1e-14)
-
-
-def test_renormalized_and_pagerank_keep_the_loop_of_an_isolated_node(adjacency):
-    for kind in ("renormalized", "pagerank"):
-        row = prior_graph(adjacency, kind).toarray()[3]
-        np.testing.assert_allclose(row, [0, 0, 0, 1], rtol=1e-14)
 
 
 def test_the_square_roots_of_the_degrees_are_an_eigenvector_of_the_normalised_graph(adjacency):
@@ -65,42 +55,6 @@ def ring_with_chords(n_nodes=9):
         for step, weight in ((1, 1.0), (2, 0.3 + 0.1 * i)):
             matrix[i, (i + step) % n_nodes] = matrix[(i + step) % n_nodes, i] = weight
     return matrix
-
-
-@pytest.mark.parametrize("teleport", [0.15, 0.5])
-def test_pagerank_is_the_dense_inverse_where_every_entry_is_kept(teleport):
-    matrix = ring_with_chords()
-    step = dense_normalized(matrix + np.eye(len(matrix)))
-    inverse = teleport * np.linalg.inv(np.eye(len(matrix)) - (1 - teleport) * step)
-    found = pagerank(sp.csr_matrix(matrix), teleport=teleport, n_keep=100, n_steps=200)
-    np.testing.assert_allclose(found.toarray(), dense_normalized(inverse), atol=2e-4)
-
-
-def test_pagerank_of_few_steps_is_the_truncated_series():
-    matrix = ring_with_chords()
-    step = dense_normalized(matrix + np.eye(len(matrix)))
-    series = sum(0.15 * 0.85**k * np.linalg.matrix_power(step, k) for k in range(4))
-    found = pagerank(sp.csr_matrix(matrix), n_keep=100, n_steps=3)
-    np.testing.assert_allclose(found.toarray(), dense_normalized(series), rtol=1e-12)
-
-
-def test_pagerank_keeps_the_largest_entries_of_each_row_and_their_mirror_images():
-    matrix = ring_with_chords()
-    whole = dense_normalized(matrix + np.eye(len(matrix)))
-    series = 0.15 * np.eye(len(matrix)) + 0.15 * 0.85 * whole
-    cut = np.where(series >= np.sort(series, axis=1)[:, -2:-1], series, 0)
-    found = pagerank(sp.csr_matrix(matrix), n_keep=2, n_steps=1).toarray()
-    np.testing.assert_allclose(found, dense_normalized((cut + cut.T) / 2), rtol=1e-12)
-
-
-def test_pagerank_with_a_teleport_of_one_stays_at_home(adjacency):
-    np.testing.assert_array_equal(pagerank(adjacency, teleport=1.0).toarray(), np.eye(4))
-
-
-@pytest.mark.parametrize("teleport", [0.0, -0.1, 1.5, float("nan")])
-def test_a_teleport_outside_zero_to_one_is_refused_in_one_line(adjacency, teleport):
-    with pytest.raises(InputError, match=r"^teleport must be finite, greater than 0"):
-        pagerank(adjacency, teleport=teleport)
 
 
 @pytest.mark.parametrize("kind", PRIORS)

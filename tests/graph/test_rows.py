@@ -6,13 +6,9 @@ from torch.testing import assert_close
 
 from glnn.graph import rows
 from glnn.graph.rows import (
-    BLOCK_BYTES,
-    DEVICE_BYTES,
     CsrMatrix,
     CsrPattern,
     as_row_matrix,
-    block_bytes_on,
-    block_entries_on,
     csr_addmm,
     csr_matmul,
     to_dense_array,
@@ -36,12 +32,6 @@ def full(values):
     return matrix
 
 
-def test_entries_are_sorted_by_row_then_column(pattern):
-    assert pattern.offsets.tolist() == [0, 2, 2, 4]
-    assert pattern.columns.tolist() == [2, 4, 0, 1]
-    assert pattern.source.tolist() == [0, 1, 2, 0]
-
-
 def test_the_product_is_that_of_the_full_matrix(pattern, rng):
     values, x = torch.rand(3, generator=rng), torch.rand(5, 2, generator=rng)
     assert_close(pattern.matmul(values, x), full(values) @ x)
@@ -50,20 +40,6 @@ def test_the_product_is_that_of_the_full_matrix(pattern, rng):
 def test_the_transposed_pattern_multiplies_by_the_transposed_matrix(pattern, rng):
     values, x = torch.rand(3, generator=rng), torch.rand(3, 2, generator=rng)
     assert_close(pattern.transpose().matmul(values, x), full(values).T @ x)
-
-
-def test_transposing_twice_gives_the_pattern_back(pattern):
-    twice = pattern.transpose().transpose()
-    assert twice.shape == pattern.shape
-    assert torch.equal(twice.offsets, pattern.offsets)
-    assert torch.equal(twice.columns, pattern.columns)
-    assert torch.equal(twice.source, pattern.source)
-
-
-def test_a_pattern_without_entries_multiplies_to_zero():
-    nothing = torch.empty(0, dtype=torch.int64)
-    pattern = CsrPattern.from_entries(2, 3, nothing, nothing, nothing)
-    assert torch.equal(pattern.matmul(torch.empty(0), torch.ones(3, 2)), torch.zeros(2, 2))
 
 
 WIDTHS = [1, 2, 7, 8, 15, 16, 17, 33, 64, 100]
@@ -87,14 +63,6 @@ def test_products_in_single_precision_are_those_of_the_full_matrix(width, rng):
     assert_close(csr_addmm(total.clone(), matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
     found = csr_addmm(total, matrix, x, out=torch.empty_like(total))
     assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
-
-
-def test_what_is_added_to_is_left_alone_where_there_is_another_place(rng):
-    matrix, _ = single()
-    total, x = torch.randn(50, 8, generator=rng), torch.randn(40, 8, generator=rng)
-    before = total.clone()
-    csr_addmm(total, matrix, x, out=torch.empty_like(total))
-    assert torch.equal(total, before)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -124,19 +92,6 @@ def test_a_matrix_without_rows_or_columns_has_a_product(shape):
 
 
 # Memory of blocks
-
-
-def test_a_device_that_is_not_the_host_takes_larger_blocks():
-    host, device = torch.device("cpu"), torch.device("cuda")
-    assert (block_bytes_on(host), block_bytes_on(device)) == (BLOCK_BYTES, DEVICE_BYTES)
-    assert block_bytes_on(host, 5) == 5
-    assert block_entries_on(device) > block_entries_on(host)
-
-
-def test_an_array_that_may_not_be_written_is_copied():
-    frozen = np.ones((2, 2))
-    frozen.flags.writeable = False
-    assert as_row_matrix(frozen).to_dense().sum() == 4
 
 
 # Row matrices
@@ -202,14 +157,6 @@ def test_products_of_pairs_are_the_same_for_every_storage_and_chunk(
         assert_close(first.pair_products(second, *ends).to_dense().cpu(), expected)
 
 
-def test_no_pairs_have_no_products(matrix):
-    none = torch.empty(0, dtype=torch.int64)
-    for store in STORAGES.values():
-        rows = as_row_matrix(store(matrix))
-        assert rows.pair_dots(rows, none, none).shape == (0,)
-        assert rows.pair_products(rows, none, none).to_dense().shape == (0, 40)
-
-
 # Sparse rows
 
 MATRIX = np.random.default_rng(3).standard_normal((17, 40))
@@ -223,21 +170,6 @@ def test_few_different_rows_are_made_dense_at_a_time(monkeypatch):
     assert_close(rows.pair_dots(rows, i, j), torch.from_numpy((MATRIX[i] * MATRIX[j]).sum(1)))
 
 
-def test_one_column_is_multiplied_by_the_stored_entries():
-    rows = as_row_matrix(sp.csr_matrix(MATRIX))
-    assert not rows.is_very_sparse
-    y = torch.arange(40.0, dtype=torch.float64)
-    assert_close(rows.matmul(y[:, None])[:, 0], torch.from_numpy(MATRIX) @ y)
-
-
-def test_entries_of_rows_are_found_in_order():
-    rows = as_row_matrix(sp.csr_matrix(MATRIX))
-    place, lengths = rows.locate_entries(torch.tensor([5, 2, 2]))
-    expected = [np.flatnonzero(MATRIX[k]) for k in (5, 2, 2)]
-    assert lengths.tolist() == [len(part) for part in expected]
-    assert rows.columns[place].tolist() == np.concatenate(expected).tolist()
-
-
 # Conversion to arrays
 
 DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
@@ -247,11 +179,6 @@ DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
 @pytest.mark.parametrize("rows", [DENSE_ROWS_ROWS, DENSE_ROWS_ROWS + 1, DENSE_ROWS_ROWS[:0]])
 def test_an_array_has_the_entries_of_the_matrix(form, rows):
     np.testing.assert_array_equal(to_dense_array(form(rows)), rows)
-
-
-def test_entries_that_are_all_stored_are_not_copied():
-    full = sp.csr_matrix(DENSE_ROWS_ROWS + 1)
-    assert np.shares_memory(to_dense_array(full), full.data)
 
 
 def test_entries_out_of_order_or_twice_are_put_in_their_places():

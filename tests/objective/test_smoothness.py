@@ -13,14 +13,6 @@ from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, Tr
 # Trace
 
 
-def test_the_linear_part_is_the_weighted_similarity():
-    x = torch.arange(6.0, dtype=torch.float64).view(3, 2)
-    term = TraceSmoothness(2.0, as_sharded_rows(x))
-    pairs = Pairs(term.signal.partition, *torch.triu_indices(3, 3))
-    assert_close(term.linear().on_pairs(pairs), 2 * (x @ x.T)[pairs.i, pairs.j])
-    assert term.penalty() is None
-
-
 def test_the_value_falls_by_the_similarity_of_an_edge():
     x = torch.arange(6.0, dtype=torch.float64).view(3, 2)
     edge = torch.zeros(3, 3, dtype=torch.float64)
@@ -31,30 +23,9 @@ def test_the_value_falls_by_the_similarity_of_an_edge():
     assert_close(values[0] - values[1], 2 * x[0].dot(x[2]))
 
 
-def test_a_new_node_is_compared_by_the_weight():
-    share = TraceSmoothness(2.0, as_sharded_rows(torch.eye(2))).new_row(None)
-    assert [float(metric) for metric in share.metrics] == [2.0]
-
-
 # Channel by channel
 
 X = np.random.default_rng(0).standard_normal((6, 3))
-
-
-def test_the_metric_of_a_new_node_is_the_negative_dual_point():
-    term, dual = ChannelSmoothness(1.0, as_sharded_rows(X)), torch.tensor([1.0, -2.0, 0.5]).double()
-    pairs = Pairs(term.signal.partition, *torch.triu_indices(6, 6))
-    (metric,) = term.new_row(dual).metrics
-    expected = (torch.from_numpy(X) * metric) @ torch.from_numpy(X).T
-    assert_close(term.adjoint(-dual).on_pairs(pairs), expected[pairs.i, pairs.j])
-
-
-def test_energies_of_the_identity_are_the_target():
-    term = ChannelSmoothness(1.0, as_sharded_rows(X))
-    loops = Pairs(term.signal.partition, torch.arange(6), torch.arange(6))
-    ones = torch.ones(6, dtype=torch.float64)
-    assert_close(term.pair_map(loops).apply(ones), term.target)
-    assert_close(term.image(loops.to_adjacency(ones)), term.target)
 
 
 def test_many_channels_have_no_dense_matrix(monkeypatch):
@@ -113,13 +84,3 @@ def test_signals_of_zeros_have_nothing_to_say():
 @pytest.mark.parametrize("kind", ["frobenius", "frobenius of entries"])
 def test_map_and_adjoint_of_frobenius_belong_together(holds_adjoint, kind):
     holds_adjoint(kind)
-
-
-def test_the_adjoint_sees_the_symmetric_part_alone():
-    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
-    pairs = all_pairs(term)
-    y = torch.from_numpy(rng.standard_normal((3, 3)))
-    odd, whole = (y - y.T).reshape(-1), y.reshape(-1)
-    for adjoint in (term.pair_map(pairs).adjoint, lambda v: term.adjoint(v).on_pairs(pairs)):
-        assert_close(adjoint(odd), torch.zeros(len(pairs)).double(), atol=1e-12, rtol=0)
-        assert_close(adjoint(whole), adjoint(y.T.reshape(-1)))

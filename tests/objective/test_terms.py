@@ -30,16 +30,6 @@ def test_the_share_of_a_new_node_is_what_the_term_changes_by(
     assert_close(term.weight * (after - before), share_change(term.new_row(None), links, loop))
 
 
-def test_what_the_solver_sees_of_them():
-    assert Sparsity(0.3).linear().constant == -0.3
-    assert Ridge(0.3).curvature == 0.3
-    assert Symmetry(0.3).linear() is None and Symmetry(0.3).curvature == 0
-
-
-def test_sparsity_alone_sets_the_number_of_neighbours():
-    assert [term(0.3).sets_degree for term in (Sparsity, Ridge, Symmetry)] == [True, False, False]
-
-
 # Loops
 
 
@@ -50,13 +40,6 @@ def test_the_share_of_a_new_node_is_what_loops_change_by(case, share_change, wit
     share = term.new_row(2 * term.weight * term.image(before))
     after = term.weight * term.value(with_new_node(matrix, links, loop))
     assert_close(after - term.weight * term.value(before), share_change(share, links, loop))
-
-
-def test_only_loops_count():
-    pairs = Pairs(Partition(3, SINGLE_PROCESS), torch.tensor([0, 0, 2]), torch.tensor([0, 1, 2]))
-    pair_map = Loops(1.0, torch.ones(3, dtype=torch.float64)).pair_map(pairs)
-    assert pair_map.apply(torch.tensor([1.0, 5.0, 2.0])).tolist() == [3.0]
-    assert pair_map.adjoint(torch.tensor([4.0])).tolist() == [4.0, 0.0, 4.0]
 
 
 def test_map_and_adjoint_belong_together(holds_adjoint):
@@ -107,11 +90,6 @@ def test_the_linear_part_is_twice_the_weighted_graph(case):
     assert_close(term.linear().on_pairs(pairs), 1.4 * matrix[pairs.i, pairs.j])
     assert term.curvature == 0.7
     assert len(term.linear().sparse.pairs) == int((matrix.triu() != 0).sum())
-
-
-def test_an_earlier_graph_has_no_link_of_a_new_node(case):
-    share = Proximal(0.7, DenseAdjacency(case[0])).new_row(None)
-    assert (share.edge_curvature, share.loop_curvature, share.prior) == (1.4, 0.7, 0)
 
 
 def test_the_value_is_the_squared_distance_whatever_is_stored(case):

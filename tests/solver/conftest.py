@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph import SparseAdjacency
 from glnn.graph.pairs import Pairs, as_sharded_rows
 from glnn.graph.rows import as_row_matrix
@@ -27,7 +27,6 @@ class DenseProblem:
     reading: str = "trace"
     prior: np.ndarray | None = None
     cost: np.ndarray | None = None
-    proximal: tuple[float, np.ndarray] | None = None
     allowed: np.ndarray | None = None
 
     def value(self, a):
@@ -45,8 +44,6 @@ class DenseProblem:
             total += w.closeness * ((a - self.prior) ** 2).sum()
         if self.cost is not None:
             total += (self.cost * a).sum()
-        if self.proximal is not None:
-            total += self.proximal[0] * ((a - self.proximal[1]) ** 2).sum()
         return total
 
     def gradient(self, a):
@@ -65,15 +62,12 @@ class DenseProblem:
             total += 2 * w.closeness * (a - self.prior)
         if self.cost is not None:
             total += self.cost
-        if self.proximal is not None:
-            total += 2 * self.proximal[0] * (a - self.proximal[1])
         return total
 
     def smoothness_constant(self):
         w, s, n = self.weights, self.signal, len(self.signal)
         total = 2 * w.ridge + 2 * w.row_sums * n + 2 * w.loops * n
         total += 2 * w.closeness if self.prior is not None else 0.0
-        total += 2 * self.proximal[0] if self.proximal is not None else 0.0
         if self.reading == "channel":
             total += 2 * w.smoothness * np.linalg.norm((s.T @ s) ** 2, 2)
         if self.reading == "frobenius":
@@ -120,10 +114,9 @@ class DenseProblem:
         return a
 
     def residual(self, a):
-        """Distance to a projected gradient step of length 1 / (2 (α+β+ρ))."""
+        """Distance to a projected gradient step of length 1 / (2 (α+β))."""
         w = self.weights
         curvature = w.ridge + (w.closeness if self.prior is not None else 0.0)
-        curvature += self.proximal[0] if self.proximal is not None else 0.0
         allowed = np.ones_like(a) if self.allowed is None else self.allowed
         moved = np.maximum(a - self.gradient(a) / (2 * curvature), 0.0) * allowed
         return np.abs(a - moved).max()
@@ -180,7 +173,7 @@ def load_npz():
 def every_pair(n):
     """All pairs of n nodes, in one process."""
     ends = torch.from_numpy(np.stack(np.triu_indices(n)))
-    return Pairs.union(Partition(n, SINGLE_PROCESS), [(ends[0], ends[1])])
+    return Pairs.union(Partition(n), [(ends[0], ends[1])])
 
 
 @pytest.fixture
@@ -192,10 +185,10 @@ def all_pairs():
 def make_problem():
     """Return a maker of problems from arrays, in one process."""
 
-    def make(signal, weights, reading="trace", *, prior=None, more=(), loops=True):
+    def make(signal, weights, reading="trace", *, prior=None, more=()):
         rows = as_sharded_rows(as_row_matrix(signal, dtype=torch.float64))
         given = None if prior is None else SparseAdjacency.from_scipy(prior)
         objective = Objective.of(weights, rows, given, reading=reading, more=more)
-        return Problem(objective, rows.partition, loops)
+        return Problem(objective, rows.layout)
 
     return make

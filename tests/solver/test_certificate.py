@@ -1,6 +1,3 @@
-import dataclasses
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +6,7 @@ from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import SparseAdjacency
 from glnn.objective import Weights
-from glnn.solver import Certificate, certify, learn_graph
+from glnn.solver import certify, learn_graph
 
 READINGS = ["trace", "channel", "frobenius"]
 
@@ -83,11 +80,6 @@ def test_an_entry_that_is_not_finite_is_an_infinite_violation(learned, value):
         assert found.max_violation == np.inf
         assert not found.converged
         assert str(found).startswith("NOT optimal")
-
-
-@pytest.mark.parametrize("factor", [1 - 1e-4, 1 + 1e-4, 0.0, 2.0, -1.0])
-def test_a_graph_that_is_off_by_a_factor_is_caught(learned, factor):
-    assert not certify(learned.problem, learned.adjacency * factor).converged
 
 
 def test_two_swapped_rows_are_caught(learned):
@@ -183,18 +175,6 @@ def test_the_gap_bounds_the_distance_to_the_optimal_value(reading, rng, make_fea
     found = certify(learned.problem, wrong)
     excess = found.objective - learned.certificate.objective
     assert 0 < excess <= found.gap + 1e-9
-
-
-def test_it_can_be_written_and_read_back(learned):
-    text = json.dumps(learned.certificate.to_dict())
-    assert Certificate.from_dict(json.loads(text)) == learned.certificate
-
-
-def test_it_reads_as_one_line(learned):
-    assert "\n" not in str(learned.certificate)
-    assert str(learned.certificate).startswith("optimal")
-    failed = dataclasses.replace(learned.certificate, converged=False)
-    assert str(failed).startswith("NOT optimal")
 
 
 @pytest.mark.parametrize("reading", READINGS)

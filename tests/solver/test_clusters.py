@@ -8,7 +8,6 @@ from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.graph.rows import DenseRows, as_row_matrix
 from glnn.solver import clusters
-from glnn.solver.clusters import Clusters
 
 # Search
 
@@ -44,19 +43,6 @@ def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monk
     found, _ = search_clusters(rows, 10)
     assert share_found(found, exact(rows, 10)) > 0.85
     assert sum(products.numel() for products in seen) < 0.6 * 3000**2
-
-
-def test_a_row_sees_about_as_many_rows_where_they_are_crowded(monkeypatch, rng):
-    crowd = np.repeat(rng.standard_normal((20, 5)), 100, axis=0)
-    crowd += 0.05 * rng.standard_normal(crowd.shape)
-    rows = normalize(np.vstack([crowd, rng.standard_normal((2000, 5))]))
-    monkeypatch.setattr(clusters, "CLUSTERS_PER_ROW", 8)
-    found = Clusters.of(
-        as_row_matrix(rows.astype(np.float32)), Partition(len(rows), SINGLE_PROCESS), [len(rows)], 0
-    )
-    sizes = found.starts.diff().tolist()
-    n_seen = [sum(sizes[cluster] for cluster in seen) for seen in found.clusters_to_compare()]
-    assert max(n_seen) <= (8 + clusters._MAX_RELATIVE_SIZE) * clusters.ROWS_PER_CLUSTER
 
 
 def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):
@@ -113,10 +99,6 @@ def test_no_process_ever_has_all_rows(rows, together, monkeypatch):
     assert max(most) <= 2 * 3000 / 4 * 1.3
 
 
-def test_the_same_rows_give_the_same_answer(rows):
-    np.testing.assert_array_equal(search_clusters(rows, 5)[0], search_clusters(rows, 5)[0])
-
-
 def test_thin_rows_stay_sparse_and_wide_rows_are_projected(rng):
     words = sp.random(2000, 600, density=0.02, random_state=0, format="csr")
     rows = sp.csr_matrix(normalize(words))
@@ -149,12 +131,6 @@ def test_many_equal_rows_do_not_make_one_huge_cluster(monkeypatch, rng):
     assert sum(largest) == 6000
 
 
-def test_fewer_rows_than_neighbours_leaves_places_empty():
-    _, score = search_clusters(np.eye(3) + 1, 5)
-    assert np.isneginf(score).sum() == 3 * 3
-    assert np.isneginf(search_clusters(np.zeros((3, 2)), 1)[1]).all()
-
-
 # k-means
 
 
@@ -167,15 +143,6 @@ def generator():
     return torch.Generator().manual_seed(1)
 
 
-def test_directions_have_length_one_and_few_columns():
-    rows = DenseRows(torch.randn(5, 300, generator=generator()))
-    points = clusters.project_directions(rows, generator())
-    assert points.shape == (5, 128)
-    torch.testing.assert_close(points.norm(dim=1), torch.ones(5))
-    narrow = clusters.project_directions(DenseRows(3 * torch.eye(4)), generator())
-    assert torch.equal(narrow, torch.eye(4))
-
-
 def test_the_centres_are_the_same_for_any_number_of_processes(together):
     points = random_points()
     expected = clusters.k_means(points, 6, generator(), (0, 600), SINGLE_PROCESS)
@@ -186,12 +153,6 @@ def test_the_centres_are_the_same_for_any_number_of_processes(together):
 
     for found in together(3, work):
         assert torch.equal(found, expected)
-
-
-def test_the_nearest_centres_of_a_centre_begin_with_itself():
-    points = random_points(50)
-    near = clusters.nearest_centres(points[10:20], points, 4)
-    assert near[:, 0].tolist() == list(range(10, 20))
 
 
 def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):

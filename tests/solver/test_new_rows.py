@@ -102,33 +102,12 @@ def test_predictions_of_new_nodes_are_taken_as_unknown(rng, make_features):
         assert (rows.links.data > 0).all()
 
 
-def test_without_loops_a_new_node_has_none(rng, make_features):
-    x = make_features(30, 4, rng)
-    rows = learn_graph(x[:25], n_neighbors=3, loops=False).connect(x[25:])
-    assert not rows.loops.any()
-
-
-def test_rows_of_zeros_are_answered(rng, make_features):
-    x = make_features(30, 4, rng)
-    assert learn_graph(x, n_neighbors=3).connect(np.zeros((2, 4))).links.shape == (2, 30)
-
-
 def test_bad_new_rows_are_refused(rng, make_features):
     learned = learn_graph(make_features(30, 4, rng), n_neighbors=3)
     with pytest.raises(InputError, match="the 4 columns"):
         learned.connect(np.ones((2, 3)))
     with pytest.raises(InputError, match="links must be None"):
         learned.connect(np.ones((2, 4)), links=np.ones((2, 30)))
-
-
-def test_an_earlier_graph_alone_gives_new_links_their_curvature(rng, make_features):
-    x = make_features(13, 3, rng)
-    weights = Weights(sparsity=0.0, closeness=0.0, ridge=0.0, loops=0.0)
-    earlier = sp.csr_matrix((12, 12))
-    by_steps = learn_graph(x[:12], weights=weights, proximal=(1.0, earlier)).connect(x[12:])
-    by_ridge = learn_graph(x[:12], weights=weights.replace(ridge=1.0)).connect(x[12:])
-    assert np.allclose(by_steps.links.toarray(), by_ridge.links.toarray())
-    assert np.allclose(by_steps.loops, by_ridge.loops)
 
 
 def test_links_without_curvature_are_refused(rng, make_features):

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 import torch
 
 from glnn.distributed import SINGLE_PROCESS, Partition
-from glnn.exceptions import ProblemError
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.graph.pairs import PairValues
 from glnn.objective import READINGS, Weights
@@ -69,18 +68,6 @@ def test_reweighting_is_a_change_of_the_sparsity_weight(
     assert np.isclose(changed.primal_value(pairs, values), other.primal_value(pairs, values))
 
 
-def test_closeness_without_a_prior_does_not_count(rng, make_problem, make_features):
-    with pytest.raises(ProblemError, match="ridge"):
-        _ = make_problem(make_features(5, 2, rng), Weights(closeness=10.0)).curvature
-
-
-def test_a_proximal_weight_alone_makes_the_problem_solvable(
-    rng, make_problem, make_features, make_graph
-):
-    near = Proximal(0.5, SparseAdjacency.from_scipy(make_graph(5, rng)))
-    assert make_problem(make_features(5, 2, rng), Weights(), more=[near]).curvature == 0.5
-
-
 def test_given_edges_loops_and_candidates_are_looked_at(
     rng, make_problem, make_graph, make_features
 ):
@@ -91,13 +78,6 @@ def test_given_edges_loops_and_candidates_are_looked_at(
     expected = (graph.toarray() != 0) | np.eye(20, dtype=bool)
     expected[0, 19] = expected[19, 0] = True
     assert np.array_equal(dense > 0, expected)
-
-
-def test_terms_without_weight_take_no_part(rng, make_problem, make_features):
-    weights = Weights(ridge=1.0, loops=0.0, row_sums=0.0, smoothness=0.0, sparsity=0.0)
-    problem = make_problem(make_features(5, 2, rng), weights, "channel")
-    assert [term.name for term in problem.terms] == ["ridge"]
-    assert not problem.penalties
 
 
 # WorkingProblem
@@ -143,18 +123,6 @@ def test_the_violation_is_that_of_the_graph_implied_by_its_own_penalties(reading
     assert float((values - implied).abs().max()) <= dual.violation(dual.gradient(y, values))
 
 
-def test_a_shift_is_a_change_of_every_offset(working):
-    dual = working("trace")
-    assert torch.equal(dual.shift_offsets(0.5).offsets, dual.offsets + 0.5)
-
-
-def test_named_parts_come_back_as_a_start(working):
-    dual = working("channel")
-    y = random_dual(dual, "channel", 0)
-    assert torch.equal(dual.flatten_dual(dual.unflatten_dual(y)), y)
-    assert not dual.flatten_dual(None).any()
-
-
 # Accuracy
 
 
@@ -164,10 +132,6 @@ def test_named_parts_come_back_as_a_start(working):
 )
 def test_the_largest_number_is_at_least_zero_and_infinite_beside_nan(numbers, expected):
     assert nonnegative_max(torch.tensor(numbers)) == expected
-
-
-def test_violations_of_usual_graphs_are_measured_against_one():
-    assert {violation_scale(entry, 1.0) for entry in (0.01, 0.3, 1.0)} == {1.0}
 
 
 def test_larger_entries_and_tiny_ones_are_their_own_measure():

@@ -1,7 +1,6 @@
 """Terms written by users work everywhere without further changes."""
 
-import importlib.util
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,11 +8,15 @@ import scipy.optimize
 import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
+from torch import Tensor
 
-from glnn.distributed import SINGLE_PROCESS, Partition
-from glnn.graph import SparseAdjacency
-from glnn.objective import READINGS, Weights
+from glnn.distributed import Partition
+from glnn.graph import Adjacency, SparseAdjacency
+from glnn.graph.pairs import ImplicitMatrix
+from glnn.objective import READINGS, QuadraticTerm, Weights
+from glnn.objective.base import Coupling, RowCoefficients
 from glnn.solver import certify, learn_graph
+from glnn.solver.learn import GraphRequest, solve_graph
 
 # A term without listed pairs
 
@@ -22,14 +25,33 @@ N, WEIGHT, TOTAL = 36, 2.0, 30.0
 GROUP = (np.arange(N) % 3 == 0).astype(float)
 
 
-@pytest.fixture(scope="module")
+@dataclass(frozen=True, eq=False)
+class GroupWeight(QuadraticTerm):
+    r""":math:`(\sum_{i \in S} r_i - c)^2` with the row sums :math:`r`: ``group`` marks S."""
+
+    weight: float
+    group: Tensor
+    total: float
+    name: str = "group_weight"
+
+    @property
+    def target(self) -> Tensor:
+        return torch.tensor([self.total], dtype=torch.float64)
+
+    def image(self, adj: Adjacency) -> Tensor:
+        return (self.group * adj.row_sums()).sum()[None]
+
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        return ImplicitMatrix(nodes=self.group * y[0] / 2)
+
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        missing = -float(dual[0]) / (2 * self.weight)
+        return RowCoefficients(couplings=(Coupling(self.weight, self.group, 0.0, missing),))
+
+
+@pytest.fixture
 def toy():
-    spec = importlib.util.spec_from_file_location(
-        "toy_term", Path(__file__).with_name("toy_term.py")
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.GroupWeight(WEIGHT, torch.from_numpy(GROUP), TOTAL)
+    return GroupWeight(WEIGHT, torch.from_numpy(GROUP), TOTAL)
 
 
 @pytest.fixture
@@ -90,7 +112,8 @@ def test_it_is_in_the_optimum_of_two_processes(reading, toy, features, together)
     alone = learn_graph(x, **arguments)
 
     def work(peers):
-        return learn_graph(x[Partition(N, peers).rows], peers=peers, **arguments)
+        layout = Partition(N, peers)
+        return solve_graph(GraphRequest(x[layout.rows], layout=layout, **arguments))
 
     parts = together(2, work)
     whole = sp.vstack([part.adjacency for part in parts])
@@ -135,13 +158,33 @@ def test_it_is_in_the_links_of_a_new_node(toy, features, oracle_of):
 N_ROWS, PULL, SUM = 30, 2.0, 6.0
 
 
-@pytest.fixture(scope="module")
-def term_class():
-    path = Path(__file__).with_name("listed_term.py")
-    spec = importlib.util.spec_from_file_location("listed_term", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.ListedWeight
+@dataclass(frozen=True, eq=False)
+class ListedWeight(QuadraticTerm):
+    r""":math:`(\sum_{(i,j) \in E} a_{ij} - c)^2` with a sorted list E of pairs i < j."""
+
+    weight: float
+    ends: tuple[Tensor, Tensor]
+    total: float
+    layout: Partition
+    name: str = "listed_weight"
+
+    @property
+    def target(self) -> Tensor:
+        return torch.tensor([self.total])  # single precision, which a user may well write
+
+    def image(self, adj: Adjacency) -> Tensor:
+        return adj.entries(*self.ends).sum()[None]
+
+    def adjoint(self, y: Tensor) -> ImplicitMatrix:
+        i, j = self.ends
+        ends = np.stack([i.numpy(), j.numpy()])
+        rows, columns = np.hstack([ends, ends[::-1]])
+        values = (np.full(len(rows), float(y[0] / 2)), (rows, columns))
+        block = sp.csr_matrix(values, shape=(N_ROWS, N_ROWS))[self.layout.rows]
+        return ImplicitMatrix(sparse=SparseAdjacency.from_rows(self.layout, block))
+
+    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+        return RowCoefficients()  # no pair of a new node is on the list
 
 
 @pytest.fixture
@@ -181,10 +224,8 @@ def listed_oracle(dense_problem, ends):
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_pairs_that_only_a_penalty_names_become_edges(
-    reading, term_class, table, ends, listed_oracle
-):
-    term = term_class(PULL, ends, SUM, Partition(N_ROWS, SINGLE_PROCESS))
+def test_pairs_that_only_a_penalty_names_become_edges(reading, table, ends, listed_oracle):
+    term = ListedWeight(PULL, ends, SUM, Partition(N_ROWS))
     how = {"weights": WEIGHTS, "reading": reading, "n_candidates": 3}
     learned = learn_graph(table, terms=[term], **how)
     best = listed_oracle(normalize(table), WEIGHTS, reading).solve()
@@ -195,17 +236,12 @@ def test_pairs_that_only_a_penalty_names_become_edges(
     assert not certify(learned.problem, without.adjacency).converged
 
 
-def test_two_processes_see_the_list_as_one_does(term_class, table, ends, together):
+def test_two_processes_see_the_list_as_one_does(table, ends, together):
     def work(peers):
         part = Partition(N_ROWS, peers)
-        term = term_class(PULL, ends, SUM, part)
-        return learn_graph(
-            table[part.rows],
-            weights=WEIGHTS,
-            terms=[term],
-            n_candidates=3,
-            peers=peers,
-        )
+        term = ListedWeight(PULL, ends, SUM, part)
+        how = {"weights": WEIGHTS, "terms": [term], "n_candidates": 3}
+        return solve_graph(GraphRequest(table[part.rows], layout=part, **how))
 
     (alone,), parts = together(1, work), together(2, work)
     whole = sp.vstack([part.adjacency for part in parts])
