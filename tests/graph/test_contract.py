@@ -1,13 +1,17 @@
 """Tests that every storage of a graph must pass: results equal those of the full matrix."""
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from glnn.distributed import Partition
 from glnn.graph import Adjacency, DenseAdjacency, SparseAdjacency
+from glnn.graph.pairs import Pairs
 
 
 def dense(n_nodes, rows, columns, values):
@@ -16,8 +20,11 @@ def dense(n_nodes, rows, columns, values):
     return DenseAdjacency(upper + upper.T - torch.diag(upper.diagonal()))
 
 
-MAKERS = {DenseAdjacency: dense, SparseAdjacency: SparseAdjacency}
-every_storage = pytest.mark.parametrize("make", MAKERS.values(), ids=lambda make: make.__name__)
+def sparse(n_nodes, rows, columns, values):
+    return SparseAdjacency(Pairs(Partition(n_nodes), rows, columns), values)
+
+
+every_storage = pytest.mark.parametrize("make", [dense, sparse])
 
 
 @st.composite
@@ -37,16 +44,31 @@ def graphs(draw):
     return n_nodes, index[:, 0], index[:, 1], values, matrix
 
 
-def exact(check):
-    return settings(max_examples=40, deadline=None, derandomize=True, database=None)(check)
-
-
 def random_pairs(rng, n_nodes=5):
     rows, columns = torch.triu_indices(n_nodes, n_nodes)
     kept = torch.rand(len(rows), generator=rng) < 0.6
     rows, columns = rows[kept], columns[kept]
     values = torch.rand(len(rows), generator=rng, dtype=torch.float64) + 0.1
     return n_nodes, rows, columns, values.requires_grad_()
+
+
+@every_storage
+@given(graph=graphs())
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+def test_every_number_is_that_of_the_full_matrix(make, graph):
+    *stored, matrix = graph
+    adj, n_nodes = make(*stored), len(matrix)
+    x = torch.arange(2.0 * n_nodes, dtype=torch.float64).reshape(-1, 2)
+    assert adj.n_nodes == n_nodes
+    assert torch.equal(adj.to_dense(), matrix)
+    assert torch.equal(adj @ x, matrix @ x)
+    assert torch.equal(adj.row_sums(), matrix.sum(1))
+    assert torch.equal(adj.trace(), matrix.trace())
+    assert torch.equal((adj.counts() * adj.values().square()).sum(), matrix.square().sum())
+    assert torch.equal(matrix[adj.rows(), adj.columns()], adj.values())
+    rows, columns = torch.cartesian_prod(*[torch.arange(n_nodes)] * 2).reshape(-1, 2).T
+    assert torch.equal(adj.entries(rows, columns), matrix[rows, columns])
+    assert adj.asymmetry() == 0
 
 
 @every_storage
@@ -93,3 +115,62 @@ def test_every_result_has_the_precision_of_the_weights(make, dtype, rng):
     adj = make(n_nodes, rows, columns, values.detach().to(dtype))
     results = [adj.values(), adj.counts(), adj.row_sums(), adj.trace(), adj.to_dense()]
     assert {result.dtype for result in results} == {dtype}
+
+
+def test_each_of_the_two_entries_of_a_pair_has_its_own_gradient():
+    matrix = torch.zeros(2, 2, requires_grad=True)
+    x = torch.tensor([[1.0], [2.0]])
+    (DenseAdjacency(matrix) @ x)[0].sum().backward()
+    assert matrix.grad.tolist() == [[1.0, 2.0], [0.0, 0.0]]
+
+
+def test_asymmetry_counts_each_pair_twice():
+    assert DenseAdjacency(torch.tensor([[5.0, 1.0], [4.0, 0.0]])).asymmetry() == 2 * 3.0**2
+
+
+def test_the_gradient_of_asymmetry_agrees_with_finite_differences(rng):
+    matrix = torch.rand(4, 4, generator=rng, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda m: DenseAdjacency(m).asymmetry(), (matrix,))
+
+
+def random_symmetric(n_nodes, seed=0):
+    upper = np.triu(sp.random(n_nodes, n_nodes, 0.4, rng=np.random.default_rng(seed)).toarray())
+    return sp.csr_matrix(upper + np.triu(upper, 1).T)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil"])
+def test_any_scipy_format_gives_the_same_pairs(kind):
+    matrix = random_symmetric(6)
+    for made in (matrix.asformat(kind), sp.csr_array(matrix).asformat(kind)):
+        assert torch.equal(
+            SparseAdjacency.from_scipy(made).to_dense(), torch.from_numpy(matrix.toarray())
+        )
+
+
+def test_entries_listed_twice_are_added_as_scipy_does():
+    twice = sp.coo_matrix(([1.0, 2.0, 1.0, 2.0], ([0, 0, 1, 1], [1, 1, 0, 0])), shape=(2, 2))
+    assert SparseAdjacency.from_scipy(twice).values().tolist() == [3.0]
+
+
+def test_the_gradient_of_a_pair_is_the_sum_of_the_dense_gradient_over_both_entries(rng):
+    adj = SparseAdjacency.from_scipy(random_symmetric(7))
+    values = adj.values().clone().requires_grad_()
+    matrix = adj.to_dense().clone().requires_grad_()
+    x = torch.randn(7, 3, generator=rng, dtype=torch.float64)
+    (adj.with_values(values) @ x).pow(3).sum().backward()
+    (DenseAdjacency(matrix) @ x).pow(3).sum().backward()
+    both = matrix.grad + matrix.grad.T - torch.diag(matrix.grad.diagonal())
+    assert_close(values.grad, both[adj.rows(), adj.columns()])
+
+
+@pytest.mark.gpu
+def test_a_graph_on_the_gpu_has_the_same_product_and_gradient(rng):
+    adj = SparseAdjacency.from_scipy(random_symmetric(7))
+    x = torch.randn(7, 3, generator=rng, dtype=torch.float64)
+    found = []
+    for device in ("cpu", "cuda"):
+        values = adj.values().to(device).requires_grad_()
+        product = adj.to(device).with_values(values) @ x.to(device)
+        (grad,) = torch.autograd.grad(product.pow(3).sum(), values)
+        found.append((product.cpu(), grad.cpu()))
+    assert_close(found[0], found[1])

@@ -197,7 +197,7 @@ def test_processes_agree_whether_features_say_nothing(together):
 
     def work(peers):
         part = Partition(9, peers)
-        return is_uninformative(eye[part.rows], peers), is_uninformative(rows[part.rows], peers)
+        return is_uninformative(eye[part.rows], part), is_uninformative(rows[part.rows], part)
 
     assert together(3, work) == [(True, False)] * 3
 

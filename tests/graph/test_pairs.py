@@ -4,13 +4,13 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph.pairs import (
     ImplicitMatrix,
     LowRankPart,
     Pairs,
-    PairValues,
     ShardedRows,
+    SparseAdjacency,
     exchange,
     exchange_rows,
     pair_owners,
@@ -21,7 +21,7 @@ from glnn.graph.rows import DenseRows, as_row_matrix
 
 
 def alone(n):
-    return Partition(n, SINGLE_PROCESS)
+    return Partition(n)
 
 
 def ends(*lists):
@@ -46,9 +46,9 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
 
     def work(peers):
         part = Partition(30, peers)
-        own = PairValues.from_rows(part, matrix[part.rows])
+        own = SparseAdjacency.from_rows(part, matrix[part.rows])
         assert (pair_owners(part, own.pairs.i, own.pairs.j) == peers.rank).all()
-        return own.pairs.to_scipy(own.values)
+        return own.pairs.to_scipy(own.values())
 
     blocks = together(size, work)
     assert all(block.has_sorted_indices for block in blocks)
@@ -57,18 +57,20 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
 
 def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
     loose = sp.csr_matrix(([2.0, 1.0, 1.0, 2.0, 2.0], [1, 0, 0, 0, 2], [0, 3, 4, 5]), shape=(3, 3))
-    found = PairValues.from_rows(alone(3), loose)
+    found = SparseAdjacency.from_rows(alone(3), loose)
     assert (found.pairs.i.tolist(), found.pairs.j.tolist()) == ([0, 0, 2], [0, 1, 2])
-    assert found.values.tolist() == [2.0, 2.0, 2.0]
+    assert found.values().tolist() == [2.0, 2.0, 2.0]
     assert loose.nnz == 5  # the caller's matrix is as it was
 
 
 def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
-    one, other = (PairValues.from_rows(alone(12), m) for m in (first, second))
-    total = one + other.scale(2)
-    assert np.allclose(total.pairs.to_scipy(total.values).toarray(), (first + 2 * second).toarray())
+    one, other = (SparseAdjacency.from_rows(alone(12), m) for m in (first, second))
+    total = one + other.with_values(2 * other.values())
+    assert np.allclose(
+        total.pairs.to_scipy(total.values()).toarray(), (first + 2 * second).toarray()
+    )
 
 
 # Implicit matrices
@@ -95,7 +97,7 @@ def matrix_of(kind, peers):
     part = Partition(N, peers)
     rows = [ShardedRows(as_row_matrix(m[part.rows]), part) for m in (s, left, right)]
     factors = (LowRankPart(rows[0], rows[0], 2.0), LowRankPart(rows[1], rows[2]))
-    sparse = PairValues.from_rows(part, sp.csr_matrix(graph[part.rows]))
+    sparse = SparseAdjacency.from_rows(part, sp.csr_matrix(graph[part.rows]))
     return ImplicitMatrix(0.3, 0.7, torch.from_numpy(nodes), sparse, factors), part
 
 
@@ -124,13 +126,17 @@ def test_entries_on_pairs_are_those_of_the_formed_matrix(size, kind, together):
 @SIZES
 @pytest.mark.parametrize("kind", ["dense", "thin", "thick"])
 @pytest.mark.parametrize("block_bytes", [1, 2000, 2**20])
-def test_tiles_show_every_pair_once_without_the_sparse_part(size, kind, block_bytes, together):
-    _, formed = parts(kind)
+def test_tiles_show_every_pair_once_but_those_that_are_known(
+    size, kind, block_bytes, together, monkeypatch
+):
+    (*_, graph), formed = parts(kind)
+    formed[graph > 0] = -1.0
+    monkeypatch.setattr("glnn.graph.rows.BLOCK_BYTES", block_bytes)
 
     def work(peers):
-        matrix, part = matrix_of(kind, peers)
+        matrix, _ = matrix_of(kind, peers)
         seen = np.zeros((N, N))
-        for tile in matrix.tiles(part, "cpu", block_bytes=block_bytes):
+        for tile in matrix.tiles(matrix.sparse.pairs, -1.0):
             rows = slice(tile.first_row, tile.first_row + tile.values.shape[0])
             columns = slice(tile.first_column, tile.first_column + tile.values.shape[1])
             assert np.allclose(tile.values.numpy(), formed[rows, columns], atol=1e-12)
@@ -157,10 +163,10 @@ def own_rows(peers, store):
 def test_every_process_sees_every_block_once_its_own_first(size, store, together):
     def work(peers):
         rows = own_rows(peers, store)
-        return [(rank, block.to_dense()) for rank, block in rows.blocks()]
+        return rows.layout.start, [(first, block.to_dense()) for first, block in rows.blocks()]
 
-    for rank, seen in enumerate(together(size, work)):
-        assert seen[0][0] == rank
+    for start, seen in together(size, work):
+        assert seen[0][0] == start
         assert_close(
             torch.cat([block for _, block in sorted(seen, key=lambda s: s[0])]),
             torch.from_numpy(MATRIX),
@@ -172,7 +178,7 @@ def test_every_process_sees_every_block_once_its_own_first(size, store, together
 def test_what_is_sent_arrives_at_its_owner(size, store, together):
     def work(peers):
         rows = own_rows(peers, store)
-        part = rows.partition
+        part = rows.layout
         numbers = torch.arange(part.start, part.stop)
         owner = numbers % size
         (came,) = exchange(part, owner, numbers)

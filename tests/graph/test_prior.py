@@ -57,6 +57,16 @@ def ring_with_chords(n_nodes=9):
     return matrix
 
 
+def test_pagerank_is_the_symmetric_normalised_sum_of_powers():
+    matrix = ring_with_chords()
+    step, power, total = dense_normalized(matrix + np.eye(9)), np.eye(9), np.zeros((9, 9))
+    for k in range(31):
+        total += 0.15 * 0.85**k * power
+        power = power @ step
+    found = prior_graph(sp.csr_matrix(matrix), "pagerank").toarray()
+    np.testing.assert_allclose(found, dense_normalized((total + total.T) / 2), rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", PRIORS)
 def test_every_prior_is_symmetric_non_negative_and_sorted(kind):
     result = prior_graph(sp.csr_matrix(ring_with_chords()), kind)
@@ -98,7 +108,7 @@ def test_the_prior_of_spread_rows_is_that_of_the_whole(kind, size, together):
     graph = sp.csr_matrix(upper + upper.T)
 
     def work(peers):
-        return prior_graph(graph[Partition(50, peers).rows], kind, peers)
+        return prior_graph(graph[Partition(50, peers).rows], kind, Partition(50, peers))
 
     found = sp.vstack(together(size, work)).toarray()
     np.testing.assert_allclose(found, prior_graph(graph, kind).toarray(), atol=1e-14)

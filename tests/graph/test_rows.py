@@ -87,7 +87,7 @@ def test_a_row_does_not_depend_on_the_number_of_threads_to_the_bit(rng):
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_a_matrix_without_rows_or_columns_has_a_product(shape):
     nothing = torch.empty(0, dtype=torch.int64)
-    matrix = CsrPattern.from_entries(*shape, nothing, nothing, nothing).with_entries(torch.empty(0))
+    matrix = CsrMatrix(CsrPattern.from_entries(*shape, nothing, nothing, nothing), torch.empty(0))
     assert torch.equal(csr_matmul(matrix, torch.ones(shape[1], 2)), torch.zeros(shape[0], 2))
 
 

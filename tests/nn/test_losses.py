@@ -34,9 +34,8 @@ def views(logits):
 @pytest.fixture(params=["dense", "sparse"])
 def adj(request):
     """A path of four nodes with weights 1, 2, 3, and an isolated node."""
-    rows, columns = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 3])
-    values = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
-    sparse = SparseAdjacency(N_NODES, rows, columns, values)
+    upper = np.diag([1.0, 2.0, 3.0, 0.0], 1)
+    sparse = SparseAdjacency.from_scipy(upper + upper.T)
     return sparse if request.param == "sparse" else DenseAdjacency(sparse.to_dense())
 
 

@@ -30,7 +30,7 @@ def adj_hat(request, sparse):
 
 
 def single(adj):
-    return SparseAdjacency(adj.n_nodes, adj.rows(), adj.columns(), adj.values().float())
+    return adj.with_values(adj.values().float())
 
 
 def build(rng, *, dropout=0.0, drop_node=0.0, n_steps=3):

@@ -7,7 +7,7 @@ import torch
 
 from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, ShardedRows, pair_owners
+from glnn.graph.pairs import Pairs, ShardedRows, SparseAdjacency, pair_owners
 from glnn.graph.rows import as_row_matrix
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
 from glnn.objective.terms import Loops, RowSums
@@ -46,7 +46,7 @@ def check_adjoint(kind):
     term, pairs = make_penalty(kind, SINGLE_PROCESS), some_pairs(SINGLE_PROCESS)
     rng = torch.Generator().manual_seed(3)
     values, others = torch.rand(2, len(pairs), generator=rng, dtype=torch.float64)
-    image, y = (term.image(pairs.to_adjacency(some)) for some in (values, others))
+    image, y = (term.image(SparseAdjacency(pairs, some)) for some in (values, others))
     through = (pairs.counts * values).dot(term.adjoint(y).on_pairs(pairs))
     torch.testing.assert_close(image.dot(y), through)
 

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, as_sharded_rows
+from glnn.graph.pairs import Pairs, SparseAdjacency, as_sharded_rows
 from glnn.graph.rows import as_row_matrix
 from glnn.objective import smoothness
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
@@ -31,7 +31,7 @@ X = np.random.default_rng(0).standard_normal((6, 3))
 def test_many_channels_have_no_dense_matrix(monkeypatch):
     monkeypatch.setattr(smoothness, "MAX_DENSE_COLUMNS", 2)
     rows = as_sharded_rows(as_row_matrix(sp.csr_matrix(X)))
-    pairs = Pairs(rows.partition, *torch.triu_indices(6, 6))
+    pairs = Pairs(rows.layout, *torch.triu_indices(6, 6))
     assert ChannelSmoothness(1.0, rows).pair_map(pairs).matrix_rows(slice(0, 2)) is None
 
 
@@ -47,7 +47,7 @@ LOW_RANK = rng.standard_normal((9, 3)) @ rng.standard_normal((3, 5))  # five col
 
 
 def all_pairs(term):
-    return Pairs(term.signal.partition, *torch.triu_indices(9, 9))
+    return Pairs(term.signal.layout, *torch.triu_indices(9, 9))
 
 
 def test_axes_without_signal_are_left_out_and_the_norm_is_the_same():
@@ -56,7 +56,7 @@ def test_axes_without_signal_are_left_out_and_the_norm_is_the_same():
     pairs = all_pairs(term)
     values = torch.rand(len(pairs), generator=torch.Generator().manual_seed(0)).double()
     misfit = term.pair_map(pairs).apply(values) - term.target
-    assert_close(misfit.square().sum(), term.value(pairs.to_adjacency(values)))
+    assert_close(misfit.square().sum(), term.value(SparseAdjacency(pairs, values)))
 
 
 def test_the_metric_of_a_new_node_reproduces_the_adjoint():

@@ -3,13 +3,12 @@ import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph import DenseAdjacency, SparseAdjacency
-from glnn.graph.pairs import Pairs, PairValues, as_sharded_rows
+from glnn.graph.pairs import Pairs, as_sharded_rows
 from glnn.objective.terms import (
     Closeness,
     Loops,
-    Proximal,
     Ridge,
     RowSums,
     Sparsity,
@@ -85,8 +84,8 @@ def test_the_share_of_a_new_node_is_what_closeness_change_by(case, share_change,
 
 def test_the_linear_part_is_twice_the_weighted_graph(case):
     matrix = case[0] * (case[0] > 0.3)
-    pairs = Pairs(Partition(5, SINGLE_PROCESS), *torch.triu_indices(5, 5))
-    term = Proximal(0.7, DenseAdjacency(matrix))
+    pairs = Pairs(Partition(5), *torch.triu_indices(5, 5))
+    term = Closeness(0.7, SparseAdjacency.from_scipy(sp.csr_matrix(matrix.numpy())))
     assert_close(term.linear().on_pairs(pairs), 1.4 * matrix[pairs.i, pairs.j])
     assert term.curvature == 0.7
     assert len(term.linear().sparse.pairs) == int((matrix.triu() != 0).sum())
@@ -97,8 +96,7 @@ def test_the_value_is_the_squared_distance_whatever_is_stored(case):
     graph = SparseAdjacency.from_scipy(sp.csr_matrix(matrix.numpy()))
     prior = SparseAdjacency.from_scipy(sp.csr_matrix(other.numpy()))
     assert bool(((matrix == 0) & (other > 0)).any())  # entries that one of them lacks
-    for term in (Proximal(0.7, prior), Closeness(0.7, prior)):
-        assert_close(term.value(graph), (matrix - other).square().sum())
+    assert_close(Closeness(0.7, prior).value(graph), (matrix - other).square().sum())
 
 
 # Cost of a task
@@ -108,11 +106,8 @@ def test_value_and_linear_part_are_those_of_the_formed_costs(case):
     matrix, generator = case[0], torch.Generator().manual_seed(3)
     u, v = torch.randn(2, 5, 2, generator=generator, dtype=torch.float64)
     sides = as_sharded_rows(torch.cat([u, v], 1)), as_sharded_rows(torch.cat([v, u], 1))
-    pairs = Pairs(sides[0].partition, *torch.triu_indices(5, 5))
-    offset = PairValues(pairs, torch.arange(15.0, dtype=torch.float64))
-    term = TaskCost(*sides, offset, weight=2.0)
-    extra = torch.zeros(5, 5, dtype=torch.float64)
-    extra[pairs.i, pairs.j] = extra[pairs.j, pairs.i] = offset.values
-    costs = (u @ v.T + v @ u.T) / 2 + extra
+    pairs = Pairs(Partition(5), *torch.triu_indices(5, 5))
+    term = TaskCost(*sides, weight=2.0)
+    costs = (u @ v.T + v @ u.T) / 2
     assert_close(term.value(DenseAdjacency(matrix)), (costs * matrix).sum())
     assert_close(term.linear().on_pairs(pairs), -2 * costs[pairs.i, pairs.j])

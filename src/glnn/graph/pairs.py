@@ -96,7 +96,7 @@ def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
     return torch.searchsorted(bounds, nodes, right=True)
 
 
-def _pair_owners(layout: Partition, i: Tensor, j: Tensor) -> Tensor:
+def pair_owners(layout: Partition, i: Tensor, j: Tensor) -> Tensor:
     """Return the rank that owns each pair, given in either order."""
     low, high = torch.minimum(i, j), torch.maximum(i, j)
     return row_owners(layout, torch.where((low + high) % 2 == 0, low, high))
@@ -121,7 +121,7 @@ def exchange(layout: Partition, owner: Tensor, *parts: Tensor) -> tuple[Tensor, 
 
 def exchange_pairs(layout: Partition, i: Tensor, j: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
     """Send each entry of some lists to the process that owns its pair (i, j)."""
-    return exchange(layout, _pair_owners(layout, i, j), *parts) if layout.is_split else parts
+    return exchange(layout, pair_owners(layout, i, j), *parts) if layout.is_split else parts
 
 
 def exchange_rows(layout: Partition, owner: Tensor, rows: RowMatrix) -> RowMatrix:
@@ -316,7 +316,7 @@ class SparseAdjacency(Adjacency):
         is_here = (columns >= layout.start) & (columns < layout.stop)
         mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
         if layout.is_split:
-            mine &= _pair_owners(layout, rows, columns) == layout.peers.rank
+            mine &= pair_owners(layout, rows, columns) == layout.peers.rank
         rows, columns = rows[mine], columns[mine]
         values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
         if not layout.is_split:  # these pairs are already sorted
