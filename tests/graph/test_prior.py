@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph import PRIORS, prior_graph
-from glnn.graph.prior import normalize_adjacency
+from glnn.graph.prior import PriorGraph, normalize_adjacency
 
 PATH_AND_HERMIT = np.array(
     [
@@ -112,3 +112,42 @@ def test_the_prior_of_spread_rows_is_that_of_the_whole(kind, size, together):
 
     found = sp.vstack(together(size, work)).toarray()
     np.testing.assert_allclose(found, prior_graph(graph, kind).toarray(), atol=1e-14)
+
+
+# Prior graph rows of new nodes
+
+
+def random_graph():
+    upper = np.triu(np.random.default_rng(0).random((12, 12)) < 0.3, 1)
+    return sp.csr_matrix((upper | upper.T).astype(float))
+
+
+def rows_for(graph, kind):
+    return PriorGraph.of(graph, kind, Partition(graph.shape[0]))
+
+
+@pytest.mark.parametrize("kind", ["binary", "symmetric", "renormalized"])
+def test_row_is_that_of_the_enlarged_graph(kind):
+    graph = random_graph()
+    links = np.zeros((2, 12))
+    links[0, [1, 5, 7]] = [1.0, 2.0, 0.5]
+    rows, loops = rows_for(graph, kind).rows(links, 2)
+    for k in range(2):
+        enlarged = sp.bmat([[graph, links[k : k + 1].T], [links[k : k + 1], None]], format="csr")
+        expected = prior_graph(enlarged, kind).toarray()[-1]
+        assert np.allclose(rows.toarray()[k], expected[:-1])
+        assert np.isclose(loops[k], expected[-1])
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 4.0])
+def test_pagerank_over_a_single_link_to_an_isolated_node_keeps_all_its_mass(weight):
+    links = np.array([[0.0, weight, 0.0]])
+    rows, loops = rows_for(sp.csr_matrix((3, 3)), "pagerank").rows(links, 1)
+    assert np.isclose(rows.sum() + loops[0], 1.0)
+    assert rows[0, 1] / (rows[0, 1] + loops[0] - 0.15) == pytest.approx(weight / (1 + weight))
+
+
+@pytest.mark.parametrize("links", [np.ones((1, 3)), -np.ones((1, 12)), np.full((1, 12), np.nan)])
+def test_bad_links_are_refused(links):
+    with pytest.raises(InputError, match="links must have"):
+        rows_for(random_graph(), "binary").rows(links, 1)

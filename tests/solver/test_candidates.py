@@ -21,32 +21,22 @@ def by_sorting(signal, k):
     return {(i, j) for i in range(len(signal)) for j in order[i] if product[i, j] > 0}
 
 
-@pytest.mark.parametrize("search", ["exact", "clusters", "faiss"])
+@pytest.mark.parametrize("search", ["exact", "clusters"])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("k", [1, 5])
 def test_neighbours_are_those_of_a_full_sort(search, sparse, k, rng):
-    if search == "faiss":
-        pytest.importorskip("faiss")
     signal = normalize(rng.standard_normal((60, 7)))
     i, j = nearest(sp.csr_matrix(signal) if sparse else signal, k, search=search)
     assert set(zip(i, j)) == by_sorting(signal, k)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_small_blocks_find_the_same_neighbours(sparse, rng):
+def test_small_blocks_find_the_same_neighbours(sparse, rng, monkeypatch):
+    monkeypatch.setattr("glnn.graph.rows.BLOCK_BYTES", 1024)
     signal = normalize(rng.standard_normal((60, 7)))
     given = sp.csr_matrix(signal) if sparse else signal
-    i, j = nearest(given, 4, block_bytes=1024)
+    i, j = nearest(given, 4)
     assert set(zip(i, j)) == by_sorting(signal, 4)
-
-
-def test_rows_with_nothing_in_common_are_no_neighbours():
-    i, j = nearest(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), 3)
-    assert set(zip(i, j)) == {(0, 1), (1, 0)}
-
-
-def recall(pairs, wanted):
-    return len(set(zip(*pairs)) & wanted) / len(wanted)
 
 
 def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
@@ -57,26 +47,23 @@ def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("search", "least"), [("clusters", 0.93), ("faiss", 0.93)])
-def test_recall_on_50_000_rows_with_realistic_features(search, least):
-    if search == "faiss":
-        pytest.importorskip("faiss")
+def test_recall_on_50_000_rows_with_realistic_features():
     signal = normalize(attributed_graph(size_from_degree(50_000, 10)).features.toarray())
-    i, j = nearest(signal, 20, search=search)
+    i, j = nearest(signal, 20, search="clusters")
     rows = np.arange(0, 50_000, 250)
     product = signal[rows] @ signal.T
     product[np.arange(rows.size), rows] = -np.inf
     best = np.argpartition(-product, 20, axis=1)[:, :20]
     hits = [np.isin(j[i == row], found).sum() for row, found in zip(rows, best)]
-    assert np.sum(hits) >= least * best.size
+    assert np.sum(hits) >= 0.93 * best.size
 
 
-@pytest.mark.parametrize("block_bytes", [256, 1024, 2**20])
-def test_ties_are_broken_alike_however_the_rows_are_cut(block_bytes):
+@pytest.mark.parametrize("block_bytes", [256, 1024])
+def test_ties_are_broken_alike_however_the_rows_are_cut(block_bytes, monkeypatch):
     words = (np.random.default_rng(5).random((90, 6)) < 0.4).astype(np.float64)
-    i, j = nearest(words, 5, block_bytes=block_bytes)
     expected = nearest(words, 5)
-    assert set(zip(i, j)) == set(zip(*expected))
+    monkeypatch.setattr("glnn.graph.rows.BLOCK_BYTES", block_bytes)
+    assert set(zip(*nearest(words, 5))) == set(zip(*expected))
 
 
 @pytest.mark.gpu

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.graph.pairs import Pairs
+from glnn.graph.pairs import Pairs, SparseAdjacency
 from glnn.objective import Weights
 from glnn.solver import newton
 from glnn.solver.newton import make_preconditioner, newton_step, solve_dual
@@ -30,7 +30,8 @@ def test_primal_and_dual_values_meet(reading, working_problem):
     solution = solve_dual(working, tol=1e-10)
     assert not solution.reason
     squares = float((working.pairs.counts * solution.values**2).sum())
-    primal = problem.primal_value(working.pairs, solution.values)
+    images = problem.images(working.pairs, solution.values)
+    primal = problem.primal_value(working.pairs, solution.values, images, working.offsets)
     assert np.isclose(primal, problem.dual_value(solution.dual, squares), rtol=1e-9)
 
 
@@ -39,7 +40,7 @@ def test_strong_row_sums_are_met(working_problem):
     _, working = working_problem(weights=weights)
     solution = solve_dual(working)
     assert not solution.reason
-    row_sums = working.pairs.to_adjacency(solution.values).row_sums()
+    row_sums = SparseAdjacency(working.pairs, solution.values).row_sums()
     assert torch.allclose(row_sums, torch.ones_like(row_sums), atol=1e-4)
 
 
@@ -47,49 +48,6 @@ def test_a_problem_without_penalties_is_solved_at_once(working_problem):
     weights = Weights(ridge=1.0, row_sums=0.0, loops=0.0)
     solution = solve_dual(working_problem(weights=weights)[1])
     assert solution.iterations == 0 and not solution.reason
-
-
-def test_steps_that_rounding_hides_end_the_ascent_and_are_told(working_problem, monkeypatch):
-    _, working = working_problem()
-    monkeypatch.setattr(newton, "_line_search", lambda *_: None)
-    monkeypatch.setattr(newton, "newton_step", lambda w, v, g: (torch.zeros_like(g), True))
-    solution = solve_dual(working)
-    assert solution.iterations == 3
-    assert "rounding hides" in solution.reason
-
-
-class Parabola(WorkingProblem):
-    """Half the square of a number in place of the dual: the way to its lowest point is known."""
-
-    def __init__(self, largest=1.0):
-        object.__setattr__(self, "top", largest)
-
-    def flatten_dual(self, given):
-        return given["y"]
-
-    def evaluate(self, y):
-        return y, float(y @ y) / 2
-
-    def gradient(self, y, values):
-        return y
-
-    def violation(self, gradient):
-        return float(gradient.abs().max())
-
-    def violation_scale(self, values):
-        return max(1.0, self.top)
-
-    def dot(self, a, b):
-        return float(a @ b)
-
-    def unflatten_dual(self, y):
-        return {"y": y}
-
-
-def test_a_step_that_is_too_long_is_halved_until_the_value_falls():
-    start = newton._Point.at(Parabola(), torch.ones(1, dtype=torch.float64))
-    found = newton._line_search(Parabola(), start, torch.tensor([-6.0], dtype=torch.float64))
-    assert found.y.item() == 1 - 6 / 4
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
@@ -137,7 +95,7 @@ def working(rng, make_problem):
         problem = make_problem(signal, weights, reading)
         n = problem.n_nodes
         ends = torch.from_numpy(rng.integers(0, n, (2, 200)))
-        return WorkingProblem.of(problem, Pairs.union(problem.partition, [(ends[0], ends[1])]))
+        return WorkingProblem.of(problem, Pairs.union(problem.layout, [(ends[0], ends[1])]))
 
     return make
 

@@ -5,12 +5,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
-from glnn.graph.pairs import PairValues
+from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import READINGS, Weights
-from glnn.objective.terms import Proximal
-from glnn.solver import TaskTerm
+from glnn.objective.terms import TaskCost
 from glnn.solver.problem import WorkingProblem, nonnegative_max, violation_scale
 
 # Problem
@@ -27,11 +26,10 @@ STORAGES = {
 def test_the_objective_differs_from_the_primal_value_by_a_constant(
     store, reading, sparse, rng, make_problem, make_graph, make_features
 ):
-    n, part = 20, Partition(20, SINGLE_PROCESS)
-    more = [
-        TaskTerm(*rng.standard_normal((2, n, 2)), make_graph(n, rng)).to_term(part),
-        Proximal(0.6, SparseAdjacency.from_scipy(make_graph(n, rng))),
-    ]
+    n, part = 20, Partition(20)
+    u, v = rng.standard_normal((2, n, 2))
+    sides = (as_sharded_rows(np.hstack(both)) for both in ((u, v), (v, u)))
+    more = [TaskCost(*sides)]
     weights = Weights(smoothness=0.7, sparsity=0.2, ridge=0.3, symmetry=0.5, loops=0.2)
     prior = prior_graph(make_graph(n, rng), "renormalized")
     x = make_features(n, 4, rng, sparse=sparse)
@@ -39,8 +37,10 @@ def test_the_objective_differs_from_the_primal_value_by_a_constant(
     differences = []
     for scale in (0.0, 0.5, 1.0, 2.0):
         graph = sp.csr_matrix(scale * (make_graph(n, rng) + sp.diags(rng.random(n))))
-        known = PairValues.from_rows(part, graph)
-        primal = problem.primal_value(known.pairs, known.values)
+        known = SparseAdjacency.from_rows(part, graph)
+        own = (known.pairs, known.values())
+        gains = problem.linear.on_pairs(known.pairs)
+        primal = problem.primal_value(*own, problem.images(*own), gains)
         differences.append(float(problem.objective(store(graph))) - primal)
     assert np.allclose(differences, differences[0], rtol=1e-10)
 
@@ -56,16 +56,6 @@ def test_the_objective_is_that_of_the_dense_oracle(
     assert np.isclose(
         float(objective(SparseAdjacency.from_scipy(graph))), oracle.value(graph.toarray())
     )
-
-
-def test_reweighting_is_a_change_of_the_sparsity_weight(
-    rng, make_problem, make_features, all_pairs
-):
-    x, pairs = make_features(10, 3, rng), all_pairs(10)
-    values = torch.from_numpy(rng.random(len(pairs)))
-    problem, other = (make_problem(x, Weights(ridge=1.0, sparsity=s)) for s in (0.1, 0.4))
-    changed = problem.with_degree_weight(0.4)
-    assert np.isclose(changed.primal_value(pairs, values), other.primal_value(pairs, values))
 
 
 def test_given_edges_loops_and_candidates_are_looked_at(

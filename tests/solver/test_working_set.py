@@ -7,7 +7,7 @@ from glnn.graph.pairs import Pairs
 from glnn.objective import Weights
 from glnn.solver import learn_graph, working_set
 from glnn.solver.problem import WorkingProblem
-from glnn.solver.working_set import SolveSettings, solve_problem
+from glnn.solver.working_set import solve_problem
 
 # Working set
 
@@ -17,10 +17,10 @@ def test_every_start_ends_at_the_same_graph(
 ):
     signal = normalize(make_features(40, 4, rng))
     problem = make_problem(signal, Weights(ridge=1.0, row_sums=0.5))
-    loops = Pairs(problem.partition, torch.arange(40), torch.arange(40))
+    loops = Pairs(problem.layout, torch.arange(40), torch.arange(40))
 
     def solved(pairs):
-        return solve_problem(problem, WorkingProblem.of(problem, pairs), SolveSettings())
+        return solve_problem(problem, WorkingProblem.of(problem, pairs))
 
     full = solved(all_pairs(40))
     assert full.rounds == 1
@@ -49,7 +49,6 @@ def test_the_wanted_number_of_neighbours_is_reached(
         n_neighbors=5,
         support=support,
         reading=reading,
-        loops=False,
     )
     assert abs(learned.mean_added_degree - 5) < 0.25
     assert learned.certificate.converged
