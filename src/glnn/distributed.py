@@ -99,17 +99,6 @@ class Partition:
                 f"got {self.n_nodes}. Start fewer processes."
             )
 
-    @classmethod
-    def of_rows(cls, n_rows: int, peers: Peers) -> "Partition":
-        """Return the partition of all rows; raise unless each process has its share of them."""
-        own = cls(int(peers.all_reduce(float(n_rows))), peers)
-        if peers.all_reduce(float(n_rows != own.n_rows)):
-            raise InputError(
-                f"process {peers.rank} must have rows {own.start} to {own.stop} of {own.n_nodes}, "
-                f"got {n_rows} rows. Split them as glnn.distributed.Partition does."
-            )
-        return own
-
     @cached_property
     def bounds(self) -> np.ndarray:
         """First row of every block, followed by the number of nodes."""
@@ -299,13 +288,11 @@ class TorchPeers(Peers):
             with _report_lost_peers():
                 dist.broadcast(shared, source)
             return _from_tensor(part, shared)
-        header = torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
-        if self.rank == source:
-            assert part is not None
-            header = _make_header(part)
+        is_source = self.rank == source
+        header = _make_header(part) if is_source else torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
         with _report_lost_peers():
             dist.broadcast(header, source)
-        result: Any = part if self.rank == source else _allocate(header, part)
+        result: Any = part if is_source else _allocate(header, part)
         memory = _as_bytes(result)
         if memory.numel():
             with _report_lost_peers():
@@ -319,11 +306,6 @@ class TorchPeers(Peers):
         received: list[Any] = list(parts)
         for shift in range(1, self.size):
             to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
-            if isinstance(parts[to], float | int):
-                number = torch.empty((), dtype=torch.float64)
-                self.ring_shift(_to_tensor(parts[to]), number, shift)
-                received[source] = _from_tensor(parts[to], number)
-                continue
             header = torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
             self.ring_shift(_make_header(parts[to]), header, shift)
             arrived = _allocate(header, parts[to])

@@ -26,6 +26,7 @@ from glnn.exceptions import InputError
 from glnn.graph.operators import RandomWalk
 from glnn.graph.prior import prior_graph
 from glnn.solver import learn_graph
+from glnn.solver.learn import GraphRequest, solve_graph
 
 # Steps
 
@@ -97,11 +98,11 @@ def test_without_a_graph_heads_on_rows_see_the_one_that_features_make(problem):
 def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(problem, monkeypatch):
     calls = []
 
-    def solve(x, given, **named):
-        calls.append(named["signal"])
-        return learn_graph(x, given, **named)
+    def solve(request):
+        calls.append(request.signal)
+        return solve_graph(request)
 
-    monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
+    monkeypatch.setattr("glnn.engine.steps.solve_graph", solve)
     steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
     other = steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")
     for each in (steps, other):
@@ -160,7 +161,7 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
 def test_the_given_graph_is_prepared_once(problem, monkeypatch):
     steps = steps_of(problem, resolve_settings("paper"))
     start = begin(steps)
-    monkeypatch.setattr("glnn.engine.steps.GivenGraph", None)  # asking it again would fail
+    monkeypatch.setattr("glnn.engine.steps.PriorGraph", None)  # asking it again would fail
     assert steps.graph_step(start).adjacency is steps.given.prior
 
 
@@ -189,16 +190,12 @@ def test_a_round_has_its_own_first_parameters_and_the_same_each_time(problem, nu
 )
 def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes):
     steps = steps_of(problem, resolve_settings("paper", changes=FAST | changes))
-    seen = {}
-
-    def solve(x, given, **named):
-        seen.update(named)
-        return learn_graph(x, given, **named)
-
-    monkeypatch.setattr("glnn.engine.steps.learn_graph", solve)
+    seen = []
+    solve = lambda request: seen.append(request) or solve_graph(request)  # noqa: E731
+    monkeypatch.setattr("glnn.engine.steps.solve_graph", solve)
     steps.graph_step(begin(steps).replace(round=2))
-    assert {name: seen[name] for name in changes} == changes
-    assert seen["weights"] == steps.settings.graph.weights
+    assert {name: getattr(seen[0], name) for name in changes} == changes
+    assert seen[0].weights == steps.settings.graph.weights
 
 
 @pytest.mark.parametrize("weight", [0.5, 2.0])
@@ -209,7 +206,7 @@ def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
         steps.task_signals(trained)["task"],
         factor_task_gradient(trained.trained.task),
     )
-    np.testing.assert_allclose(task.left @ task.right.T, weight * (left @ right.T), atol=1e-12)
+    np.testing.assert_allclose(task[0] @ task[1].T, weight * (left @ right.T), atol=1e-12)
 
 
 @pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1), (9, 12)])
@@ -275,8 +272,9 @@ def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
     features, graph = blocks[0], blocks[1]
 
     def work(peers):
-        rows = Partition(60, peers).rows
-        return Solution.of(learn_graph(features[rows], graph[rows], peers=peers)).learned is None
+        layout = Partition(60, peers)
+        request = GraphRequest(features[layout.rows], graph[layout.rows], layout=layout)
+        return Solution.of(solve_graph(request)).learned is None
 
     assert together(1, work) == [False]
     assert together(2, work) == [True, True]

@@ -14,8 +14,6 @@ from glnn_lab.benches.growth import (
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_runs_and_is_measured(task):
-    if task == "search-faiss":
-        pytest.importorskip("faiss")
     found = measure_task(task, 300, 1)
     assert found["seconds"] > 0
     assert found["peak_memory_mb"] >= 0

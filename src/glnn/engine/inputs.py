@@ -226,6 +226,12 @@ class Scaling:
         if taken == "unit":
             scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
         tiny = scale <= 1e-12 * np.maximum(1.0, np.abs(center))
+        if tiny.all() and scale.any():
+            warnings.warn(
+                f"X varies by at most {scale.max():.0e} in every column and counts as constant. "
+                "Multiply it, or subtract its columns' means.",
+                stacklevel=2,
+            )
         return cls(taken, center, np.where(tiny, 1.0, scale))
 
     def apply(self, features: Any) -> Any:

@@ -321,7 +321,15 @@ class Model:
                 GraphWarning,
                 stacklevel=4,
             )
-        scaled = self.scaling.apply(features)
+        with np.errstate(over="ignore"):
+            scaled = self.scaling.apply(features)
+        stored = scaled.data if sp.issparse(scaled) else scaled
+        if not np.isfinite(stored).all():
+            largest = abs(features).max()
+            raise InputError(
+                "X must be on the scale of the training rows, got new rows with values up to "
+                f"{largest:.3g}. Check their units."
+            )
         signal = features if self.scaling.kind in ("rows", "none") else scaled
         if self.structure is not None:
             signal = self.structure.transform(links, features.shape[0])

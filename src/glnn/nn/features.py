@@ -14,16 +14,8 @@ from glnn.graph.rows import CsrMatrix, CsrPattern, csr_matmul, to_dense_array, t
 
 
 def apply_dropout(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) -> Tensor:
-    """Set each entry to zero with probability ``rate`` and rescale the others.
-
-    Examples
-    --------
-    >>> apply_dropout(torch.ones(2), 0.0, torch.Generator())
-    tensor([1., 1.])
-    """
-    if rate == 0:
-        return x
-    return x * keep_mask(x, rate, generator)
+    """Set each entry to zero with probability ``rate`` and rescale the others."""
+    return x if rate == 0 else x * keep_mask(x, rate, generator)
 
 
 def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) -> Tensor:
@@ -33,37 +25,19 @@ def keep_mask(x: Float[Tensor, "..."], rate: float, generator: torch.Generator) 
     rate is rounded to a multiple of 1/256, and the factor is that of the rounded rate. On a GPU
     few kernels matter more than few random numbers, so the mask is drawn by ``bernoulli_``.
     """
+    factor = rescaling(rate)
     if x.is_cuda:
-        mask = torch.empty_like(x).bernoulli_(1 / rescaling(rate), generator=generator)
-        return mask.mul_(rescaling(rate))
-    return mask_from_bytes(random_bytes(x.numel(), generator), x, rate)
-
-
-def mask_from_bytes(values: Tensor, x: Float[Tensor, "..."], rate: float) -> Tensor:
-    """Return the dropout mask of random bytes, one for each entry of ``x``.
-
-    Entries with a byte of at least :func:`n_dropped_bytes` are kept. Subtracting and clamping is
-    five times faster than a comparison and a conversion of its result to floats.
-    """
-    kept = values.to(x.dtype).sub_(n_dropped_bytes(rate) - 1).clamp_(0, 1)
-    return kept.mul_(rescaling(rate)).reshape(x.shape)
-
-
-def n_dropped_bytes(rate: float) -> int:
-    """Return how many of the 256 values of a byte drop an entry."""
-    return round(256 * rate)
+        return torch.empty_like(x).bernoulli_(1 / factor, generator=generator).mul_(factor)
+    words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=generator.device)
+    words.random_(-(2**63), None, generator=generator)
+    values = words.view(torch.uint8)[: x.numel()].to(x.dtype)
+    # a comparison, and a conversion of its result to floats, takes five times as long
+    return values.sub_(round(256 * rate) - 1).clamp_(0, 1).mul_(factor).reshape(x.shape)
 
 
 def rescaling(rate: float) -> float:
-    """Return the factor of kept entries, for the rounded rate."""
-    return 256 / (256 - n_dropped_bytes(rate))
-
-
-def random_bytes(n_bytes: int, generator: torch.Generator) -> Tensor:
-    """Return random bytes, eight from each random 64-bit integer."""
-    words = torch.empty(-(-n_bytes // 8), dtype=torch.int64, device=generator.device)
-    words.random_(-(2**63), None, generator=generator)
-    return words.view(torch.uint8)[:n_bytes]
+    """Return the factor of kept entries, for the rate rounded to a multiple of 1/256."""
+    return 256 / (256 - round(256 * rate))
 
 
 # Features
@@ -74,14 +48,6 @@ class Features:
 
     The transposed pattern that the gradient needs is built once. Dropout applies to the stored
     values only: dropping a zero changes nothing.
-
-    Examples
-    --------
-    >>> x = Features.of(sp.csr_matrix(np.eye(3, dtype=np.float32)))
-    >>> x @ torch.ones(3, 1)
-    tensor([[1.],
-            [1.],
-            [1.]])
     """
 
     def __init__(
@@ -102,16 +68,9 @@ class Features:
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> "Features":
-        """Wrap a NumPy array or a SciPy sparse matrix.
+        """Wrap a NumPy array or a SciPy sparse matrix, nodes x columns.
 
         A sparse matrix with more than a third of its entries stored becomes dense, which is faster.
-
-        Parameters
-        ----------
-        matrix
-            Nodes x columns.
-        device, dtype
-            Device and type of the values.
         """
         if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
             csr = sp.csr_matrix(matrix)
@@ -131,33 +90,8 @@ class Features:
         """Device of the values."""
         return self.values.device
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the features are CSR."""
-        return self._pattern is not None
-
-    @property
-    def pattern(self) -> CsrPattern:
-        """Pattern of the stored values (sparse features only)."""
-        assert self._pattern is not None
-        return self._pattern
-
-    @property
-    def transposed(self) -> CsrPattern:
-        """Pattern of the transposed matrix (sparse features only)."""
-        assert self._transposed is not None
-        return self._transposed
-
     def columns(self, first: int, last: int) -> Float[Tensor, "n k"]:
-        """Return the columns from ``first`` up to ``last`` (exclusive), dense.
-
-        Examples
-        --------
-        >>> Features.of(sp.eye(3, format="csr", dtype=np.float32)).columns(1, 3)
-        tensor([[0., 0.],
-                [1., 0.],
-                [0., 1.]])
-        """
+        """Return the columns from ``first`` up to ``last`` (exclusive), dense."""
         if self._transposed is None:
             return self.values[:, first:last].contiguous()
         n_rows, width = self.shape[0], last - first

@@ -9,15 +9,7 @@ from glnn.nn.features import Features, apply_dropout
 
 
 class GraphConvolution(nn.Module):
-    r"""One GCN layer, :math:`Z = \hat A X W + b`, with a normalised graph :math:`\hat A`.
-
-    Parameters
-    ----------
-    d_in, d_out
-        Numbers of input and output columns.
-    generator
-        Draws the initial weights (Xavier, uniform).
-    """
+    r"""One GCN layer, :math:`Z = \hat A X W + b`, with a normalised graph :math:`\hat A`."""
 
     def __init__(self, d_in: int, d_out: int, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -35,16 +27,8 @@ class GraphConvolution(nn.Module):
 class GCN(nn.Module):
     r"""Logits of two graph convolutions, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_0)\,W_1`.
 
-    Paper: section "Graph Convolution and Feature Transfer"; 16 hidden units, dropout 0.5.
-
-    Parameters
-    ----------
-    n_features, n_classes, n_hidden
-        Numbers of feature columns, classes and hidden units.
-    dropout
-        Dropout rate of the inputs of both layers.
-    generator
-        Draws the initial weights.
+    Paper: section "Graph Convolution and Feature Transfer"; 16 hidden units, dropout 0.5 of the
+    inputs of both layers.
     """
 
     def __init__(
@@ -87,21 +71,11 @@ class GraphLearningLayer(nn.Module):
 
     Paper: eq:symmetrization, :math:`\hat A_{out} = \frac12 (\hat A^\top + \hat A)`. Kept for
     reference: trained as printed it does not reach a useful graph (see ``docs/paper_map.md``).
-
-    Parameters
-    ----------
-    n_nodes
-        Number of nodes.
-    generator
-        Draws the initial entries.
-    high
-        Upper bound of the initial entries.
     """
 
-    def __init__(self, n_nodes: int, *, generator: torch.Generator, high: float = 1.0) -> None:
+    def __init__(self, n_nodes: int, *, generator: torch.Generator) -> None:
         super().__init__()
-        start = torch.rand(n_nodes, n_nodes, generator=generator) * high
-        self.matrix = nn.Parameter(start)
+        self.matrix = nn.Parameter(torch.rand(n_nodes, n_nodes, generator=generator))
 
     def forward(self) -> DenseAdjacency:
         """Return the symmetric output graph."""

@@ -54,13 +54,7 @@ def softmax_by_class(logits: Float[Tensor, "... n c"]) -> Float[Tensor, "... n c
 
 
 def temper(p: Float[Tensor, "n c"], temperature: float) -> Float[Tensor, "n c"]:
-    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`.
-
-    Examples
-    --------
-    >>> temper(torch.tensor([[0.8, 0.2]]), 0.5)
-    tensor([[0.9412, 0.0588]])
-    """
+    r"""Return :math:`p^{1/T} / \sum_c p_c^{1/T}`."""
     return softmax_by_class(p.clamp_min(1e-12).log() / temperature)  # p^(1/T) itself underflows
 
 
@@ -74,13 +68,7 @@ def confidence_mask(p: Float[Tensor, "n c"], gate: float) -> Bool[Tensor, "n"]:
 
 
 def default_graph_gate(n_classes: int) -> float:
-    r"""Return :math:`\min(\frac{2}{C}, 0.7)`: with fewer classes wrong majorities are likelier.
-
-    Examples
-    --------
-    >>> default_graph_gate(8)
-    0.25
-    """
+    r"""Return :math:`\min(\frac{2}{C}, 0.7)`: with fewer classes wrong majorities are likelier."""
     return min(2 / n_classes, 0.7)
 
 

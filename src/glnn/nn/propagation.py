@@ -61,7 +61,7 @@ class _RandomViews(torch.autograd.Function):
     ) -> Tensor:
         n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
         views = [x.apply_dropout(settings.dropout, generator) for _ in range(n_views)]
-        masks = node_masks(first, (n_views, n_nodes), settings.drop_node, generator)
+        masks = keep_mask(first.new_empty(n_views, n_nodes, 1), settings.drop_node, generator)
         masked = first.new_empty(n_nodes, n_views * width)
         for v, (view, mask) in enumerate(zip(views, masks)):
             columns = slice(v * width, (v + 1) * width)
@@ -110,13 +110,6 @@ def _sum_of_products(
     return total
 
 
-def node_masks(
-    like: Tensor, shape: tuple[int, int], rate: float, generator: torch.Generator
-) -> Float[Tensor, "v n 1"]:
-    """Draw the node masks of several views at once."""
-    return keep_mask(like.new_empty(*shape, 1), rate, generator)
-
-
 def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
     """Return concatenated columns as one matrix for each view."""
     return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
@@ -128,30 +121,14 @@ def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v
 def mean_of_powers(
     adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int
 ) -> Float[Tensor, "r d"]:
-    r"""Return :math:`\frac{1}{K+1} \sum_{k=0}^{K} \hat A^k X`.
-
-    Examples
-    --------
-    >>> swap = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> mean_of_powers(swap, torch.tensor([[1.0], [0.0]]), 1)
-    tensor([[0.5000],
-            [0.5000]])
-    """
+    r"""Return :math:`\frac{1}{K+1} \sum_{k=0}^{K} \hat A^k X`."""
     return adj_hat.sum_of_powers(x, n_steps).div_(n_steps + 1) if n_steps else x
 
 
 def personalized_pagerank(
     adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int, teleport: float
 ) -> Float[Tensor, "n d"]:
-    r"""Return :math:`Z_K`, :math:`Z_{k+1} = (1-\gamma)\hat A Z_k + \gamma X`, :math:`Z_0 = X`.
-
-    Examples
-    --------
-    >>> swap = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> personalized_pagerank(swap, torch.tensor([[1.0], [0.0]]), 1, 0.25)
-    tensor([[0.2500],
-            [0.7500]])
-    """
+    r"""Return :math:`Z_K`, :math:`Z_{k+1} = (1-\gamma)\hat A Z_k + \gamma X`, :math:`Z_0 = X`."""
     z = x
     for _ in range(n_steps):
         z = (1 - teleport) * (adj_hat @ z) + teleport * x
@@ -165,21 +142,9 @@ class PropagationNet(nn.Module):
               \qquad S = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k
               \text{ or } \gamma \textstyle\sum_k (1-\gamma)^k \hat A^k
 
-    with :math:`m` a random mask over nodes in training ("DropNode"). Propagating :math:`X W_0`
-    instead of :math:`X` gives the same result for ``n_hidden`` columns instead of ``n_features``.
-
-    Parameters
-    ----------
-    n_features, n_classes, n_hidden
-        Numbers of feature columns, classes and hidden units.
-    dropout, drop_node
-        Dropout rates of features and hidden units, and of whole nodes.
-    n_steps
-        Number of propagation steps :math:`K`.
-    teleport
-        Teleport probability :math:`\gamma` of personalised PageRank; 0: mean of powers.
-    generator
-        Draws the initial weights.
+    with :math:`m` a random mask over nodes in training ("DropNode") and :math:`\gamma` the
+    teleport probability (0: the mean of powers). Propagating :math:`X W_0` instead of :math:`X`
+    gives the same result for ``n_hidden`` columns instead of ``n_features``.
     """
 
     def __init__(
@@ -224,14 +189,14 @@ class PropagationNet(nn.Module):
             settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
             return random_views(parameters, adj_hat, x, settings, generator)
         mapped = [x.apply_dropout(self.dropout, generator) @ self.first for _ in range(n_views)]
-        masks = node_masks(mapped[0].detach(), (n_views, x.shape[0]), self.drop_node, generator)
+        empty = mapped[0].detach().new_empty(n_views, x.shape[0], 1)
+        masks = keep_mask(empty, self.drop_node, generator)
         masked = [hidden * mask for hidden, mask in zip(mapped, masks)]
         propagated = self.propagate(adj_hat, torch.cat(masked, 1))
-        by_view = propagated.reshape(len(propagated), n_views, -1).transpose(0, 1)
-        hidden = torch.relu(by_view + self.first_bias)
+        hidden = torch.relu(split_views(propagated, n_views) + self.first_bias)
         if self.dropout:
             mask = keep_mask(propagated.detach(), self.dropout, generator)
-            hidden = hidden * mask.view(len(propagated), n_views, -1).transpose(0, 1)
+            hidden = hidden * split_views(mask, n_views)
         return (self.second.T @ hidden.mT + self.second_bias[:, None]).mT
 
 

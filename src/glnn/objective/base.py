@@ -167,8 +167,7 @@ class RowCoefficients:
         arrays |= {f"coupling.{k}": c.edges.numpy() for k, c in enumerate(self.couplings)}
         if self.edges is not None:
             arrays["edges"] = self.edges.numpy()
-        numbers = ("edge_curvature", "loop_curvature", "loop", "prior")
-        facts: dict[str, Any] = {name: float(getattr(self, name)) for name in numbers}
+        facts: dict[str, Any] = {name: float(getattr(self, name)) for name in _NUMBERS}
         facts["n_metrics"] = len(self.metrics)
         facts["couplings"] = [[c.weight, c.loop, c.target] for c in self.couplings]
         return arrays, facts
@@ -177,9 +176,8 @@ class RowCoefficients:
     def from_arrays(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "RowCoefficients":
         """Return the coefficients that :meth:`to_arrays` has written."""
         tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-        numbers = ("edge_curvature", "loop_curvature", "loop", "prior")
         return cls(
-            **{name: facts[name] for name in numbers},
+            **{name: facts[name] for name in _NUMBERS},
             edges=tensors.get("edges"),
             metrics=tuple(tensors[f"metric.{k}"] for k in range(facts["n_metrics"])),
             couplings=tuple(
@@ -194,11 +192,11 @@ class RowCoefficients:
             self,
             edges=None if self.edges is None else self.edges.cpu(),
             metrics=tuple(metric.cpu() for metric in self.metrics),
-            couplings=tuple(
-                dataclasses.replace(coupling, edges=coupling.edges.cpu())
-                for coupling in self.couplings
-            ),
+            couplings=tuple(dataclasses.replace(c, edges=c.edges.cpu()) for c in self.couplings),
         )
+
+
+_NUMBERS = ("edge_curvature", "loop_curvature", "loop", "prior")
 
 
 def to_vector(value: float | int) -> Tensor:

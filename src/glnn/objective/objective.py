@@ -97,7 +97,14 @@ class Objective:
     def __post_init__(self) -> None:
         for term in self.parts:
             check_number(f"the weight of {term.name}", term.weight, low=0)
-            _check_solver_part(term)
+            parts = ("curvature", "linear", "penalty")
+            has_part = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
+            if not has_part and not term.is_constant:
+                raise InputError(
+                    f"the term {term.name} must have a part in the solver, got only a value. "
+                    "Override curvature or linear, derive it from QuadraticTerm, or set "
+                    "is_constant if it is the same for every symmetric graph."
+                )
         names = [term.name for term in self.parts]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -167,15 +174,3 @@ def check_terms(terms: object) -> list[Term]:
                 f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
             )
     return listed
-
-
-def _check_solver_part(term: Term) -> None:
-    """Raise if a term has a value and no part in the solver."""
-    parts = ("curvature", "linear", "penalty")
-    has_part = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
-    if not has_part and not term.is_constant:
-        raise InputError(
-            f"the term {term.name} must have a part in the solver, got only a value. Override "
-            "curvature or linear, derive it from QuadraticTerm, or set is_constant if it is the "
-            "same for every symmetric graph."
-        )

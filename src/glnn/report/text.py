@@ -226,7 +226,6 @@ EXTRAS = {  # optional packages, and the extra of glnn that installs each
     "pyarrow": "tables",
     "openpyxl": "tables",
     "torch_geometric": "pyg",
-    "faiss-cpu": "ann",
     "optuna": "tune",
     "tensorboard": "tensorboard",
 }
