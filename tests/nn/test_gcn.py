@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from glnn.graph import SparseAdjacency, prior_graph
+from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import GCN, Features, GraphLearningLayer
 from glnn.nn.features import apply_dropout
 
@@ -51,14 +51,14 @@ def test_the_gradients_agree_with_finite_differences_down_to_the_graph(net, adj_
     net = net.double()
     features = Features.of(x.toarray())
     features = Features(features.shape, features.values.double())
-    values = adj_hat.values().double().requires_grad_()
+    matrix = adj_hat.to_dense().double().requires_grad_()
     names, parameters = zip(*net.named_parameters(), strict=True)
 
-    def logits(values, *parameters):
+    def logits(matrix, *parameters):
         given = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(net, given, (adj_hat.with_values(values), features))
+        return torch.func.functional_call(net, given, (DenseAdjacency(matrix), features))
 
-    assert gradcheck(logits, (values, *parameters))
+    assert gradcheck(logits, (matrix, *parameters))
 
 
 def test_dropout_acts_on_the_features_and_on_the_hidden_signals(net, adj_hat, x):

@@ -54,7 +54,7 @@ class Adjacency(GraphOperator):
 
     @abstractmethod
     def values(self) -> Float[Tensor, "p"]:
-        """Weight of each stored entry; differentiable."""
+        """Weight of each stored entry."""
 
     @abstractmethod
     def counts(self) -> Float[Tensor, "p"]:

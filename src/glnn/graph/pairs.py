@@ -28,7 +28,6 @@ from glnn.graph.rows import (
     RowMatrix,
     as_row_matrix,
     block_bytes_on,
-    csr_matmul,
     to_device,
 )
 
@@ -282,8 +281,8 @@ def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
 class SparseAdjacency(Adjacency):
     """A symmetric graph with a value for each of some pairs; with several processes, a part of it.
 
-    Values may be replaced and are differentiable; the pattern is built once for all of them. The
-    gradient of an off-diagonal pair is the sum over both of its entries.
+    The pattern is built once for all values on the same pairs. Products are differentiable by the
+    signals, but not by the values.
 
     Examples
     --------
@@ -336,9 +335,9 @@ class SparseAdjacency(Adjacency):
         return SparseAdjacency(Pairs(self.pairs.layout, i, j), values)
 
     @cached_property
-    def _matrix(self) -> CsrMatrix:
+    def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return CsrMatrix(pattern, self._values.detach()[pattern.source])
+        return GraphRows.whole(CsrMatrix(pattern, self._values[pattern.source]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
@@ -370,12 +369,10 @@ class SparseAdjacency(Adjacency):
         return result
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return _SymmetricMatmul.apply(self._values, x, self)  # type: ignore[no-any-return, no-untyped-call]
+        return self._operator @ x
 
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
-        if self._values.requires_grad:
-            return super().sum_of_powers(x, n_steps)
-        return GraphRows.whole(self._matrix).sum_of_powers(x, n_steps)
+        return self._operator.sum_of_powers(x, n_steps)
 
     def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
         upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
@@ -390,30 +387,6 @@ class SparseAdjacency(Adjacency):
         keys = torch.cat([self.pairs.keys, other.pairs.keys])
         both = Pairs.from_keys(self.pairs.layout, sort_unique(keys))
         return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
-
-
-class _SymmetricMatmul(torch.autograd.Function):
-    r""":math:`Z = A X` with both gradients; since :math:`A^\top = A` no transpose is stored."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, x: Tensor, adjacency: SparseAdjacency) -> Tensor:
-        ctx.save_for_backward(values, x)
-        ctx.adjacency = adjacency
-        return csr_matmul(adjacency._matrix, x)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        _, x = ctx.saved_tensors
-        (grad,) = grads
-        adjacency: SparseAdjacency = ctx.adjacency
-        needs_values, needs_x, _ = ctx.needs_input_grad
-        for_x = csr_matmul(adjacency._matrix, grad.contiguous()) if needs_x else None
-        for_values = None
-        if needs_values:  # dL/da_ij = g_i.x_j + g_j.x_i, and g_i.x_i on the diagonal
-            i, j = adjacency.rows(), adjacency.columns()
-            both = (grad[i] * x[j]).sum(1) + (grad[j] * x[i]).sum(1)
-            for_values = both * (adjacency.counts() / 2)
-        return for_values, for_x, None
 
 
 # Implicit matrices
