@@ -3,7 +3,6 @@ import signal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 import torch.distributed as dist
 
@@ -41,11 +40,6 @@ def test_alone_every_answer_is_ones_own_part():
     assert (SINGLE_PROCESS.rank, SINGLE_PROCESS.size) == (0, 1)
 
 
-def test_alone_there_is_nobody_to_shift_to():
-    with pytest.raises(AssertionError, match="no other process"):
-        SINGLE_PROCESS.ring_shift(torch.ones(1), torch.ones(1))
-
-
 # Processes started by torchrun
 
 
@@ -55,14 +49,6 @@ def test_without_torchrun_a_process_is_alone(monkeypatch):
     assert not is_started_by_torchrun()
     with join_processes() as peers:
         assert peers is SINGLE_PROCESS
-
-
-def test_torchrun_is_known_by_its_environment(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("RANK", "1")
-    assert is_started_by_torchrun()
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert not is_started_by_torchrun()
 
 
 def test_refused_input_is_raised_by_the_one_who_saw_it():
@@ -130,24 +116,6 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
 # Lazy properties
 
 
-class Counter:
-    def __init__(self):
-        self.calls = 0
-
-    @lazy_property
-    def value(self):
-        """Count."""
-        self.calls += 1
-        return self.calls
-
-
-def test_a_value_is_computed_once_for_each_instance():
-    first, second = Counter(), Counter()
-    assert first.value == first.value == second.value == 1
-    assert (first.calls, second.calls) == (1, 1)
-    assert Counter.value.__doc__ == "Count."
-
-
 class Meeting:
     def __init__(self, peers):
         self.peers = peers
@@ -189,16 +157,6 @@ def test_more_processes_than_rows_are_refused():
         Partition(3, ranks(4)[0])
 
 
-def test_alone_the_block_is_the_whole():
-    part = Partition(5, SINGLE_PROCESS)
-    matrix = np.arange(10.0).reshape(5, 2)
-    assert part.rows == slice(0, 5)
-    assert (part.all_gather_rows(matrix[:, 0]) == matrix[:, 0]).all()
-    assert (part.gather(matrix) == matrix).all()
-    assert (part.gather(sp.csr_matrix(matrix)).toarray() == matrix).all()
-    assert part.all_gather_count(7).tolist() == [7]
-
-
 # Fetching rows
 
 WANTED = {0: [0, 3, 11, 12], 1: [], 2: [1, 2, 5, 6, 7, 8, 16]}
@@ -216,13 +174,6 @@ def test_wanted_rows_arrive_in_order_from_whoever_has_them(together):
         return torch.equal(first, whole[wanted])
 
     assert all(together(3, work))
-
-
-def test_alone_rows_are_there_already():
-    x = torch.ones(4, 3)
-    exchange = RowExchange(Partition(4, SINGLE_PROCESS), np.arange(4))
-    assert exchange.fetch(x) is x
-    assert exchange.column_blocks(x) == [slice(0, 3)]
 
 
 @pytest.mark.parametrize("size", [2, 4])

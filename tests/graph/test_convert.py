@@ -60,16 +60,6 @@ def test_a_graph_without_edges_is_a_graph_of_isolated_nodes(nothing):
     assert as_adjacency(nothing, 4).nnz == 0
 
 
-def test_stored_zeros_are_not_edges():
-    stored = sp.csr_matrix(([0.0, 0.0], ([0, 1], [1, 0])), shape=(2, 2))
-    assert as_adjacency(stored, 2).nnz == 0
-
-
-def test_entries_stored_twice_are_added_as_scipy_does():
-    twice = sp.coo_matrix(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
-    assert as_adjacency(twice, 2).toarray().tolist() == [[0, 3], [3, 0]]
-
-
 def test_the_given_matrix_is_not_changed():
     loop = sp.csr_matrix((np.array([2.0, 1.0, 2.0]), [1, 0, 0], [0, 2, 3]), shape=(2, 2))
     before = (loop.data.copy(), loop.indices.copy(), loop.indptr.copy())
@@ -93,12 +83,6 @@ def test_an_asymmetric_matrix_warns_and_takes_the_larger_of_both_entries():
 def test_self_loops_of_a_matrix_warn_and_are_dropped(graph):
     with pytest.warns(GraphWarning, match="2 self loops; they are dropped"):
         assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
-
-
-def test_self_loops_of_an_edge_list_warn_and_are_dropped():
-    with pytest.warns(GraphWarning, match="1 self loops; they are dropped"):
-        found = as_adjacency(np.array([[0, 1, 2], [1, 2, 2]]), 3)
-    assert np.array_equal(found.toarray(), UNIT_PATH)
 
 
 def test_an_edge_listed_twice_warns_and_counts_once():
@@ -144,12 +128,6 @@ def test_an_edge_listed_twice_warns_and_counts_once():
 )
 def test_a_bad_graph_is_refused_in_one_line(graph, match):
     fails(graph, 3, match)
-
-
-def test_networkx_nodes_with_numbers_are_taken_in_the_order_of_their_numbers():
-    graph = nx.Graph([(2, 1), (1, 0)])  # listed 2, 1, 0
-    graph[2][1]["weight"] = 2.0
-    assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
 
 
 def test_networkx_nodes_with_other_names_are_refused_as_rows_have_none():

@@ -16,32 +16,6 @@ from glnn.graph.rows import (
 
 # CSR matrices
 
-ROWS = torch.tensor([2, 0, 2, 0])  # row 1 is empty; nothing is in order
-COLUMNS = torch.tensor([1, 4, 0, 2])
-SOURCE = torch.tensor([0, 1, 2, 0])  # the first value is shown twice
-
-
-@pytest.fixture
-def pattern():
-    return CsrPattern.from_entries(3, 5, ROWS, COLUMNS, SOURCE)
-
-
-def full(values):
-    matrix = torch.zeros(3, 5, dtype=values.dtype)
-    matrix[ROWS, COLUMNS] = values[SOURCE]
-    return matrix
-
-
-def test_the_product_is_that_of_the_full_matrix(pattern, rng):
-    values, x = torch.rand(3, generator=rng), torch.rand(5, 2, generator=rng)
-    assert_close(pattern.matmul(values, x), full(values) @ x)
-
-
-def test_the_transposed_pattern_multiplies_by_the_transposed_matrix(pattern, rng):
-    values, x = torch.rand(3, generator=rng), torch.rand(3, 2, generator=rng)
-    assert_close(pattern.transpose().matmul(values, x), full(values).T @ x)
-
-
 WIDTHS = [1, 2, 7, 8, 15, 16, 17, 33, 64, 100]
 
 
@@ -63,13 +37,6 @@ def test_products_in_single_precision_are_those_of_the_full_matrix(width, rng):
     assert_close(csr_addmm(total.clone(), matrix, x).double(), wanted, atol=1e-5, rtol=1e-5)
     found = csr_addmm(total, matrix, x, out=torch.empty_like(total))
     assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_column_does_not_depend_on_those_beside_it_to_the_bit(width, rng):
-    matrix, _ = single()
-    x = torch.randn(40, 100, generator=rng)
-    assert torch.equal(csr_matmul(matrix, x)[:, :width], csr_matmul(matrix, x[:, :width]))
 
 
 def test_a_row_does_not_depend_on_the_number_of_threads_to_the_bit(rng):
@@ -173,12 +140,6 @@ def test_few_different_rows_are_made_dense_at_a_time(monkeypatch):
 # Conversion to arrays
 
 DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_array])
-@pytest.mark.parametrize("rows", [DENSE_ROWS_ROWS, DENSE_ROWS_ROWS + 1, DENSE_ROWS_ROWS[:0]])
-def test_an_array_has_the_entries_of_the_matrix(form, rows):
-    np.testing.assert_array_equal(to_dense_array(form(rows)), rows)
 
 
 def test_entries_out_of_order_or_twice_are_put_in_their_places():

@@ -6,7 +6,7 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from glnn.nn import Features
-from glnn.nn.features import apply_dropout, keep_mask
+from glnn.nn.features import keep_mask
 
 # Features
 
@@ -45,13 +45,6 @@ def test_the_gradient_to_the_weights_agrees_with_finite_differences(matrix, dens
     assert gradcheck(lambda w: x @ w, (weight,))
 
 
-@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
-def test_the_gradient_after_dropout_is_that_of_the_values_that_were_kept(matrix, dense, rng):
-    x = in_double(matrix.toarray() if dense else matrix).apply_dropout(0.5, rng)
-    weight = torch.randn(7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
-    assert gradcheck(lambda w: x @ w, (weight,))
-
-
 def test_dropout_touches_stored_values_only(matrix, rng):
     x = Features.of(matrix)
     out = x.apply_dropout(0.5, rng)
@@ -60,13 +53,6 @@ def test_dropout_touches_stored_values_only(matrix, rng):
     assert not (out @ torch.eye(7))[empty].any()
     kept = out.values != 0
     assert_close(out.values[kept], 2 * x.values[kept])
-
-
-def test_dropout_keeps_the_expected_product(matrix, rng):
-    x, weight = Features.of(matrix), torch.ones(7, 1)
-    draws = torch.stack([x.apply_dropout(0.5, rng) @ weight for _ in range(2000)])
-    deviation = (torch.from_numpy(matrix.toarray()).square().sum(1, keepdim=True) / 2000).sqrt()
-    assert ((draws.mean(0) - x @ weight).abs() <= 4.5 * deviation + 1e-6).all()
 
 
 @pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
@@ -102,27 +88,6 @@ def test_the_expectation_is_kept(rate, rng):
     mask = keep_mask(torch.ones(400_000, dtype=torch.float64), rate, rng)
     deviation = (rate / (1 - rate) / mask.numel()) ** 0.5
     assert abs(mask.mean().item() - 1) < 4 * deviation
-
-
-def test_neighbouring_entries_are_dropped_independently(rng):
-    kept = (keep_mask(torch.ones(50_000, 8), 0.5, rng) > 0).double()
-    correlation = torch.corrcoef(kept.T) - torch.eye(8, dtype=torch.float64)
-    assert correlation.abs().max() < 0.03
-    assert (kept.mean(0) - 0.5).abs().max() < 0.015
-
-
-def test_a_rate_of_zero_changes_nothing_and_draws_nothing(rng):
-    x, before = torch.ones(4), rng.get_state()
-    assert apply_dropout(x, 0.0, rng) is x
-    assert torch.equal(rng.get_state(), before)
-    assert torch.equal(keep_mask(x, 0.0, rng), x)
-
-
-def test_the_gradient_is_the_mask(rng):
-    x = torch.full((50,), 2.0, requires_grad=True)
-    out = apply_dropout(x, 0.5, rng)
-    out.sum().backward()
-    assert_close(x.grad, out.detach() / 2)
 
 
 @pytest.mark.gpu

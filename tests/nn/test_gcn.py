@@ -7,7 +7,6 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import GCN, Features, GraphLearningLayer
-from glnn.nn.features import apply_dropout
 
 # GCN
 
@@ -59,13 +58,6 @@ def test_the_gradients_agree_with_finite_differences_down_to_the_graph(net, adj_
         return torch.func.functional_call(net, given, (DenseAdjacency(matrix), features))
 
     assert gradcheck(logits, (matrix, *parameters))
-
-
-def test_dropout_acts_on_the_features_and_on_the_hidden_signals(net, adj_hat, x):
-    features, noise = Features.of(x), torch.Generator().manual_seed(5)
-    hidden = torch.relu(net.first(adj_hat, features.apply_dropout(0.5, noise)))
-    expected = net.second(adj_hat, apply_dropout(hidden, 0.5, noise))
-    assert torch.equal(net(adj_hat, features, torch.Generator().manual_seed(5)), expected)
 
 
 def test_views_are_passes_with_successive_dropout(net, adj_hat, x):

@@ -78,14 +78,6 @@ def test_the_gradients_of_spreading_agree_with_finite_differences(sparse, spread
     assert gradcheck(lambda x: spread(sparse, x), (x,))
 
 
-def test_spreading_after_the_linear_map_equals_spreading_the_features(sparse, x, rng):
-    net, adj_hat = build(rng), single(sparse)
-    spread_x = mean_of_powers(adj_hat, torch.from_numpy(x.toarray()).float(), net.n_steps)
-    hidden = torch.relu(spread_x @ net.first + net.first_bias)
-    expected = hidden @ net.second + net.second_bias
-    assert_close(net(adj_hat, Features.of(x)), expected)
-
-
 def test_every_storage_of_graph_and_features_gives_the_same_logits_and_gradients(
     sparse, rng, assert_storage_is_free
 ):
@@ -101,18 +93,6 @@ def test_views_spread_together_equal_views_spread_one_by_one(sparse, x, rng):
         hidden = torch.relu(spread + net.first_bias)
         assert_close(view, hidden @ net.second + net.second_bias)
     assert not torch.equal(together[0], together[1])
-
-
-def test_drop_node_drops_whole_rows_and_rescales_the_others(x, rng):
-    net = build(rng, drop_node=0.5, n_steps=0)
-    nothing = SparseAdjacency.from_scipy(sp.csr_matrix((N_NODES, N_NODES)), dtype=torch.float32)
-    features = Features.of(x)
-    dropped = torch.relu(net.first_bias) @ net.second + net.second_bias
-    kept = torch.relu(2 * (features @ net.first) + net.first_bias) @ net.second + net.second_bias
-    view = net.views(nothing, features, 1, rng)[0]
-    is_dropped = torch.isclose(view, dropped).all(1)
-    assert (is_dropped | torch.isclose(view, kept).all(1)).all()
-    assert 0 < is_dropped.sum() < N_NODES
 
 
 def test_dropout_acts_on_features_nodes_and_hidden_signals_in_turn(sparse, x, rng):

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, ShardedRows, SparseAdjacency, pair_owners
+from glnn.graph.pairs import Pairs, ShardedRows, pair_owners
 from glnn.graph.rows import as_row_matrix
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
 from glnn.objective.terms import Loops, RowSums
@@ -39,21 +39,6 @@ def some_pairs(peers, n_pairs=60):
     i, j = (torch.from_numpy(ends) for ends in np.divmod(keys, N))
     mine = pair_owners(part, i, j) == peers.rank
     return Pairs(part, i[mine], j[mine])
-
-
-def check_adjoint(kind):
-    """Hold <T(A), y> against <A, T*(y)>, the second over the full matrix."""
-    term, pairs = make_penalty(kind, SINGLE_PROCESS), some_pairs(SINGLE_PROCESS)
-    rng = torch.Generator().manual_seed(3)
-    values, others = torch.rand(2, len(pairs), generator=rng, dtype=torch.float64)
-    image, y = (term.image(SparseAdjacency(pairs, some)) for some in (values, others))
-    through = (pairs.counts * values).dot(term.adjoint(y).on_pairs(pairs))
-    torch.testing.assert_close(image.dot(y), through)
-
-
-@pytest.fixture
-def holds_adjoint():
-    return check_adjoint
 
 
 @pytest.fixture

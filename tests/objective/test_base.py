@@ -1,7 +1,5 @@
 """All terms against hand-computed and independently computed values; their maps and new rows."""
 
-import math
-
 import pytest
 import scipy.sparse as sp
 import torch
@@ -12,7 +10,7 @@ from glnn.distributed import SINGLE_PROCESS
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import base
-from glnn.objective.base import Coupling, DenseMap, ImplicitMap, RowCoefficients, to_vector
+from glnn.objective.base import Coupling, ImplicitMap, RowCoefficients, to_vector
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import (
     Closeness,
@@ -134,17 +132,6 @@ def test_the_value_of_a_penalty_is_the_distance_of_its_image_from_its_target(nam
     assert_close(term.value(store(matrix)), misfit.square().sum())
 
 
-@every_term
-def test_a_term_without_weight_says_nothing_of_a_new_node_that_is_not_finite(name, rng):
-    _, x, prior = random_case(rng)
-    term = make_term(name, x, DenseAdjacency(prior))
-    dual = None if term.penalty() is None else torch.ones_like(term.target)
-    share = term.new_row(dual)
-    numbers = (share.edge_curvature, share.loop_curvature, share.loop, share.prior)
-    assert all(math.isfinite(number) for number in numbers)
-    assert share.edge_curvature >= 0 and share.loop_curvature >= 0
-
-
 # Linear maps on pairs
 
 KINDS = [
@@ -232,20 +219,6 @@ def test_the_bound_of_row_sums_is_at_least_their_matrix(penalty_of, pairs_of):
     assert_close(coupled[:, 0], pair_map.apply(other[:, 0]))
 
 
-def test_both_plain_routes_are_that_of_the_term(penalty_of, pairs_of):
-    term, pairs = penalty_of("channel", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
-    plain = ImplicitMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
-    units = torch.eye(len(term.target), dtype=torch.float64)
-    kept = DenseMap(pairs, torch.stack([plain.adjoint(unit) for unit in units], 1))
-    values, y = random_vector(len(pairs)), dual_vector("channel", term)
-    assert_close(plain.apply(values), kept.apply(values))
-    assert_close(plain.adjoint(y), kept.adjoint(y))
-    assert_close(
-        kept.gram_diagonal(torch.ones(len(pairs), dtype=torch.float64)),
-        term.pair_map(pairs).gram_diagonal(torch.ones(len(pairs), dtype=torch.float64)),
-    )
-
-
 def test_squares_of_a_map_by_its_definition_are_estimated(penalty_of, pairs_of, monkeypatch):
     term, pairs = penalty_of("channel", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
     plain = ImplicitMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
@@ -265,16 +238,6 @@ def shares():
     first = RowCoefficients(1.0, 2.0, to_vector(3), 4.0, 5.0, (torch.eye(2),), (tied,))
     second = RowCoefficients(10.0, 20.0, torch.arange(3.0, dtype=torch.float64), 40.0)
     return first, second
-
-
-def test_shares_add_up_field_by_field():
-    first, second = shares()
-    total = first + second + RowCoefficients()
-    assert (total.edge_curvature, total.loop_curvature) == (11.0, 22.0)
-    assert (total.loop, total.prior) == (44.0, 5.0)
-    assert total.edges.tolist() == [3.0, 4.0, 5.0]
-    assert len(total.metrics) == len(total.couplings) == 1
-    assert (RowCoefficients() + RowCoefficients()).edges is None
 
 
 def test_a_share_comes_back_from_arrays_and_numbers():

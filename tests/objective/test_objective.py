@@ -28,16 +28,6 @@ G = graph([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 1.0]])
 X = torch.tensor([[1, 0], [2, 1], [0, 3]], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_the_terms_are_the_papers_under_the_names_of_their_weights(reading):
-    weights = Weights(**dict.fromkeys(NAMES, 1.0))
-    objective = Objective.of(weights, X, G, reading=reading)
-    named = objective.terms(A)
-    assert set(named) == set(NAMES)
-    for term in objective.parts:
-        assert_close(named[term.name], term.value(A))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_weight_scales_the_term_of_its_name_and_no_other(name):
     ones = Weights(**dict.fromkeys(NAMES, 1.0))

@@ -4,8 +4,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from glnn.objective import Weights
-from glnn.solver import learn_graph
-from glnn.solver.attribution import PREDICTIONS, link_shares
+from glnn.solver.attribution import link_shares
 from glnn.solver.learn import GraphRequest, solve_graph
 
 READINGS = ("trace", "channel", "frobenius")
@@ -37,16 +36,6 @@ def test_shares_of_all_terms_sum_to_the_weight_of_every_link(seed, reading, make
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_shares_sum_to_the_weight_without_a_given_graph(reading):
-    features, _, predictions, _ = inputs(5)
-    weights = WEIGHTS.replace(closeness=0.0)
-    found = learn_graph(features, predictions=predictions, weights=weights, reading=reading)
-    shares = link_shares(found)
-    assert "closeness" not in shares.names
-    assert_allclose(shares.values.sum(1), found.adjacency.data, atol=1e-6)
-
-
-@pytest.mark.parametrize("reading", READINGS)
 def test_columns_of_the_features_sum_to_the_share_of_similarity(reading):
     features = inputs(0)[0]
     found = learned(0, reading)
@@ -75,16 +64,6 @@ def test_the_terms_of_the_trace_reading_are_those_of_the_closed_form():
     }
     for name, numerator in expected.items():
         assert_allclose(shares.values[:, shares.names.index(name)], numerator / scale, atol=1e-10)
-
-
-def test_nodes_of_different_predictions_owe_their_link_less():
-    predictions = inputs(2)[2]
-    found = learned(2, "trace", predictions=np.eye(3)[predictions.argmax(1)], task=None)
-    shares, adjacency = link_shares(found), found.adjacency
-    rows = np.repeat(np.arange(25), np.diff(adjacency.indptr))
-    alike = predictions.argmax(1)[rows] == predictions.argmax(1)[adjacency.indices]
-    by_predictions = shares.values[:, shares.names.index(PREDICTIONS)]
-    assert (by_predictions[alike] > 0).all() and (by_predictions[~alike] < 0).all()
 
 
 def test_a_graph_that_is_the_prior_graph_owes_every_link_to_it():

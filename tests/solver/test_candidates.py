@@ -111,8 +111,3 @@ def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
     for found, wanted in zip(best[1], expected[1]):
         assert set(found.tolist()) == set(wanted.tolist())
     assert torch.equal(whole.gather(1, best[1]), best[0])
-
-
-def test_level_columns_are_drawn_fairly():
-    _, column = merge_topk(None, torch.ones(500, 50), (0, 0), 5)
-    assert torch.bincount(column.view(-1), minlength=50).max() < 100

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
-from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.distributed import Partition
 from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.graph.rows import DenseRows, as_row_matrix
 from glnn.solver import clusters
@@ -43,22 +43,6 @@ def test_nearly_all_neighbours_are_found_though_few_rows_are_compared(rows, monk
     found, _ = search_clusters(rows, 10)
     assert share_found(found, exact(rows, 10)) > 0.85
     assert sum(products.numel() for products in seen) < 0.6 * 3000**2
-
-
-def test_scores_are_the_exact_products_and_no_row_finds_itself(rows):
-    found, score = search_clusters(rows, 8)
-    products = np.einsum("nd,nkd->nk", rows, rows[found])
-    np.testing.assert_allclose(score, products, atol=1e-6)
-    assert not (found == np.arange(3000)[:, None]).any()
-    assert all(np.unique(row).size == 8 for row in found)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("sparse", [True, False])
-def test_rows_on_a_device_find_those_of_a_plain_search(device, sparse, rows):
-    some = rows[:1500]
-    found, _ = search_clusters(sp.csr_matrix(some) if sparse else some, 5, device)
-    assert share_found(found, exact(some, 5)) > 0.99
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -141,18 +125,6 @@ def random_points(n=600, width=8):
 
 def generator():
     return torch.Generator().manual_seed(1)
-
-
-def test_the_centres_are_the_same_for_any_number_of_processes(together):
-    points = random_points()
-    expected = clusters.k_means(points, 6, generator(), (0, 600), SINGLE_PROCESS)
-
-    def work(peers):
-        part = Partition(600, peers)
-        return clusters.k_means(points[part.rows], 6, generator(), (part.start, 600), peers)
-
-    for found in together(3, work):
-        assert torch.equal(found, expected)
 
 
 def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):

@@ -44,22 +44,6 @@ def test_answer_is_that_of_a_dense_solver(
     assert learned.certificate.pairs_checked == 1.0
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("with_prior", [True, False])
-def test_answer_is_that_of_a_dense_solver_for_300_nodes(
-    reading, with_prior, rng, dense_problem, make_graph, make_features
-):
-    x, graph = make_features(300, 5, rng), make_graph(300, rng)
-    weights = WITH_PRIOR if with_prior else NO_PRIOR
-    weights = weights.replace(smoothness=1.0 if reading == "trace" else 0.05)
-    given = graph if with_prior else None
-    learned = learn_graph(x, given, weights=weights, reading=reading, n_candidates=5)
-    prior = prior_graph(graph, "renormalized").toarray() if with_prior else None
-    oracle = dense_problem(normalize(x), weights, reading, prior).solve()
-    assert largest_difference(learned, oracle) < 1e-6
-    assert learned.certificate.rounds > 1
-
-
 ODD_FEATURES = {
     "as they are": lambda x: x,
     "duplicate rows": lambda x: np.repeat(x[::3], 3, axis=0)[: len(x)],
@@ -176,39 +160,12 @@ def test_task_term_and_predictions_enter_as_written(
     assert largest_difference(learned, oracle) < 1e-6
 
 
-def test_predictions_join_sparse_features(rng, make_features):
-    x, p = make_features(30, 8, rng, sparse=True), rng.dirichlet(np.ones(4), size=30)
-    one = learn_graph(x, weights=NO_PRIOR, predictions=p)
-    other = learn_graph(x.toarray(), weights=NO_PRIOR, predictions=p)
-    assert np.abs((one.adjacency - other.adjacency).toarray()).max() < 1e-8
-
-
-def test_candidates_are_the_whole_support_when_asked(rng, dense_problem, make_graph, make_features):
-    x, graph = make_features(50, 5, rng), make_graph(50, rng)
-    learned = learn_graph(x, graph, weights=WITH_PRIOR, support="candidates", n_candidates=3)
-    i, j = learned.candidates
-    allowed = np.eye(50) + (graph.toarray() > 0)
-    allowed[i, j] = allowed[j, i] = 1
-    prior = prior_graph(graph, "renormalized").toarray()
-    oracle = dense_problem(normalize(x), WITH_PRIOR, prior=prior, allowed=allowed > 0).solve()
-    assert largest_difference(learned, oracle) < 1e-6
-    assert learned.certificate.support == "candidates"
-    assert learned.certificate.n_pairs_checked == np.triu(allowed > 0).sum()
-
-
 def test_no_penalty_at_all_gives_the_closed_form(rng, make_features):
     x = make_features(30, 4, rng)
     weights = Weights(sparsity=0.3, row_sums=0.0, loops=0.0, closeness=0.0, ridge=0.5)
     signal = normalize(x)
     expected = np.maximum(signal @ signal.T - 0.3, 0)
     assert largest_difference(learn_graph(x, weights=weights), expected) < 1e-12
-
-
-def test_adjacency_is_symmetric_non_negative_sorted_csr(rng, make_graph, make_features):
-    a = learn_graph(make_features(60, 5, rng), make_graph(60, rng)).adjacency
-    assert sp.issparse(a) and a.format == "csr" and a.has_sorted_indices
-    assert (a != a.T).nnz == 0
-    assert a.data.min() > 0
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -332,21 +289,6 @@ def test_a_graph_that_rounding_keeps_from_its_optimum_says_so(rng, make_features
 # LearnedGraph
 
 
-def test_its_numbers_are_those_of_its_adjacency(rng, make_graph, make_features):
-    learned = learn_graph(make_features(40, 4, rng), make_graph(40, rng), n_neighbors=3)
-    a = learned.adjacency.toarray()
-    assert np.allclose(learned.row_sums, a.sum(1))
-    assert learned.n_edges == np.count_nonzero(np.triu(a, 1))
-
-
-def test_candidates_can_be_used_again(rng, make_graph, make_features):
-    x, graph = make_features(40, 4, rng), make_graph(40, rng)
-    first = learn_graph(x, graph, support="candidates", n_candidates=4)
-    request = GraphRequest(x, graph, support="candidates", candidates=first.candidates)
-    again = solve_graph(request)
-    assert (first.adjacency != again.adjacency).nnz == 0
-
-
 def test_parts_of_processes_are_collected_in_the_first(together, rng, make_graph, make_features):
     x, graph = make_features(50, 4, rng), make_graph(50, rng)
     whole = learn_graph(x, graph, support="candidates", n_candidates=4)
@@ -371,22 +313,6 @@ def test_parts_of_processes_are_collected_in_the_first(together, rng, make_graph
     for part, _ in found:
         assert np.allclose(part.row_sums, whole.row_sums)
         assert part.n_nodes == 50
-
-
-def test_loops_of_a_part_are_no_edges(together, rng, make_graph, make_features):
-    x, graph = make_features(30, 4, rng), make_graph(30, rng)
-    weights = Weights(loops=0.0, sparsity=0.0, row_sums=1.0, ridge=0.1)
-
-    def work(peers):
-        layout = Partition(30, peers)
-        rows = layout.rows
-        request = GraphRequest(x[rows], graph[rows], weights=weights, layout=layout)
-        return solve_graph(request), rows
-
-    for part, rows in together(2, work):
-        n_loops = np.count_nonzero(part.adjacency.toarray()[:, rows].diagonal())
-        assert n_loops > 0
-        assert part.n_edges == (part.adjacency.nnz - n_loops) // 2
 
 
 def test_it_says_optimal_only_where_that_is_proven(rng, make_features):

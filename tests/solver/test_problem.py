@@ -10,7 +10,7 @@ from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import READINGS, Weights
 from glnn.objective.terms import TaskCost
-from glnn.solver.problem import WorkingProblem, nonnegative_max, violation_scale
+from glnn.solver.problem import WorkingProblem, violation_scale
 
 # Problem
 
@@ -58,18 +58,6 @@ def test_the_objective_is_that_of_the_dense_oracle(
     )
 
 
-def test_given_edges_loops_and_candidates_are_looked_at(
-    rng, make_problem, make_graph, make_features
-):
-    graph = make_graph(20, rng)
-    problem = make_problem(make_features(20, 3, rng), Weights(), prior=graph)
-    pairs = problem.starting_pairs((torch.tensor([19]), torch.tensor([0])))
-    dense = pairs.to_scipy(torch.ones(len(pairs), dtype=torch.float64)).toarray()
-    expected = (graph.toarray() != 0) | np.eye(20, dtype=bool)
-    expected[0, 19] = expected[19, 0] = True
-    assert np.array_equal(dense > 0, expected)
-
-
 # WorkingProblem
 
 
@@ -114,14 +102,6 @@ def test_the_violation_is_that_of_the_graph_implied_by_its_own_penalties(reading
 
 
 # Accuracy
-
-
-@pytest.mark.parametrize(
-    ("numbers", "expected"),
-    [([], 0.0), ([-2.0], 0.0), ([1.0, 3.0], 3.0), ([1.0, math.nan], math.inf)],
-)
-def test_the_largest_number_is_at_least_zero_and_infinite_beside_nan(numbers, expected):
-    assert nonnegative_max(torch.tensor(numbers)) == expected
 
 
 def test_larger_entries_and_tiny_ones_are_their_own_measure():
