@@ -130,10 +130,6 @@ class Partition:
         """Rows of this process."""
         return slice(self.start, self.stop)
 
-    def owner(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the rank that owns each node's row."""
-        return np.searchsorted(self.bounds, nodes, side="right") - 1
-
     def is_local(self, nodes: np.ndarray) -> np.ndarray:
         """Return for each node whether this process owns its row."""
         return np.asarray((nodes >= self.start) & (nodes < self.stop))
@@ -175,23 +171,16 @@ class Partition:
         found[local] = rows[nodes[local] - self.start]
         return self.peers.all_reduce(found)
 
-    def broadcast_block(self, matrix: Any, source: int) -> Any:
-        """Return the rows of process ``source`` of a sharded matrix, dense or CSR."""
-        is_source = self.peers.rank == source
-        if not sp.issparse(matrix):
-            return self.peers.broadcast(np.ascontiguousarray(matrix) if is_source else None, source)
-        parts = [
-            self.peers.broadcast(getattr(matrix, name) if is_source else None, source)
-            for name in ("data", "indices", "indptr")
-        ]
-        height = int(self.bounds[source + 1] - self.bounds[source])
-        return sp.csr_matrix(tuple(parts), shape=(height, matrix.shape[1]))
-
     def blocks(self, matrix: Any) -> Iterator[tuple[slice, Any]]:
         """Yield the rows of each process in turn, and the block of a sharded matrix with them."""
+        names = ("data", "indices", "indptr") if sp.issparse(matrix) else ()
+        parts = [getattr(matrix, name) for name in names] or [np.ascontiguousarray(matrix)]
         for source in range(self.peers.size):
             rows = slice(int(self.bounds[source]), int(self.bounds[source + 1]))
-            yield rows, self.broadcast_block(matrix, source)
+            own = parts if self.peers.rank == source else [None] * len(parts)
+            sent = [self.peers.broadcast(part, source) for part in own]
+            shape = (rows.stop - rows.start, matrix.shape[1]) if names else None
+            yield rows, sp.csr_matrix(tuple(sent), shape=shape) if names else sent[0]
 
     def gather(self, matrix: Any) -> Any:
         """Return the whole matrix in process 0, ``None`` in all others."""
@@ -211,7 +200,7 @@ class Partition:
         if not self.is_split:
             return sp.csr_matrix(matrix.T)
         coo = sp.coo_matrix(matrix)
-        owner = self.owner(coo.col.astype(np.int64))
+        owner = np.searchsorted(self.bounds, coo.col, side="right") - 1
         parts = (coo.col.astype(np.int64), coo.row.astype(np.int64) + self.start, coo.data)
         columns, rows, data = (
             np.concatenate(

@@ -141,6 +141,13 @@ def test_new_rows_are_scaled_by_what_the_training_rows_taught():
     np.testing.assert_array_equal(scaling.apply(x)[7:9], scaling.apply(x[7:9]))
 
 
+def test_a_table_that_hardly_varies_is_said_to_count_as_constant():
+    tiny = 1e-14 * np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.warns(UserWarning, match="counts as constant"):
+        Scaling.fit(tiny, "columns")
+    Scaling.fit(np.ones((20, 3)), "columns")  # a constant table is one
+
+
 def test_an_unknown_scaling_is_refused_with_the_nearest():
     unchecked = inspect.unwrap(Scaling.fit.__func__)  # types are checked in tests alone
     with pytest.raises(InputError, match="Did you mean 'rows'"):

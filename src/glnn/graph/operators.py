@@ -172,7 +172,7 @@ class PowerRows(GraphOperator):
 
     def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:  # noqa: D102
         assert n_steps == self._n_steps
-        return self._rows @ x
+        return self @ x
 
     def sum_of_powers_transposed(  # noqa: D102
         self, x: Float[Tensor, "r d"], n_steps: int

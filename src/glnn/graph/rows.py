@@ -385,22 +385,22 @@ class SparseRows(_Rows):
 
     def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
         columns, values, counts = [self.columns[:0]], [self.values[:0]], [self.columns[:0]]
-        for block in _iterate_pair_entries(self, other, i, j):
-            found = block.dense.take(block.place).mul_(block.values)
+        for starts, at, stored, place, dense in _iterate_pair_entries(self, other, i, j):
+            found = dense.take(place).mul_(stored)
             kept = torch.nonzero(found).view(-1)
-            columns.append(block.columns[kept])
+            columns.append(at[kept])
             values.append(found[kept])
-            ends = torch.searchsorted(kept, block.starts)  # entries kept before each pair
-            counts.append(ends.diff())
+            counts.append(torch.searchsorted(kept, starts).diff())  # entries kept of each pair
         return self.with_tensors(
             (torch.cat(values), torch.cat(columns), _starts(torch.cat(counts)))
         )
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
-        parts = [
-            torch.mv(block.to_torch(), block.dense)
-            for block in _iterate_pair_entries(self, other, i, j)
-        ]
+        parts = []
+        for starts, _, stored, place, dense in _iterate_pair_entries(self, other, i, j):
+            shape = (len(starts) - 1, len(dense))
+            pattern = CsrPattern.from_compressed(shape, starts, place, place)
+            parts.append(torch.mv(pattern.to_torch(stored), dense))
         return torch.cat([self.values[:0], *parts])
 
     @property
@@ -418,30 +418,15 @@ def _starts(lengths: Tensor) -> Tensor:
     return starts
 
 
-@dataclass(frozen=True, eq=False)
-class _PairEntries:
-    """The stored entries of the first row of some pairs, and the second rows as dense ones."""
-
-    starts: Tensor  # pair ``p`` has the entries from starts[p] to starts[p + 1]
-    columns: Tensor  # column of each entry
-    values: Tensor  # value of each entry
-    place: Tensor  # the second row has dense[place[e]] in the column of entry ``e``
-    dense: Tensor  # the second rows, flat
-
-    def to_torch(self) -> Tensor:
-        """Return the matrix whose product with ``dense`` has the dot product of each pair."""
-        shape = (len(self.starts) - 1, len(self.dense))
-        pattern = CsrPattern.from_compressed(shape, self.starts, self.place, self.place)
-        return pattern.to_torch(self.values)
-
-
 def _iterate_pair_entries(
     left: SparseRows, right: "RowMatrix", i: Tensor, j: Tensor
-) -> Iterator[_PairEntries]:
+) -> Iterator[tuple[Tensor, ...]]:
     """Yield the entries of the pairs block by block.
 
     The stored entries of one row are looked up in the other row, which is made dense. If both are
-    sparse, that is the row whose index changes less often.
+    sparse, that is the row whose index changes less often. Pair ``p`` of a block has the entries
+    from starts[p] to starts[p + 1]; each comes with its column, its value and its place in the
+    dense rows, which are flat.
     """
     if isinstance(right, SparseRows):
         left, right, i, j = right, left, j, i
@@ -456,7 +441,7 @@ def _iterate_pair_entries(
         columns = left.columns.index_select(0, entries)
         rows = torch.repeat_interleave(turn * left.width, lengths, output_size=len(entries))
         values, dense = left.values.index_select(0, entries), right.take(far).to_dense().reshape(-1)
-        yield _PairEntries(_starts(lengths), columns, values, rows.add_(columns), dense)
+        yield _starts(lengths), columns, values, rows.add_(columns), dense
         first += step
 
 
