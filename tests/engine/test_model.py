@@ -175,6 +175,14 @@ def test_training_rows_get_the_weighted_mean_of_what_the_tracks_say(problem, all
     np.testing.assert_allclose(model.predict_proba(problem.features), expected, rtol=1e-12)
 
 
+def test_new_rows_far_off_the_scale_of_the_training_rows_are_refused(problem):
+    changes = {"n_epochs": 2, "n_rounds": 1, "scaling": "columns", "tracks": ["features"]}
+    settings = resolve_settings("default", changes=changes)
+    model = Model.of(problem.features, fit_problem(problem, settings, seed=0))
+    with pytest.raises(InputError, match="on the scale of the training rows, got new rows"):
+        model.predict_new(np.full((2, problem.features.shape[1]), 1e45))
+
+
 def test_links_of_new_rows_count(problem, model):
     rows = new_rows(problem)[:1]
     one_side, other_side = (np.zeros((1, 60)) for _ in range(2))

@@ -179,16 +179,6 @@ def test_features_say_nothing_if_no_two_rows_share_a_column_or_all_are_equal(fea
     assert is_uninformative(features) is nothing
 
 
-def test_processes_agree_whether_features_say_nothing(together):
-    eye, rows = sp.identity(9, format="csr"), np.arange(9.0)[:, None] // 3
-
-    def work(peers):
-        part = Partition(9, peers)
-        return is_uninformative(eye[part.rows], part), is_uninformative(rows[part.rows], part)
-
-    assert together(3, work) == [(True, False)] * 3
-
-
 # Rows of a sum of powers
 
 

@@ -71,17 +71,6 @@ def test_every_prior_is_symmetric_non_negative_and_sorted(kind):
     assert result.has_sorted_indices
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-def test_no_prior_changes_the_graph_it_is_made_from(kind):
-    unsorted = sp.csr_matrix(
-        (np.array([2.0, 1, 1, 3, 3, 2]), np.array([2, 1, 0, 2, 1, 0]), np.array([0, 2, 4, 6])),
-        shape=(3, 3),
-    )
-    before = unsorted.toarray()
-    prior_graph(unsorted, kind)
-    assert np.array_equal(unsorted.toarray(), before)
-
-
 def test_an_unknown_prior_is_refused_with_the_one_probably_meant(adjacency):
     with pytest.raises(InputError, match="Did you mean 'pagerank'"):
         inspect.unwrap(prior_graph)(adjacency, "page_rank")  # types are checked in tests alone

@@ -130,13 +130,6 @@ MATRIX = np.random.default_rng(3).standard_normal((17, 40))
 MATRIX[MATRIX < 1] = 0
 
 
-def test_few_different_rows_are_made_dense_at_a_time(monkeypatch):
-    rows = as_row_matrix(sp.csr_matrix(MATRIX))
-    monkeypatch.setattr("glnn.graph.rows.block_bytes_on", lambda device, cpu_bytes=0: 8 * 40 * 2)
-    i, j = (torch.from_numpy(ends) for ends in np.random.default_rng(2).integers(0, 17, (2, 60)))
-    assert_close(rows.pair_dots(rows, i, j), torch.from_numpy((MATRIX[i] * MATRIX[j]).sum(1)))
-
-
 # Conversion to arrays
 
 DENSE_ROWS_ROWS = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import Features, PropagationNet
-from glnn.nn.features import apply_dropout, keep_mask
+from glnn.nn.features import keep_mask
 from glnn.nn.propagation import mean_of_powers, personalized_pagerank
 
 # Propagation
@@ -93,17 +93,6 @@ def test_views_spread_together_equal_views_spread_one_by_one(sparse, x, rng):
         hidden = torch.relu(spread + net.first_bias)
         assert_close(view, hidden @ net.second + net.second_bias)
     assert not torch.equal(together[0], together[1])
-
-
-def test_dropout_acts_on_features_nodes_and_hidden_signals_in_turn(sparse, x, rng):
-    net, adj_hat = build(rng, dropout=0.5, drop_node=0.25), single(sparse)
-    features, noise = Features.of(x), torch.Generator().manual_seed(5)
-    mapped = features.apply_dropout(0.5, noise) @ net.first
-    masked = mapped * keep_mask(torch.ones(N_NODES, 1), 0.25, noise)
-    spread = mean_of_powers(adj_hat, masked, net.n_steps)
-    hidden = apply_dropout(torch.relu(spread + net.first_bias)[None], 0.5, noise)[0]
-    (view,) = net.views(adj_hat, features, 1, torch.Generator().manual_seed(5))
-    assert_close(view, hidden @ net.second + net.second_bias)
 
 
 # Random views

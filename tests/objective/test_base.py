@@ -110,15 +110,6 @@ def test_both_storages_have_the_same_value(name, rng):
     assert_close(sparse, evaluate(name, DenseAdjacency(matrix), x, DenseAdjacency(prior)))
 
 
-@every_storage
-def test_the_frobenius_reading_is_the_same_in_any_rotated_basis_of_the_channels(store, rng):
-    matrix, x, _ = random_case(rng)
-    rotation, _ = torch.linalg.qr(torch.randn(2, 2, generator=rng, dtype=torch.float64))
-    adj = store(matrix)
-    turned, plain = (evaluate("smoothness_frobenius", adj, s, None) for s in (x @ rotation, x))
-    assert_close(turned, plain)
-
-
 PENALTIES = ["smoothness_channel", "smoothness_frobenius", "row_sums", "loops"]
 
 

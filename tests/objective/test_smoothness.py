@@ -50,15 +50,3 @@ def test_the_metric_of_a_new_node_reproduces_the_adjoint():
     pairs, x = all_pairs(term), torch.from_numpy(LOW_RANK)
     expected = (x @ metric @ x.T)[pairs.i, pairs.j]
     assert_close(term.adjoint(-dual).on_pairs(pairs), expected)
-
-
-def test_many_axes_have_no_dense_matrix(monkeypatch):
-    monkeypatch.setattr(smoothness, "MAX_DENSE_COLUMNS", 4)
-    term = FrobeniusSmoothness(1.0, as_sharded_rows(LOW_RANK))
-    assert term.pair_map(all_pairs(term)).matrix_rows(slice(0, 2)) is None
-
-
-def test_signals_of_zeros_have_nothing_to_say():
-    term = FrobeniusSmoothness(1.0, as_sharded_rows(np.zeros((9, 2))))
-    pairs = all_pairs(term)
-    assert not term.pair_map(pairs).apply(pairs.counts).any()

@@ -76,11 +76,3 @@ def test_a_graph_that_is_the_prior_graph_owes_every_link_to_it():
     assert shares.names == ("closeness",)
     assert (found.adjacency.indices == found.prior.indices).all()
     assert_allclose(shares.values[:, 0], found.prior.data)
-
-
-def test_where_no_term_compares_signals_no_column_has_a_share():
-    features = inputs(0)[0]
-    found = learned(0, "trace", weights=WEIGHTS.replace(smoothness=0.0), predictions=None)
-    shares = link_shares(found)
-    assert shares.metric is None
-    assert_allclose(shares.column_shares(features[0], features[1:4]), np.zeros((3, 5)))

@@ -93,15 +93,6 @@ def test_with_candidates_only_the_most_similar_nodes_are_joined(rng, make_featur
         assert set(links[k].indices) <= set(best[k])
 
 
-def test_predictions_of_new_nodes_are_taken_as_unknown(rng, make_features):
-    x, p = make_features(50, 4, rng), rng.dirichlet(np.ones(3), size=40)
-    for reading in ("trace", "channel", "frobenius"):
-        learned = learn_graph(x[:40], weights=NO_PRIOR, predictions=p, reading=reading)
-        rows = learned.connect(x[40:])
-        assert rows.links.shape == (10, 40)
-        assert (rows.links.data > 0).all()
-
-
 def test_bad_new_rows_are_refused(rng, make_features):
     learned = learn_graph(make_features(30, 4, rng), n_neighbors=3)
     with pytest.raises(InputError, match="the 4 columns"):

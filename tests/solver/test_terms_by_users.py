@@ -106,21 +106,6 @@ def test_it_is_in_the_value_the_optimum_and_the_certificate(
     assert not certify(without.problem, learned.adjacency).converged
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_it_is_in_the_optimum_of_two_processes(reading, toy, features, together):
-    x, arguments = features[:N], {"weights": WEIGHTS, "reading": reading, "terms": [toy]}
-    alone = learn_graph(x, **arguments)
-
-    def work(peers):
-        layout = Partition(N, peers)
-        return solve_graph(GraphRequest(x[layout.rows], layout=layout, **arguments))
-
-    parts = together(2, work)
-    whole = sp.vstack([part.adjacency for part in parts])
-    assert np.abs((whole - alone.adjacency).toarray()).max() < 1e-6
-    assert all(part.certificate.converged for part in parts)
-
-
 def test_it_is_in_the_links_of_a_new_node(toy, features, oracle_of):
     learned = learn_graph(features[:N], weights=WEIGHTS, terms=[toy])
     found = learned.connect(features[N:])

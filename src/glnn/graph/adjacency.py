@@ -83,13 +83,7 @@ class Adjacency(GraphOperator):
 
 
 class DenseAdjacency(Adjacency):
-    """A graph stored as a dense matrix.
-
-    Examples
-    --------
-    >>> DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]])).row_sums()
-    tensor([1., 1.])
-    """
+    """A graph stored as a dense matrix."""
 
     def __init__(self, matrix: Float[Tensor, "n n"]) -> None:
         self._matrix = matrix

@@ -467,7 +467,12 @@ class ImplicitMatrix:
             if _sweeps(rank, source, size):
                 there = slice(*part.bounds[int(source) : int(source) + 2].tolist())
                 for tile in self._block_tiles(part.rows, there, blocks, known.i.device):
-                    tile.fill(known, fill)
+                    n_rows, n_columns = tile.values.shape
+                    for rows, columns in ((known.i, known.j), (known.j, known.i)):
+                        row, column = rows - tile.first_row, columns - tile.first_column
+                        inside = (row >= 0) & (row < n_rows) & (column >= 0) & (column < n_columns)
+                        place = torch.nonzero(inside).view(-1)
+                        tile.values.view(-1)[row[place] * n_columns + column[place]] = fill
                     yield tile
 
     def _block_tiles(
@@ -510,15 +515,6 @@ class Tile:
     def is_on_diagonal(self) -> bool:
         """Whether the tile is a square on the diagonal, with both entries of its pairs."""
         return self.first_row == self.first_column
-
-    def fill(self, pairs: Pairs, value: float) -> None:
-        """Set the entries of these pairs to a value, where the tile has them."""
-        n_rows, n_columns = self.values.shape
-        for rows, columns in ((pairs.i, pairs.j), (pairs.j, pairs.i)):
-            row, column = rows - self.first_row, columns - self.first_column
-            inside = (row >= 0) & (row < n_rows) & (column >= 0) & (column < n_columns)
-            place = torch.nonzero(inside).view(-1)
-            self.values.view(-1)[row[place] * n_columns + column[place]] = value
 
 
 def tile_size(widest: int, block_bytes: int) -> int:

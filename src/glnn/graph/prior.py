@@ -97,14 +97,7 @@ def prior_graph(
 ) -> sp.csr_matrix:
     """Return the prior graph of the named kind, symmetric CSR in float64.
 
-    Parameters
-    ----------
-    adjacency
-        The given graph; with several processes, the rows of this one.
-    kind
-        ``binary``, ``symmetric``, ``renormalized`` (default) or ``pagerank``.
-    layout
-        Which rows are in this process; default: all.
+    With several processes, ``adjacency`` and the result are the rows of this one.
 
     Examples
     --------
