@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
-from glnn.data.files import WriterLock, open_journal
+from glnn.data.files import lock_folder, quote_path, write_error
 from glnn.engine.archive import compute_digest
 from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
-from glnn.exceptions import OutputError
+from glnn.exceptions import DataFormatError, OutputError
 from glnn.quality.folds import clone_with
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
@@ -27,22 +27,12 @@ _WORKER_SEED_OFFSET = 1_000_000  # larger than the number of trials of one searc
 
 @dataclass(frozen=True)
 class Range:
-    """Search range of one parameter.
-
-    Parameters
-    ----------
-    low, high
-        The smallest and the largest value.
-    log : bool, default False
-        Sample on a log scale.
-    whole : bool, default False
-        Sample integers only.
-    """
+    """Search range of one parameter."""
 
     low: float | int
     high: float | int
-    log: bool = False
-    whole: bool = False
+    log: bool = False  # sample on a log scale
+    whole: bool = False  # sample integers only
 
 
 # The default search space; all other parameters keep the estimator's values.
@@ -61,21 +51,13 @@ SPACE = {
 class Trials:
     """Result of a search.
 
-    Parameters
-    ----------
-    params
-        The parameters of the best trial; empty if the unchanged estimator was best.
-    value
-        The cross-validated goal of the best trial. It is optimistic, because it is the best of
-        many trials; use :func:`glnn.evaluate` on a :class:`TunedClassifier` for an unbiased value.
-    table
-        One dictionary per completed trial, in the order of their start: number, parameters and
-        value. Numbers may change while another process is still searching.
+    ``value`` is optimistic, because it is the best of many trials; use :func:`glnn.evaluate` on a
+    :class:`TunedClassifier` for an unbiased value.
     """
 
-    params: dict[str, Any]
-    value: float
-    table: list[dict[str, Any]]
+    params: dict[str, Any]  # of the best trial; empty if the unchanged estimator was best
+    value: float  # the cross-validated goal of the best trial
+    table: list[dict[str, Any]]  # number, parameters and value of each completed trial
 
 
 class TunedClassifier(BaseEstimator):  # type: ignore[misc]
@@ -95,7 +77,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
     folds : int >= 2, default 3
         Number of folds, which is the number of fits per trial.
     storage : path or None, default None
-        Journal file of Optuna. A search continues from the trials in it, and several processes
+        SQLite file of Optuna. A search continues from the trials in it, and several processes
         with the same file share their trials. ``None``: trials are not stored.
     space : dict or None, default None
         A :class:`Range` for each parameter or setting; ``None``: :data:`SPACE`.
@@ -160,100 +142,96 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_choice("goal", self.goal, get_args(Goal))
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
-        X, y, graph, validation = as_fit_arguments(X, y, graph, validation, None)
-        base = self._base_estimator()
-        study = self._open_study(base, (X, y, graph, validation))
+        given = as_fit_arguments(X, y, graph, validation, None)
+        base, space = self._base_estimator(), SPACE if self.space is None else self.space
+        optuna = import_optional("optuna")
+        study = self._open_study(base, space, given)
+
+        def completed() -> list[Any]:
+            states = (optuna.trial.TrialState.COMPLETE,)
+            return list(study.get_trials(deepcopy=False, states=states))
 
         def value(params: dict[str, Any]) -> float:
-            model = clone_with(base).set_params(**nest_settings(params))
+            X, y, graph, validation = given
             options: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
+            model = clone_with(base).set_params(**nest_settings(params))
             found = evaluate(X, y, graph, model, validation=validation, **options)
             return float(found.metrics[self.goal].value)
 
-        def objective(trial: Any) -> float:
-            space = SPACE if self.space is None else self.space
-            return value({name: _suggest(trial, name, part) for name, part in space.items()})
+        def report(number: int, value: float, params: dict[str, Any]) -> None:
+            if self.watch is not None:
+                self.watch(number, value, params)
 
         with self._lock_storage() as is_first:
-            if not completed_trials(study):
-                study.add_trial(import_optional("optuna").trial.create_trial(value=value({})))
-                self._report_trial(0, completed_trials(study)[0])
-            while (n_finished := len(completed_trials(study))) < self.n_trials:
-                self._run_trial(study, objective, n_finished, is_first=is_first)
-        best, done = study.best_trial, completed_trials(study)
-        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(done)]
+            if not completed():
+                unchanged = value({})
+                study.add_trial(optuna.trial.create_trial(value=unchanged))
+                report(0, unchanged, {})
+            while (n_finished := len(completed())) < self.n_trials:
+                # A killed search continues to the same result, as the seed depends on completed
+                # trials only. Further workers add the trial number, to draw other parameters.
+                trial = study.ask()
+                seed = n_finished if is_first else _WORKER_SEED_OFFSET + trial.number
+                study.sampler = optuna.samplers.TPESampler(
+                    seed=self.random_state + seed, n_startup_trials=5
+                )
+                params = {name: _suggest(trial, name, part) for name, part in space.items()}
+                study.tell(trial, found := value(params))
+                report(n_finished, found, params)
+        best = study.best_trial
+        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(completed())]
         return Trials(dict(best.params), float(best.value), table)
 
     @contextlib.contextmanager
     def _lock_storage(self) -> Iterator[bool]:
         """Lock the storage; yield whether this is the first process that uses it."""
-        if self.storage is None:
-            yield True
-            return
-        try:
-            lock = WriterLock.acquire(Path(self.storage))
-        except OutputError:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+        with contextlib.ExitStack() as stack:
+            try:
+                if self.storage is not None:
+                    stack.enter_context(lock_folder(Path(self.storage)))
+            except OutputError:
+                yield False
+            else:
+                yield True
 
     def _base_estimator(self) -> GLNNClassifier:
         if self.estimator is not None:
             return self.estimator
         return GLNNClassifier(random_state=self.random_state)
 
-    def _run_trial(
-        self, study: Any, objective: Callable[[Any], float], n_finished: int, *, is_first: bool
-    ) -> None:
-        """Run one trial.
-
-        The seed of the first process depends only on the number of completed trials, so a search
-        that was killed continues to the same result. Further workers add the trial number, so that
-        no two of them draw the same parameters.
-        """
-        optuna = import_optional("optuna")
-        trial = study.ask()
-        seed = n_finished if is_first else _WORKER_SEED_OFFSET + trial.number
-        study.sampler = optuna.samplers.TPESampler(
-            seed=self.random_state + seed, n_startup_trials=5
-        )
-        try:
-            study.tell(trial, objective(trial))
-        except BaseException:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            raise
-        self._report_trial(n_finished, study.get_trials(deepcopy=False)[trial.number])
-
-    def _report_trial(self, number: int, trial: Any) -> None:
-        if self.watch is not None:
-            self.watch(number, float(trial.value), dict(trial.params))
-
-    def _open_study(self, base: GLNNClassifier, given: tuple[Any, ...]) -> Any:
-        """Return the study, with the trials that the storage already has."""
+    def _open_study(
+        self, base: GLNNClassifier, space: dict[str, Range], given: tuple[Any, ...]
+    ) -> Any:
+        """Return the study with the trials of its storage, under a name made of its inputs."""
         optuna = import_optional("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        digest = evaluation_digest(*make_node_problem(*given), base)
+        how = [self.goal, self.folds, self.random_state, repr(space), digest.hex()]
         return optuna.create_study(
-            study_name=self._study_name(base, given),
-            storage=None if self.storage is None else open_journal(Path(self.storage)),
+            study_name=compute_digest(json.dumps(how), {}).hex()[:16],
+            storage=None if self.storage is None else _open_storage(Path(self.storage)),
             direction="minimize" if self.goal == "log_loss" else "maximize",
             load_if_exists=True,
         )
 
-    def _study_name(self, base: GLNNClassifier, given: tuple[Any, ...]) -> str:
-        """Return a name that depends on everything that the values of trials depend on."""
-        digest = evaluation_digest(*make_node_problem(*given), base)
-        space = SPACE if self.space is None else self.space
-        how = [self.goal, self.folds, self.random_state, repr(space), digest.hex()]
-        return compute_digest(json.dumps(how), {}).hex()[:16]
 
-
-def completed_trials(study: Any) -> list[Any]:
-    """Return the completed trials of a study."""
-    states = (import_optional("optuna").trial.TrialState.COMPLETE,)
-    return list(study.get_trials(deepcopy=False, states=states))
+def _open_storage(path: Path) -> Any:
+    """Return Optuna's storage in an SQLite file, which is created if necessary."""
+    optuna, sqlalchemy = import_optional("optuna"), import_optional("sqlalchemy")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise write_error(path, error) from error
+    url = sqlalchemy.URL.create("sqlite", database=str(path))
+    waiting = {"connect_args": {"timeout": 60}}  # seconds, for other workers
+    try:
+        return optuna.storages.RDBStorage(str(url), engine_kwargs=waiting)
+    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError):
+        raise DataFormatError(
+            f"{quote_path(path)} must be the storage of a search, got something else. Remove it to "
+            "search anew, or name another folder."
+        ) from None
 
 
 def _suggest(trial: Any, name: str, part: Range) -> Any:

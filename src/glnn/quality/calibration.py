@@ -105,7 +105,7 @@ def fit_calibration(
     if n_labels == 0:
         return Calibration.identity(n_classes)
     weights = np.ones(n_labels) if weights is None else weights * (n_labels / weights.sum())
-    prior, _ = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
+    prior = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
 
     def calibrate(parameters: np.ndarray) -> np.ndarray:
         return Calibration(parameters[0], expit(parameters[1]), prior, n_labels).apply(
@@ -143,24 +143,21 @@ def temper(probabilities: np.ndarray, exponent: float) -> np.ndarray:
     return np.asarray(softmax(exponent * np.maximum(logs, _MIN_LOG), 1))
 
 
-def shrink_class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
-    r"""Return the class shares, shrunk towards equal shares, and whether they are imbalanced.
+def shrink_class_shares(counts: np.ndarray) -> np.ndarray:
+    r"""Return the class shares, shrunk towards equal shares.
 
     :math:`\chi^2` is the statistic of Pearson's test for equal shares, with mean :math:`C - 1` if
     they are equal. Deviations from equal shares are multiplied by
-    :math:`(1 - (C - 1) / \chi^2)_+`; classes are imbalanced if this factor is above one half.
+    :math:`(1 - (C - 1) / \chi^2)_+`.
 
     Examples
     --------
     >>> shrink_class_shares(np.array([25, 26, 24]))
-    (array([0.33333333, 0.33333333, 0.33333333]), False)
-    >>> shrink_class_shares(np.array([160, 30, 10]))[1]
-    True
+    array([0.33333333, 0.33333333, 0.33333333])
     """
     n_labels, n_classes = counts.sum(), len(counts)
     shares, equal = counts / n_labels, 1 / n_classes
     chi_square = n_labels * n_classes * np.square(shares - equal).sum()
     kept = max(0.0, 1 - (n_classes - 1) / max(chi_square, 1e-12))
     shrunk = equal + kept * (shares - equal)
-    shrunk = (shrunk * n_labels + equal) / (n_labels + 1)  # no share is zero
-    return np.asarray(shrunk), bool(kept > 0.5)
+    return np.asarray((shrunk * n_labels + equal) / (n_labels + 1))  # no share is zero

@@ -1,7 +1,7 @@
 """Cross-validation over the labels: predictions of hidden labels, refits, weights and scorers."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,22 +33,14 @@ Refit = Callable[[np.ndarray], np.ndarray]
 class HeldOut:
     """Out-of-fold predictions: each hidden label is predicted by fits that did not see it.
 
-    Parameters
-    ----------
-    probabilities
-        Raw class probabilities, nodes x classes. For a node whose label was hidden they are the
-        mean over the fits that did not see the label. For an unlabelled node they come from one of
-        these fits, so that the two can be compared. For a labelled node that was never hidden they
-        come from a fit that saw its label.
-    classes
-        Class number of each node whose label was hidden; -1 for all others.
-    fold
-        Number of the fit that each row comes from.
+    ``probabilities`` of a node whose label was hidden are the mean over the fits that did not see
+    the label. Those of an unlabelled node come from one of these fits, so that the two can be
+    compared; those of a labelled node that was never hidden come from a fit that saw its label.
     """
 
-    probabilities: np.ndarray
-    classes: np.ndarray
-    fold: np.ndarray
+    probabilities: np.ndarray  # raw class probabilities, nodes x classes
+    classes: np.ndarray  # class number of each node whose label was hidden; -1 for all others
+    fold: np.ndarray  # number of the fit that each row comes from
 
     @property
     def n_folds(self) -> int:
@@ -65,12 +57,8 @@ class HeldOut:
     ) -> Calibration:
         """Fit a calibration to the predictions of the hidden labels.
 
-        Parameters
-        ----------
-        keep
-            Mask of the nodes to use; ``None``: all nodes whose labels were hidden.
-        weights
-            Weight of each node, in the order of all nodes; ``None``: equal weights.
+        ``keep`` is a mask of the nodes to use, ``weights`` has a weight for each node; by default
+        all hidden labels count alike.
         """
         known = self.classes >= 0
         nodes = np.flatnonzero(known if keep is None else known & keep)
@@ -101,9 +89,15 @@ def hold_out(
     """
     known = np.flatnonzero(classes >= 0)
     masked = [np.setdiff1d(known, seen) for seen in folds.seen]
-    if n_jobs == 1:
-        found = (_refit_fold(refit, nodes, number, progress) for number, nodes in enumerate(masked))
-    else:
+
+    def refit_one_by_one() -> Iterator[np.ndarray]:
+        for number, nodes in enumerate(masked):
+            if progress is not None:
+                progress(number)
+            yield refit(nodes)
+
+    found = refit_one_by_one()
+    if n_jobs != 1:
         found = iter(Parallel(n_jobs)(delayed(refit)(nodes) for nodes in masked))
     n_nodes = len(classes)
     fold = np.arange(n_nodes) % len(folds)
@@ -121,14 +115,6 @@ def hold_out(
     total /= np.maximum(times, 1)[:, None]
     hidden_classes = np.where(times > 0, classes, -1)
     return HeldOut(total, hidden_classes, fold)
-
-
-def _refit_fold(
-    refit: Refit, hidden: np.ndarray, number: int, progress: Callable[[int], None] | None
-) -> np.ndarray:
-    if progress is not None:
-        progress(number)
-    return refit(hidden)
 
 
 def hold_out_validation(
@@ -171,18 +157,17 @@ def cached_refit(refit: Refit, folder: Path, digest: bytes) -> CachedRefit:
     ``digest`` identifies data, settings and seed; a folder with another digest is an error.
     """
     path, page = folder / PAGE, {"estimate": digest.hex()}
-    if path.exists():
-        if read_checked_json(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
-            raise CheckpointError(
-                f"{quote_path(folder)} must hold folds of this very estimate, got those of other "
-                "data, settings or seed. Name another folder, or remove it."
-            )
-        return CachedRefit(refit, folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(folder, error) from error
-    write_checked_json(path, FORMAT, VERSION, page)
+    if not path.exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(folder, error) from error
+        write_checked_json(path, FORMAT, VERSION, page)
+    elif read_checked_json(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
+        raise CheckpointError(
+            f"{quote_path(folder)} must hold folds of this very estimate, got those of other data, "
+            "settings or seed. Name another folder, or remove it."
+        )
     return CachedRefit(refit, folder)
 
 
@@ -248,17 +233,6 @@ def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) ->
     fewer = encoded.copy()
     fewer[hidden] = UNLABELLED
     return decode_labels(classes, fewer)
-
-
-def label_mask(y: Any) -> np.ndarray:
-    """Return the mask of the labelled rows; see ``fit`` for the markers of unlabelled rows.
-
-    Examples
-    --------
-    >>> label_mask(["a", "", "b"])
-    array([ True, False,  True])
-    """
-    return np.asarray(~is_unlabelled(as_labels(y)))
 
 
 def refit_without_labels(
@@ -338,7 +312,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
         raise InputError(
             f"class_weight must hold finite weights of at least 0, got {class_weight}."
         )
-    return np.asarray(found)
+    return _rescale(found)
 
 
 def label_weights(
@@ -349,14 +323,19 @@ def label_weights(
     ``encoded`` is -1 for unlabelled nodes.
     """
     by_class = class_weights(class_weight, classes, encoded[encoded >= 0])
-    if by_class is None and sample_weight is None:
-        return None
-    weights = (
-        np.ones(len(encoded))
-        if sample_weight is None
-        else _check_sample_weight(sample_weight, encoded)
-    )
-    return weights if by_class is None else weights * by_class[encoded]
+    own = None if sample_weight is None else _check_sample_weight(sample_weight, encoded)
+    if by_class is None:
+        return own
+    return np.asarray(by_class[encoded] if own is None else own * by_class[encoded])
+
+
+def _rescale(weights: np.ndarray) -> np.ndarray:
+    """Divide very large and very small weights by the largest, so that no sum overflows.
+
+    Only the ratios of weights matter.
+    """
+    largest = weights.max()
+    return weights if 1e-30 < largest < 1e30 else np.asarray(weights / largest)
 
 
 def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
@@ -375,11 +354,12 @@ def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
             f"sample_weight must hold finite weights of at least 0, got {weights[bad[0]]:g} in row "
             f"{bad[0]}."
         )
-    if not weights[encoded >= 0].any():
+    known = np.where(encoded >= 0, weights, 0.0)
+    if not known.any():
         raise InputError(
             "sample_weight must be positive for some labelled row, got zero for all of them."
         )
-    return weights
+    return _rescale(known)
 
 
 # scikit-learn scorers
@@ -406,12 +386,11 @@ def labelled_scorer(scoring: str = "accuracy") -> Scorer:
     scorer = get_scorer(scoring)
 
     def score(estimator: Any, X: Any, y: Any) -> float:
-        known = np.flatnonzero(label_mask(y))
+        given = as_labels(y)
+        known = np.flatnonzero(~is_unlabelled(given))
         if not known.size:
             raise InputError("a score needs labelled rows, got none.")
-        labels = as_labels(y)[known]
-        return float(
-            scorer(estimator, _safe_indexing(X, known), labels.astype(estimator.classes_.dtype))
-        )
+        labels = given[known].astype(estimator.classes_.dtype)
+        return float(scorer(estimator, _safe_indexing(X, known), labels))
 
     return score
