@@ -152,12 +152,11 @@ def test_a_whole_record_brings_labels_graph_and_validation_rows(blobs, kind):
     assert GraphSeen.graph.nnz == 2 * 79
 
 
-def test_features_without_labels_are_refused_in_one_line(blobs):
+def test_too_few_labels_unknown_rivals_and_no_labels_are_refused_before_any_fit(blobs):
     with pytest.raises(InputError, match=r"y must hold the labels .* got None\. Give y"):
         evaluate(blobs[0])
-
-
-def test_one_label_a_class_is_said_to_be_too_few_to_tell(blobs):
+    with pytest.raises(InputError, match="Did you mean 'label_spreading'"):
+        evaluate(*blobs, estimator=Recorder(), rivals=["label_spread"])
     y = np.full(80, -1)
     y[:2] = 0, 1
     with pytest.raises(InputError, match=r"^too few labels to tell: 2\."):
@@ -255,18 +254,3 @@ def test_a_classifier_of_the_user_sees_unscaled_labelled_rows(blobs):
     found = evaluate(X, y, estimator=Recorder(), folds=2, rivals={"mine": Witness()})
     for rows, hidden in zip(Witness.rows, found.folds.hidden):
         np.testing.assert_allclose(rows, X[np.setdiff1d(np.arange(50), hidden)], rtol=1e-6)
-
-
-def test_a_rival_that_fails_leaves_a_note_and_the_rest(blobs):
-    X, y = blobs
-    found = evaluate(
-        X, y, estimator=Recorder(), folds=2, rivals={"bad": LogisticRegression(C=-1.0)}
-    )
-    assert len(found.others) == 4
-    assert found.notes[-1].startswith("bad failed: ")
-    assert "\n" not in found.notes[-1]
-
-
-def test_unknown_rivals_are_answered_with_the_nearest_name(blobs):
-    with pytest.raises(InputError, match="Did you mean 'label_spreading'"):
-        evaluate(*blobs, estimator=Recorder(), rivals=["label_spread"])

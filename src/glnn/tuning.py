@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
 TrialCallback = Callable[[int, float, dict[str, Any]], None]
 
 _WORKER_SEED_OFFSET = 1_000_000  # larger than the number of trials of one search
+_N_ATTEMPTS = 50  # to open a storage that another worker is creating
 
 
 @dataclass(frozen=True)
@@ -217,21 +219,25 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
 
 def _open_storage(path: Path) -> Any:
     """Return Optuna's storage in an SQLite file, which is created if necessary."""
-    optuna, sqlalchemy = import_optional("optuna"), import_optional("sqlalchemy")
+    optuna, errors = import_optional("optuna"), import_optional("sqlalchemy.exc")
+    url = import_optional("sqlalchemy").URL.create("sqlite", database=str(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
     except OSError as error:
         raise write_error(path, error) from error
-    url = sqlalchemy.URL.create("sqlite", database=str(path))
     waiting = {"connect_args": {"timeout": 60}}  # seconds, for other workers
-    try:
-        return optuna.storages.RDBStorage(str(url), engine_kwargs=waiting)
-    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError):
-        raise DataFormatError(
-            f"{quote_path(path)} must be the storage of a search, got something else. Remove it to "
-            "search anew, or name another folder."
-        ) from None
+    for _ in range(_N_ATTEMPTS):
+        try:
+            return optuna.storages.RDBStorage(str(url), engine_kwargs=waiting)
+        except (errors.OperationalError, errors.IntegrityError):
+            time.sleep(0.1)  # another worker is creating the tables
+        except (errors.DatabaseError, RuntimeError):
+            break
+    raise DataFormatError(
+        f"{quote_path(path)} must be the storage of a search, got something else. Remove it to "
+        "search anew, or name another folder."
+    )
 
 
 def _suggest(trial: Any, name: str, part: Range) -> Any:
