@@ -17,7 +17,7 @@ from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
-from glnn.quality.folds import cached_refit, clone_with, hold_out, mask_labels
+from glnn.quality.folds import CachedRefit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
 
 
@@ -136,7 +136,7 @@ def evaluate(
 
         each: Refit = refit
         if folder is not None:
-            each = cached_refit(refit, folder, evaluation_digest(problem, classes, model))
+            each = CachedRefit(refit, folder, evaluation_digest(problem, classes, model))
         held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=report)
     options |= {"class_weight": model.get_params(deep=False).get("class_weight")}
     seconds = time.perf_counter() - started

@@ -10,9 +10,9 @@ from glnn import GLNNClassifier
 from glnn.engine.callbacks import Callback
 from glnn.engine.folds import make_folds
 from glnn.engine.inputs import encode_targets
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import CheckpointError, InputError, OutputError
 from glnn.quality.folds import (
-    cached_refit,
+    CachedRefit,
     clone_with,
     decode_labels,
     hold_out,
@@ -113,25 +113,29 @@ HIDDEN = [np.array(nodes) for nodes in ([0, 1], [2], [1, 0], [3, 4])]
 def test_an_estimate_that_was_cut_off_goes_on_with_the_rest(tmp_path):
     short, rest = Counted(most=2), Counted()
     with pytest.raises(KeyboardInterrupt):
-        [cached_refit(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
-    found = [cached_refit(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+        [CachedRefit(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+    found = [CachedRefit(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
     assert (short.n_calls, rest.n_calls) == (2, 2)
     np.testing.assert_array_equal(found, [Counted()(hidden) for hidden in HIDDEN])
 
 
-def test_folds_of_another_estimate_are_refused(tmp_path):
-    cached_refit(Counted(), tmp_path, b"x")
-    with pytest.raises(CheckpointError, match="of this very estimate"):
-        cached_refit(Counted(), tmp_path, b"y")
+def test_folds_of_another_estimate_are_not_read_and_a_bad_folder_is_one_line(tmp_path):
+    CachedRefit(Counted(), tmp_path, b"x")(HIDDEN[0])
+    other = Counted()
+    CachedRefit(other, tmp_path, b"y")(HIDDEN[0])
+    assert other.n_calls == 1
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="writable"):
+        CachedRefit(Counted(), tmp_path / "file" / "f", b"x")
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 4])])
 def test_a_damaged_answer_is_one_line(tmp_path, damage):
-    cached_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
+    CachedRefit(Counted(), tmp_path, b"x")(HIDDEN[0])
     (path,) = tmp_path.glob("*.safetensors")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match="damaged") as caught:
-        cached_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
+        CachedRefit(Counted(), tmp_path, b"x")(HIDDEN[0])
     assert "\n" not in str(caught.value)
 
 

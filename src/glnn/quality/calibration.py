@@ -35,27 +35,14 @@ _MIN_LOG = -50.0  # logarithm used for probabilities that underflowed to zero
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    r"""A map from raw to calibrated probabilities.
+    """A map from raw to calibrated probabilities."""
 
-    Parameters
-    ----------
-    exponent
-        :math:`s`, the inverse of the temperature.
-    mixture
-        :math:`\lambda`, the weight of the class shares, 0 to 1.
-    prior
-        :math:`\pi`, the class shares.
-    n_labels
-        Number of hidden labels it was fitted to; 0 means no calibration.
-    confidence, confidence_error
-        Mean calibrated probability of the predicted classes of the hidden labels, and its standard
-        error, which comes from the uncertainty of :math:`s` and :math:`\lambda`.
-    """
-
-    exponent: float
-    mixture: float
-    prior: np.ndarray
-    n_labels: int = 0
+    exponent: float  # s, the inverse of the temperature
+    mixture: float  # the weight of the class shares, 0 to 1
+    prior: np.ndarray  # the class shares
+    n_labels: int = 0  # number of hidden labels it was fitted to; 0: no calibration
+    # Mean calibrated probability of the predicted classes of the hidden labels, and its standard
+    # error, which comes from the uncertainty of exponent and mixture.
     confidence: float = np.nan
     confidence_error: float = np.nan
 
@@ -73,12 +60,12 @@ class Calibration:
         """Return calibrated probabilities; every row sums to one."""
         if self.is_identity:
             return probabilities
-        return map_row_blocks(self._apply_to_rows, probabilities)
 
-    def _apply_to_rows(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return calibrated probabilities of a block of rows."""
-        tempered = temper(probabilities, self.exponent)
-        return np.asarray((1 - self.mixture) * tempered + self.mixture * self.prior)
+        def apply(rows: np.ndarray) -> np.ndarray:
+            tempered = temper(rows, self.exponent)
+            return np.asarray((1 - self.mixture) * tempered + self.mixture * self.prior)
+
+        return map_row_blocks(apply, probabilities)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
@@ -131,13 +118,7 @@ def fit_calibration(
 
 
 def temper(probabilities: np.ndarray, exponent: float) -> np.ndarray:
-    """Return the rows of probabilities to a power, divided by their sums.
-
-    Examples
-    --------
-    >>> temper(np.array([[0.8, 0.2]]), 0.5).round(2)
-    array([[0.67, 0.33]])
-    """
+    """Return the rows of probabilities to a power, divided by their sums."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(probabilities, dtype=np.float64))
     return np.asarray(softmax(exponent * np.maximum(logs, _MIN_LOG), 1))

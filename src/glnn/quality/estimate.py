@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from glnn._utils import html_table
 from glnn.engine.folds import Folds
@@ -100,7 +101,8 @@ class Evaluation:
     @cached_property
     def confusion(self) -> np.ndarray:
         """Confusion matrix of the hidden labels, true by predicted class."""
-        return _count_confusion(self.own.predictions)
+        own = self.own.predictions
+        return np.asarray(np.rint(confusion(own, np.ones((1, len(own))))[0]), dtype=np.int64)
 
     @property
     def predictions(self) -> "DataFrame":
@@ -191,11 +193,6 @@ class Evaluation:
     def _repr_html_(self) -> str:
         verdict = html.escape(self.verdict.sentence)
         return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
-
-
-def _count_confusion(predictions: ScoredPredictions) -> np.ndarray:
-    table = confusion(predictions, np.ones((1, len(predictions))))[0]
-    return np.asarray(np.rint(table), dtype=np.int64)
 
 
 # The evaluation itself
@@ -295,14 +292,15 @@ def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) 
     left.plot(curve["confidence"], curve["accuracy"], color="#3366aa", linewidth=1)
     left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="On hidden labels")
     left.set(xlabel="predicted probability", ylabel="share that is right")
-    table = _count_confusion(predictions)
-    shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    right.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    places = np.arange(len(class_names))
-    right.set_xticks(places, class_names, rotation=90)
-    right.set_yticks(places, class_names)
-    right.set(xlabel="predicted", ylabel="true")
-    for i, j in np.argwhere(table > 0) if len(class_names) <= 12 else ():
-        color = "white" if shares[i, j] > 0.5 else "black"
-        right.text(j, i, str(table[i, j]), ha="center", va="center", color=color)
+    shown: Any = {"labels": np.arange(len(class_names)), "display_labels": class_names}
+    ConfusionMatrixDisplay.from_predictions(
+        predictions.classes,
+        predictions.predicted,
+        **shown,
+        ax=right,
+        cmap="Blues",
+        colorbar=False,
+        xticks_rotation="vertical",
+        include_values=len(class_names) <= 12,
+    )
     return figure

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 from sklearn.inspection import permutation_importance
+from sklearn.preprocessing import normalize
 
 from glnn._utils import ReprMixin, check_integer
 from glnn.exceptions import InputError
@@ -35,23 +36,13 @@ def embed_nodes(
 
     :math:`X` are the features, dense or sparse, and ``propagate`` multiplies by the symmetric
     matrix :math:`S`. The randomised range finder (Halko, Martinsson and Tropp 2011) needs only
-    products with :math:`S` and :math:`X`. If there are at most ``n_columns`` features (with some
-    margin), :math:`S X` itself is returned.
-
-    Examples
-    --------
-    >>> rows = embed_nodes(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
-    >>> rows @ rows.T
-    array([[5., 2.],
-           [2., 1.]])
+    products with :math:`S` and :math:`X`. With few features :math:`S X` itself is returned.
     """
-    n_features = features.shape[1]
-    if n_features <= n_columns + _N_OVERSAMPLES:
+    shape = features.shape[1], n_columns + _N_OVERSAMPLES
+    if shape[0] <= shape[1]:
         return propagate(np.asarray(to_dense_array(features), dtype=np.float64))
     rng = np.random.default_rng(seed)
-    found = propagate(
-        np.asarray(features @ rng.standard_normal((n_features, n_columns + _N_OVERSAMPLES)))
-    )
+    found = propagate(np.asarray(features @ rng.standard_normal(shape)))
     for _ in range(_N_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(features.T @ propagate(np.linalg.qr(found)[0]))
         found = propagate(np.asarray(features @ basis))
@@ -61,9 +52,7 @@ def embed_nodes(
 
 def center_and_normalize(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     """Subtract the mean row, then scale every row to length one; zero rows stay zero."""
-    centred = rows - rows.mean(0)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
+    return np.asarray(normalize(rows - rows.mean(0)))
 
 
 # Input of explanations
@@ -150,33 +139,16 @@ class LabelEffect:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(ReprMixin):
-    """Explanation of the prediction of one node.
+    """Explanation of the prediction of one node."""
 
-    Parameters
-    ----------
-    node
-        Row number.
-    label, predicted, probability
-        Given label (``None`` if unlabelled), predicted class and its probability.
-    links
-        Links of the learned graph, the heaviest first.
-    label_effects
-        Effects of the labels, the largest first.
-    columns
-        Contribution of feature columns to all links of the node, the largest first.
-    is_measured
-        Whether the effects of labels were measured, by fits without them; if not,
-        ``label_effects`` is empty.
-    """
-
-    node: int
-    label: Any
+    node: int  # row number
+    label: Any  # the given label, None if unlabelled
     predicted: Any
-    probability: float
-    links: tuple[Link, ...]
-    label_effects: tuple[LabelEffect, ...]
-    columns: dict[str, float]
-    is_measured: bool = False
+    probability: float  # of the predicted class
+    links: tuple[Link, ...]  # of the learned graph, the heaviest first
+    label_effects: tuple[LabelEffect, ...]  # the largest first; empty if they were not measured
+    columns: dict[str, float]  # contributions to all links of the node, the largest first
+    is_measured: bool = False  # whether effects of labels were measured, by fits without them
 
     def _repr_items(self) -> dict[str, str]:
         return {
@@ -191,18 +163,14 @@ class Explanation(ReprMixin):
         page = dataclasses.asdict(self)
         for label in page["label_effects"]:
             label["effects"] = {str(name): value for name, value in label["effects"].items()}
-        return {key: _to_plain(value) for key, value in page.items()}
+        return page
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the links as a table with one column for each term."""
         import pandas as pd
 
-        rows = [
-            {"node": link.node, "weight": link.weight, "label": link.label}
-            | {"predicted": link.predicted, "probability": link.probability}
-            | link.terms
-            for link in self.links
-        ]
+        names = ("node", "weight", "label", "predicted", "probability")
+        rows = [{name: vars(link)[name] for name in names} | link.terms for link in self.links]
         return pd.DataFrame(rows)
 
 
@@ -219,7 +187,7 @@ def explain(
     links, columns = _find_links(nodes, node)
     predicted = int(nodes.probabilities[node].argmax())
     return Explanation(
-        node,
+        int(node),
         nodes.label_of(node),
         nodes.class_of(predicted),
         float(nodes.probabilities[node, predicted]),
@@ -276,34 +244,14 @@ def _top_values(values: np.ndarray, names: Sequence[str], n_most: int) -> dict[s
     return {names[k]: float(values[k]) for k in order if values[k] > 0}
 
 
-def _to_plain(value: Any) -> Any:
-    """Convert NumPy scalars to Python values, recursively."""
-    if isinstance(value, dict):
-        return {key: _to_plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 # Effects of labels, measured by leaving them out
 
-# Fits without the labels of the given nodes, with a seed; returns the probabilities of all nodes.
-SeededRefit = Callable[[np.ndarray, int], np.ndarray]
-
-_MAX_FITS = 80
-_MAX_NODES, _MAX_NUMBERS = 1_000, 100_000
+_MAX_FITS, _MAX_NODES, _MAX_NUMBERS = 80, 1_000, 100_000
 
 
 def can_refit_quickly(n_fits: int, shape: tuple[int, int]) -> bool:
-    """Return whether so many fits of features of this shape take only a short time.
-
-    Examples
-    --------
-    >>> [can_refit_quickly(n_fits, (150, 4)) for n_fits in (26, 200)]
-    [True, False]
-    """
-    n_nodes, n_columns = shape
-    is_small = n_nodes <= _MAX_NODES and n_nodes * n_columns <= _MAX_NUMBERS
+    """Return whether so many fits of features of this shape take only a short time."""
+    is_small = shape[0] <= _MAX_NODES and shape[0] * shape[1] <= _MAX_NUMBERS
     return is_small and n_fits <= _MAX_FITS
 
 
@@ -315,13 +263,15 @@ def nearest_labels(nodes: FittedNodes, node: int, n_labels: int) -> Int[np.ndarr
 
 
 def leave_one_out_effects(
-    refit: SeededRefit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]
+    refit: Callable[[np.ndarray, int], np.ndarray],
+    labelled: Int[np.ndarray, "l"],
+    seeds: Sequence[int],
 ) -> Float[np.ndarray, "l n c"]:
     """Return how much each label adds to the class probabilities of all nodes.
 
-    The randomness of dropout changes a fit about as much as one label, so fits with and without a
-    label are compared with the same seed, and the differences are averaged over the seeds. This
-    takes ``len(seeds) * (len(labelled) + 1)`` fits.
+    ``refit`` fits without the labels of some nodes, with a seed. The randomness of dropout changes
+    a fit about as much as one label, so fits with and without a label are compared with the same
+    seed, and the differences are averaged over the seeds.
     """
     effects = []
     for seed in seeds:

@@ -16,7 +16,6 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
 from glnn.data.files import atomic_write, quote_path, write_error
-from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.fit_problem import FitRecord
 from glnn.engine.folds import Folds
 from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
@@ -128,19 +127,28 @@ def hold_out_validation(
 
 # Cache of refits on disk
 
-FORMAT, VERSION, PAGE = "glnn-folds", 1, "folds.json"
-
 
 @dataclass(frozen=True)
 class CachedRefit:
-    """A refit that stores its results in a folder and reads them from there if they exist."""
+    """A refit that stores its results in a folder and reads them from there if they exist.
+
+    Results for other data, settings or seeds, which ``digest`` identifies, are not read.
+    """
 
     refit: Refit
-    folder: Path  # one file per result, checked by cached_refit
+    folder: Path  # created if necessary, one file per result
+    digest: bytes
+
+    def __post_init__(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(self.folder, error) from error
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Return the probabilities without these labels, from the folder if they are there."""
-        key = hashlib.sha256(np.ascontiguousarray(hidden, dtype=np.int64).data).hexdigest()[:16]
+        nodes = np.ascontiguousarray(hidden, dtype=np.int64).tobytes()
+        key = hashlib.sha256(self.digest + nodes).hexdigest()[:16]
         for path in self.folder.glob(f"fold-{key}-*.safetensors"):
             return _read_fold(path)
         found = np.asarray(self.refit(hidden))
@@ -149,26 +157,6 @@ class CachedRefit:
         with atomic_write(self.folder / name, "wb") as file:
             file.write(packed)
         return found
-
-
-def cached_refit(refit: Refit, folder: Path, digest: bytes) -> CachedRefit:
-    """Return a refit that stores its results in a folder, which is created if necessary.
-
-    ``digest`` identifies data, settings and seed; a folder with another digest is an error.
-    """
-    path, page = folder / PAGE, {"estimate": digest.hex()}
-    if not path.exists():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise write_error(folder, error) from error
-        write_checked_json(path, FORMAT, VERSION, page)
-    elif read_checked_json(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
-        raise CheckpointError(
-            f"{quote_path(folder)} must hold folds of this very estimate, got those of other data, "
-            "settings or seed. Name another folder, or remove it."
-        )
-    return CachedRefit(refit, folder)
 
 
 def _read_fold(path: Path) -> np.ndarray:
@@ -189,12 +177,6 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
 
     Unlike scikit-learn's ``clone`` it does not copy callbacks, which may hold a progress bar or
     an open file.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> clone_with(LogisticRegression(C=2.0), max_iter=7, callbacks=None)
-    LogisticRegression(C=2.0, max_iter=7)
     """
     known = estimator.get_params(deep=False)
     wanted = {name: value for name, value in changes.items() if name in known}
@@ -207,13 +189,7 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
 
 
 def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
-    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise.
-
-    Examples
-    --------
-    >>> decode_labels(np.array(["a", "b"]), np.array([1, -1]))
-    array(['b', None], dtype=object)
-    """
+    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise."""
     known = encoded >= 0
     if classes.dtype.kind in "if":
         return np.where(known, classes[encoded], UNLABELLED)
@@ -223,13 +199,7 @@ def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
 
 
 def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes masked as unlabelled.
-
-    Examples
-    --------
-    >>> mask_labels(np.array([5, 7]), np.array([0, 1, 1]), np.array([2]))
-    array([ 5,  7, -1])
-    """
+    """Return the labels with those of some nodes masked as unlabelled."""
     fewer = encoded.copy()
     fewer[hidden] = UNLABELLED
     return decode_labels(classes, fewer)
@@ -287,11 +257,6 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
 
     ``balanced`` is scikit-learn's :math:`n / (C n_c)`. Labels that a dictionary does not name have
     weight 1. ``encoded`` are the class numbers of the labelled nodes.
-
-    Examples
-    --------
-    >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]))
-    array([0.66666667, 2.        ])
     """
     if class_weight is None:
         return None
@@ -368,13 +333,13 @@ Scorer = Callable[[Any, Any, Any], float]
 
 
 def labelled_scorer(scoring: str = "accuracy") -> Scorer:
-    """Return one of scikit-learn's scorers that ignores unlabelled rows.
+    """Return a scorer of scikit-learn that ignores unlabelled rows, for ``cross_val_score``.
 
     Parameters
     ----------
-    scoring
-        Name of the scorer, such as ``accuracy``, ``balanced_accuracy``, ``f1_macro`` or
-        ``neg_log_loss``.
+    scoring : str, default "accuracy"
+        Name of the scorer, such as ``balanced_accuracy``, ``f1_macro`` or ``neg_log_loss``. By its
+        name alone scikit-learn would count -1 as a class.
 
     Examples
     --------

@@ -63,12 +63,6 @@ def compute_metrics(
 
     ``weights`` has shape draws x nodes, for instance how often each bootstrap draw contains each
     node; ``None`` is one row of ones.
-
-    Examples
-    --------
-    >>> right = ScoredPredictions(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
-    >>> float(compute_metrics(right)["accuracy"][0]), float(compute_metrics(right)["auc"][0])
-    (1.0, 1.0)
     """
     if weights is None:
         weights = np.ones((1, len(predictions)))
@@ -77,9 +71,12 @@ def compute_metrics(
     found = _from_confusion(tables)
     total = weights.sum(1)
     found["log_loss"] = weights @ -np.log(np.maximum(own, _TINY)) / total
-    found["brier"] = weights @ _squared_errors(predictions) / total
+    truth = np.eye(predictions.n_classes)[predictions.classes]
+    errors = np.square(predictions.probabilities - truth).sum(1)
     if predictions.n_classes == 2:
+        errors = errors / 2  # the Brier score of one of the two classes, as is usual
         found["auc"] = _auc(predictions, weights)
+    found["brier"] = weights @ errors / total
     found["calibration_error"] = _calibration_error(predictions, weights)
     return found
 
@@ -122,13 +119,6 @@ def _mean_over_known(values: np.ndarray) -> np.ndarray:
     """Return the mean over the classes that are not NaN."""
     known = ~np.isnan(values)
     return np.asarray(np.where(known, values, 0).sum(1) / np.maximum(known.sum(1), 1))
-
-
-def _squared_errors(predictions: ScoredPredictions) -> np.ndarray:
-    """Return the Brier score of each node; for two classes that of one class, as is usual."""
-    truth = np.eye(predictions.n_classes)[predictions.classes]
-    errors = np.square(predictions.probabilities - truth).sum(1)
-    return np.asarray(errors / 2 if predictions.n_classes == 2 else errors)
 
 
 def _auc(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
@@ -216,7 +206,7 @@ def bootstrap_weights(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def percentile_interval(value: float, draws: np.ndarray) -> Interval:
-    """Return the percentile interval of a bootstrap distribution, which always holds the value."""
+    """Return the percentile interval of a bootstrap distribution, widened to hold the value."""
     known = draws[np.isfinite(draws)]
     if not known.size or not math.isfinite(value):
         return Interval(value, math.nan, math.nan)
