@@ -17,7 +17,7 @@ from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
-from glnn.quality.folds import CachedRefit, clone_with, hold_out, mask_labels
+from glnn.quality.folds import CachedRefit, Refit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
 
 
@@ -57,8 +57,7 @@ def evaluate(
         scikit-learn's ``LabelSpreading``.
     folds
         Number of folds, at least 2. In a class with fewer labels than folds every fold hides one
-        of them. If ``folds`` is larger than 5, it is reduced to the number of labels of the
-        largest class (but not below 5), and ``notes`` of the result says so.
+        of them. More than 5 are reduced to the number of labels of the largest class.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
     ids
@@ -125,19 +124,19 @@ def evaluate(
     else:
         hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
 
-        def refit(nodes: np.ndarray) -> np.ndarray:
-            return _predict_raw(
-                model, X, mask_labels(classes, problem.labels, nodes), graph, validation
-            )
+        optional = {"graph": graph, "validation": validation}
+        more = {name: value for name, value in optional.items() if value is not None}
 
-        def report(number: int) -> None:
-            if watch is not None:
-                watch(f"fold {number + 1} of {len(hidden)}")
+        def refit(nodes: np.ndarray) -> np.ndarray:
+            copy = clone_with(model, calibrate=None)
+            copy.fit(X, mask_labels(classes, problem.labels, nodes), **more)
+            found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
+            return np.asarray(copy.predict_proba(X) if found is None else found)
 
         each: Refit = refit
         if folder is not None:
             each = CachedRefit(refit, folder, evaluation_digest(problem, classes, model))
-        held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=report)
+        held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=watch)
     options |= {"class_weight": model.get_params(deep=False).get("class_weight")}
     seconds = time.perf_counter() - started
     found = estimate(problem, held_out, hidden, classes, seconds=seconds, **options)
@@ -218,12 +217,3 @@ def evaluation_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any)
     settings.pop("callbacks", None)  # they do not change the result
     facts = [type(estimator).__name__, repr(settings), [str(label) for label in classes]]
     return compute_digest(json.dumps(facts), arrays)
-
-
-def _predict_raw(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:
-    """Fit a copy without calibration; return its class probabilities of all rows."""
-    model = clone_with(estimator, calibrate=None)
-    more = {"graph": graph, "validation": validation}
-    model.fit(X, y, **{name: value for name, value in more.items() if value is not None})
-    found = getattr(model, "label_distributions_", None)  # raw, because calibrate=None
-    return np.asarray(model.predict_proba(X) if found is None else found)

@@ -1,9 +1,9 @@
 """Hyperparameter search with Optuna and cross-validation over the labels."""
 
 import contextlib
-import json
+import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
 from glnn.data.files import lock_folder, quote_path, write_error
-from glnn.engine.archive import compute_digest
 from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
 from glnn.exceptions import DataFormatError, OutputError
@@ -23,7 +22,6 @@ from glnn.quality.folds import clone_with
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
 TrialCallback = Callable[[int, float, dict[str, Any]], None]
 
-_WORKER_SEED_OFFSET = 1_000_000  # larger than the number of trials of one search
 _N_ATTEMPTS = 50  # to open a storage that another worker is creating
 
 
@@ -77,7 +75,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
     goal : {"accuracy", "balanced_accuracy", "macro_f1", "log_loss"}, default "accuracy"
         The metric to optimise.
     folds : int >= 2, default 3
-        Number of folds, which is the number of fits per trial.
+        Number of folds of each trial.
     storage : path or None, default None
         SQLite file of Optuna. A search continues from the trials in it, and several processes
         with the same file share their trials. ``None``: trials are not stored.
@@ -121,8 +119,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         """Search, then fit with the best parameters; the arguments are those of the estimator."""
         given = as_fit_arguments(X, y, graph, validation, None)
         self.trials_ = self.search(*given)
-        best = clone_with(self._base_estimator()).set_params(**nest_settings(self.trials_.params))
-        self.best_estimator_ = best.fit(*given)
+        self.best_estimator_ = self._with_params(self.trials_.params).fit(*given)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -145,72 +142,54 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
         given = as_fit_arguments(X, y, graph, validation, None)
-        base, space = self._base_estimator(), SPACE if self.space is None else self.space
-        optuna = import_optional("optuna")
-        study = self._open_study(base, space, given)
-
-        def completed() -> list[Any]:
-            states = (optuna.trial.TrialState.COMPLETE,)
-            return list(study.get_trials(deepcopy=False, states=states))
-
-        def value(params: dict[str, Any]) -> float:
-            X, y, graph, validation = given
-            options: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
-            model = clone_with(base).set_params(**nest_settings(params))
-            found = evaluate(X, y, graph, model, validation=validation, **options)
-            return float(found.metrics[self.goal].value)
-
-        def report(number: int, value: float, params: dict[str, Any]) -> None:
-            if self.watch is not None:
-                self.watch(number, value, params)
-
-        with self._lock_storage() as is_first:
-            if not completed():
-                unchanged = value({})
-                study.add_trial(optuna.trial.create_trial(value=unchanged))
-                report(0, unchanged, {})
-            while (n_finished := len(completed())) < self.n_trials:
-                # A killed search continues to the same result, as the seed depends on completed
-                # trials only. Further workers add the trial number, to draw other parameters.
-                trial = study.ask()
-                seed = n_finished if is_first else _WORKER_SEED_OFFSET + trial.number
-                study.sampler = optuna.samplers.TPESampler(
-                    seed=self.random_state + seed, n_startup_trials=5
-                )
-                params = {name: _suggest(trial, name, part) for name, part in space.items()}
-                study.tell(trial, found := value(params))
-                report(n_finished, found, params)
-        best = study.best_trial
-        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(completed())]
-        return Trials(dict(best.params), float(best.value), table)
-
-    @contextlib.contextmanager
-    def _lock_storage(self) -> Iterator[bool]:
-        """Lock the storage; yield whether this is the first process that uses it."""
+        optuna, space = import_optional("optuna"), SPACE if self.space is None else self.space
+        study, done = self._open_study(space, given), (optuna.trial.TrialState.COMPLETE,)
         with contextlib.ExitStack() as stack:
+            is_first = True
             try:
                 if self.storage is not None:
                     stack.enter_context(lock_folder(Path(self.storage)))
-            except OutputError:
-                yield False
-            else:
-                yield True
+            except OutputError:  # another worker has the lock
+                is_first = False
+            while (n_done := len(study.get_trials(False, done))) < self.n_trials:
+                params: dict[str, Any] = {}
+                if n_done:
+                    # A killed search continues to the same result, as the seed depends on the
+                    # number of completed trials alone. Further workers draw other parameters.
+                    seed = self.random_state + n_done if is_first else None
+                    study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=5)
+                    trial = study.ask()
+                    params = {name: _suggest(trial, name, part) for name, part in space.items()}
+                    study.tell(trial, value := self._value(params, given))
+                else:  # the unchanged estimator
+                    value = self._value(params, given)
+                    study.add_trial(optuna.trial.create_trial(value=value))
+                if self.watch is not None:
+                    self.watch(n_done, value, params)
+        best, trials = study.best_trial, study.get_trials(False, done)
+        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(trials)]
+        return Trials(dict(best.params), float(best.value), table)
 
-    def _base_estimator(self) -> GLNNClassifier:
-        if self.estimator is not None:
-            return self.estimator
-        return GLNNClassifier(random_state=self.random_state)
+    def _with_params(self, params: dict[str, Any]) -> Any:
+        """Return the unfitted estimator with other parameters."""
+        base = self.estimator or GLNNClassifier(random_state=self.random_state)
+        return clone_with(base).set_params(**nest_settings(params))
 
-    def _open_study(
-        self, base: GLNNClassifier, space: dict[str, Range], given: tuple[Any, ...]
-    ) -> Any:
+    def _value(self, params: dict[str, Any], given: tuple[Any, Any, Any, Any]) -> float:
+        """Return the goal of the estimator with other parameters, by cross-validation."""
+        X, y, graph, validation = given
+        how: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
+        found = evaluate(X, y, graph, self._with_params(params), validation=validation, **how)
+        return float(found.metrics[self.goal].value)
+
+    def _open_study(self, space: dict[str, Range], given: tuple[Any, ...]) -> Any:
         """Return the study with the trials of its storage, under a name made of its inputs."""
         optuna = import_optional("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        digest = evaluation_digest(*make_node_problem(*given), base)
-        how = [self.goal, self.folds, self.random_state, repr(space), digest.hex()]
+        digest = evaluation_digest(*make_node_problem(*given), self._with_params({}))
+        how = [self.goal, self.folds, self.random_state, space, digest.hex()]
         return optuna.create_study(
-            study_name=compute_digest(json.dumps(how), {}).hex()[:16],
+            study_name=hashlib.sha256(repr(how).encode()).hexdigest()[:16],
             storage=None if self.storage is None else _open_storage(Path(self.storage)),
             direction="minimize" if self.goal == "log_loss" else "maximize",
             load_if_exists=True,

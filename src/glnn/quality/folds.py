@@ -79,12 +79,12 @@ def hold_out(
     folds: Folds,
     *,
     n_jobs: int | None = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> HeldOut:
     """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
-    ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the number of each fold
-    before its fit, unless fits run in parallel.
+    ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the name of each fold before
+    its fit, unless fits run in parallel.
     """
     known = np.flatnonzero(classes >= 0)
     masked = [np.setdiff1d(known, seen) for seen in folds.seen]
@@ -92,7 +92,7 @@ def hold_out(
     def refit_one_by_one() -> Iterator[np.ndarray]:
         for number, nodes in enumerate(masked):
             if progress is not None:
-                progress(number)
+                progress(f"fold {number + 1} of {len(folds)}")
             yield refit(nodes)
 
     found = refit_one_by_one()

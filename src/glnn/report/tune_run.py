@@ -41,19 +41,6 @@ class TuneOptions:
     device: str = "cpu"
     threads: int | None = None
 
-    def make_classifier(self, storage: Path, on_trial: Any = None) -> TunedClassifier:
-        """Return the unfitted classifier that runs the search."""
-        base: Any = {"preset": self.preset, "n_epochs": self.n_epochs, "device": self.device}
-        return TunedClassifier(
-            GLNNClassifier(**base, random_state=self.seed, calibrate=None),
-            n_trials=self.n_trials,
-            goal=self.goal,
-            folds=self.folds,
-            storage=storage,
-            random_state=self.seed,
-            watch=on_trial,
-        )
-
 
 def run_tuning(
     spec: DataSpec, options: TuneOptions, folder: Path, report_line: Callable[[str], None]
@@ -65,8 +52,9 @@ def run_tuning(
     for each trial and each outer fold.
     """
     opened, split, _ = spec.open()
-    data, storage = opened.data, folder / STORAGE
-    y, chosen = mask_test_labels(data, split), split.val if split.val.size else None
+    data, y = opened.data, mask_test_labels(opened.data, split)
+    chosen = split.val if split.val.size else None
+    base: Any = {"preset": options.preset, "n_epochs": options.n_epochs, "device": options.device}
 
     def on_trial(number: int, value: float, params: dict[str, Any]) -> None:
         shown = ", ".join(f"{name} {part:.3g}" for name, part in params.items())
@@ -74,7 +62,15 @@ def run_tuning(
             f"trial {number + 1:>3}  {options.goal} {value:.4f}  {shown or 'the preset as it is'}"
         )
 
-    search = options.make_classifier(storage, on_trial)
+    search = TunedClassifier(
+        GLNNClassifier(**base, random_state=options.seed, calibrate=None),
+        n_trials=options.n_trials,
+        goal=options.goal,
+        folds=options.folds,
+        storage=folder / STORAGE,
+        random_state=options.seed,
+        watch=on_trial,
+    )
     n_fits = options.n_trials * (options.folds if chosen is not None else 1)
     report_line(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
     estimate = None
@@ -82,16 +78,9 @@ def run_tuning(
         trials = search.search(data.features, y, data.graph, chosen)
         _write_files(folder, options, trials, None)
         if options.nested:
-            estimate = evaluate(
-                data.features,
-                y,
-                data.graph,
-                options.make_classifier(storage),
-                options.nested,
-                validation=chosen,
-                random_state=options.seed,
-                watch=report_line,
-            )
+            search.set_params(watch=None)
+            how: Any = {"random_state": options.seed, "watch": report_line, "validation": chosen}
+            estimate = evaluate(data.features, y, data.graph, search, options.nested, **how)
             _write_files(folder, options, trials, estimate)
     return trials, estimate
 
