@@ -13,7 +13,7 @@ from glnn.cli.main import main
 from glnn.engine import archive
 from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.exceptions import GlnnError
-from glnn.quality.folds import cached_refit
+from glnn.quality.folds import CachedRefit
 from glnn.report.compare import compare_runs
 from glnn.report.page.document import render
 from glnn.report.page.page_data import read_page_data
@@ -132,10 +132,10 @@ def test_a_checkpoint_with_changed_bytes(run, tmp_path, mutation):
 
 def test_a_fold_with_changed_bytes(tmp_path, mutation):
     hidden = np.arange(3)
-    cached_refit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden)
+    CachedRefit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden)
     (path,) = tmp_path.glob("*.safetensors")
     whole = path.read_bytes()
     check(
-        lambda: cached_refit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden),
+        lambda: CachedRefit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden),
         lambda rng: path.write_bytes(mutation(whole, rng)),
     )

@@ -103,7 +103,7 @@ def searched(started, tmp_path_factory):
 
 
 def found(folder):
-    """What a search found; its journal also knows of trials that were killed."""
+    """What a search found; its storage also knows of trials that were killed."""
     return [(folder / name).read_bytes() for name in ("tuning.json", "trials.csv")]
 
 
@@ -116,7 +116,7 @@ def kill_a_search(started, searched, folder, rng):
     started(command).join()
     assert found(folder / "search") == straight
     left = {path.name for path in (folder / "search").iterdir()}
-    assert left == {"tuning.json", "trials.csv", "trials.png", "study.journal"}
+    assert left == {"tuning.json", "trials.csv", "trials.png", "study.db"}
     return n_kills
 
 

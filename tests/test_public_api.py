@@ -25,6 +25,7 @@ PUBLIC = [
     "Weights",
     "__version__",
     "evaluate",
+    "labelled_scorer",
     "learn_graph",
     "load_dataset",
 ]

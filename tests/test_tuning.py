@@ -8,7 +8,7 @@ pytest.importorskip("optuna")
 from glnn import GLNNClassifier, evaluate
 from glnn.engine.settings import SETTING_NAMES
 from glnn.estimator import nest_settings
-from glnn.exceptions import InputError
+from glnn.exceptions import DataFormatError, InputError, OutputError
 from glnn.tuning import SPACE, Range, TunedClassifier
 
 BASE = GLNNClassifier(n_epochs=5, n_rounds=1, random_state=0, calibrate=None)
@@ -42,19 +42,19 @@ def test_a_value_is_the_estimate_of_its_parameters_and_the_best_is_the_lowest_lo
 
 def test_a_search_that_was_interrupted_ends_as_one_that_was_not(clouds, tmp_path):
     told = []
-    search(clouds, 2, tmp_path / "new" / "journal")
+    search(clouds, 2, tmp_path / "new" / "trials.db")
     parts = search(
-        clouds, 4, tmp_path / "new" / "journal", watch=lambda number, *_: told.append(number)
+        clouds, 4, tmp_path / "new" / "trials.db", watch=lambda number, *_: told.append(number)
     )
     assert told == [2, 3]
     assert parts.table == search(clouds, 4).table
 
 
 def test_workers_with_one_storage_share_the_trials(clouds, tmp_path):
-    how = {"folds": 2, "space": SMALL, "storage": tmp_path / "journal", "goal": "log_loss"}
+    how = {"folds": 2, "space": SMALL, "storage": tmp_path / "trials.db", "goal": "log_loss"}
     worker = delayed(TunedClassifier(BASE, n_trials=8, **how).search)
     found = Parallel(n_jobs=2)(worker(*clouds) for _ in range(2))
-    whole = search(clouds, 8, tmp_path / "journal")  # which finds nothing left to do
+    whole = search(clouds, 8, tmp_path / "trials.db")  # which finds nothing left to do
     assert 8 <= len(whole.table) <= 9  # one may have begun its last as the other did
     numbers = [row["trial"] for row in whole.table]
     assert len(set(numbers)) == len(numbers)
@@ -70,10 +70,10 @@ def _without_number(row):
 
 def test_other_labels_are_another_search(clouds, tmp_path):
     x, y = clouds
-    search((x, y), 2, tmp_path / "journal")
+    search((x, y), 2, tmp_path / "trials.db")
     told = []
     other = np.where(np.arange(40) < 16, y, -1)
-    search((x, other), 2, tmp_path / "journal", watch=lambda number, *_: told.append(number))
+    search((x, other), 2, tmp_path / "trials.db", watch=lambda number, *_: told.append(number))
     assert told == [0, 1]
 
 
@@ -114,3 +114,12 @@ def test_wrong_arguments_are_refused(clouds, wrong):
     tuned = TunedClassifier(BASE).set_params(**wrong)
     with pytest.raises(InputError, match=next(iter(wrong))):
         tuned.fit(*clouds)
+
+
+def test_a_storage_that_is_none_or_cannot_be_written_is_refused_in_one_line(clouds, tmp_path):
+    (tmp_path / "text.db").write_text("no database " * 100)
+    with pytest.raises(DataFormatError, match="must be the storage of a search") as caught:
+        search(clouds, 1, tmp_path / "text.db")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(OutputError, match="must be writable"):
+        search(clouds, 1, tmp_path / "text.db" / "trials.db")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from glnn.evaluation import evaluate
     from glnn.exceptions import GlnnError
     from glnn.objective import Weights
-    from glnn.quality import Evaluation
+    from glnn.quality import Evaluation, labelled_scorer
     from glnn.solver import Certificate, LearnedGraph, learn_graph
 
 try:
@@ -27,6 +27,7 @@ _HOMES = {
     "NodeData": "glnn.data",
     "Weights": "glnn.objective",
     "evaluate": "glnn.evaluation",
+    "labelled_scorer": "glnn.quality",
     "learn_graph": "glnn.solver",
     "load_dataset": "glnn.data",
 }
@@ -41,6 +42,7 @@ __all__ = [
     "Weights",
     "__version__",
     "evaluate",
+    "labelled_scorer",
     "learn_graph",
     "load_dataset",
 ]

@@ -63,13 +63,17 @@ from glnn.nn.row_heads import RowNet
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
+    ColumnImportance,
     Explanation,
     FittedNodes,
     Propagate,
     can_refit_quickly,
     center_and_normalize,
+    column_importance,
     explain,
     leave_one_out_effects,
+    metric_weights,
+    nearest_labels,
     rank_label_effects,
 )
 from glnn.quality.folds import (
@@ -80,7 +84,6 @@ from glnn.quality.folds import (
     labelled_scorer,
     refit_without_labels,
 )
-from glnn.quality.importance import ColumnImportance, column_importance, metric_weights
 from glnn.quality.labelling import (
     ConformalSets,
     min_conformal_labels,
@@ -418,7 +421,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the accuracy on the labelled rows; unlabelled rows are ignored.
 
         This lets ``cross_val_score`` work with unlabelled rows. For other metrics see
-        :func:`glnn.quality.folds.labelled_scorer`.
+        :func:`glnn.labelled_scorer`: a scorer given by name counts -1 as a class.
         """
         return labelled_scorer("accuracy")(self, X, y)
 
@@ -519,14 +522,14 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_links, n_labels : int >= 0, default 10
             How many links and how many labelled rows to return.
         refits : int >= 0 or None, default None
-            How the effects of labels are computed. ``0``: a fast estimate without fits. A positive
-            number: the labels with the largest estimated effects are left out one at a time, and
-            this many fits with and without each label are compared, which costs
-            ``refits * (n_labels + 1)`` fits including calibration. This needs the training data,
-            so it does not work on a loaded model. ``None``: for small data (at most 1,000 rows and
-            100,000 feature values) where 80 fits are enough, the first call leaves out every label
-            once with the seed of this fit; otherwise, and for a loaded model, effects are
-            estimated.
+            How the effects of labels are measured, by fits that leave out one label at a time.
+            ``None``: for small data (at most 1,000 rows and 100,000 feature values) where 80 fits
+            are enough, the first call leaves out every label once with the seed of this fit;
+            otherwise, and for a loaded model, effects are not measured. A positive number: the
+            ``n_labels`` labelled rows most similar to this row are left out, and the effects are
+            means over this many seeds, which costs ``refits * (n_labels + 1)`` fits including
+            calibration. This needs the training data, so it does not work on a loaded model.
+            ``0``: not measured.
         column_names
             Names of the feature columns; ``None``: those of the training table, or numbers if it
             has no names.
@@ -540,21 +543,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if refits is not None:
             check_integer("refits", refits, low=0)
+        check_integer("n_labels", n_labels, low=0)
         nodes = self.fitted_nodes(column_names)
-        node = find_row(node, self.row_names_)
-        found = explain(nodes, node, n_links=n_links, n_labels=n_labels)
-        if refits == 0 or n_labels == 0:
-            return found
-        if refits is None:
+        node, effects, ranked = find_row(node, self.row_names_), None, None
+        if refits is None and n_labels:
             labelled, effects = nodes.trained, self._all_label_effects(nodes)
-        else:
-            labelled = np.array([label.node for label in found.voices], dtype=np.int64)
+        elif refits and n_labels:
+            labelled = nearest_labels(nodes, node, n_labels)
             effects = self._measure_label_effects(labelled, refits)
-        if effects is None:
-            return found
-        others = labelled != node
-        ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
-        return dataclasses.replace(found, voices=ranked, is_measured=True)
+        if effects is not None:
+            others = labelled != node
+            ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
+        return explain(nodes, node, n_links=n_links, label_effects=ranked)
 
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
         """Suggest which rows to label next (active learning).
@@ -643,6 +643,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "compares nodes by the structure of the given graph."
             )
         return column_importance(
+            self,
             lambda rows: self._model.predict_new(rows, labelled_links),
             features[labelled],
             numbers[labelled],

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import numpy as np
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
 from glnn.engine.archive import compute_digest, pack_matrix
-from glnn.engine.folds import Folds, make_folds
+from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
-from glnn.quality.folds import Refit, cached_refit, clone_with, hold_out, mask_labels
+from glnn.quality.folds import CachedRefit, Refit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
 
 
@@ -57,8 +57,7 @@ def evaluate(
         scikit-learn's ``LabelSpreading``.
     folds
         Number of folds, at least 2. In a class with fewer labels than folds every fold hides one
-        of them. If ``folds`` is larger than 5, it is reduced to the number of labels of the
-        largest class (but not below 5), and ``notes`` of the result says so.
+        of them. More than 5 are reduced to the number of labels of the largest class.
     validation
         Numbers or mask of labelled rows that choose the epoch in every fold; they are not scored.
     ids
@@ -115,27 +114,39 @@ def evaluate(
     chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
     options: Any = {"rivals": chosen, "seed": random_state, "progress": watch}
     folder = None if checkpoint is None else Path(checkpoint)
+    started = time.perf_counter()
     if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
         make_folds(problem.labels, folds, 0, groups, times)  # says at once if none can be made
-        started = time.perf_counter()
         model = clone_with(model, calibrate="auto")
-        places: Any = {"folds": folds, "groups": groups, "times": times, "checkpoint": folder}
-        model.fit(X, y, graph, **places)
-        found = _judge_fit(model, problem, classes, time.perf_counter() - started, options)
+        model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=folder)
+        options["graph_helped"] = _has_graph_helped(model)
+        held_out, hidden = model.held_out_, model.folds_
     else:
         hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
 
-        def refit(nodes: np.ndarray) -> np.ndarray:
-            seen = mask_labels(classes, problem.labels, nodes)
-            return predict_raw(model, X, seen, graph, validation)
+        optional = {"graph": graph, "validation": validation}
+        more = {name: value for name, value in optional.items() if value is not None}
 
-        fold_refit: Refit = refit
+        def refit(nodes: np.ndarray) -> np.ndarray:
+            copy = clone_with(model, calibrate=None)
+            copy.fit(X, mask_labels(classes, problem.labels, nodes), **more)
+            found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
+            return np.asarray(copy.predict_proba(X) if found is None else found)
+
+        each: Refit = refit
         if folder is not None:
-            fold_refit = cached_refit(refit, folder, evaluation_digest(problem, classes, model))
-        found = _judge_refits(model, problem, classes, fold_refit, hidden, n_jobs, options)
-    is_plain = groups is None and times is None
-    notes = (*found.notes, *_note_fewer_folds(found, folds, is_plain))
-    return dataclasses.replace(found, notes=notes)
+            each = CachedRefit(refit, folder, evaluation_digest(problem, classes, model))
+        held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=watch)
+    options |= {"class_weight": model.get_params(deep=False).get("class_weight")}
+    seconds = time.perf_counter() - started
+    found = estimate(problem, held_out, hidden, classes, seconds=seconds, **options)
+    if len(hidden) >= folds:
+        return found
+    why = "no class has more labels, and each fold hides one of every class"
+    if groups is not None or times is not None:
+        why = "groups and times of the labels allow no more"
+    note = f"{len(hidden)} folds in place of {folds}: {why}"
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def evaluate_fit(
@@ -157,22 +168,8 @@ def evaluate_fit(
         )
     X, y, graph, _ = model._fitted_to
     problem, classes = make_node_problem(X, y, graph)
-    chosen = choose_rivals(
-        rivals, has_graph=graph is not None, rows=problem.features, classes=classes
-    )
-    options: Any = {"rivals": chosen, "seed": random_state, "progress": watch}
-    return _judge_fit(model, problem, classes, seconds, options)
-
-
-def _judge_fit(
-    model: GLNNClassifier,
-    problem: NodeProblem,
-    classes: np.ndarray,
-    seconds: float,
-    options: Mapping[str, Any],
-) -> Evaluation:
-    """Judge a fit by the labels that it has hidden in folds."""
-    assert model.held_out_ is not None and model.folds_ is not None  # both callers have checked
+    rows = problem.features
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
     return estimate(
         problem,
         model.held_out_,
@@ -180,8 +177,10 @@ def _judge_fit(
         classes,
         seconds=seconds,
         class_weight=model.class_weight,
+        rivals=chosen,
         graph_helped=_has_graph_helped(model),
-        **options,
+        seed=random_state,
+        progress=watch,
     )
 
 
@@ -190,44 +189,6 @@ def _has_graph_helped(model: GLNNClassifier) -> bool | None:
     if model.prior_graph_ is None or len(model.mixture_) == 1:
         return None
     return model._model.graph_trust >= 0.5
-
-
-def _judge_refits(
-    model: Any,
-    problem: NodeProblem,
-    classes: np.ndarray,
-    refit: Refit,
-    folds: Folds,
-    n_jobs: int | None,
-    options: Mapping[str, Any],
-) -> Evaluation:
-    """Fit a copy of any classifier once for each fold; validation nodes are the same in each."""
-    report = options["progress"] or (lambda stage: None)
-    started = time.perf_counter()
-    held_out = hold_out(
-        refit,
-        problem.train_labels,
-        folds,
-        n_jobs=n_jobs,
-        progress=lambda number: report(f"fold {number + 1} of {len(folds)}"),
-    )
-    return estimate(
-        problem,
-        held_out,
-        folds,
-        classes,
-        seconds=time.perf_counter() - started,
-        class_weight=model.get_params(deep=False).get("class_weight"),
-        **options,
-    )
-
-
-def _note_fewer_folds(found: Evaluation, n_requested: int, is_plain: bool) -> Iterator[str]:
-    """Yield a note if there were fewer folds than requested."""
-    if len(found.folds) < n_requested:
-        why = "no class has more labels, and each fold hides one of every class"
-        why = why if is_plain else "groups and times of the labels allow no more"
-        yield f"{len(found.folds)} folds in place of {n_requested}: {why}"
 
 
 def make_node_problem(
@@ -256,12 +217,3 @@ def evaluation_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any)
     settings.pop("callbacks", None)  # they do not change the result
     facts = [type(estimator).__name__, repr(settings), [str(label) for label in classes]]
     return compute_digest(json.dumps(facts), arrays)
-
-
-def predict_raw(estimator: Any, X: Any, y: Any, graph: Any, validation: Any) -> np.ndarray:
-    """Fit a copy without calibration; return its class probabilities of all rows."""
-    model = clone_with(estimator, calibrate=None)
-    more = {"graph": graph, "validation": validation}
-    model.fit(X, y, **{name: value for name, value in more.items() if value is not None})
-    found = getattr(model, "label_distributions_", None)  # raw, because calibrate=None
-    return np.asarray(model.predict_proba(X) if found is None else found)

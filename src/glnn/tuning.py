@@ -1,8 +1,9 @@
 """Hyperparameter search with Optuna and cross-validation over the labels."""
 
 import contextlib
-import json
-from collections.abc import Callable, Iterator
+import hashlib
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,37 +13,26 @@ from sklearn.base import BaseEstimator
 
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
-from glnn.data.files import WriterLock, open_journal
-from glnn.engine.archive import compute_digest
+from glnn.data.files import lock_folder, quote_path, write_error
 from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
-from glnn.exceptions import OutputError
+from glnn.exceptions import DataFormatError, OutputError
 from glnn.quality.folds import clone_with
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
 TrialCallback = Callable[[int, float, dict[str, Any]], None]
 
-_WORKER_SEED_OFFSET = 1_000_000  # larger than the number of trials of one search
+_N_ATTEMPTS = 50  # to open a storage that another worker is creating
 
 
 @dataclass(frozen=True)
 class Range:
-    """Search range of one parameter.
-
-    Parameters
-    ----------
-    low, high
-        The smallest and the largest value.
-    log : bool, default False
-        Sample on a log scale.
-    whole : bool, default False
-        Sample integers only.
-    """
+    """Search range of one parameter."""
 
     low: float | int
     high: float | int
-    log: bool = False
-    whole: bool = False
+    log: bool = False  # sample on a log scale
+    whole: bool = False  # sample integers only
 
 
 # The default search space; all other parameters keep the estimator's values.
@@ -61,21 +51,13 @@ SPACE = {
 class Trials:
     """Result of a search.
 
-    Parameters
-    ----------
-    params
-        The parameters of the best trial; empty if the unchanged estimator was best.
-    value
-        The cross-validated goal of the best trial. It is optimistic, because it is the best of
-        many trials; use :func:`glnn.evaluate` on a :class:`TunedClassifier` for an unbiased value.
-    table
-        One dictionary per completed trial, in the order of their start: number, parameters and
-        value. Numbers may change while another process is still searching.
+    ``value`` is optimistic, because it is the best of many trials; use :func:`glnn.evaluate` on a
+    :class:`TunedClassifier` for an unbiased value.
     """
 
-    params: dict[str, Any]
-    value: float
-    table: list[dict[str, Any]]
+    params: dict[str, Any]  # of the best trial; empty if the unchanged estimator was best
+    value: float  # the cross-validated goal of the best trial
+    table: list[dict[str, Any]]  # number, parameters and value of each completed trial
 
 
 class TunedClassifier(BaseEstimator):  # type: ignore[misc]
@@ -93,9 +75,9 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
     goal : {"accuracy", "balanced_accuracy", "macro_f1", "log_loss"}, default "accuracy"
         The metric to optimise.
     folds : int >= 2, default 3
-        Number of folds, which is the number of fits per trial.
+        Number of folds of each trial.
     storage : path or None, default None
-        Journal file of Optuna. A search continues from the trials in it, and several processes
+        SQLite file of Optuna. A search continues from the trials in it, and several processes
         with the same file share their trials. ``None``: trials are not stored.
     space : dict or None, default None
         A :class:`Range` for each parameter or setting; ``None``: :data:`SPACE`.
@@ -137,8 +119,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         """Search, then fit with the best parameters; the arguments are those of the estimator."""
         given = as_fit_arguments(X, y, graph, validation, None)
         self.trials_ = self.search(*given)
-        best = clone_with(self._base_estimator()).set_params(**nest_settings(self.trials_.params))
-        self.best_estimator_ = best.fit(*given)
+        self.best_estimator_ = self._with_params(self.trials_.params).fit(*given)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -160,100 +141,82 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_choice("goal", self.goal, get_args(Goal))
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
-        X, y, graph, validation = as_fit_arguments(X, y, graph, validation, None)
-        base = self._base_estimator()
-        study = self._open_study(base, (X, y, graph, validation))
-
-        def value(params: dict[str, Any]) -> float:
-            model = clone_with(base).set_params(**nest_settings(params))
-            options: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
-            found = evaluate(X, y, graph, model, validation=validation, **options)
-            return float(found.metrics[self.goal].value)
-
-        def objective(trial: Any) -> float:
-            space = SPACE if self.space is None else self.space
-            return value({name: _suggest(trial, name, part) for name, part in space.items()})
-
-        with self._lock_storage() as is_first:
-            if not completed_trials(study):
-                study.add_trial(import_optional("optuna").trial.create_trial(value=value({})))
-                self._report_trial(0, completed_trials(study)[0])
-            while (n_finished := len(completed_trials(study))) < self.n_trials:
-                self._run_trial(study, objective, n_finished, is_first=is_first)
-        best, done = study.best_trial, completed_trials(study)
-        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(done)]
+        given = as_fit_arguments(X, y, graph, validation, None)
+        optuna, space = import_optional("optuna"), SPACE if self.space is None else self.space
+        study, done = self._open_study(space, given), (optuna.trial.TrialState.COMPLETE,)
+        with contextlib.ExitStack() as stack:
+            is_first = True
+            try:
+                if self.storage is not None:
+                    stack.enter_context(lock_folder(Path(self.storage)))
+            except OutputError:  # another worker has the lock
+                is_first = False
+            while (n_done := len(study.get_trials(False, done))) < self.n_trials:
+                params: dict[str, Any] = {}
+                if n_done:
+                    # A killed search continues to the same result, as the seed depends on the
+                    # number of completed trials alone. Further workers draw other parameters.
+                    seed = self.random_state + n_done if is_first else None
+                    study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=5)
+                    trial = study.ask()
+                    params = {name: _suggest(trial, name, part) for name, part in space.items()}
+                    study.tell(trial, value := self._value(params, given))
+                else:  # the unchanged estimator
+                    value = self._value(params, given)
+                    study.add_trial(optuna.trial.create_trial(value=value))
+                if self.watch is not None:
+                    self.watch(n_done, value, params)
+        best, trials = study.best_trial, study.get_trials(False, done)
+        table = [{"trial": k, **t.params, self.goal: t.value} for k, t in enumerate(trials)]
         return Trials(dict(best.params), float(best.value), table)
 
-    @contextlib.contextmanager
-    def _lock_storage(self) -> Iterator[bool]:
-        """Lock the storage; yield whether this is the first process that uses it."""
-        if self.storage is None:
-            yield True
-            return
-        try:
-            lock = WriterLock.acquire(Path(self.storage))
-        except OutputError:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+    def _with_params(self, params: dict[str, Any]) -> Any:
+        """Return the unfitted estimator with other parameters."""
+        base = self.estimator or GLNNClassifier(random_state=self.random_state)
+        return clone_with(base).set_params(**nest_settings(params))
 
-    def _base_estimator(self) -> GLNNClassifier:
-        if self.estimator is not None:
-            return self.estimator
-        return GLNNClassifier(random_state=self.random_state)
+    def _value(self, params: dict[str, Any], given: tuple[Any, Any, Any, Any]) -> float:
+        """Return the goal of the estimator with other parameters, by cross-validation."""
+        X, y, graph, validation = given
+        how: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
+        found = evaluate(X, y, graph, self._with_params(params), validation=validation, **how)
+        return float(found.metrics[self.goal].value)
 
-    def _run_trial(
-        self, study: Any, objective: Callable[[Any], float], n_finished: int, *, is_first: bool
-    ) -> None:
-        """Run one trial.
-
-        The seed of the first process depends only on the number of completed trials, so a search
-        that was killed continues to the same result. Further workers add the trial number, so that
-        no two of them draw the same parameters.
-        """
-        optuna = import_optional("optuna")
-        trial = study.ask()
-        seed = n_finished if is_first else _WORKER_SEED_OFFSET + trial.number
-        study.sampler = optuna.samplers.TPESampler(
-            seed=self.random_state + seed, n_startup_trials=5
-        )
-        try:
-            study.tell(trial, objective(trial))
-        except BaseException:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            raise
-        self._report_trial(n_finished, study.get_trials(deepcopy=False)[trial.number])
-
-    def _report_trial(self, number: int, trial: Any) -> None:
-        if self.watch is not None:
-            self.watch(number, float(trial.value), dict(trial.params))
-
-    def _open_study(self, base: GLNNClassifier, given: tuple[Any, ...]) -> Any:
-        """Return the study, with the trials that the storage already has."""
+    def _open_study(self, space: dict[str, Range], given: tuple[Any, ...]) -> Any:
+        """Return the study with the trials of its storage, under a name made of its inputs."""
         optuna = import_optional("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        digest = evaluation_digest(*make_node_problem(*given), self._with_params({}))
+        how = [self.goal, self.folds, self.random_state, space, digest.hex()]
         return optuna.create_study(
-            study_name=self._study_name(base, given),
-            storage=None if self.storage is None else open_journal(Path(self.storage)),
+            study_name=hashlib.sha256(repr(how).encode()).hexdigest()[:16],
+            storage=None if self.storage is None else _open_storage(Path(self.storage)),
             direction="minimize" if self.goal == "log_loss" else "maximize",
             load_if_exists=True,
         )
 
-    def _study_name(self, base: GLNNClassifier, given: tuple[Any, ...]) -> str:
-        """Return a name that depends on everything that the values of trials depend on."""
-        digest = evaluation_digest(*make_node_problem(*given), base)
-        space = SPACE if self.space is None else self.space
-        how = [self.goal, self.folds, self.random_state, repr(space), digest.hex()]
-        return compute_digest(json.dumps(how), {}).hex()[:16]
 
-
-def completed_trials(study: Any) -> list[Any]:
-    """Return the completed trials of a study."""
-    states = (import_optional("optuna").trial.TrialState.COMPLETE,)
-    return list(study.get_trials(deepcopy=False, states=states))
+def _open_storage(path: Path) -> Any:
+    """Return Optuna's storage in an SQLite file, which is created if necessary."""
+    optuna, errors = import_optional("optuna"), import_optional("sqlalchemy.exc")
+    url = import_optional("sqlalchemy").URL.create("sqlite", database=str(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise write_error(path, error) from error
+    waiting = {"connect_args": {"timeout": 60}}  # seconds, for other workers
+    for _ in range(_N_ATTEMPTS):
+        try:
+            return optuna.storages.RDBStorage(str(url), engine_kwargs=waiting)
+        except (errors.OperationalError, errors.IntegrityError):
+            time.sleep(0.1)  # another worker is creating the tables
+        except (errors.DatabaseError, RuntimeError):
+            break
+    raise DataFormatError(
+        f"{quote_path(path)} must be the storage of a search, got something else. Remove it to "
+        "search anew, or name another folder."
+    )
 
 
 def _suggest(trial: Any, name: str, part: Range) -> Any:

@@ -24,22 +24,6 @@ def test_the_temperature_that_spoiled_true_probabilities_is_found(drawn):
     assert found.mixture < 0.05
 
 
-def test_predictions_that_are_spoiled_by_any_temperature_end_the_same(drawn):
-    judged = drawn()
-    soft, hard = (
-        fit_calibration(p, judged.classes).apply(p)
-        for p in (overconfident(judged, 2.0), overconfident(judged, 8.0))
-    )
-    np.testing.assert_allclose(soft, hard, atol=1e-2)
-
-
-def test_noise_gets_the_shares_of_the_classes(rng):
-    certain = softmax(20 * rng.normal(size=(200, 4)), 1)
-    classes = np.arange(200) % 4
-    calibrated = fit_calibration(certain, classes).apply(certain)
-    assert calibrated.max() < 0.45
-
-
 def test_uneven_noise_gets_uneven_shares(rng):
     certain = softmax(20 * rng.normal(size=(400, 2)), 1)
     classes = (rng.random(400) < 0.2).astype(int)
@@ -54,13 +38,6 @@ def test_calibration_lowers_the_loss_on_other_nodes(drawn):
     after = loss(found.apply(raw[400:]), judged.classes[400:])
     assert after < loss(raw[400:], judged.classes[400:])
     assert after == pytest.approx(loss(judged.probabilities[400:], judged.classes[400:]), rel=0.05)
-
-
-def test_the_most_probable_class_stays_where_classes_are_even(rng):
-    raw = softmax(8 * rng.normal(size=(90, 3)), 1)
-    classes = np.where(rng.random(90) < 0.7, raw.argmax(1), np.arange(90) % 3)
-    found = fit_calibration(raw, classes)
-    np.testing.assert_array_equal(found.apply(raw).argmax(1), raw.argmax(1))
 
 
 def test_few_labels_change_little(rng):
@@ -82,12 +59,6 @@ def test_the_standard_error_is_the_spread_over_draws_of_the_labels(rng):
     gaps, errors = np.array(found).T
     assert errors.mean() == pytest.approx(gaps.std(), rel=0.5)
     assert abs(gaps.mean()) < errors.mean()
-
-
-def test_more_labels_make_the_standard_error_smaller(drawn):
-    judged = drawn(800)
-    few, many = (fit_calibration(judged.probabilities[:n], judged.classes[:n]) for n in (50, 800))
-    assert many.confidence_error < few.confidence_error / 2
 
 
 def test_a_label_that_counts_twice_is_two_labels(drawn):
@@ -117,22 +88,12 @@ def test_a_written_calibration_maps_the_same(drawn):
         read.apply(judged.probabilities), found.apply(judged.probabilities)
     )
     assert read.confidence_error == found.confidence_error
-
-
-def test_no_calibration_can_be_written():
     page = json.dumps(Calibration.identity(3).to_dict(), allow_nan=False)
     assert Calibration.from_dict(json.loads(page)).is_identity
 
 
 def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():
-    shares, is_uneven = shrink_class_shares(np.array([800, 200, 0]))
-    assert is_uneven
+    shares = shrink_class_shares(np.array([800, 200, 0]))
     np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=5e-3)
     assert shares.min() > 0
     assert shares.sum() == pytest.approx(1)
-
-
-def test_no_calibration_has_even_classes():
-    none = Calibration.identity(4)
-    assert none.prior.tolist() == [0.25] * 4
-    assert (none.exponent, none.mixture) == (1.0, 0.0)

@@ -5,17 +5,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.dummy import DummyClassifier
 
 from glnn.exceptions import InputError
 from glnn.quality.explain import (
     _N_OVERSAMPLES,
     can_refit_quickly,
     center_and_normalize,
+    column_importance,
     embed_nodes,
     explain,
     leave_one_out_effects,
+    metric_weights,
+    nearest_labels,
+    rank_label_effects,
 )
-from glnn.quality.influence import estimate_influence, network_kernel
+from glnn.solver.attribution import LinkShares
+from glnn.solver.signals import FeatureSignal
 
 # Explanations
 
@@ -49,56 +55,37 @@ def test_the_named_columns_are_the_largest_of_the_link(fitted_nodes):
     assert_allclose(list(link.columns.values()), np.sort(shares[shares > 0])[::-1][:3])
 
 
-def test_labels_speak_as_much_as_their_influence_says(fitted_nodes):
-    found = explain(fitted_nodes, 1, n_labels=1000)
-    nodes = fitted_nodes
-    classes = nodes.labels[nodes.trained]
-    effects = estimate_influence(nodes.embedding(), nodes.trained, classes, 2).at(1)
-    for voice in found.voices:
-        place = int(np.flatnonzero(nodes.trained == voice.node)[0])
-        assert_allclose(list(voice.effects.values()), effects[place])
-        assert voice.effect == voice.effects[voice.label]
-    sizes = [abs(voice.effect) for voice in found.voices]
+def test_effects_are_ranked_by_their_size_for_the_class_of_the_label(fitted_nodes):
+    effects = np.random.default_rng(0).normal(size=(8, 2))
+    ranked = rank_label_effects(fitted_nodes, fitted_nodes.trained, effects)
+    for one in ranked:
+        assert_allclose(list(one.effects.values()), effects[one.node])
+        assert one.effect == one.effects[one.label]
+    sizes = [abs(one.effect) for one in ranked]
     assert sizes == sorted(sizes, reverse=True)
-
-
-def test_what_is_shown_of_an_explanation_is_short_and_plain(fitted_nodes):
-    found = explain(fitted_nodes, 1)
-    assert len(repr(found)) < 200
-    assert repr(found).startswith("Explanation(node 1, ")
-    assert "<table>" in found._repr_html_()
-    assert type(found.predicted) is type(fitted_nodes.classes.tolist()[0])
-
-
-def test_of_many_labels_those_most_alike_to_the_node_speak(fitted_nodes, monkeypatch):
-    monkeypatch.setattr("glnn.quality.explain._MAX_SCORES", 6)
-    rows = fitted_nodes.embedding()
-    alike = network_kernel(rows[[20]], rows[fitted_nodes.trained])[0]
-    expected = fitted_nodes.trained[np.argsort(-alike)[:3]]
-    voices = explain(fitted_nodes, 20).voices
-    assert sorted(voice.node for voice in voices) == sorted(expected.tolist())
-
-
-def test_a_labelled_node_does_not_speak_for_itself(fitted_nodes):
-    node = int(fitted_nodes.trained[0])
-    found = explain(fitted_nodes, node, n_labels=1000)
-    assert found.label is not None
-    assert node not in [voice.node for voice in found.voices]
-    assert len(found.voices) == len(fitted_nodes.trained) - 1
-
-
-def test_a_model_that_does_not_know_its_terms_still_names_links_and_labels(fitted_nodes):
-    found = explain(dataclasses.replace(fitted_nodes, shares=None), 0)
-    assert found.links and found.voices
-    assert all(link.terms == {} and link.columns == {} for link in found.links)
-
-
-def test_an_explanation_survives_json(fitted_nodes):
-    found = explain(fitted_nodes, 4)
+    found = explain(fitted_nodes, 1, label_effects=ranked)
+    assert found.label_effects == ranked and found.is_measured
     page = json.loads(json.dumps(found.to_dict()))
-    assert page["node"] == 4 and page["predicted"] == found.predicted
+    assert page["label_effects"][0]["effects"].keys() == {"no", "yes"}
     assert_allclose(page["links"][0]["weight"], found.links[0].weight)
-    assert page["voices"][0]["effects"].keys() == {str(c) for c in fitted_nodes.classes}
+    assert repr(found).startswith("Explanation(node 1, ") and len(repr(found)) < 200
+
+
+def test_without_shares_and_effects_links_are_named_all_the_same(fitted_nodes):
+    found = explain(dataclasses.replace(fitted_nodes, shares=None), 0)
+    assert found.links and all(link.terms == link.columns == {} for link in found.links)
+    assert found.label_effects == () and not found.is_measured
+    with pytest.raises(InputError, match="n_links must be at least 0"):
+        explain(fitted_nodes, 3, n_links=-1)
+
+
+def test_the_nearest_labels_are_those_with_the_highest_cosine(fitted_nodes):
+    rows = fitted_nodes.propagate(fitted_nodes.features)
+    rows = rows - rows.mean(0)
+    cosine = rows @ rows[3] / np.linalg.norm(rows, axis=1)
+    order = [node for node in np.argsort(-cosine) if node in fitted_nodes.trained and node != 3]
+    assert nearest_labels(fitted_nodes, 3, 4).tolist() == order[:4]
+    assert len(nearest_labels(fitted_nodes, 3, 100)) == 7  # its own label is not among them
 
 
 def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_nodes):
@@ -114,24 +101,7 @@ def test_a_row_that_is_not_there_is_refused(fitted_nodes, node):
         explain(fitted_nodes, node)
 
 
-def test_no_links_may_be_asked_for(fitted_nodes):
-    assert explain(fitted_nodes, 3, n_links=0).links == ()
-    with pytest.raises(InputError, match="n_links must be at least 0"):
-        explain(fitted_nodes, 3, n_links=-1)
-
-
 # Fitted nodes
-
-
-def test_labels_are_those_given_and_none_elsewhere(fitted_nodes):
-    for node in range(fitted_nodes.n_nodes):
-        number = fitted_nodes.labels[node]
-        expected = None if number < 0 else fitted_nodes.classes[number]
-        assert fitted_nodes.label_of(node) == expected
-
-
-def test_rows_are_features_spread_over_the_graph(fitted_nodes):
-    assert_allclose(fitted_nodes.embedding(), fitted_nodes.propagate(fitted_nodes.features))
 
 
 def test_columns_count_the_same_for_sparse_features(fitted_nodes):
@@ -155,24 +125,12 @@ def low_rank(rng, n_rows=40, n_columns=200, rank=5):
     return rng.standard_normal((n_rows, rank)) @ rng.standard_normal((rank, n_columns))
 
 
-def test_few_columns_are_kept_as_they_are(propagate):
-    features = np.random.default_rng(1).standard_normal((40, 6))
-    assert_allclose(embed_nodes(features, propagate), propagate(features))
-
-
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept(make, propagate):
     features = low_rank(np.random.default_rng(2))
     rows = embed_nodes(make(features), propagate, n_columns=8)
     whole = propagate(features)
     assert_allclose(rows @ rows.T, whole @ whole.T, rtol=1e-8, atol=1e-8)
-
-
-def test_the_seed_of_the_random_start_does_not_change_what_is_alike(propagate):
-    features = low_rank(np.random.default_rng(3), rank=150)
-    first, second = (embed_nodes(features, propagate, n_columns=20, seed=s) for s in (0, 1))
-    size = np.square(first).sum(1).max()
-    assert np.abs(first @ first.T - second @ second.T).max() < 1e-2 * size
 
 
 def test_rows_have_length_one_and_equal_rows_none():
@@ -215,18 +173,6 @@ def test_refits_of_a_linear_classifier_find_its_closed_form():
     assert_allclose(found, reach.T[:, :, None] * wrong[:, None, :], atol=1e-12)
 
 
-def test_every_seed_is_compared_with_itself_and_counts_alike():
-    calls = []
-
-    def refit(hidden, seed):
-        calls.append((len(hidden), seed))
-        return np.full((2, 2), 10.0 * seed + (0 if len(hidden) else seed))
-
-    found = leave_one_out_effects(refit, np.array([4]), seeds=(1, 3))
-    assert_allclose(found, np.full((1, 2, 2), 2.0))  # the mean of 1 and 3
-    assert calls == [(0, 1), (1, 1), (0, 3), (1, 3)]
-
-
 @pytest.mark.parametrize(
     ("n_fits", "shape", "wanted"),
     [
@@ -238,3 +184,56 @@ def test_every_seed_is_compared_with_itself_and_counts_alike():
 )
 def test_labels_are_left_out_while_fits_are_few_and_small(n_fits, shape, wanted):
     assert can_refit_quickly(n_fits, shape) == wanted
+
+
+# Importance of columns
+
+NAMES = ("a", "b", "c")
+
+
+def second_column_decides(features):
+    dense = features.toarray() if sp.issparse(features) else features
+    return np.stack([dense[:, 1] <= 0, dense[:, 1] > 0], 1).astype(float)
+
+
+def importance(features, classes, weights=(1.0, 1.0, 1.0), **options):
+    how = {"weights": np.array(weights), "names": NAMES, **options}
+    return column_importance(DummyClassifier(), second_column_decides, features, classes, **how)
+
+
+@pytest.fixture
+def judged():
+    features = np.random.default_rng(0).standard_normal((200, 3))
+    return features, (features[:, 1] > 0).astype(int)
+
+
+def test_only_the_column_that_decides_costs_accuracy_in_every_storage(judged):
+    features, classes = judged
+    found = [importance(make(features), classes, seed=7) for make in (np.asarray, sp.csr_matrix)]
+    assert found[0].names[0] == "b" and found[0].accuracy == 1.0
+    assert 0.4 < found[0].loss[0] < 0.6  # a shuffled sign is right half of the time
+    assert_allclose(found[0].loss[1:], 0)
+    assert_allclose(found[0].loss, found[1].loss)
+    frame = found[0].to_frame()
+    assert frame.index[0] == "b" and list(frame.columns) == ["weight", "loss", "deviation"]
+
+
+def test_only_the_heaviest_columns_are_tried_and_one_row_cannot_be_shuffled(judged):
+    assert set(importance(*judged, weights=[1.0, 0.1, 2.0], n_columns=2).names) == {"a", "c"}
+    with pytest.raises(InputError, match="at least two rows"):
+        importance(judged[0][:1], judged[1][:1])
+
+
+def shares_with(metric, scale=None):
+    return LinkShares((), np.zeros((0, 0)), FeatureSignal("l2", 3, scale), metric)
+
+
+@pytest.mark.parametrize("metric", [np.array(0.5), np.full(3, 0.5), 0.5 * np.eye(3)])
+def test_weights_are_those_of_the_scaled_columns_in_every_form_of_the_metric(metric):
+    found = metric_weights(shares_with(metric, np.array([1.0, 2.0, 0.0])), 3)
+    assert_allclose(found, np.array([1.0, 4.0, 0.0]) * 3 / 5)
+
+
+def test_weights_are_equal_where_nothing_is_compared():
+    assert_allclose(metric_weights(None, 3), 1.0)
+    assert_allclose(metric_weights(shares_with(None), 3), 1.0)

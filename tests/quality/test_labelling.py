@@ -3,7 +3,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
-from glnn.exceptions import InputError
 from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import (
     ConformalSets,
@@ -43,39 +42,10 @@ def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows)
         assert_allclose(before - total_variance(rows, weights, known, 0.7), gain)
 
 
-def test_the_first_suggestion_is_the_best_of_all_by_trying_each(random_rows):
-    rows, weights = random_rows
-    labelled, pool = np.array([0, 1]), np.arange(2, 30)
-    chosen, _ = select_queries(rows, weights, labelled, pool, 1)
-    left = [total_variance(rows, weights, [0, 1, v], 1.0) for v in pool]
-    assert chosen[0] == pool[int(np.argmin(left))]
-
-
 def test_twins_are_not_suggested_one_after_the_other():
     rows = np.repeat(np.eye(3), 5, axis=0)  # three groups of five equal nodes
     chosen, _ = select_queries(rows, np.ones(15), np.empty(0, dtype=np.int64), np.arange(15), 3)
     assert {int(node) // 5 for node in chosen} == {0, 1, 2}
-
-
-def test_a_group_whose_nodes_are_sure_comes_last():
-    rows = np.repeat(np.eye(3), 5, axis=0)
-    weights = np.repeat([0.5, 0.0, 1.0], 5)
-    chosen, gains = select_queries(rows, weights, np.empty(0, dtype=np.int64), np.arange(15), 3)
-    assert [int(node) // 5 for node in chosen[:2]] == [2, 0]
-    assert gains[0] > gains[1] > gains[2]
-
-
-def test_no_more_nodes_are_suggested_than_there_are(random_rows):
-    rows, weights = random_rows
-    chosen, _ = select_queries(rows, weights, np.arange(27), np.arange(27, 30), 10)
-    assert sorted(chosen) == [27, 28, 29]
-
-
-def test_uncertainty_does_not_depend_on_the_order_or_number_of_equal_classes():
-    first, second = uncertainty(np.array([[0.2, 0.3, 0.5], [0.5, 0.2, 0.3]]))
-    assert_allclose(first, second)
-    for n_classes in (2, 5):
-        assert_allclose(uncertainty(np.full((1, n_classes), 1 / n_classes)), 1.0)
 
 
 def test_half_of_the_weight_goes_to_all_nodes_alike():
@@ -125,18 +95,6 @@ def test_the_likeliest_mistake_comes_first(rng):
     assert (np.diff(own / shares) >= -1e-3).all()
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_nothing_is_suspect_where_predictions_are_chance(n_classes):
-    p = np.full((20, n_classes), 1 / n_classes)
-    assert len(found(p, np.arange(20) % n_classes)) == 0
-
-
-def test_a_node_without_a_label_is_never_suspect(rng):
-    p, classes, wrong = with_mistakes(rng, 30, sharpness=6.0)
-    classes[wrong] = -1
-    assert not np.isin(found(p, classes).nodes, wrong).any()
-
-
 def test_a_rare_label_is_not_suspect_for_being_rare():
     classes = np.repeat([0, 1, 2], [72, 13, 5])
     shares = np.bincount(classes) / len(classes)
@@ -150,42 +108,20 @@ def sets_of(judged):
     return ConformalSets.of(HeldOut(judged.probabilities, judged.classes, np.zeros(len(judged))))
 
 
-def test_strangeness_is_the_log_ratio_to_the_best_other_class(rng):
+def test_nonconformity_is_the_log_ratio_to_the_best_other_class(rng):
     p = rng.dirichlet(np.ones(4), size=20)
     expected = np.array([[np.log(np.delete(row, c).max() / row[c]) for c in range(4)] for row in p])
     np.testing.assert_allclose(nonconformity(p), expected)
 
 
-def test_tied_classes_are_equally_strange():
-    np.testing.assert_array_equal(nonconformity(np.array([[0.4, 0.4, 0.2]]))[0, :2], [0, 0])
-
-
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
 def test_sets_keep_their_promise_on_nodes_of_the_same_kind(alpha, drawn):
     shares = []
-    for _ in range(40):
+    for _ in range(20):
         seen, new = drawn(100), drawn(200)
         inside = sets_of(seen).contains(new.probabilities, alpha)
         shares.append(inside[np.arange(200), new.classes].mean())
     assert np.mean(shares) == pytest.approx(1 - alpha, abs=0.02)
-
-
-def test_a_smaller_alpha_never_takes_a_class_out(drawn):
-    judged = drawn()
-    sets = sets_of(judged)
-    wide, narrow = (sets.contains(judged.probabilities, alpha) for alpha in (0.05, 0.3))
-    assert (wide >= narrow).all()
-    assert wide.sum() > narrow.sum()
-
-
-def test_too_few_labels_are_told_with_how_many_are_needed(drawn):
-    with pytest.raises(InputError, match="at least 19 hidden labels, got 10"):
-        sets_of(drawn(10)).contains(np.full((1, 3), 1 / 3), 0.1)
-
-
-def test_few_labels_a_class_are_noted(drawn):
-    assert sets_of(drawn(30)).note is None
-    assert "29 labels, 3 classes" in sets_of(drawn(29)).note
 
 
 def test_a_class_as_strange_as_may_be_missed_is_missed():

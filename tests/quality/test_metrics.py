@@ -14,7 +14,6 @@ from glnn.quality.metrics import (
     paired_difference,
     percentile_interval,
     reliability,
-    wilson_interval,
 )
 
 # Metrics
@@ -60,13 +59,6 @@ def test_precision_recall_and_confusion_are_those_of_scikit_learn(drawn):
     np.testing.assert_array_equal(table, sk.confusion_matrix(y, predicted))
 
 
-def test_a_class_that_is_not_judged_takes_no_part_in_means():
-    judged = ScoredPredictions(np.array([0, 1]), np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]))
-    found = compute_metrics(judged)
-    assert found["balanced_accuracy"][0] == found["macro_f1"][0] == 1
-    assert np.isnan(found["recall"][0, 2])
-
-
 def test_certain_predictions_have_a_calibration_error_of_one_minus_their_accuracy():
     judged = ScoredPredictions(np.array([0, 0, 0, 1]), np.tile([1.0, 0.0], (4, 1)))
     assert compute_metrics(judged)["calibration_error"][0] == pytest.approx(0.25)
@@ -83,17 +75,12 @@ def test_bins_of_the_reliability_curve_average_to_accuracy_and_confidence(drawn)
 # Confidence intervals
 
 
-@pytest.mark.parametrize(("n_right", "n_judged"), [(0, 5), (3, 7), (50, 60), (9, 9)])
-def test_wilson_is_that_of_scipy(n_right, n_judged):
-    found = wilson_interval(n_right, n_judged)
-    expected = binomtest(n_right, n_judged).proportion_ci(method="wilson")
+@pytest.mark.parametrize(("n_right", "n_judged"), [(0, 10), (6, 14), (50, 60), (18, 18)])
+def test_the_interval_of_an_accuracy_is_wilsons_for_half_as_many_nodes(n_right, n_judged):
+    found = accuracy_interval(n_right, n_judged)
+    expected = binomtest(n_right // 2, n_judged // 2).proportion_ci(method="wilson")
+    assert found.value == n_right / n_judged
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-def test_the_interval_of_an_accuracy_is_that_of_half_as_many_nodes():
-    whole, half = accuracy_interval(40, 60), wilson_interval(20, 30)
-    assert (whole.low, whole.high) == (half.low, half.high)
-    assert whole.value == 40 / 60
 
 
 def test_a_bootstrap_sample_has_half_as_many_nodes(rng):
@@ -112,7 +99,7 @@ def test_the_bootstrap_of_an_accuracy_is_as_wide_as_wilsons(rng, drawn):
     assert widths[0] == pytest.approx(widths[1], rel=0.1)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_every_interval_holds_its_value(seed):
     rng = np.random.default_rng(seed)
     n_nodes, n_classes = int(rng.integers(1, 60)), int(rng.integers(2, 6))
@@ -137,17 +124,6 @@ def test_true_probabilities_have_a_small_calibration_error_even_for_few_nodes(dr
     assert 0 <= np.mean(errors) < 0.03
 
 
-def test_precision_and_recall_are_the_metrics_with_an_interval_of_shares(drawn):
-    judged = drawn()
-    values = compute_metrics(judged)
-    for c, found in enumerate(class_intervals(judged)):
-        assert found["precision"].value == pytest.approx(values["precision"][0, c])
-        assert found["recall"].value == pytest.approx(values["recall"][0, c])
-        n_nodes = int((judged.classes == c).sum())
-        n_right = int(((judged.classes == c) & (judged.predicted == c)).sum())
-        assert found["recall"] == accuracy_interval(n_right, n_nodes)
-
-
 def test_no_mistake_among_few_is_no_proof_that_there_is_none(rng):
     classes = np.arange(12) % 2
     judged = ScoredPredictions(classes, np.eye(2)[classes])
@@ -156,18 +132,9 @@ def test_no_mistake_among_few_is_no_proof_that_there_is_none(rng):
         assert found[name].value == found[name].high == 1
         assert found[name].low < 0.7
     assert all(i.low < 0.6 for by_class in class_intervals(judged) for i in by_class.values())
-
-
-def test_a_class_that_was_not_judged_may_have_any_recall():
-    judged = ScoredPredictions(np.zeros(8, dtype=np.int64), np.tile([0.9, 0.1], (8, 1)))
-    for interval in class_intervals(judged)[1].values():
+    unseen = ScoredPredictions(np.zeros(8, dtype=np.int64), np.tile([0.9, 0.1], (8, 1)))
+    for interval in class_intervals(unseen)[1].values():
         assert (interval.value, interval.low, interval.high) == (0, 0, 1)
-
-
-def test_the_difference_of_a_method_to_itself_is_nothing(rng, drawn):
-    judged = drawn()
-    found = paired_difference(judged, judged, bootstrap_weights(len(judged), rng))
-    assert (found.value, found.low, found.high) == (0, 0, 0)
 
 
 def test_differences_change_their_sign_with_their_order(rng, drawn):
@@ -181,3 +148,5 @@ def test_differences_change_their_sign_with_their_order(rng, drawn):
     assert (there.value, there.low, there.high) == pytest.approx(
         (-back.value, -back.high, -back.low)
     )
+    itself = paired_difference(judged, judged, weights)
+    assert (itself.value, itself.low, itself.high) == (0, 0, 0)

@@ -14,12 +14,11 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from glnn.engine.folds import make_folds
-from glnn.quality.metrics import ScoredPredictions, accuracy_interval, bootstrap_weights
-from glnn.quality.rivals import GivenClassifier, NodeProblem, choose_rivals
+from glnn.quality.metrics import Score, ScoredPredictions, accuracy_interval, bootstrap_weights
+from glnn.quality.rivals import NodeProblem, choose_rivals, fit_given
 from glnn.quality.verdict import (
-    MethodScore,
+    CHANCE_LEVEL,
     _balanced_p_value,
-    beats_chance,
     chance_p_value,
     correct_p_values,
     largest_share,
@@ -40,6 +39,11 @@ def table(rng):
 
 
 NAMES = np.array(["a", "b", "c"])
+
+
+def given(rows, **models):
+    rivals = choose_rivals(models, has_graph=False, rows=rows, classes=NAMES)
+    return [rival for rival in rivals if rival.name in models]
 
 
 def contest(rivals, problem, **options):
@@ -65,15 +69,13 @@ def test_a_classifier_of_the_user_gets_the_labelled_rows_of_the_frame_as_it_came
     model = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["word"])), LogisticRegression()
     )
-    rival = GivenClassifier("mine", model, frame, NAMES)
-    (score,), notes = contest([rival], table)
+    (score,), notes = contest(given(frame, mine=model), table)
     assert (score.title, score.accuracy, notes) == ("mine", 1.0, ())
     assert not hasattr(model, "classes_")  # a copy was fitted
 
 
 def test_without_probabilities_the_predicted_class_is_certain(table):
-    rival = GivenClassifier("svm", LinearSVC(), None, NAMES)
-    found = rival.fit_predict(table, 0).probabilities
+    found = fit_given(LinearSVC(), None, NAMES, table)
     assert set(found.ravel()) == {0.0, 1.0}
     expected = LinearSVC().fit(table.features[:40], table.labels[:40]).predict(table.features)
     np.testing.assert_array_equal(found.argmax(1), expected)
@@ -81,9 +83,9 @@ def test_without_probabilities_the_predicted_class_is_certain(table):
 
 def test_a_class_missing_among_the_labels_has_probability_zero(table):
     fewer = dataclasses.replace(table, train=np.flatnonzero(table.labels[:40] != 1))
-    found = GivenClassifier("logistic", LogisticRegression(), None, NAMES).fit_predict(fewer, 0)
-    assert (found.probabilities[:, 1] == 0).all()
-    np.testing.assert_allclose(found.probabilities.sum(1), 1)
+    found = fit_given(LogisticRegression(), None, NAMES, fewer)
+    assert (found[:, 1] == 0).all()
+    np.testing.assert_allclose(found.sum(1), 1)
 
 
 class Broken(DummyClassifier):
@@ -101,17 +103,17 @@ class Slow(DummyClassifier):
 
 
 def test_a_rival_that_fails_is_left_out_with_the_first_line_of_its_error(table):
-    rivals = [GivenClassifier(type(m).__name__, m, None, NAMES) for m in (Broken(), Slow())]
+    rivals = [*given(None, broken=Broken(), slow=Slow()), *choose_rivals(["gcn"], has_graph=False)]
     scores, notes = contest(rivals, table)
-    assert [score.name for score in scores] == ["Slow"]
-    assert notes == ("Broken failed: first line",)
+    assert [score.name for score in scores] == ["slow"]
+    assert notes[0] == "broken failed: first line"
+    assert notes[1].startswith("GCN failed: it needs a graph")
 
 
 def test_a_rival_that_would_take_too_long_is_left_out_after_its_first_fold(table, monkeypatch):
     monkeypatch.setattr("glnn.quality.verdict._MIN_SECONDS", 0.0)
     Slow.n_fits = 0
-    rival = GivenClassifier("slow", Slow(), None, NAMES)
-    scores, (note,) = contest([rival], table, max_seconds=0.05)
+    scores, (note,) = contest(given(None, slow=Slow()), table, max_seconds=0.05)
     assert scores == () and Slow.n_fits == 1
     assert note.startswith("slow left out: its 4 folds would take about")
 
@@ -148,7 +150,7 @@ def test_balanced_accuracy_of_two_classes_is_judged_as_by_fisher():
 
 def test_noise_is_rarely_above_chance(rng):
     found = []
-    for _ in range(400):
+    for _ in range(150):
         classes = rng.choice(3, 60, p=[0.6, 0.3, 0.1])
         found.append(chance_p_value(of(classes, rng.choice(3, 60, p=[0.5, 0.3, 0.2]), 3)))
     assert np.mean(np.array(found) < 0.1) <= 0.1
@@ -160,7 +162,7 @@ def test_classes_that_are_told_apart_beat_chance_even_where_one_has_nearly_all_n
     own = score("glnn", classes, shouting)
     assert largest_share(own.predictions) == 0.9
     assert own.accuracy < 0.9
-    assert beats_chance(own)
+    assert chance_p_value(own.predictions) < CHANCE_LEVEL
 
 
 # Verdict
@@ -172,7 +174,7 @@ def score(name, classes, predicted, own=None, n_classes=None, n_draws=500):
     judged = of(classes, predicted, n_classes)
     weights = bootstrap_weights(len(classes), np.random.default_rng(0))[:n_draws]
     mine = None if own is None else own.predictions
-    return MethodScore.of(name, name, judged, weights, 0.0, mine)
+    return Score.of(name, name, judged, weights, 0.0, mine)
 
 
 def wrong_in(classes, n_wrong):
@@ -223,14 +225,6 @@ def test_the_more_rivals_the_clearer_the_best_must_be():
     assert many.p_value > verdict_on(20, better).p_value
 
 
-def test_rivals_that_are_far_behind_do_not_hide_one_that_is_better():
-    better = wrong_in(TRUTH, 20)
-    better[:6] = TRUTH[:6]
-    found = verdict_on(20, better, *(wrong_in(TRUTH, n_wrong) for n_wrong in range(90, 99)))
-    assert (found.kind, found.rival) == ("rival", "rival 0")
-    assert found.p_value == verdict_on(20, better).p_value
-
-
 def test_guesses_are_no_better_than_chance_and_recommend_nothing(rng):
     found = verdict_on(150, *(rng.integers(0, 4, 200) for _ in range(5)))
     assert (found.kind, found.beats_chance, found.rival_beats_chance) == ("chance", False, False)
@@ -245,12 +239,6 @@ def test_a_rival_that_is_better_than_a_guess_but_no_better_than_chance_is_not_na
     assert (found.kind, found.rival_beats_chance) == ("chance", False)
 
 
-def test_where_a_fit_only_guesses_a_method_that_does_not_is_named(rng):
-    own = score("glnn", TRUTH, rng.integers(0, 4, 200))
-    found = make_verdict(own, [score("logistic", TRUTH, wrong_in(TRUTH, 60), own)])
-    assert (found.kind, found.beats_chance, found.rival_beats_chance) == ("rival", False, True)
-
-
 def test_few_labels_have_a_number_that_would_do():
     own = score("glnn", TRUTH[:12], TRUTH[:12])
     found = make_verdict(own, [])
@@ -263,11 +251,6 @@ def test_labels_of_one_class_tell_nothing():
     own = score("glnn", np.zeros(30, dtype=int), np.zeros(30, dtype=int), n_classes=2)
     found = make_verdict(own, [])
     assert (found.kind, found.chance_share, found.n_labels_needed) == ("few", 1, None)
-
-
-def test_classes_without_a_judged_label_make_chance_no_smaller(rng):
-    own = score("glnn", np.arange(40) % 2, rng.integers(0, 2, 40), n_classes=6)
-    assert make_verdict(own, []).kind == "chance"
 
 
 def test_the_largest_class_is_chance_and_no_rival():
@@ -292,7 +275,7 @@ def test_every_sentence_has_the_interval_and_every_record_is_json(n_wrong):
 
 def test_tables_of_noise_praise_and_recommend_nothing():
     kinds = []
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         truth = rng.choice(3, 100, p=[0.5, 0.3, 0.2])
         guesses = [rng.choice(3, 100, p=[0.5, 0.3, 0.2]) for _ in range(6)]

@@ -12,7 +12,6 @@ from glnn.report.explained import (
     group_terms,
     heading,
     held_out_prediction,
-    label_effect_table,
     link_table,
     link_terms,
     metric_columns,
@@ -32,8 +31,8 @@ def node():
         Link(1, 0.375, "cook", "cook", 0.9, terms, {"age": 0.2}),
         Link(2, 0.25, None, "pilot", 0.6, {"smoothness": 0.25}, {}),
     )
-    voices = (LabelEffect(1, "cook", 0.4, {"cook": 0.4, "pilot": -0.4}),)
-    found = Explanation(0, None, "pilot", 0.75, links, voices, {"age": 0.2})
+    effects = (LabelEffect(1, "cook", 0.4, {"cook": 0.4, "pilot": -0.4}),)
+    found = Explanation(0, None, "pilot", 0.75, links, effects, {"age": 0.2})
     return NodeExplanation(found, np.array(["ann", "bob", "eve"]))
 
 
@@ -83,15 +82,11 @@ def test_links_are_named_and_predictions_marked_as_such(node):
     assert columns[-2] == ["-0.375", "+0.000"]  # penalties
 
 
-def test_labels_are_shown_for_their_own_class_and_the_predicted_one(node):
-    assert cells(label_effect_table(node)) == [["bob"], ["cook"], ["+0.4000"], ["-0.4000"]]
-
-
 def test_ids_stand_beside_row_numbers(node):
     page = node.to_dict()
     assert page["id"] == "ann"
     assert [link["id"] for link in page["links"]] == ["bob", "eve"]
-    assert page["voices"][0]["id"] == "bob"
+    assert page["label_effects"][0]["id"] == "bob"
 
 
 # All links

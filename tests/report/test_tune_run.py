@@ -45,33 +45,29 @@ def test_a_file_without_trials_has_no_search(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("page", "words"),
+    "page",
     [
-        ([], "another file"),
-        ({"format": "other"}, "another file"),
-        (GOOD | {"version": 2}, "version 2"),
-        (GOOD | {"params": [1]}, "no parameters by name"),
-        (GOOD | {"trials": {"a": 1}, "goal": "accuracy"}, "trials that are no list"),
-        (GOOD | {"trials": [1], "goal": "accuracy"}, "a trial that has no names"),
-        (GOOD | {"trials": [{"trial": 0}], "goal": "accuracy"}, "a trial without accuracy"),
-        (GOOD | {"trials": [{"accuracy": "high"}], "goal": "accuracy"}, "'high' for a number"),
-        (GOOD | {"trials": [{"accuracy": 10**400}], "goal": "accuracy"}, "too large"),
-        (GOOD | {"trials": [{"accuracy": True}], "goal": "accuracy"}, "'True' for a number"),
-        (GOOD | {"trials": [{"accuracy": 7}], "goal": "accuracy"}, "whose accuracy is 7"),
-        (GOOD | {"trials": [{"log_loss": -1}], "goal": "log_loss"}, "whose log_loss is -1"),
-        (
-            GOOD | {"trials": [{"accuracy": 1, "learning_rate": 0}], "goal": "accuracy"},
-            "whose learning_rate is 0",
-        ),
+        [],
+        {"format": "other"},
+        GOOD | {"version": 2},
+        GOOD | {"params": [1]},
+        GOOD | {"trials": {"a": 1}, "goal": "accuracy"},
+        GOOD | {"trials": [1], "goal": "accuracy"},
+        GOOD | {"trials": [{"trial": 0}], "goal": "accuracy"},
+        GOOD | {"trials": [{"accuracy": "high"}], "goal": "accuracy"},
+        GOOD | {"trials": [{"accuracy": 10**400}], "goal": "accuracy"},
+        GOOD | {"trials": [{"accuracy": True}], "goal": "accuracy"},
+        GOOD | {"trials": [{"accuracy": 1, "learning_rate": 0}], "goal": "accuracy"},
+        GOOD | {"trials": [{"accuracy": 1}], "goal": "accuracy", "nested": 3},
     ],
+    ids=str,
 )
-def test_another_file_is_refused_in_one_line(tmp_path, page, words):
+def test_another_file_is_refused_in_one_line(tmp_path, page):
     path = tmp_path / "tuning.json"
     path.write_text(json.dumps(page))
-    with pytest.raises(
-        DataFormatError, match=rf"must be a tuning.json of glnn tune, got: .*{words}"
-    ):
+    with pytest.raises(DataFormatError, match=r"must be a tuning.json of glnn tune") as caught:
         read_settings(path)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["{", '{"value": NaN', "[" * 100_000, ""])

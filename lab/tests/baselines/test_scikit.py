@@ -3,7 +3,13 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.quality.rivals import PENALTIES
 from glnn_lab.baselines import BASELINES, NodeProblem
+from glnn_lab.baselines.scikit import (
+    LogisticRegressionSettings,
+    choose_penalty,
+    logistic_probabilities,
+)
 
 
 def path_problem(n_nodes, labels, train):
@@ -45,3 +51,26 @@ def test_it_finds_what_no_line_can_divide():
         for name in ("random_forest", "logistic_regression")
     )
     assert forest > 0.85 > line
+
+
+# Logistic regression
+
+
+def test_the_chosen_penalty_has_the_lowest_loss_on_the_validation_nodes(blocks):
+    problem, truth, _ = blocks
+    x = problem.features.toarray().astype(float)
+    losses = []
+    for penalty in PENALTIES:
+        settings = LogisticRegressionSettings(inverse_penalty=penalty)
+        p = logistic_probabilities(x, problem.train, truth[problem.train], 3, settings)
+        losses.append(-np.log(p[problem.validation, truth[problem.validation]]).sum())
+    assert choose_penalty(x, problem) == PENALTIES[int(np.argmin(losses))]
+
+
+def test_without_validation_noise_gets_the_strongest_penalty_and_one_label_any(blocks):
+    problem = dataclasses.replace(blocks[0], validation=np.empty(0, dtype=int))
+    noise = np.random.default_rng(0).normal(size=(problem.n_nodes, 50))
+    assert choose_penalty(noise, problem) == PENALTIES[0]
+    single = dataclasses.replace(problem, train=problem.train[:1])
+    assert choose_penalty(noise, single) in PENALTIES
+    assert BASELINES["logistic_regression"].fit_predict(single, 0).probabilities.max(1).min() == 1

@@ -3,7 +3,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from glnn.quality.rivals import LogisticRegressionSettings, choose_penalty, logistic_probabilities
+from glnn_lab.baselines.scikit import (
+    LogisticRegressionSettings,
+    choose_penalty,
+    logistic_probabilities,
+)
 from glnn_lab.baselines.walks import (
     LabelContexts,
     RandomWalks,

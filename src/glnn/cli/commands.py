@@ -115,14 +115,13 @@ def explain(
         str, typer.Argument(metavar="ID", help="Id of a node of the run.", show_default=False)
     ],
     links: Annotated[int, typer.Option(min=0, help="Links to show.")] = 10,
-    labels: Annotated[int, typer.Option(min=0, help="Labelled nodes to show.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Explain why a node got its class: its links, and the labels with the largest effect."""
-    from glnn.report.explained import explain_node, heading, label_effect_table, link_table
+    """Explain why a node got its class: its links, and the columns behind them."""
+    from glnn.report.explained import explain_node, heading, link_table
     from glnn.report.text import UNCALIBRATED
 
-    found = explain_node(run, node, n_links=links, n_labels=labels)
+    found = explain_node(run, node, n_links=links)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
         return
@@ -132,10 +131,14 @@ def explain(
     if not found.is_calibrated:
         console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.", **plain)
     console.print(link_table(found))
-    console.print(label_effect_table(found))
     columns = ", ".join(f"{name} {value:.4f}" for name, value in found.explanation.columns.items())
     if columns:
         console.print(f"Columns that contribute most to its links: {columns}.", **plain)
+    console.print(
+        "Effects of labels are not measured, as a saved run has no training data; in Python, "
+        "explain measures them after fit.",
+        **plain,
+    )
 
 
 PREDICT_EXAMPLES = """[bold]Examples[/bold]

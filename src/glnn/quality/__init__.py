@@ -2,6 +2,6 @@
 
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import Evaluation
-from glnn.quality.folds import HeldOut
+from glnn.quality.folds import HeldOut, labelled_scorer
 
-__all__ = ["Calibration", "Evaluation", "HeldOut"]
+__all__ = ["Calibration", "Evaluation", "HeldOut", "labelled_scorer"]

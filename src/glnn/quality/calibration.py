@@ -35,27 +35,14 @@ _MIN_LOG = -50.0  # logarithm used for probabilities that underflowed to zero
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    r"""A map from raw to calibrated probabilities.
+    """A map from raw to calibrated probabilities."""
 
-    Parameters
-    ----------
-    exponent
-        :math:`s`, the inverse of the temperature.
-    mixture
-        :math:`\lambda`, the weight of the class shares, 0 to 1.
-    prior
-        :math:`\pi`, the class shares.
-    n_labels
-        Number of hidden labels it was fitted to; 0 means no calibration.
-    confidence, confidence_error
-        Mean calibrated probability of the predicted classes of the hidden labels, and its standard
-        error, which comes from the uncertainty of :math:`s` and :math:`\lambda`.
-    """
-
-    exponent: float
-    mixture: float
-    prior: np.ndarray
-    n_labels: int = 0
+    exponent: float  # s, the inverse of the temperature
+    mixture: float  # the weight of the class shares, 0 to 1
+    prior: np.ndarray  # the class shares
+    n_labels: int = 0  # number of hidden labels it was fitted to; 0: no calibration
+    # Mean calibrated probability of the predicted classes of the hidden labels, and its standard
+    # error, which comes from the uncertainty of exponent and mixture.
     confidence: float = np.nan
     confidence_error: float = np.nan
 
@@ -73,12 +60,12 @@ class Calibration:
         """Return calibrated probabilities; every row sums to one."""
         if self.is_identity:
             return probabilities
-        return map_row_blocks(self._apply_to_rows, probabilities)
 
-    def _apply_to_rows(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return calibrated probabilities of a block of rows."""
-        tempered = temper(probabilities, self.exponent)
-        return np.asarray((1 - self.mixture) * tempered + self.mixture * self.prior)
+        def apply(rows: np.ndarray) -> np.ndarray:
+            tempered = temper(rows, self.exponent)
+            return np.asarray((1 - self.mixture) * tempered + self.mixture * self.prior)
+
+        return map_row_blocks(apply, probabilities)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
@@ -105,7 +92,7 @@ def fit_calibration(
     if n_labels == 0:
         return Calibration.identity(n_classes)
     weights = np.ones(n_labels) if weights is None else weights * (n_labels / weights.sum())
-    prior, _ = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
+    prior = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
 
     def calibrate(parameters: np.ndarray) -> np.ndarray:
         return Calibration(parameters[0], expit(parameters[1]), prior, n_labels).apply(
@@ -131,36 +118,27 @@ def fit_calibration(
 
 
 def temper(probabilities: np.ndarray, exponent: float) -> np.ndarray:
-    """Return the rows of probabilities to a power, divided by their sums.
-
-    Examples
-    --------
-    >>> temper(np.array([[0.8, 0.2]]), 0.5).round(2)
-    array([[0.67, 0.33]])
-    """
+    """Return the rows of probabilities to a power, divided by their sums."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(probabilities, dtype=np.float64))
     return np.asarray(softmax(exponent * np.maximum(logs, _MIN_LOG), 1))
 
 
-def shrink_class_shares(counts: np.ndarray) -> tuple[np.ndarray, bool]:
-    r"""Return the class shares, shrunk towards equal shares, and whether they are imbalanced.
+def shrink_class_shares(counts: np.ndarray) -> np.ndarray:
+    r"""Return the class shares, shrunk towards equal shares.
 
     :math:`\chi^2` is the statistic of Pearson's test for equal shares, with mean :math:`C - 1` if
     they are equal. Deviations from equal shares are multiplied by
-    :math:`(1 - (C - 1) / \chi^2)_+`; classes are imbalanced if this factor is above one half.
+    :math:`(1 - (C - 1) / \chi^2)_+`.
 
     Examples
     --------
     >>> shrink_class_shares(np.array([25, 26, 24]))
-    (array([0.33333333, 0.33333333, 0.33333333]), False)
-    >>> shrink_class_shares(np.array([160, 30, 10]))[1]
-    True
+    array([0.33333333, 0.33333333, 0.33333333])
     """
     n_labels, n_classes = counts.sum(), len(counts)
     shares, equal = counts / n_labels, 1 / n_classes
     chi_square = n_labels * n_classes * np.square(shares - equal).sum()
     kept = max(0.0, 1 - (n_classes - 1) / max(chi_square, 1e-12))
     shrunk = equal + kept * (shares - equal)
-    shrunk = (shrunk * n_labels + equal) / (n_labels + 1)  # no share is zero
-    return np.asarray(shrunk), bool(kept > 0.5)
+    return np.asarray((shrunk * n_labels + equal) / (n_labels + 1))  # no share is zero

@@ -7,36 +7,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from glnn._utils import html_table
 from glnn.engine.folds import Folds
 from glnn.exceptions import MissingDependencyError
-from glnn.quality.calibration import Calibration, shrink_class_shares
+from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
+    Score,
     ScoredPredictions,
     accuracy_interval,
     bootstrap_weights,
     class_intervals,
     confusion,
-    paired_difference,
     reliability,
 )
 from glnn.quality.rivals import NodeProblem, Rival
-from glnn.quality.verdict import (
-    MIN_LABELS,
-    MethodScore,
-    Verdict,
-    beats_chance,
-    make_verdict,
-    score_rivals,
-)
+from glnn.quality.verdict import Verdict, make_verdict, score_rivals
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -55,14 +47,14 @@ COVERAGE_ALPHA = 0.1  # of the prediction sets whose coverage is measured
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Cross-validated performance of a classifier, as returned by :func:`glnn.evaluate`.
+    """Performance of a classifier on labels it has not seen, as :func:`glnn.evaluate` returns it.
 
     Parameters
     ----------
     classes
         The sorted labels.
     folds
-        Which labels were hidden together.
+        Which labels were hidden together; test labels are one fold.
     held_out
         Raw predictions by fits that did not see the label.
     calibration
@@ -89,8 +81,8 @@ class Evaluation:
     held_out: HeldOut
     calibration: Calibration
     probabilities: np.ndarray
-    own: MethodScore
-    others: tuple[MethodScore, ...]
+    own: Score
+    others: tuple[Score, ...]
     per_class: tuple[dict[str, Interval], ...]
     coverage: Interval | None = None
     notes: tuple[str, ...] = ()
@@ -109,10 +101,8 @@ class Evaluation:
     @cached_property
     def confusion(self) -> np.ndarray:
         """Confusion matrix of the hidden labels, true by predicted class."""
-        n_classes = len(self.classes)
-        table = np.zeros((n_classes, n_classes), dtype=np.int64)
-        np.add.at(table, (self.own.predictions.classes, self.own.predictions.predicted), 1)
-        return table
+        own = self.own.predictions
+        return np.asarray(np.rint(confusion(own, np.ones((1, len(own))))[0]), dtype=np.int64)
 
     @property
     def predictions(self) -> "DataFrame":
@@ -157,7 +147,17 @@ class Evaluation:
             },
             "confusion": {"classes": names, "true_by_predicted": self.confusion.tolist()},
             "set_coverage": None if self.coverage is None else vars(self.coverage),
-            "rivals": [_method_dict(score) for score in self.others],
+            "rivals": [
+                {
+                    "name": score.name,
+                    "seconds": score.seconds,
+                    "metrics": {name: vars(value) for name, value in score.metrics.items()},
+                    "accuracy_difference": None
+                    if score.difference is None
+                    else vars(score.difference),
+                }
+                for score in self.others
+            ],
             "calibration": self.calibration.to_dict(),
             "notes": list(self.notes),
         }
@@ -168,9 +168,11 @@ class Evaluation:
         lines += [f"{name:<20} {value}" for name, value in self.own.metrics.items()]
         lines += ["", f"{'on the same folds':<35} accuracy (this fit minus the rival), seconds"]
         for score in self.others:
+            lead = "-"
+            if score.difference is not None:
+                lead = "{value:+.3f} [{low:+.3f}, {high:+.3f}]".format(**vars(score.difference))
             lines.append(
-                f"{score.title:<35} {score.metrics['accuracy']} ({_format_difference(score)})"
-                f" {score.seconds:.1f}"
+                f"{score.title:<35} {score.metrics['accuracy']} ({lead}) {score.seconds:.1f}"
             )
         lines += [
             "",
@@ -191,93 +193,6 @@ class Evaluation:
     def _repr_html_(self) -> str:
         verdict = html.escape(self.verdict.sentence)
         return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
-
-
-def _method_dict(score: MethodScore) -> dict[str, Any]:
-    return {
-        "name": score.name,
-        "seconds": score.seconds,
-        "metrics": {name: vars(value) for name, value in score.metrics.items()},
-        "accuracy_difference": None if score.difference is None else vars(score.difference),
-    }
-
-
-def _format_difference(score: MethodScore) -> str:
-    difference = score.difference
-    if difference is None:
-        return "-"
-    return f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
-
-
-# Prior shift between labelled and unlabelled rows
-
-_N_EM_STEPS = 100
-MIN_PRIOR_SHIFT = 0.1  # total variation distance of class shares from which a note is given
-
-
-def estimate_shifted_prior(
-    probabilities: Float[np.ndarray, "n c"], shares: Float[np.ndarray, "c"]
-) -> Float[np.ndarray, "c"]:
-    """Return the maximum likelihood class shares of unlabelled rows, by the EM algorithm.
-
-    ``probabilities`` are calibrated; ``shares`` are those of the labels, none of them zero.
-
-    Examples
-    --------
-    >>> q = np.array([[0.9, 0.1]] * 9 + [[0.1, 0.9]])
-    >>> bool(estimate_shifted_prior(q, np.array([0.5, 0.5]))[0] > 0.9)
-    True
-    """
-    found = np.array(shares, dtype=np.float64)
-    for _ in range(_N_EM_STEPS):
-        weighted = probabilities * (found / shares)
-        found = (weighted / weighted.sum(1, keepdims=True)).mean(0)
-    return found
-
-
-def note_prior_shift(
-    predictions: ScoredPredictions, unlabelled: Float[np.ndarray, "n c"], names: np.ndarray
-) -> list[str]:
-    """Return a note if the class shares of unlabelled rows clearly differ from those of labels.
-
-    It states the accuracy to expect on unlabelled rows: the recall of each class, weighted by its
-    share there. ``unlabelled`` are the calibrated probabilities of these rows.
-    """
-    counts = np.bincount(predictions.classes, minlength=predictions.n_classes)
-    if not len(unlabelled) or (counts == 0).any():
-        return []
-    shares = counts / counts.sum()
-    found = estimate_shifted_prior(unlabelled, shares)
-    if np.abs(found - shares).sum() / 2 < MIN_PRIOR_SHIFT:
-        return []
-    right = predictions.predicted == predictions.classes
-    recall = np.bincount(predictions.classes, right, minlength=predictions.n_classes) / counts
-    most = int(np.abs(found - shares).argmax())
-    return [
-        f"classes seem to be otherwise frequent among rows without a label ({names[most]} about "
-        f"{100 * found[most]:.0f} %, {100 * shares[most]:.0f} % among labels): accuracy there "
-        f"about {100 * found @ recall:.0f} %"
-    ]
-
-
-# Effect of balanced class weights
-
-
-def class_weight_gain(predictions: ScoredPredictions, weights: np.ndarray) -> Interval | None:
-    r"""Return the gain in macro-F1 if the class with the largest :math:`q_c / \pi_c` is predicted.
-
-    A fit with balanced class weights learns probabilities for equally frequent classes. Dividing
-    calibrated probabilities by the class shares gives nearly the same predictions without a fit.
-    ``None`` if the classes are balanced.
-    """
-    shares, is_imbalanced = shrink_class_shares(
-        np.bincount(predictions.classes, minlength=predictions.n_classes)
-    )
-    if not is_imbalanced:
-        return None
-    weighted = predictions.probabilities / shares
-    balanced = ScoredPredictions(predictions.classes, weighted / weighted.sum(1, keepdims=True))
-    return paired_difference(balanced, predictions, weights, "macro_f1")
 
 
 # The evaluation itself
@@ -302,26 +217,14 @@ def estimate(
     ``class_weight`` is that of the fit and is also used for calibration; ``seed`` is that of the
     bootstrap and of the rivals; ``progress`` is called with the name of each step when it starts.
     """
-    report = progress or _ignore
     counted = label_weights(class_weight, None, classes, held_out.classes)
     probabilities = held_out.calibrated(counted)
     nodes = held_out.hidden_nodes
     predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
-    own = MethodScore.of("glnn", "GLNN", predictions, weights, seconds)
-    notes = _notes(folds, predictions, classes, weights, class_weight)
-    if class_weight is None and len(predictions) >= MIN_LABELS and beats_chance(own):
-        notes += note_prior_shift(predictions, probabilities[problem.labels < 0], classes)
-    others, left_out = score_rivals(
-        rivals,
-        problem,
-        folds,
-        predictions,
-        weights,
-        seed=seed,
-        max_seconds=seconds,
-        progress=report,
-    )
+    own = Score.of("glnn", "GLNN", predictions, weights, seconds)
+    more: Any = {"seed": seed, "max_seconds": seconds, "progress": progress}
+    others, left_out = score_rivals(rivals, problem, folds, predictions, weights, **more)
     return Evaluation(
         classes,
         folds,
@@ -332,7 +235,7 @@ def estimate(
         others,
         tuple(class_intervals(predictions)),
         set_coverage(held_out, COVERAGE_ALPHA),
-        (*notes, *left_out),
+        (*_make_notes(folds, predictions, classes), *left_out),
         graph_helped,
     )
 
@@ -351,13 +254,7 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
     return accuracy_interval(n_right, len(nodes))
 
 
-def _notes(
-    folds: Folds,
-    predictions: ScoredPredictions,
-    classes: np.ndarray,
-    weights: np.ndarray,
-    class_weight: Any,
-) -> list[str]:
+def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarray) -> list[str]:
     notes = []
     if folds.single.size:
         names = ", ".join(str(classes[number]) for number in folds.single)
@@ -367,22 +264,12 @@ def _notes(
             f"some classes have fewer labels than folds: one of each is hidden in each of the "
             f"{len(folds)} fits, in turn"
         )
-    seen = np.isin(np.arange(len(classes)), predictions.classes)
-    never = seen & ~np.isin(np.arange(len(classes)), predictions.predicted)
+    numbers = np.arange(len(classes))
+    never = np.isin(numbers, predictions.classes) & ~np.isin(numbers, predictions.predicted)
     if never.any():
         names = ", ".join(str(label) for label in classes[never])
         notes.append(f"classes that are never predicted where their labels are hidden: {names}")
-    gain = None if class_weight is not None else class_weight_gain(predictions, weights)
-    if gain is not None and gain.low > 0:
-        notes.append(
-            f"balanced class weights would raise macro-F1 by about {gain.value:.2f} (judged from "
-            "the hidden labels' probabilities): try class_weight='balanced'"
-        )
     return notes
-
-
-def _ignore(stage: str) -> None:
-    """Do nothing; the default progress function."""
 
 
 # Plots
@@ -398,35 +285,22 @@ def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) 
         ) from None
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_reliability(left, predictions)
-    draw_confusion(right, predictions, class_names)
-    return figure
-
-
-def draw_reliability(axes: "Axes", predictions: ScoredPredictions) -> None:
-    """Draw the reliability curve: accuracy against confidence."""
     curve = reliability(predictions)
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    left.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     size = 10 + 200 * curve["count"] / curve["count"].sum()
-    axes.scatter(curve["confidence"], curve["accuracy"], s=size, color="#3366aa")
-    axes.plot(curve["confidence"], curve["accuracy"], color="#3366aa", linewidth=1)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set(xlabel="predicted probability", ylabel="share that is right")
-    axes.set_title("On hidden labels")
-
-
-def draw_confusion(
-    axes: "Axes", predictions: ScoredPredictions, class_names: Sequence[str]
-) -> None:
-    """Draw the confusion matrix, normalised by the true classes."""
-    table = confusion(predictions, np.ones((1, len(predictions))))[0]
-    shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    places = np.arange(len(class_names))
-    axes.set_xticks(places, class_names, rotation=90)
-    axes.set_yticks(places, class_names)
-    axes.set(xlabel="predicted", ylabel="true")
-    if len(class_names) <= 12:
-        for i, j in np.argwhere(table > 0):
-            dark = "white" if shares[i, j] > 0.5 else "black"
-            axes.text(j, i, f"{table[i, j]:.0f}", ha="center", va="center", color=dark)
+    left.scatter(curve["confidence"], curve["accuracy"], s=size, color="#3366aa")
+    left.plot(curve["confidence"], curve["accuracy"], color="#3366aa", linewidth=1)
+    left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="On hidden labels")
+    left.set(xlabel="predicted probability", ylabel="share that is right")
+    shown: Any = {"labels": np.arange(len(class_names)), "display_labels": class_names}
+    ConfusionMatrixDisplay.from_predictions(
+        predictions.classes,
+        predictions.predicted,
+        **shown,
+        ax=right,
+        cmap="Blues",
+        colorbar=False,
+        xticks_rotation="vertical",
+        include_values=len(class_names) <= 12,
+    )
+    return figure

@@ -1,4 +1,4 @@
-"""Explanations of single predictions: links, effects of labels and contributions of columns."""
+"""Why a node got its class: links, effects of labels and contributions of columns."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
+from sklearn.inspection import permutation_importance
+from sklearn.preprocessing import normalize
 
 from glnn._utils import ReprMixin, check_integer
+from glnn.exceptions import InputError
 from glnn.graph.rows import to_dense_array
-from glnn.quality.influence import estimate_influence, network_kernel
 from glnn.solver.attribution import LinkShares
 
 if TYPE_CHECKING:
@@ -34,24 +36,13 @@ def embed_nodes(
 
     :math:`X` are the features, dense or sparse, and ``propagate`` multiplies by the symmetric
     matrix :math:`S`. The randomised range finder (Halko, Martinsson and Tropp 2011) needs only
-    products with :math:`S` and :math:`X`. If there are at most ``n_columns`` features (with some
-    margin), :math:`S X` itself is returned.
-
-    Examples
-    --------
-    >>> rows = embed_nodes(np.array([[1.0, 2.0], [0.0, 1.0]]), lambda v: v)
-    >>> rows @ rows.T
-    array([[5., 2.],
-           [2., 1.]])
+    products with :math:`S` and :math:`X`. With few features :math:`S X` itself is returned.
     """
-    check_integer("n_columns", n_columns, low=1)
-    n_features = features.shape[1]
-    if n_features <= n_columns + _N_OVERSAMPLES:
-        return propagate(_to_dense(features))
+    shape = features.shape[1], n_columns + _N_OVERSAMPLES
+    if shape[0] <= shape[1]:
+        return propagate(np.asarray(to_dense_array(features), dtype=np.float64))
     rng = np.random.default_rng(seed)
-    found = propagate(
-        np.asarray(features @ rng.standard_normal((n_features, n_columns + _N_OVERSAMPLES)))
-    )
+    found = propagate(np.asarray(features @ rng.standard_normal(shape)))
     for _ in range(_N_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(features.T @ propagate(np.linalg.qr(found)[0]))
         found = propagate(np.asarray(features @ basis))
@@ -61,13 +52,7 @@ def embed_nodes(
 
 def center_and_normalize(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     """Subtract the mean row, then scale every row to length one; zero rows stay zero."""
-    centred = rows - rows.mean(0)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
-
-
-def _to_dense(features: Any) -> np.ndarray:
-    return np.asarray(to_dense_array(features), dtype=np.float64)
+    return np.asarray(normalize(rows - rows.mean(0)))
 
 
 # Input of explanations
@@ -125,150 +110,92 @@ class FittedNodes:
 # Explanations
 
 _N_LINK_COLUMNS = 3  # columns listed for each link
-_MAX_SCORES = 2000  # labels times classes in the estimate of their effects
 
 
 @dataclass(frozen=True)
 class Link:
-    """One link of the explained node.
+    """One link of the explained node."""
 
-    Parameters
-    ----------
-    node
-        Row number of the neighbour.
-    weight
-        Weight of the link in the learned graph.
-    label, predicted, probability
-        The neighbour's given label (``None`` if unlabelled), its predicted class and the
-        probability of that class.
-    terms
-        Contribution of each term of the graph problem to the weight; they sum to the weight. Empty
-        for ``preset="literal"`` and for a fit over several processes.
-    columns
-        The feature columns with the largest contributions to the similarity.
-    """
-
-    node: int
-    weight: float
-    label: Any
+    node: int  # row number of the neighbour
+    weight: float  # in the learned graph
+    label: Any  # the neighbour's given label, None if unlabelled
     predicted: Any
-    probability: float
+    probability: float  # of the predicted class
+    # Contribution of each term of the graph problem; they sum to the weight. Empty for
+    # preset="literal" and for a fit over several processes.
     terms: dict[str, float]
-    columns: dict[str, float]
+    columns: dict[str, float]  # with the largest contributions to the similarity
 
 
 @dataclass(frozen=True)
 class LabelEffect:
-    """Effect of one label on the probabilities of the explained node.
+    """Effect of one label on the probabilities of the explained node, by fits without it."""
 
-    Parameters
-    ----------
-    node, label
-        Row number and given label of the labelled node.
-    effect
-        How much the label adds to the probability of its own class at the explained node.
-    effects
-        How much it adds to the probability of every class: measured by fits without the label, or
-        estimated (:mod:`glnn.quality.influence`).
-    """
-
-    node: int
+    node: int  # row number of the labelled node
     label: Any
-    effect: float
-    effects: dict[Any, float]
+    effect: float  # how much the label adds to the probability of its own class
+    effects: dict[Any, float]  # how much it adds to the probability of every class
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(ReprMixin):
-    """Explanation of the prediction of one node.
+    """Explanation of the prediction of one node."""
 
-    Parameters
-    ----------
-    node
-        Row number.
-    label, predicted, probability
-        Given label (``None`` if unlabelled), predicted class and its probability.
-    links
-        Links of the learned graph, the heaviest first.
-    voices
-        Effects of the labels, the largest first.
-    columns
-        Contribution of feature columns to all links of the node, the largest first.
-    is_measured
-        Whether the effects of labels were measured by fits without them; otherwise they are
-        estimated.
-    """
-
-    node: int
-    label: Any
+    node: int  # row number
+    label: Any  # the given label, None if unlabelled
     predicted: Any
-    probability: float
-    links: tuple[Link, ...]
-    voices: tuple[LabelEffect, ...]
-    columns: dict[str, float]
-    is_measured: bool = False
+    probability: float  # of the predicted class
+    links: tuple[Link, ...]  # of the learned graph, the heaviest first
+    label_effects: tuple[LabelEffect, ...]  # the largest first; empty if they were not measured
+    columns: dict[str, float]  # contributions to all links of the node, the largest first
+    is_measured: bool = False  # whether effects of labels were measured, by fits without them
 
     def _repr_items(self) -> dict[str, str]:
         return {
             "node": f"node {self.node}, {self.predicted} with {self.probability:.3f}",
             "links": str(len(self.links)),
-            "labels": str(len(self.voices)),
+            "labels": str(len(self.label_effects)),
             "columns": str(len(self.columns)),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         page = dataclasses.asdict(self)
-        for label in page["voices"]:
+        for label in page["label_effects"]:
             label["effects"] = {str(name): value for name, value in label["effects"].items()}
-        return {key: _to_plain(value) for key, value in page.items()}
+        return page
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the links as a table with one column for each term."""
         import pandas as pd
 
-        rows = [
-            {"node": link.node, "weight": link.weight, "label": link.label}
-            | {"predicted": link.predicted, "probability": link.probability}
-            | link.terms
-            for link in self.links
-        ]
+        names = ("node", "weight", "label", "predicted", "probability")
+        rows = [{name: vars(link)[name] for name in names} | link.terms for link in self.links]
         return pd.DataFrame(rows)
 
 
-def explain(nodes: FittedNodes, node: int, *, n_links: int = 10, n_labels: int = 10) -> Explanation:
-    """Explain the prediction of a training node, with estimated effects of labels."""
+def explain(
+    nodes: FittedNodes,
+    node: int,
+    *,
+    n_links: int = 10,
+    label_effects: tuple[LabelEffect, ...] | None = None,
+) -> Explanation:
+    """Explain the prediction of a training node; ``label_effects`` are ``None`` if not measured."""
     check_integer("node", node, low=0, high=nodes.n_nodes - 1)
     check_integer("n_links", n_links, low=0)
-    check_integer("n_labels", n_labels, low=0)
     links, columns = _find_links(nodes, node)
     predicted = int(nodes.probabilities[node].argmax())
     return Explanation(
-        node,
+        int(node),
         nodes.label_of(node),
         nodes.class_of(predicted),
         float(nodes.probabilities[node, predicted]),
         links[:n_links],
-        estimate_label_effects(nodes, node)[:n_labels],
+        label_effects or (),
         _top_values(columns, nodes.column_names, n_links),
+        label_effects is not None,
     )
-
-
-def estimate_label_effects(nodes: FittedNodes, node: int) -> tuple[LabelEffect, ...]:
-    """Estimate the effects of all labels but the node's own, the largest first.
-
-    The estimate inverts a matrix with one row for each label and class, so with many labels only
-    those of the most similar nodes are used.
-    """
-    n_classes = nodes.probabilities.shape[1]
-    rows, trained = nodes.embedding(), nodes.trained
-    most = max(1, _MAX_SCORES // n_classes)
-    if len(trained) > most:
-        similarity = network_kernel(rows[[node]], rows[trained])[0]
-        trained = np.sort(trained[np.argsort(-similarity, kind="stable")[:most]])
-    found = estimate_influence(rows, trained, nodes.labels[trained], n_classes).at(node)
-    others = trained != node
-    return rank_label_effects(nodes, trained[others], found[others])
 
 
 def rank_label_effects(
@@ -317,48 +244,132 @@ def _top_values(values: np.ndarray, names: Sequence[str], n_most: int) -> dict[s
     return {names[k]: float(values[k]) for k in order if values[k] > 0}
 
 
-def _to_plain(value: Any) -> Any:
-    """Convert NumPy scalars to Python values, recursively."""
-    if isinstance(value, dict):
-        return {key: _to_plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
+# Effects of labels, measured by leaving them out
 
-
-# Leave-one-out effects of labels
-
-# Fits without the labels of the given nodes, with a seed; returns the probabilities of all nodes.
-SeededRefit = Callable[[np.ndarray, int], np.ndarray]
-
-_MAX_FITS = 80
-_MAX_NODES, _MAX_NUMBERS = 1_000, 100_000
+_MAX_FITS, _MAX_NODES, _MAX_NUMBERS = 80, 1_000, 100_000
 
 
 def can_refit_quickly(n_fits: int, shape: tuple[int, int]) -> bool:
-    """Return whether so many fits of features of this shape take only a short time.
-
-    Examples
-    --------
-    >>> [can_refit_quickly(n_fits, (150, 4)) for n_fits in (26, 200)]
-    [True, False]
-    """
-    n_nodes, n_columns = shape
-    is_small = n_nodes <= _MAX_NODES and n_nodes * n_columns <= _MAX_NUMBERS
+    """Return whether so many fits of features of this shape take only a short time."""
+    is_small = shape[0] <= _MAX_NODES and shape[0] * shape[1] <= _MAX_NUMBERS
     return is_small and n_fits <= _MAX_FITS
 
 
+def nearest_labels(nodes: FittedNodes, node: int, n_labels: int) -> Int[np.ndarray, "l"]:
+    """Return the labelled nodes most similar to a node by their propagated features."""
+    rows, others = center_and_normalize(nodes.embedding()), nodes.trained[nodes.trained != node]
+    similarity = rows[others] @ rows[node]
+    return np.asarray(others[np.argsort(-similarity, kind="stable")[:n_labels]])
+
+
 def leave_one_out_effects(
-    refit: SeededRefit, labelled: Int[np.ndarray, "l"], seeds: Sequence[int]
+    refit: Callable[[np.ndarray, int], np.ndarray],
+    labelled: Int[np.ndarray, "l"],
+    seeds: Sequence[int],
 ) -> Float[np.ndarray, "l n c"]:
     """Return how much each label adds to the class probabilities of all nodes.
 
-    The randomness of dropout changes a fit about as much as one label, so fits with and without a
-    label are compared with the same seed, and the differences are averaged over the seeds. This
-    takes ``len(seeds) * (len(labelled) + 1)`` fits.
+    ``refit`` fits without the labels of some nodes, with a seed. The randomness of dropout changes
+    a fit about as much as one label, so fits with and without a label are compared with the same
+    seed, and the differences are averaged over the seeds.
     """
     effects = []
     for seed in seeds:
         whole = refit(np.empty(0, dtype=np.int64), seed)
         effects.append([whole - refit(np.array([node]), seed) for node in labelled.tolist()])
     return np.asarray(np.mean(effects, 0))
+
+
+# Importance of feature columns
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnImportance:
+    """Importance of feature columns, the most important first."""
+
+    columns: np.ndarray  # numbers of the columns
+    names: tuple[str, ...]
+    weight: np.ndarray  # in the learned similarity; the mean over all columns is 1
+    loss: np.ndarray  # mean loss of accuracy if the column is shuffled among the rows
+    deviation: np.ndarray  # standard deviation of the loss over the repeats
+    accuracy: float  # on the unchanged rows
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row for each column."""
+        import pandas as pd
+
+        parts = {"weight": self.weight, "loss": self.loss, "deviation": self.deviation}
+        return pd.DataFrame(parts, index=pd.Index(self.names, name="column"))
+
+
+def metric_weights(shares: LinkShares | None, n_features: int) -> Float[np.ndarray, "f"]:
+    r"""Return the weight of each column in :math:`s_i^\top M s_j`, with mean 1.
+
+    The weight is the squared scale of the column times its entry on the diagonal of :math:`M`. All
+    weights are one if no term of the graph problem compares signals.
+    """
+    if shares is None or shares.metric is None:
+        return np.ones(n_features)
+    metric = np.diag(shares.metric) if shares.metric.ndim == 2 else shares.metric
+    scale = np.ones(n_features) if shares.transform.scale is None else shares.transform.scale
+    weights = np.abs(metric) * np.square(scale)
+    mean = weights.mean()
+    return np.asarray(weights / mean) if mean > 0 else np.ones(n_features)
+
+
+def column_importance(
+    estimator: Any,
+    predict: Callable[[Any], np.ndarray],
+    features: Any,
+    classes: np.ndarray,
+    *,
+    weights: Float[np.ndarray, "f"],
+    names: Sequence[str],
+    n_columns: int = 20,
+    n_repeats: int = 5,
+    seed: int = 0,
+) -> ColumnImportance:
+    """Return scikit-learn's permutation importance of the columns with the largest weights.
+
+    ``predict`` returns class probabilities and must treat every row as a new node: a row that
+    equals a training row gets the prediction of that row, and shuffling would destroy the match.
+    """
+    check_integer("n_columns", n_columns, low=1)
+    check_integer("n_repeats", n_repeats, low=1)
+    if features.shape[0] < 2:
+        raise InputError(f"X must have at least two rows to shuffle, got {features.shape[0]}.")
+    tried = np.argsort(-weights, kind="stable")[:n_columns]
+
+    def accuracy(_: Any, columns: np.ndarray, y: np.ndarray) -> float:
+        rows = _replace_columns(features, tried, columns)
+        return float((predict(rows).argmax(1) == y).mean())
+
+    shuffled = np.asarray(to_dense_array(features[:, tried]))
+    found = permutation_importance(
+        estimator, shuffled, classes, scoring=accuracy, n_repeats=n_repeats, random_state=seed
+    )
+    order = np.argsort(-found.importances_mean, kind="stable")
+    chosen = tried[order]
+    return ColumnImportance(
+        chosen,
+        tuple(names[c] for c in chosen),
+        weights[chosen],
+        found.importances_mean[order],
+        found.importances_std[order],
+        accuracy(None, shuffled, classes),
+    )
+
+
+def _replace_columns(features: Any, numbers: np.ndarray, columns: np.ndarray) -> Any:
+    """Return the features with other values in some columns."""
+    if not sp.issparse(features):
+        changed = np.array(features)
+        changed[:, numbers] = columns
+        return changed
+    kept = np.ones(features.shape[1], dtype=features.dtype)
+    kept[numbers] = 0
+    values = sp.coo_matrix(columns)
+    placed = (values.data, (values.row, numbers[values.col]))
+    changed = features @ sp.diags(kept) + sp.csr_matrix(placed, shape=features.shape)
+    changed.eliminate_zeros()
+    return sp.csr_matrix(changed)

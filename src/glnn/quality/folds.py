@@ -1,7 +1,7 @@
 """Cross-validation over the labels: predictions of hidden labels, refits, weights and scorers."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
 from glnn.data.files import atomic_write, quote_path, write_error
-from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.engine.fit_problem import FitRecord
 from glnn.engine.folds import Folds
 from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
@@ -33,22 +32,14 @@ Refit = Callable[[np.ndarray], np.ndarray]
 class HeldOut:
     """Out-of-fold predictions: each hidden label is predicted by fits that did not see it.
 
-    Parameters
-    ----------
-    probabilities
-        Raw class probabilities, nodes x classes. For a node whose label was hidden they are the
-        mean over the fits that did not see the label. For an unlabelled node they come from one of
-        these fits, so that the two can be compared. For a labelled node that was never hidden they
-        come from a fit that saw its label.
-    classes
-        Class number of each node whose label was hidden; -1 for all others.
-    fold
-        Number of the fit that each row comes from.
+    ``probabilities`` of a node whose label was hidden are the mean over the fits that did not see
+    the label. Those of an unlabelled node come from one of these fits, so that the two can be
+    compared; those of a labelled node that was never hidden come from a fit that saw its label.
     """
 
-    probabilities: np.ndarray
-    classes: np.ndarray
-    fold: np.ndarray
+    probabilities: np.ndarray  # raw class probabilities, nodes x classes
+    classes: np.ndarray  # class number of each node whose label was hidden; -1 for all others
+    fold: np.ndarray  # number of the fit that each row comes from
 
     @property
     def n_folds(self) -> int:
@@ -65,12 +56,8 @@ class HeldOut:
     ) -> Calibration:
         """Fit a calibration to the predictions of the hidden labels.
 
-        Parameters
-        ----------
-        keep
-            Mask of the nodes to use; ``None``: all nodes whose labels were hidden.
-        weights
-            Weight of each node, in the order of all nodes; ``None``: equal weights.
+        ``keep`` is a mask of the nodes to use, ``weights`` has a weight for each node; by default
+        all hidden labels count alike.
         """
         known = self.classes >= 0
         nodes = np.flatnonzero(known if keep is None else known & keep)
@@ -92,18 +79,24 @@ def hold_out(
     folds: Folds,
     *,
     n_jobs: int | None = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> HeldOut:
     """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
-    ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the number of each fold
-    before its fit, unless fits run in parallel.
+    ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the name of each fold before
+    its fit, unless fits run in parallel.
     """
     known = np.flatnonzero(classes >= 0)
     masked = [np.setdiff1d(known, seen) for seen in folds.seen]
-    if n_jobs == 1:
-        found = (_refit_fold(refit, nodes, number, progress) for number, nodes in enumerate(masked))
-    else:
+
+    def refit_one_by_one() -> Iterator[np.ndarray]:
+        for number, nodes in enumerate(masked):
+            if progress is not None:
+                progress(f"fold {number + 1} of {len(folds)}")
+            yield refit(nodes)
+
+    found = refit_one_by_one()
+    if n_jobs != 1:
         found = iter(Parallel(n_jobs)(delayed(refit)(nodes) for nodes in masked))
     n_nodes = len(classes)
     fold = np.arange(n_nodes) % len(folds)
@@ -123,14 +116,6 @@ def hold_out(
     return HeldOut(total, hidden_classes, fold)
 
 
-def _refit_fold(
-    refit: Refit, hidden: np.ndarray, number: int, progress: Callable[[int], None] | None
-) -> np.ndarray:
-    if progress is not None:
-        progress(number)
-    return refit(hidden)
-
-
 def hold_out_validation(
     probabilities: np.ndarray, classes: np.ndarray, nodes: np.ndarray
 ) -> HeldOut:
@@ -142,19 +127,28 @@ def hold_out_validation(
 
 # Cache of refits on disk
 
-FORMAT, VERSION, PAGE = "glnn-folds", 1, "folds.json"
-
 
 @dataclass(frozen=True)
 class CachedRefit:
-    """A refit that stores its results in a folder and reads them from there if they exist."""
+    """A refit that stores its results in a folder and reads them from there if they exist.
+
+    Results for other data, settings or seeds, which ``digest`` identifies, are not read.
+    """
 
     refit: Refit
-    folder: Path  # one file per result, checked by cached_refit
+    folder: Path  # created if necessary, one file per result
+    digest: bytes
+
+    def __post_init__(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(self.folder, error) from error
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Return the probabilities without these labels, from the folder if they are there."""
-        key = hashlib.sha256(np.ascontiguousarray(hidden, dtype=np.int64).data).hexdigest()[:16]
+        nodes = np.ascontiguousarray(hidden, dtype=np.int64).tobytes()
+        key = hashlib.sha256(self.digest + nodes).hexdigest()[:16]
         for path in self.folder.glob(f"fold-{key}-*.safetensors"):
             return _read_fold(path)
         found = np.asarray(self.refit(hidden))
@@ -163,27 +157,6 @@ class CachedRefit:
         with atomic_write(self.folder / name, "wb") as file:
             file.write(packed)
         return found
-
-
-def cached_refit(refit: Refit, folder: Path, digest: bytes) -> CachedRefit:
-    """Return a refit that stores its results in a folder, which is created if necessary.
-
-    ``digest`` identifies data, settings and seed; a folder with another digest is an error.
-    """
-    path, page = folder / PAGE, {"estimate": digest.hex()}
-    if path.exists():
-        if read_checked_json(path, FORMAT, VERSION)["estimate"] != page["estimate"]:
-            raise CheckpointError(
-                f"{quote_path(folder)} must hold folds of this very estimate, got those of other "
-                "data, settings or seed. Name another folder, or remove it."
-            )
-        return CachedRefit(refit, folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(folder, error) from error
-    write_checked_json(path, FORMAT, VERSION, page)
-    return CachedRefit(refit, folder)
 
 
 def _read_fold(path: Path) -> np.ndarray:
@@ -204,12 +177,6 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
 
     Unlike scikit-learn's ``clone`` it does not copy callbacks, which may hold a progress bar or
     an open file.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> clone_with(LogisticRegression(C=2.0), max_iter=7, callbacks=None)
-    LogisticRegression(C=2.0, max_iter=7)
     """
     known = estimator.get_params(deep=False)
     wanted = {name: value for name, value in changes.items() if name in known}
@@ -222,13 +189,7 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
 
 
 def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
-    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise.
-
-    Examples
-    --------
-    >>> decode_labels(np.array(["a", "b"]), np.array([1, -1]))
-    array(['b', None], dtype=object)
-    """
+    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise."""
     known = encoded >= 0
     if classes.dtype.kind in "if":
         return np.where(known, classes[encoded], UNLABELLED)
@@ -238,27 +199,10 @@ def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
 
 
 def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes masked as unlabelled.
-
-    Examples
-    --------
-    >>> mask_labels(np.array([5, 7]), np.array([0, 1, 1]), np.array([2]))
-    array([ 5,  7, -1])
-    """
+    """Return the labels with those of some nodes masked as unlabelled."""
     fewer = encoded.copy()
     fewer[hidden] = UNLABELLED
     return decode_labels(classes, fewer)
-
-
-def label_mask(y: Any) -> np.ndarray:
-    """Return the mask of the labelled rows; see ``fit`` for the markers of unlabelled rows.
-
-    Examples
-    --------
-    >>> label_mask(["a", "", "b"])
-    array([ True, False,  True])
-    """
-    return np.asarray(~is_unlabelled(as_labels(y)))
 
 
 def refit_without_labels(
@@ -313,11 +257,6 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
 
     ``balanced`` is scikit-learn's :math:`n / (C n_c)`. Labels that a dictionary does not name have
     weight 1. ``encoded`` are the class numbers of the labelled nodes.
-
-    Examples
-    --------
-    >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]))
-    array([0.66666667, 2.        ])
     """
     if class_weight is None:
         return None
@@ -338,7 +277,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
         raise InputError(
             f"class_weight must hold finite weights of at least 0, got {class_weight}."
         )
-    return np.asarray(found)
+    return _rescale(found)
 
 
 def label_weights(
@@ -349,14 +288,19 @@ def label_weights(
     ``encoded`` is -1 for unlabelled nodes.
     """
     by_class = class_weights(class_weight, classes, encoded[encoded >= 0])
-    if by_class is None and sample_weight is None:
-        return None
-    weights = (
-        np.ones(len(encoded))
-        if sample_weight is None
-        else _check_sample_weight(sample_weight, encoded)
-    )
-    return weights if by_class is None else weights * by_class[encoded]
+    own = None if sample_weight is None else _check_sample_weight(sample_weight, encoded)
+    if by_class is None:
+        return own
+    return np.asarray(by_class[encoded] if own is None else own * by_class[encoded])
+
+
+def _rescale(weights: np.ndarray) -> np.ndarray:
+    """Divide very large and very small weights by the largest, so that no sum overflows.
+
+    Only the ratios of weights matter.
+    """
+    largest = weights.max()
+    return weights if 1e-30 < largest < 1e30 else np.asarray(weights / largest)
 
 
 def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
@@ -375,11 +319,12 @@ def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
             f"sample_weight must hold finite weights of at least 0, got {weights[bad[0]]:g} in row "
             f"{bad[0]}."
         )
-    if not weights[encoded >= 0].any():
+    known = np.where(encoded >= 0, weights, 0.0)
+    if not known.any():
         raise InputError(
             "sample_weight must be positive for some labelled row, got zero for all of them."
         )
-    return weights
+    return _rescale(known)
 
 
 # scikit-learn scorers
@@ -388,13 +333,13 @@ Scorer = Callable[[Any, Any, Any], float]
 
 
 def labelled_scorer(scoring: str = "accuracy") -> Scorer:
-    """Return one of scikit-learn's scorers that ignores unlabelled rows.
+    """Return a scorer of scikit-learn that ignores unlabelled rows, for ``cross_val_score``.
 
     Parameters
     ----------
-    scoring
-        Name of the scorer, such as ``accuracy``, ``balanced_accuracy``, ``f1_macro`` or
-        ``neg_log_loss``.
+    scoring : str, default "accuracy"
+        Name of the scorer, such as ``balanced_accuracy``, ``f1_macro`` or ``neg_log_loss``. By its
+        name alone scikit-learn would count -1 as a class.
 
     Examples
     --------
@@ -406,12 +351,11 @@ def labelled_scorer(scoring: str = "accuracy") -> Scorer:
     scorer = get_scorer(scoring)
 
     def score(estimator: Any, X: Any, y: Any) -> float:
-        known = np.flatnonzero(label_mask(y))
+        given = as_labels(y)
+        known = np.flatnonzero(~is_unlabelled(given))
         if not known.size:
             raise InputError("a score needs labelled rows, got none.")
-        labels = as_labels(y)[known]
-        return float(
-            scorer(estimator, _safe_indexing(X, known), labels.astype(estimator.classes_.dtype))
-        )
+        labels = given[known].astype(estimator.classes_.dtype)
+        return float(scorer(estimator, _safe_indexing(X, known), labels))
 
     return score

@@ -63,12 +63,6 @@ def compute_metrics(
 
     ``weights`` has shape draws x nodes, for instance how often each bootstrap draw contains each
     node; ``None`` is one row of ones.
-
-    Examples
-    --------
-    >>> right = ScoredPredictions(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
-    >>> float(compute_metrics(right)["accuracy"][0]), float(compute_metrics(right)["auc"][0])
-    (1.0, 1.0)
     """
     if weights is None:
         weights = np.ones((1, len(predictions)))
@@ -77,9 +71,12 @@ def compute_metrics(
     found = _from_confusion(tables)
     total = weights.sum(1)
     found["log_loss"] = weights @ -np.log(np.maximum(own, _TINY)) / total
-    found["brier"] = weights @ _squared_errors(predictions) / total
+    truth = np.eye(predictions.n_classes)[predictions.classes]
+    errors = np.square(predictions.probabilities - truth).sum(1)
     if predictions.n_classes == 2:
+        errors = errors / 2  # the Brier score of one of the two classes, as is usual
         found["auc"] = _auc(predictions, weights)
+    found["brier"] = weights @ errors / total
     found["calibration_error"] = _calibration_error(predictions, weights)
     return found
 
@@ -124,13 +121,6 @@ def _mean_over_known(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(known, values, 0).sum(1) / np.maximum(known.sum(1), 1))
 
 
-def _squared_errors(predictions: ScoredPredictions) -> np.ndarray:
-    """Return the Brier score of each node; for two classes that of one class, as is usual."""
-    truth = np.eye(predictions.n_classes)[predictions.classes]
-    errors = np.square(predictions.probabilities - truth).sum(1)
-    return np.asarray(errors / 2 if predictions.n_classes == 2 else errors)
-
-
 def _auc(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
     """Return the area under the ROC curve; ties count one half."""
     order = predictions.probabilities[:, 1].argsort(kind="stable")
@@ -153,7 +143,7 @@ def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> n
     nearly normal), and never more than :math:`2 v`, the value for a single node.
     """
     confidence = predictions.confidence
-    in_bin = _indicator(bin_confidence(confidence), N_BINS)
+    in_bin = _indicator(_bin(confidence), N_BINS)
     gap = (predictions.predicted == predictions.classes) - confidence
     variance = np.maximum(confidence * (1 - confidence), 0)
     by_chance = np.minimum(
@@ -163,25 +153,21 @@ def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> n
     return np.asarray(np.maximum(found, 0) / weights.sum(1))
 
 
-def bin_confidence(confidence: np.ndarray) -> np.ndarray:
-    """Return the bin of each confidence."""
+def _bin(confidence: np.ndarray) -> np.ndarray:
     return np.minimum((confidence * N_BINS).astype(np.int64), N_BINS - 1)
 
 
 def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
     """Return mean confidence, accuracy and number of nodes of every non-empty bin."""
-    place = bin_confidence(predictions.confidence)
+    place = _bin(predictions.confidence)
     count = np.bincount(place, minlength=N_BINS)
     used = count > 0
-    sums = {
-        "confidence": np.bincount(place, predictions.confidence, minlength=N_BINS),
-        "accuracy": np.bincount(
-            place, predictions.predicted == predictions.classes, minlength=N_BINS
-        ),
-    }
-    return {name: value[used] / count[used] for name, value in sums.items()} | {
-        "count": count[used]
-    }
+    right = predictions.predicted == predictions.classes
+    confidence, accuracy = (
+        np.bincount(place, values, minlength=N_BINS)[used] / count[used]
+        for values in (predictions.confidence, right)
+    )
+    return {"confidence": confidence, "accuracy": accuracy, "count": count[used]}
 
 
 # Confidence intervals
@@ -220,13 +206,7 @@ def bootstrap_weights(n_nodes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def percentile_interval(value: float, draws: np.ndarray) -> Interval:
-    """Return the percentile interval of a bootstrap distribution, which always holds the value.
-
-    Examples
-    --------
-    >>> print(percentile_interval(0.5, np.linspace(0, 1, 41)))
-    0.500 [0.025, 0.975]
-    """
+    """Return the percentile interval of a bootstrap distribution, widened to hold the value."""
     known = draws[np.isfinite(draws)]
     if not known.size or not math.isfinite(value):
         return Interval(value, math.nan, math.nan)
@@ -236,31 +216,20 @@ def percentile_interval(value: float, draws: np.ndarray) -> Interval:
 
 
 def accuracy_interval(n_right: int, n_nodes: int) -> Interval:
-    """Return Wilson's interval of an accuracy, for half as many nodes (see ``DESIGN_EFFECT``).
-
-    Examples
-    --------
-    >>> print(accuracy_interval(20, 20))
-    1.000 [0.722, 1.000]
-    """
-    return wilson_interval(n_right / DESIGN_EFFECT, n_nodes / DESIGN_EFFECT)
-
-
-def wilson_interval(n_right: float | int, n_nodes: float | int) -> Interval:
-    r"""Return Wilson's interval of a proportion, which is valid near 0 and 1 and for few nodes.
+    r"""Return Wilson's interval of a share, for half as many nodes (see ``DESIGN_EFFECT``).
 
     .. math:: \frac{\hat p + \frac{z^2}{2n} \pm z\sqrt{\frac{\hat p(1-\hat p)}{n}
               + \frac{z^2}{4n^2}}}{1 + \frac{z^2}{n}}
 
     Examples
     --------
-    >>> print(wilson_interval(10, 10))
+    >>> print(accuracy_interval(20, 20))
     1.000 [0.722, 1.000]
     """
-    z, share = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_nodes
-    scale = 1 + z**2 / n_nodes
-    centre = share + z**2 / (2 * n_nodes)
-    spread = z * math.sqrt(share * (1 - share) / n_nodes + z**2 / (4 * n_nodes**2))
+    z, share, size = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_nodes, n_nodes / DESIGN_EFFECT
+    scale = 1 + z**2 / size
+    centre = share + z**2 / (2 * size)
+    spread = z * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
     low, high = (centre - spread) / scale, (centre + spread) / scale
     return Interval(share, min(share, max(0.0, low)), max(share, min(1.0, high)))
 
@@ -282,9 +251,8 @@ def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dic
     }
     n_right = int((predictions.predicted == predictions.classes).sum())
     found["accuracy"] = accuracy_interval(n_right, len(predictions))
-    for name in _BOUNDED_METRICS:
-        if name in found:
-            found[name] = _widen_degenerate(found[name], found["accuracy"])
+    for name in found.keys() & _BOUNDED_METRICS:
+        found[name] = _widen_degenerate(found[name], found["accuracy"])
     return found
 
 
@@ -307,22 +275,17 @@ def class_intervals(predictions: ScoredPredictions) -> list[dict[str, Interval]]
     The interval is [0, 1] if no node has the class (recall) or is predicted to have it (precision).
     """
     is_right = predictions.predicted == predictions.classes
+
+    def share(among: np.ndarray, number: int) -> Interval:
+        own = among == number
+        if not own.any():
+            return Interval(0.0, 0.0, 1.0)
+        return accuracy_interval(int(is_right[own].sum()), int(own.sum()))
+
     return [
-        {
-            name: _share_interval(int(is_right[among == c].sum()), int((among == c).sum()))
-            for name, among in (
-                ("precision", predictions.predicted),
-                ("recall", predictions.classes),
-            )
-        }
+        {"precision": share(predictions.predicted, c), "recall": share(predictions.classes, c)}
         for c in range(predictions.n_classes)
     ]
-
-
-def _share_interval(n_right: int, n_nodes: int) -> Interval:
-    if n_nodes == 0:
-        return Interval(0.0, 0.0, 1.0)
-    return accuracy_interval(n_right, n_nodes)
 
 
 def paired_difference(
@@ -333,3 +296,40 @@ def paired_difference(
     return percentile_interval(
         value, compute_metrics(own, weights)[metric] - compute_metrics(other, weights)[metric]
     )
+
+
+# Scores of methods
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """Score of one method on labels that it has not seen."""
+
+    name: str  # in code
+    title: str  # the name to show
+    predictions: ScoredPredictions
+    metrics: Mapping[str, Interval]
+    seconds: float  # duration of all fits together
+    difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        predictions: ScoredPredictions,
+        weights: np.ndarray,
+        seconds: float = 0.0,
+        own: ScoredPredictions | None = None,
+    ) -> "Score":
+        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
+
+        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
+        """
+        ahead = None if own is None else paired_difference(own, predictions, weights)
+        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the labels that are predicted right."""
+        return self.metrics["accuracy"].value

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -12,51 +12,8 @@ from scipy.stats import binom, norm, random_table
 from glnn._utils import limit_threads
 from glnn.engine.folds import Folds
 from glnn.quality.folds import Refit, hold_out
-from glnn.quality.metrics import (
-    Interval,
-    ScoredPredictions,
-    confusion,
-    metric_intervals,
-    paired_difference,
-)
+from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
 from glnn.quality.rivals import NodeProblem, Rival, comparable_features
-
-# Scores of methods
-
-
-@dataclass(frozen=True, eq=False)
-class MethodScore:
-    """Score of one method on hidden labels."""
-
-    name: str
-    title: str  # the name to show
-    predictions: ScoredPredictions
-    metrics: Mapping[str, Interval]
-    seconds: float  # duration of all fits together
-    difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        predictions: ScoredPredictions,
-        weights: np.ndarray,
-        seconds: float,
-        own: ScoredPredictions | None = None,
-    ) -> "MethodScore":
-        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
-
-        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
-        """
-        ahead = None if own is None else paired_difference(own, predictions, weights)
-        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the hidden labels that are predicted right."""
-        return self.metrics["accuracy"].value
-
 
 # Rivals on the same folds
 
@@ -77,9 +34,10 @@ def score_rivals(
     seed: int = 0,
     max_seconds: float = math.inf,
     progress: Callable[[str], None] | None = None,
-) -> tuple[tuple[MethodScore, ...], tuple[str, ...]]:
+) -> tuple[tuple[Score, ...], tuple[str, ...]]:
     """Score rivals on the folds of a fit and compare them with its predictions ``own``.
 
+    ``own`` are in the order of ``folds.nodes`` and have the true classes. Test labels are one fold.
     Returns the scores, and notes on rivals that failed or used a part of the data only. A rival is
     left out after its first fold if all folds together would take more than ``max_seconds``.
     ``weights`` are bootstrap weights; ``progress`` is called with the title of each rival before
@@ -91,56 +49,48 @@ def score_rivals(
         if progress is not None:
             progress(rival.title)
         started = time.perf_counter()
-        refit = _limit_seconds(make_refit(rival, problem, seed), len(folds), max_seconds)
         try:
-            held_out = hold_out(refit, problem.labels, folds)
-        except Exception as error:
-            notes.append(describe_failure(rival, error))
+            held_out = hold_out(
+                _make_refit(rival, problem, seed, len(folds), max_seconds), problem.labels, folds
+            )
+        except TooSlowError as error:
+            notes.append(f"{rival.title} left out: {error}")
             continue
-        seconds, nodes = time.perf_counter() - started, held_out.hidden_nodes
-        found = ScoredPredictions(held_out.classes[nodes], held_out.probabilities[nodes])
-        scores.append(MethodScore.of(rival.name, rival.title, found, weights, seconds, own))
+        except Exception as error:
+            lines = str(error).strip().splitlines()
+            notes.append(f"{rival.title} failed: {lines[0] if lines else type(error).__name__}")
+            continue
+        seconds = time.perf_counter() - started
+        found = ScoredPredictions(own.classes, held_out.probabilities[folds.nodes])
+        scores.append(Score.of(rival.name, rival.title, found, weights, seconds, own))
         if limits := rival.describe_limits(problem):
             notes.append(limits)
     return tuple(scores), tuple(notes)
 
 
-def make_refit(rival: Rival, problem: NodeProblem, seed: int) -> Refit:
-    """Return a function that fits a rival without some labels; small data use one thread."""
+def _make_refit(
+    rival: Rival, problem: NodeProblem, seed: int, n_folds: int, max_seconds: float
+) -> Refit:
+    """Return a function that fits a rival without some labels; small data use one thread.
+
+    It stops in its second fold if all folds would take too long.
+    """
+    first: list[float] = []  # seconds of the first fold
 
     def refit(hidden: np.ndarray) -> np.ndarray:
-        fewer = replace(problem, train=np.setdiff1d(problem.train, hidden))
-        with limit_threads(problem.n_nodes):
-            return rival.fit_predict(fewer, seed).probabilities
-
-    return refit
-
-
-def _limit_seconds(refit: Refit, n_folds: int, max_seconds: float) -> Refit:
-    """Return a refit that stops in its second fold if all folds would take too long."""
-    limit = max(max_seconds, _MIN_SECONDS)
-    first: list[float] = []
-
-    def limited(hidden: np.ndarray) -> np.ndarray:
-        if first and n_folds * first[0] > limit:
+        if first and n_folds * first[0] > max(max_seconds, _MIN_SECONDS):
             raise TooSlowError(
                 f"its {n_folds} folds would take about {n_folds * first[0]:.0f} s, and the fit "
                 f"with its folds took {max_seconds:.0f} s"
             )
         started = time.perf_counter()
-        found = refit(hidden)
+        fewer = replace(problem, train=np.setdiff1d(problem.train, hidden))
+        with limit_threads(problem.n_nodes):
+            found = rival.fit_predict(fewer, seed)
         first.append(time.perf_counter() - started)
         return found
 
-    return limited
-
-
-def describe_failure(rival: Rival, error: Exception) -> str:
-    """Return a note on a rival that raised an error."""
-    if isinstance(error, TooSlowError):
-        return f"{rival.title} left out: {error}"
-    lines = str(error).strip().splitlines()
-    return f"{rival.title} failed: {lines[0] if lines else type(error).__name__}"
+    return refit
 
 
 # Tests
@@ -157,13 +107,7 @@ _MAX_CELLS = 5_000_000  # of the random tables that are held in memory at a time
 
 
 def correct_p_values(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Correct p-values for their number by Holm's method.
-
-    Examples
-    --------
-    >>> correct_p_values([0.01, 0.04, 0.03]).round(2).tolist()
-    [0.03, 0.06, 0.06]
-    """
+    """Correct p-values for their number by Holm's method."""
     values = np.asarray(p_values, dtype=np.float64)
     order = values.argsort(kind="stable")
     steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
@@ -176,12 +120,6 @@ def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> floa
     """Return the one-sided mid-p value of McNemar's test that ``first`` is no better.
 
     Only labels that exactly one of the two predicts right count.
-
-    Examples
-    --------
-    >>> right, wrong = (ScoredPredictions(np.zeros(4, int), np.eye(2)[[k] * 4]) for k in (0, 1))
-    >>> mcnemar_p_value(right, wrong), mcnemar_p_value(right, right)
-    (0.03125, 0.5)
     """
     is_first, is_second = (one.predicted == one.classes for one in (first, second))
     n_better, n_worse = int((is_first & ~is_second).sum()), int((is_second & ~is_first).sum())
@@ -189,9 +127,7 @@ def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> floa
     return float(binom.sf(n_better, n_either, 0.5) + binom.pmf(n_better, n_either, 0.5) / 2)
 
 
-def compare_pairwise(
-    own: MethodScore, rivals: Sequence[MethodScore]
-) -> tuple[np.ndarray, np.ndarray]:
+def compare_pairwise(own: Score, rivals: Sequence[Score]) -> tuple[np.ndarray, np.ndarray]:
     """Return corrected p-values that the fit is no better than each rival, and no worse.
 
     A rival that is clearly behind cannot be the best of several by luck, so it does not count in
@@ -241,11 +177,6 @@ def largest_share(predictions: ScoredPredictions) -> float:
     return float(np.bincount(predictions.classes).max() / len(predictions))
 
 
-def beats_chance(score: MethodScore) -> bool:
-    """Return whether a method is clearly better than chance, without correction for others."""
-    return chance_p_value(score.predictions) < CHANCE_LEVEL
-
-
 # Verdict
 
 MIN_LABELS = 20  # fewest hidden labels for a verdict
@@ -257,57 +188,33 @@ VerdictKind = Literal["good", "level", "rival", "chance", "few"]
 class Verdict:
     """Result of the comparison with chance and with rivals.
 
-    Parameters
-    ----------
-    kind
-        ``good``: clearly better than chance and than every rival. ``level``: clearly better than
-        chance, and no rival is clearly better. ``rival``: a rival is clearly better, and better
-        than chance. ``chance``: not clearly better than chance. ``few``: too few labels to tell,
-        or all of one class.
-    n_labels
-        Number of hidden labels.
-    accuracy
-        Accuracy of the fit on them.
-    chance_share
-        Share of the largest class among them.
-    beats_chance
-        Whether the fit is clearly better than chance, corrected for the number of methods.
-    rival
-        Title of the best rival; ``None`` without rivals.
-    rival_accuracy
-        Accuracy of this rival.
-    rival_beats_chance
-        Whether this rival is clearly better than chance, with the same correction.
-    difference
-        Accuracy of the fit minus that of this rival.
-    p_value
-        One-sided p-value of the difference in its own direction, by McNemar's test, corrected for
-        the number of rivals.
-    n_labels_needed
-        About how many labels would give a clear answer if the shares stayed the same: against
-        chance if the kind is ``few`` or ``chance``, against the best rival if it is ``level``.
-        ``None`` if the answer is clear or no number would do.
-    graph_helped
-        Whether the given graph helped; ``None`` if that is unknown.
+    ``kind`` is ``good``: clearly better than chance and than every rival; ``level``: clearly better
+    than chance, and no rival is clearly better; ``rival``: a rival is clearly better, and better
+    than chance; ``chance``: not clearly better than chance; ``few``: too few labels to tell, or all
+    of one class.
     """
 
     kind: VerdictKind
-    n_labels: int
-    accuracy: Interval
-    chance_share: float
-    beats_chance: bool = False
-    rival: str | None = None
+    n_labels: int  # number of hidden labels
+    accuracy: Interval  # of the fit on them
+    chance_share: float  # share of the largest class among them
+    beats_chance: bool = False  # corrected for the number of methods
+    rival: str | None = None  # title of the best rival; None without rivals
     rival_accuracy: Interval | None = None
-    rival_beats_chance: bool | None = None
-    difference: Interval | None = None
+    rival_beats_chance: bool | None = None  # with the same correction
+    difference: Interval | None = None  # accuracy of the fit minus that of the rival
+    # One-sided p-value of the difference in its own direction, by McNemar's test, corrected for the
+    # number of rivals.
     p_value: float | None = None
+    # About how many labels would give a clear answer if the shares stayed the same: against chance
+    # for "few" and "chance", against the best rival for "level". None if no number would do.
     n_labels_needed: int | None = None
-    graph_helped: bool | None = None
+    graph_helped: bool | None = None  # None if that is unknown
 
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, the same wherever it is shown."""
-        said = _SENTENCES[self.kind](self)
+        said = _describe_few(self) if self.kind == "few" else _describe_clear(self)
         if self.graph_helped is False and self.kind != "few":
             return f"{said}; the graph did not help"
         return said
@@ -327,20 +234,21 @@ def _describe_few(verdict: Verdict) -> str:
     return f"too few labels to tell: {n_labels}, and about {verdict.n_labels_needed} are needed"
 
 
-def _describe_chance(verdict: Verdict) -> str:
-    share = f"the largest class alone has {_percent(verdict.chance_share)}"
-    about = f"{_describe_accuracy(verdict)}, and {share}"
-    if verdict.rival_beats_chance:
-        above = f"{_describe_rival(verdict)} is above chance, but not clearly better than this fit"
-        return f"not clearly better than chance: {about}; {above}"
-    return f"nothing here beats chance: {about}"
-
-
 def _describe_clear(verdict: Verdict) -> str:
-    about = _describe_accuracy(verdict)
-    if verdict.rival is None:
+    accuracy = verdict.accuracy
+    about = f"about {_percent(accuracy.value)} of unseen labels right ({_bounds(accuracy)})"
+    rival = ""
+    if verdict.rival_accuracy is not None:
+        found = verdict.rival_accuracy
+        rival = f"{verdict.rival} with {_percent(found.value)} ({_bounds(found)})"
+    if verdict.kind == "chance":
+        about += f", and the largest class alone has {_percent(verdict.chance_share)}"
+        if not verdict.rival_beats_chance:
+            return f"nothing here beats chance: {about}"
+        above = f"{rival} is above chance, but not clearly better than this fit"
+        return f"not clearly better than chance: {about}; {above}"
+    if not rival:
         return about
-    rival = _describe_rival(verdict)
     return {
         "good": f"{about}; clearly better than every rival, the best of them {rival}",
         "level": f"{about}; not clearly different from the best rival, {rival}",
@@ -348,36 +256,7 @@ def _describe_clear(verdict: Verdict) -> str:
     }[verdict.kind]
 
 
-_SENTENCES: dict[VerdictKind, Callable[[Verdict], str]] = {
-    "few": _describe_few,
-    "chance": _describe_chance,
-    "good": _describe_clear,
-    "level": _describe_clear,
-    "rival": _describe_clear,
-}
-
-
-def _describe_accuracy(verdict: Verdict) -> str:
-    return (
-        f"about {_percent(verdict.accuracy.value)} of unseen labels right "
-        f"({describe_interval(verdict.accuracy)})"
-    )
-
-
-def _describe_rival(verdict: Verdict) -> str:
-    assert verdict.rival_accuracy is not None  # for mypy: there is a rival
-    found = verdict.rival_accuracy
-    return f"{verdict.rival} with {_percent(found.value)} ({describe_interval(found)})"
-
-
-def describe_interval(interval: Interval) -> str:
-    """Return the bounds of an interval of a share in words.
-
-    Examples
-    --------
-    >>> describe_interval(Interval(0.94, 0.831, 0.987))
-    '95 % interval 83–99 %'
-    """
+def _bounds(interval: Interval) -> str:
     return f"95 % interval {100 * interval.low:.0f}–{100 * interval.high:.0f} %"
 
 
@@ -385,9 +264,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def make_verdict(
-    own: MethodScore, others: Sequence[MethodScore], graph_helped: bool | None = None
-) -> Verdict:
+def make_verdict(own: Score, others: Sequence[Score], graph_helped: bool | None = None) -> Verdict:
     """Compare the score of a fit with chance and with those of rivals on the same labels."""
     rivals = [other for other in others if other.name != "majority"]
     share, n_labels = largest_share(own.predictions), len(own.predictions)
@@ -403,8 +280,11 @@ def make_verdict(
     is_named = (p_behind < RIVAL_LEVEL) & is_above[1:]
     best = max(range(len(rivals)), key=lambda k: (is_named[k], rivals[k].accuracy), default=None)
     if best is not None:
-        p_values = p_behind if rivals[best].accuracy > own.accuracy else p_ahead
-        fields |= _rival_fields(rivals[best], bool(is_above[1 + best]), float(p_values[best]))
+        rival = rivals[best]
+        p_values = p_behind if rival.accuracy > own.accuracy else p_ahead
+        fields |= {"rival": rival.title, "rival_accuracy": rival.metrics["accuracy"]}
+        fields |= {"rival_beats_chance": bool(is_above[1 + best]), "difference": rival.difference}
+        fields["p_value"] = float(p_values[best])
     if is_named.any():
         return Verdict(kind="rival", **fields)
     if not is_above[0]:
@@ -416,24 +296,14 @@ def make_verdict(
     return Verdict(kind="level", n_labels_needed=needed, **fields)
 
 
-def _rival_fields(rival: MethodScore, beats_chance: bool, p_value: float) -> dict[str, Any]:
-    return {
-        "rival": rival.title,
-        "rival_accuracy": rival.metrics["accuracy"],
-        "rival_beats_chance": beats_chance,
-        "difference": rival.difference,
-        "p_value": p_value,
-    }
-
-
-def _labels_against_chance(own: MethodScore, n_tests: int) -> int | None:
+def _labels_against_chance(own: Score, n_tests: int) -> int | None:
     """Return at how many labels the accuracy would be clearly above the largest share."""
     share = largest_share(own.predictions)
     lead, z = own.accuracy - share, float(norm.isf(CHANCE_LEVEL / 2 / n_tests))
     return None if lead <= 0 else math.ceil(z**2 * share * (1 - share) / lead**2)
 
 
-def _labels_against_rival(own: MethodScore, rival: MethodScore, n_rivals: int) -> int | None:
+def _labels_against_rival(own: Score, rival: Score, n_rivals: int) -> int | None:
     """Return at how many labels the difference to a rival would be clear."""
     own_right, other_right = (
         one.predictions.predicted == one.predictions.classes for one in (own, rival)

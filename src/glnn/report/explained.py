@@ -17,9 +17,8 @@ from glnn.data.files import quote, quote_path
 from glnn.data.npz import read_graph_npz
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.explain import Explanation, FittedNodes
+from glnn.quality.explain import Explanation, FittedNodes, metric_weights
 from glnn.quality.folds import label_weights
-from glnn.quality.importance import metric_weights
 from glnn.report.page.page_data import LinkTerms, extract_links
 from glnn.report.predict import read_data_description
 from glnn.report.text import format_percent
@@ -61,13 +60,13 @@ class NodeExplanation:
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, with an id for every row number."""
         values = self.explanation.to_dict()
-        for part in (values, *values["links"], *values["voices"]):
+        for part in (values, *values["links"], *values["label_effects"]):
             part["id"] = self.name(part["node"])
         held_out = None if self.held_out is None else dataclasses.asdict(self.held_out)
         return values | {"without_its_label": held_out, "calibrated": self.is_calibrated}
 
 
-def explain_node(run: Path, name: str, *, n_links: int = 10, n_labels: int = 10) -> NodeExplanation:
+def explain_node(run: Path, name: str, *, n_links: int = 10) -> NodeExplanation:
     """Explain the node of a run folder with the id ``name``, or row number if there are no ids."""
     description = read_data_description(run)
     graph, known = read_graph_npz(run / "graph.npz")
@@ -81,7 +80,7 @@ def explain_node(run: Path, name: str, *, n_links: int = 10, n_labels: int = 10)
     model = GLNNClassifier.load(run)
     columns = description["feature_names"]
     number = names.index(name)
-    found = model.explain(number, n_links=n_links, n_labels=n_labels, column_names=columns)
+    found = model.explain(number, n_links=n_links, column_names=columns)
     is_calibrated = not model.calibration_.is_identity
     return NodeExplanation(found, ids, held_out_prediction(model, number), is_calibrated)
 
@@ -126,24 +125,6 @@ def link_table(node: NodeExplanation) -> Table:
         shares = [f"{part.get(term, 0.0):+.3f}" for term in terms]
         table.add_row(
             node.name(link.node), known, f"{link.weight:.3f}", *shares, ", ".join(link.columns)
-        )
-    return table
-
-
-def label_effect_table(node: NodeExplanation) -> Table:
-    """Return the labelled nodes with the largest effect on the prediction."""
-    found = node.explanation
-    how = "measured by fits without them" if found.is_measured else "estimated"
-    table = _table("label of", f"Labels with the largest effect, {how}")
-    table.add_column("class")
-    table.add_column("for its class", justify="right")
-    table.add_column(f"for {found.predicted}", justify="right")
-    for voice in found.voices:
-        table.add_row(
-            node.name(voice.node),
-            str(voice.label),
-            f"{voice.effect:+.4f}",
-            f"{voice.effects[found.predicted]:+.4f}",
         )
     return table
 

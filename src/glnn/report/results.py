@@ -15,8 +15,9 @@ from glnn.engine.callbacks import History
 from glnn.engine.settings import FitSettings
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
+from glnn.quality.metrics import Score as MethodScore
 from glnn.quality.metrics import ScoredPredictions, bootstrap_weights
-from glnn.quality.verdict import MethodScore, Verdict, make_verdict
+from glnn.quality.verdict import Verdict, make_verdict
 from glnn.report.page.page_data import LinkTerms, Round, Search
 from glnn.solver import Certificate
 

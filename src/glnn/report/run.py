@@ -34,7 +34,6 @@ from glnn.quality.rivals import (
     choose_rivals,
     comparable_features,
 )
-from glnn.quality.verdict import describe_failure, make_refit
 from glnn.report.explained import link_terms, metric_columns
 from glnn.report.page.page_data import Round, Search
 from glnn.report.results import FitResults, GraphFacts, Score, accuracy, describe_settings
@@ -391,9 +390,10 @@ def _score_rival(
     """Fit a rival and score it on the test nodes; without a number if it fails."""
     started = time.perf_counter()
     try:
-        found = make_refit(rival, problem, seed)(np.empty(0, dtype=np.int64))
+        found = rival.fit_predict(problem, seed)
     except Exception as error:
-        return Score(rival.title, None, 0.0, describe_failure(rival, error), name=rival.name)
+        note = f"{rival.title} failed: {str(error).strip().splitlines()[0]}"
+        return Score(rival.title, None, 0.0, note, name=rival.name)
     seconds, right = time.perf_counter() - started, accuracy(found.argmax(1), labels, test)
     note = rival.describe_limits(problem)
     return Score(rival.title, right, seconds, note, found[test], rival.name)

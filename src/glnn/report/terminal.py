@@ -7,7 +7,7 @@ from rich.table import Table
 
 from glnn.quality import Evaluation
 from glnn.quality.metrics import Interval
-from glnn.quality.verdict import MethodScore
+from glnn.quality.metrics import Score as MethodScore
 from glnn.report.compare import Comparison
 from glnn.report.page.sections import format_lead, format_share, interval_measure
 from glnn.report.results import FitResults, HoldoutScores

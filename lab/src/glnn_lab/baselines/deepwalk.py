@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
-from glnn.quality.rivals import INIT, SAMPLES, Baseline, NodeProblem, TrainSettings
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.base import INIT, SAMPLES, Baseline, TrainSettings
 from glnn_lab.baselines.networks import draw_seed, isolate_rng
 from glnn_lab.baselines.walks import RandomWalks, embedding_logits, skip_gram, walk_contexts
 

@@ -12,8 +12,8 @@ from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import GCNSettings, NodeProblem
-from glnn_lab.baselines.gcn import GCNBaseline, GCNNetwork
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.gcn import GCNBaseline, GCNNetwork, GCNSettings
 from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, current_dropout
 
 

@@ -14,14 +14,8 @@ from glnn.engine.trainer import Trainer
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import renormalized
 from glnn.nn.features import Features
-from glnn.quality.rivals import (
-    INIT,
-    NOISE,
-    Baseline,
-    NodeProblem,
-    TrainSettings,
-    normalize_row_sums,
-)
+from glnn.quality.rivals import NodeProblem, normalize_row_sums
+from glnn_lab.baselines.base import INIT, NOISE, Baseline, TrainSettings
 from glnn_lab.baselines.networks import InputMap, draw_seed, import_layers, isolate_rng
 from glnn_lab.baselines.walks import embedding_logits
 

@@ -23,7 +23,8 @@ from glnn._utils import check_choice, check_integer, check_number
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import normalize_adjacency
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.base import TrainSettings
 from glnn_lab.baselines.networks import InputMap, Network, NetworkBaseline, current_dropout
 
 # Wavelets: functions of the Laplacian

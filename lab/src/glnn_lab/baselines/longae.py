@@ -15,7 +15,8 @@ from torch.nn import functional
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import INIT, NOISE, SAMPLES, Baseline, NodeProblem, TrainSettings
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
 from glnn_lab.baselines.networks import draw_seed, isolate_rng
 
 

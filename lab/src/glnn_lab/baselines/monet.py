@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import NodeProblem, TrainSettings
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.base import TrainSettings
 from glnn_lab.baselines.networks import (
     Edges,
     InputMap,

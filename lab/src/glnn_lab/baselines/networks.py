@@ -18,7 +18,8 @@ from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
 from glnn.graph.pairs import SparseAdjacency
 from glnn.nn.features import Features
-from glnn.quality.rivals import INIT, NOISE, Baseline, NodeProblem, normalize_row_sums
+from glnn.quality.rivals import NodeProblem, normalize_row_sums
+from glnn_lab.baselines.base import INIT, NOISE, Baseline
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,8 @@ from torch.nn import functional
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
 from glnn.nn.features import Features, apply_dropout
-from glnn.quality.rivals import (
-    INIT,
-    NOISE,
-    SAMPLES,
-    Baseline,
-    NodeProblem,
-    TrainSettings,
-    scale_features,
-)
+from glnn.quality.rivals import NodeProblem, scale_features
+from glnn_lab.baselines.base import INIT, NOISE, SAMPLES, Baseline, TrainSettings
 from glnn_lab.baselines.networks import InputMap, draw_seed, isolate_rng
 from glnn_lab.baselines.walks import LabelContexts, RandomWalks, skip_gram, walk_contexts
 

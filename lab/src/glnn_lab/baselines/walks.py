@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from glnn.quality.rivals import LogisticRegressionSettings, NodeProblem, fit_logistic_regression
+from glnn.quality.rivals import NodeProblem
+from glnn_lab.baselines.scikit import LogisticRegressionSettings, fit_logistic_regression
 
 
 class RandomWalks:

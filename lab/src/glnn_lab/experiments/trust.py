@@ -330,9 +330,8 @@ def draw_influence(case: Case, seed: int) -> Row:
 def measure_effects(x: Any, labels: np.ndarray, graph: Any, seen: np.ndarray, seed: int) -> Row:
     """Return the effects of labels on the probabilities of their classes at unlabelled nodes.
 
-    ``real`` effects are measured by a second fit without the label. ``estimated`` are those that
-    the fit estimates, ``explained`` those that ``explain`` returns by default, for every fourth
-    seed.
+    ``real`` effects are measured by a second fit without the label, ``explained`` are those that
+    ``explain`` returns by default, for every fourth seed.
     """
     labelled, hidden = np.flatnonzero(seen >= 0), seen < 0
     model = GLNNClassifier(random_state=seed, calibrate=None)
@@ -343,23 +342,20 @@ def measure_effects(x: Any, labels: np.ndarray, graph: Any, seen: np.ndarray, se
         fewer[node] = -1
         again = GLNNClassifier(random_state=seed, calibrate=None).fit(x, fewer, graph)
         real.append((whole - again.label_distributions_)[:, labels[node]])
-    found = {
-        "real": np.array(real)[:, hidden],
-        "estimated": _effects(model, labelled, 0)[:, hidden],
-    }
+    found = {"real": np.array(real)[:, hidden]}
     if seed % _EXPLAIN_EVERY == 0:
-        found["explained"] = _effects(model, labelled, None)[:, hidden]
+        found["explained"] = _effects(model, labelled)[:, hidden]
     return found
 
 
-def _effects(model: GLNNClassifier, labelled: np.ndarray, refits: int | None) -> np.ndarray:
+def _effects(model: GLNNClassifier, labelled: np.ndarray) -> np.ndarray:
     """Return the effects of labels on their own classes by ``explain``, labels x nodes."""
     n_nodes = len(model.transduction_)
     found = np.zeros((len(labelled), n_nodes))
     for node in range(n_nodes):
-        why = model.explain(node, n_links=0, n_labels=len(labelled), refits=refits)
-        for voice in why.voices:
-            found[np.searchsorted(labelled, voice.node), node] = voice.effect
+        why = model.explain(node, n_links=0, n_labels=len(labelled))
+        for one in why.label_effects:
+            found[np.searchsorted(labelled, one.node), node] = one.effect
     return found
 
 
@@ -369,16 +365,15 @@ def influence_rows(drawn: Sequence[Row]) -> Row:
     ``rank correlation`` is Spearman's over the labels of a node, between the effects by ``explain``
     and the real ones of the same fit. It is averaged over fits and over the nodes at which some
     label changes the probability of its class by 0.05 or more; at other nodes there is only noise
-    to rank. The other numbers compare with the mean real effect over all seeds: ``estimate`` the
-    effects estimated by a fit, ``one fit`` the real effects of one fit with the mean of the other
-    fits, and ``half against half`` the two halves of the seeds, which is a bound set by noise.
+    to rank. The other numbers compare real effects of several seeds: ``one fit`` those of one fit
+    with the mean of the other fits, and ``half against half`` the two halves of the seeds, which is
+    a bound set by noise.
     """
     real = np.stack([row["real"] for row in drawn])
     mean, half = real.mean(0), len(real) // 2
     asked = [row for row in drawn if "explained" in row]
     found: Row = {
         "rank correlation": _mean_of(_agreement(row["explained"], row["real"]) for row in asked),
-        "estimate": _mean_of(_agreement(row["estimated"], mean) for row in drawn),
         "nodes": int(_is_moved(mean).sum()),
         "seeds": len(drawn),
     }

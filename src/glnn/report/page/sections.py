@@ -22,7 +22,8 @@ from glnn.quality.metrics import (
     confusion,
     reliability,
 )
-from glnn.quality.verdict import MethodScore, VerdictKind
+from glnn.quality.metrics import Score as MethodScore
+from glnn.quality.verdict import VerdictKind
 from glnn.report.page.page_data import (
     ClassQuality,
     Curve,
