@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from glnn.data import make_split
 from glnn.data.datasets import BUILT_IN
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
@@ -13,6 +12,7 @@ from glnn_lab.experiments.datasets import (
     pubmed_star,
     standard_split,
 )
+from glnn_lab.experiments.splits import make_split
 
 
 def opened(**fields):

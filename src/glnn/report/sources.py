@@ -15,7 +15,7 @@ from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
 from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.row_source import RecordSource, RowSource, open_source
-from glnn.data.splits import PAPER_COUNTS, class_sizes
+from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path, frame_column_names
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
 from glnn.data.tables import guess_label_column, plan_columns, read_table, replace_labels
@@ -200,17 +200,15 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
     """Return the split of the labels into training, validation and test.
 
     With ``labels_per_class`` that many training labels of each class are drawn, and all other
-    known labels are for the test. Without it: the published split if there is one, the paper's for
-    the terror sets, 20 labels a class for the data sets that come with glnn. In all other data
-    every known label is for training.
+    known labels are for the test. Without it: the published split if there is one, 20 labels a
+    class for the data sets that come with glnn. In all other data every known label is for
+    training.
     """
     _check_labels(data)
     if labels_per_class is not None:
         return _split_per_class(data, labels_per_class, seed)
     if {"train", "test"}.issubset(data.splits):
         return make_split(data, "public", seed)
-    if data.name in PAPER_COUNTS:
-        return make_split(data, "paper", seed)
     if data.name in BUILT_IN:
         return _split_per_class(data, DEFAULT_PER_CLASS, seed)
     none = np.empty(0, dtype=np.int64)

@@ -8,12 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_choice, check_integer
-from glnn.data import DATASETS, NodeData, Split, load_dataset, make_split, take_nodes
+from glnn.data import DATASETS, NodeData, Split, load_dataset, take_nodes
 from glnn.data.datasets import BUILT_IN
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import Cell, Scalar
 from glnn_lab.experiments.perturb import add_edges, delete_edges, poison_edges, rewire_edges
+from glnn_lab.experiments.splits import make_split
 
 
 def pubmed_star(data: NodeData, seed: int = 0, *, n_nodes: int = 3000) -> NodeData:
