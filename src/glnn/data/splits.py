@@ -75,7 +75,8 @@ class Split:
                     f"{key!r} of a split must be {kind.__name__} (of node numbers), got "
                     f"{quote(value)}."
                 )
-        return cls(**{key: fields[key] for key in _TYPES})
+        parts = {key: np.asarray(fields[key]) for key in SPLIT_KEYS}
+        return cls(**parts, **{key: fields[key] for key in ("name", "seed", "dataset")})
 
     def save(self, path: str | Path) -> None:
         """Write the split to a JSON file, atomically."""
