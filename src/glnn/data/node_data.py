@@ -106,7 +106,7 @@ def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
         raise InputError(
             "graph must have an empty diagonal, got self loops. Remove them with graph.setdiag(0)."
         )
-    if (matrix != matrix.T).nnz:
+    if not _are_equal(matrix, sp.csr_matrix(matrix.T)):  # both are canonical
         raise InputError(
             "graph must be symmetric, got one-way edges. "
             "Make it undirected with graph.maximum(graph.T)."
@@ -317,9 +317,8 @@ class NodeData(ReprMixin):
         if self.feature_names is not None:
             self._set("feature_names", check_names("feature_names", self.feature_names, n_features))
         self._set("splits", self._check_splits())
-        self._set(
-            "provenance", MappingProxyType({str(k): str(v) for k, v in self.provenance.items()})
-        )
+        pairs = ([check_text("provenance", str(v)) for v in kv] for kv in self.provenance.items())
+        self._set("provenance", MappingProxyType(dict(pairs)))
 
     def _set(self, field_name: str, value: Any) -> None:
         object.__setattr__(self, field_name, value)

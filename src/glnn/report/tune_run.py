@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from glnn._utils import limit_threads
-from glnn.data.files import FileLock, atomic_write, check_file, quote_path
+from glnn.data.files import atomic_write, check_file, lock_journal, quote_path
 from glnn.data.table_files import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
@@ -114,7 +114,7 @@ def _write_files(
     image = None
     with suppress(MissingDependencyError):  # the table has the same numbers
         image = image_bytes(tuning_figure(search))
-    with FileLock(folder / JOURNAL):  # several workers write the same files
+    with lock_journal(folder / JOURNAL):  # several workers write the same files
         for name in (TABLE, SETTINGS, PICTURE):
             for left in folder.glob(f".{name}.*.part"):  # of a worker that was killed
                 left.unlink(missing_ok=True)
