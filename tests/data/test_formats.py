@@ -14,7 +14,6 @@ from glnn.data.formats import (
     iter_summary,
     open_data,
 )
-from glnn.data.interop import from_scipy
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.exceptions import InputError
 
@@ -103,7 +102,7 @@ def test_nodes_without_an_edge_are_not_lost_in_a_table(tmp_path):
 
 def test_labels_or_features_make_more_than_a_graph(small):
     assert not is_graph_only(small)
-    bare = from_scipy(small.graph)
+    bare = graph_only(small.graph)
     assert is_graph_only(bare)
     assert not is_graph_only(from_scipy(small.graph, labels=small.labels))
     assert not is_graph_only(from_scipy(small.graph, features=2 * bare.features))

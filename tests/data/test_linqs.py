@@ -132,7 +132,9 @@ def test_bad_lines_are_refused(tmp_path, content):
 
 
 @pytest.mark.dataset
-@pytest.mark.parametrize(("raw_graph", "npz_graph"), [("loc", "default"), ("loc_org", "loc_org")])
+@pytest.mark.parametrize(
+    ("raw_graph", "npz_graph"), [("default", "default"), ("loc_org", "loc_org")]
+)
 def test_raw_terror_attack_gives_the_arrays_of_the_npz(published, raw_graph, npz_graph):
     if not (published / "raw" / "TerrorAttack").is_dir():
         pytest.skip("the raw files are not in GLNN_DATA")

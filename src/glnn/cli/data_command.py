@@ -50,6 +50,7 @@ def info(
     as_json: opt.AsJson = False,
 ) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
+    from glnn.data.files import one_line
     from glnn.data.formats import iter_summary
     from glnn.exceptions import GlnnError, InputError
     from glnn.report.sources import Source
@@ -62,7 +63,7 @@ def info(
         if question is None:
             raise
         raise InputError(f"{question} Otherwise: {error}") from None
-    rows = iter_summary(opened.data)
+    rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(opened.data)]
     question = source.suggest_label() if opened.data.n_classes == 0 else None
     if question is not None:
         typer.echo(f"glnn: note: {question}", err=True)

@@ -295,7 +295,7 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
-    unknown = UnknownIds.of({str(node): None for node in nodes if str(node) not in index})
+    unknown = UnknownIds.of(nodes, index)
     if unknown.count:
         advice = (
             "Rows without names are numbered from 0: name them with the index of a DataFrame X or "

@@ -14,11 +14,10 @@ from defusedxml import DefusedXmlException, ElementTree
 from glnn._utils import import_optional
 from glnn.data.encode import TableEncoder
 from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
-from glnn.data.interop import add_weighted_edges, graph_from_networkx
-from glnn.data.node_data import NodeData, ids_from_text
+from glnn.data.interop import add_weighted_edges, edges_from_networkx
+from glnn.data.node_data import NodeData, ids_from_text, symmetric_from_pairs
 from glnn.data.table_files import (
     check_feature_names,
-    frame_column_names,
     label_texts,
     split_texts,
 )
@@ -88,16 +87,20 @@ def _to_record(path: Path, network: Any, options: TableOptions, *, has_graph: bo
     special = [name for name in (_CLASS_ATTRIBUTE[suffix], "split") if name in frame]
     captions = ["label"] if suffix == ".gexf" else []
     texts = {name: [str(cell).strip() for cell in frame[name]] for name in special}
-    splits = parse_splits(texts["split"]) if "split" in texts else {}
-    names = [name for name in frame_column_names(frame) if name not in (*special, *captions)]
-    features, feature_names = _encode_features(where, frame, names, options)
+    names = [name for name in frame if name not in (*special, *captions)]
+    features = sp.identity(len(frame), dtype=np.float32, format="csr")
+    feature_names = None
+    if names:
+        encoder = TableEncoder.fit(where, names, frame.__getitem__, options)
+        features, feature_names = encoder.transform(frame, where), encoder.feature_names
     labels, class_names = encode_labels(texts.get(_CLASS_ATTRIBUTE[suffix], [""] * len(frame)))
+    _, source, target, weights = edges_from_networkx(network)
     return NodeData(
         features=features,
         labels=labels,
-        graph=graph_from_networkx(network) if has_graph else None,
+        graph=symmetric_from_pairs(source, target, len(frame), weights) if has_graph else None,
         class_names=class_names,
-        splits=splits,
+        splits=parse_splits(texts["split"]) if "split" in texts else {},
         ids=ids_from_text(list(network)),
         name=path.stem,
         provenance={"format": _FORMAT_NAMES[suffix]},
@@ -120,15 +123,6 @@ def _attribute_frame(path: Path, network: Any) -> pd.DataFrame:
         str(name): [values.get(name, default.get(name, "")) for values in rows] for name in names
     }
     return pd.DataFrame(columns, index=range(n_nodes), dtype=object)
-
-
-def _encode_features(
-    where: str, frame: pd.DataFrame, names: Sequence[str], options: TableOptions
-) -> tuple[sp.csr_matrix, tuple[str, ...] | None]:
-    if not names:
-        return sp.identity(len(frame), dtype=np.float32, format="csr"), None
-    encoder = TableEncoder.fit(where, names, frame.__getitem__, options)
-    return encoder.transform(frame, where), encoder.feature_names
 
 
 def write_network(data: NodeData, path: Path) -> None:

@@ -1,6 +1,7 @@
 """NodeData, the record of features, labels and graph, and checks of the arrays it holds."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -44,7 +45,14 @@ def canonicalize_csr(name: str, matrix: Any) -> sp.csr_matrix:
         raise InputError(
             f"{name} must have at most {MAX_COLUMNS:,} columns, got {matrix.shape[1]:,}."
         )
-    canonical = _to_float32_csr(name, sp.csr_matrix(matrix, copy=True))
+    canonical = sp.csr_matrix(matrix, copy=True)
+    data = to_float32(canonical.data)
+    if not np.isfinite(data).all():
+        raise InputError(
+            f"{name} must be finite and within float32 (below 3.4e38), got "
+            f"{quote(canonical.data[~np.isfinite(data)][0])}. Rescale or impute first."
+        )
+    canonical.data = data
     canonical.sum_duplicates()
     canonical.eliminate_zeros()
     return freeze_csr(canonical)
@@ -54,16 +62,6 @@ def to_float32(values: np.ndarray) -> np.ndarray:
     """Cast to float32; values beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
-
-
-def _to_float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-    data = to_float32(matrix.data)
-    if not np.isfinite(data).all():
-        raise InputError(
-            f"{name} must be finite and within float32 (below 3.4e38), got "
-            f"{quote(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
-        )
-    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def csr_from_arrays(
@@ -106,7 +104,7 @@ def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
         raise InputError(
             "graph must have an empty diagonal, got self loops. Remove them with graph.setdiag(0)."
         )
-    if not _are_equal(matrix, sp.csr_matrix(matrix.T)):  # both are canonical
+    if not are_equal(matrix, sp.csr_matrix(matrix.T)):  # both are canonical
         raise InputError(
             "graph must be symmetric, got one-way edges. "
             "Make it undirected with graph.maximum(graph.T)."
@@ -144,7 +142,10 @@ def symmetric_from_pairs(
         values = np.ones(codes.size, dtype=np.float32)
     else:
         links &= weight != 0
-        codes, values = _max_per_code(codes[links], weight[links])
+        codes, weight = codes[links], weight[links]
+        order = np.lexsort((-weight, codes))
+        codes, first = np.unique(codes[order], return_index=True)  # the largest weight of each
+        values = weight[order][first]
     low, high = codes // n_nodes, codes % n_nodes
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
     entries = np.concatenate([values, values])
@@ -153,24 +154,9 @@ def symmetric_from_pairs(
 
 
 def unique_codes(codes: np.ndarray) -> np.ndarray:
-    """Return the sorted unique values of an array of non-negative integers.
-
-    It is faster than ``np.unique``, which hashes.
-
-    Examples
-    --------
-    >>> unique_codes(np.array([3, 1, 3])).tolist()
-    [1, 3]
-    """
+    """Return the sorted unique values of non-negative integers, faster than ``np.unique``."""
     ordered = np.sort(codes)
     return ordered[np.diff(ordered, prepend=-1) > 0]
-
-
-def _max_per_code(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted unique codes, each with the largest of its values."""
-    order = np.lexsort((-values, codes))
-    codes, first = np.unique(codes[order], return_index=True)
-    return codes, values[order][first]
 
 
 def upper_triangle(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -193,12 +179,10 @@ def check_names(name: str, names: Iterable[str], length: int | None = None) -> t
     checked = tuple(check_text(name, str(value)) for value in names)
     if length is not None and len(checked) != length:
         raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
-    blank = [position for position, value in enumerate(checked) if not value.strip()]
-    if blank:
-        raise InputError(f"{name} must not be blank, got blank text at position {blank[0]}.")
+    if not all(value.strip() for value in checked):
+        raise InputError(f"{name} must not be blank, got blank text.")
     if len(set(checked)) != len(checked):
-        seen: set[str] = set()
-        twice = next(value for value in checked if value in seen or seen.add(value))  # type: ignore[func-returns-value]
+        twice = Counter(checked).most_common(1)[0][0]
         raise InputError(f"{name} must be distinct, got {quote(twice)} more than once.")
     return checked
 
@@ -368,7 +352,13 @@ class NodeData(ReprMixin):
         matrix = canonicalize_csr("features", check_features("features", features))
         numbers = _check_integers("labels", labels)
         if "class_names" not in fields:
-            fields["class_names"] = _default_class_names(numbers)
+            n_classes = int(numbers.max(initial=-1)) + 1
+            if n_classes > max(numbers.size, 1):
+                raise InputError(
+                    f"labels must number the classes from 0 without gaps, got {n_classes - 1} for "
+                    f"{numbers.size} nodes. Number the classes 0, 1, 2, ..., or give class_names."
+                )
+            fields["class_names"] = tuple(map(str, range(n_classes)))
         return cls(matrix, numbers, _graph_from_edges(edges, matrix.shape[0]), **fields)
 
     def _repr_items(self) -> dict[str, str]:
@@ -449,21 +439,11 @@ class NodeData(ReprMixin):
             and self.column_names == other.column_names
             and np.array_equal(self.node_ids, other.node_ids)
             and np.array_equal(self.labels, other.labels)
-            and _are_equal(self.features, other.features)
-            and _are_equal(self.graph, other.graph)
+            and are_equal(self.features, other.features)
+            and are_equal(self.graph, other.graph)
             and self.splits.keys() == other.splits.keys()
             and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
         )
-
-
-def _default_class_names(labels: np.ndarray) -> tuple[str, ...]:
-    n_classes = int(labels.max(initial=-1)) + 1
-    if n_classes > max(labels.size, 1):
-        raise InputError(
-            f"labels must number the classes from 0 without gaps, got {n_classes - 1} for "
-            f"{labels.size} nodes. Number the classes 0, 1, 2, ..., or give class_names."
-        )
-    return tuple(str(c) for c in range(n_classes))
 
 
 def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:
@@ -512,29 +492,19 @@ def _graph_from_edges(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
     return symmetric_from_pairs(source, target, n_nodes)
 
 
-def _are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
+def are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
     """Whether both are absent or equal; canonical CSR needs no more than equal arrays."""
     if left is None or right is None:
         return left is right
-    return (
-        left.shape == right.shape
-        and np.array_equal(left.indptr, right.indptr)
-        and np.array_equal(left.indices, right.indices)
-        and np.array_equal(left.data, right.data)
-    )
+    parts = ((getattr(m, part) for m in (left, right)) for part in ("indptr", "indices", "data"))
+    return left.shape == right.shape and all(np.array_equal(*pair) for pair in parts)
 
 
 def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
-    """Return the record of some of the nodes, with the edges between them.
+    """Return the record of some of the nodes, in their order, with the edges between them.
 
-    Parameters
-    ----------
-    data
-        The record.
-    nodes
-        Node numbers or a mask. The new record has the nodes in this order.
-    **changes
-        Other fields to change, by name. Ids default to the old ids, or the old node numbers.
+    ``nodes`` are node numbers or a mask, ``changes`` other fields to change by name. Ids default
+    to the old ids, or the old node numbers.
 
     Examples
     --------

@@ -15,8 +15,8 @@ from glnn.data.files import atomic_write, check_file, one_line, quote, quote_pat
 from glnn.data.node_data import NodeData, upper_triangle
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
-    AUTO_FORMAT,
-    TableFormat,
+    DEFAULT_OPTIONS,
+    TableOptions,
     parse_column_names,
     read_first_line,
     read_text_table,
@@ -122,15 +122,15 @@ _OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods", ".zip")
 
 def read_frame(
     path: Path,
-    form: TableFormat = AUTO_FORMAT,
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
     select_text: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
     header: bool = True,
 ) -> pd.DataFrame:
     """Read a table as a frame of numbers, dates and text.
 
-    The suffix is ``.parquet``, ``.xlsx`` (first sheet), ``.tsv``, or any other for text in the
-    format ``form``. ``select_text`` gets the column names and returns those that are always text,
+    The suffix is ``.parquet``, ``.xlsx`` (first sheet), ``.tsv``, or any other for text, read as
+    ``options`` say. ``select_text`` gets the column names and returns those that are always text,
     such as ids and labels. Without a ``header`` line the columns are numbered.
     """
     suffix = path.suffix.lower()
@@ -145,22 +145,17 @@ def read_frame(
             f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
             f"got a {suffix} file. Save it as one of those; glnn data convert may help."
         )
-    return read_text_table(path, form, select_text, header)
+    return read_text_table(path, options, select_text, header)
 
 
-def frame_column_names(frame: pd.DataFrame) -> list[str]:
-    """Return the column names of a frame as text."""
-    return [str(name) for name in frame.columns]
-
-
-def read_first_row(path: Path, form: TableFormat = AUTO_FORMAT) -> tuple[str, ...]:
+def read_first_row(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> tuple[str, ...]:
     """Read the cells of the first line, or the column names of a Parquet file."""
     if path.suffix.lower() == ".parquet":
         schema = open_parquet(path).schema_arrow
         return wrap_parquet_errors(path, lambda: tuple(str(name) for name in schema.names))
     if path.suffix.lower() == ".xlsx":
         return tuple(str(cell) for cell in read_sheet(path, n_rows=1).iloc[0])
-    return read_first_line(path, form)
+    return read_first_line(path, options)
 
 
 # Writing tables
