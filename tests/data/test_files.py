@@ -65,11 +65,6 @@ def test_what_a_parser_raises_becomes_one_line(tmp_path, error):
     assert "\n" not in str(caught.value)
 
 
-def test_errors_of_glnn_pass_unchanged(tmp_path):
-    with pytest.raises(InputError, match=r"^mine$"), files.wrap_parse_errors(tmp_path, "test"):
-        raise InputError("mine")
-
-
 def test_a_file_beyond_the_limit_is_refused_unread(tmp_path):
     path = tmp_path / "big.csv"
     with path.open("wb") as file:
@@ -128,12 +123,6 @@ def test_a_killed_writer_leaves_no_lock(tmp_path, holder):
     with lock_folder(tmp_path / "run"):
         assert sibling_path(tmp_path / "run", "lock").exists()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="must be writable"):
-        WriterLock.acquire(tmp_path / "file" / "run")
 
 
 def test_a_second_release_leaves_the_lock_of_the_next_holder(tmp_path):
@@ -215,13 +204,6 @@ def test_a_new_or_empty_folder_is_filled_in_one_move(tmp_path, made):
         (tmp_path / "run").mkdir()
     replace(tmp_path / "run")
     assert run_of(tmp_path / "run") == NEW
-
-
-def test_a_link_to_a_folder_stays_a_link(folder, tmp_path):
-    (tmp_path / "name").symlink_to(folder)
-    replace(tmp_path / "name")
-    assert (tmp_path / "name").is_symlink()
-    assert run_of(folder) == NEW
 
 
 def test_a_failure_in_the_block_leaves_the_old_run(folder):

@@ -145,13 +145,6 @@ def test_a_bad_test_index_is_refused(tmp_path, text):
         read_planetoid(tmp_path)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    toy(tmp_path)
-    (tmp_path / "ind.toy.graph").unlink()
-    with pytest.raises(InputError, match=r"ind\.toy\.graph"):
-        read_planetoid(tmp_path, "toy")
-
-
 def test_mutated_files_give_a_record_or_one_clear_line(tmp_path, survives_mutation):
     toy(tmp_path)
     files = [tmp_path / name for name in FILES]

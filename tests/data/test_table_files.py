@@ -8,12 +8,10 @@ import pytest
 
 from glnn.data import npz, read_data, table_files
 from glnn.data.table_files import (
-    edge_table_path,
     escape_formula,
     open_parquet,
     read_first_row,
     read_frame,
-    write_frames,
     write_node_table,
 )
 from glnn.exceptions import DataFormatError, InputError
@@ -36,12 +34,6 @@ def test_the_same_table_in_every_format(tmp_path, suffix):
     write(path, index=False, **({"sep": "\t"} if suffix == ".tsv" else {}))
     assert read_frame(path).to_dict("list") == frame.to_dict("list")
     assert read_first_row(path) == ("id", "x")
-
-
-def test_without_a_header_columns_are_numbered_and_the_first_line_counts(tmp_path):
-    path = put(tmp_path, "a,1\nb,2\n")
-    assert read_frame(path, header=False).to_dict("list") == {"0": ["a", "b"], "1": [1, 2]}
-    assert read_first_row(path) == ("a", "1")
 
 
 @pytest.mark.parametrize(
@@ -178,14 +170,6 @@ def test_any_csv_reader_sees_the_ids_as_they_are(small, tmp_path):
     assert [line["split"] for line in lines] == ["train", "train", "", "val", "test", "test"]
 
 
-def test_edges_stand_beside_with_both_ids(small, tmp_path):
-    write_node_table(small, tmp_path / "t.csv")
-    with edge_table_path(tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-    assert len(lines) == small.n_edges
-    assert lines[1] == {"source": "n1", "target": "=n2", "weight": "1.0"}
-
-
 def test_edges_of_an_older_table_are_not_taken_for_this_one(small, tmp_path):
     write_node_table(small, tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"t\.edges\.csv must not exist"):
@@ -198,11 +182,6 @@ def test_features_with_a_special_name_are_refused(small, tmp_path, name):
     with pytest.raises(InputError, match=f"'{name}'"):
         write_node_table(small.replace(feature_names=(name, "x")), tmp_path / "t.csv")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_carriage_return_in_a_cell_is_quoted(tmp_path):
-    write_frames(tmp_path / "t.csv", [pd.DataFrame({"x": ["a\rb"], "y": ["c"]})])
-    assert (tmp_path / "t.csv").read_bytes() == b'x,y\r\n"a\rb",c\r\n'
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

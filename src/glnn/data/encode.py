@@ -382,7 +382,7 @@ def encode_frame(
     """
     named = frame.set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
-    encoder = TableEncoder.fit("the frame", list(named), named.__getitem__, options)
+    encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
     return transform_frame(frame, encoder), encoder
 
 

@@ -50,13 +50,7 @@ _PARSE_ERRORS = (
 
 
 def one_line(text: object, limit: int = 200) -> str:
-    r"""Return the text on one line, shortened to ``limit`` characters.
-
-    Examples
-    --------
-    >>> one_line("a\n  b")
-    'a b'
-    """
+    r"""Return the text on one line, shortened to ``limit`` characters."""
     flat = " ".join(str(text).split())
     flat = "".join(c if c.isprintable() else "?" for c in flat)
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
@@ -97,13 +91,7 @@ def quote_path(path: Path) -> str:
 
 
 def safe_file_name(text: str, limit: int = 80) -> str:
-    """Turn any text into a file name without path separators or leading dots.
-
-    Examples
-    --------
-    >>> safe_file_name("../../esc"), safe_file_name("people of 2024"), safe_file_name("..")
-    ('esc', 'people of 2024', 'data')
-    """
+    """Turn any text into a file name without path separators or leading dots."""
     flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:limit])
     return flat.lstrip(" ._-").rstrip(" .") or "data"
 
@@ -184,13 +172,7 @@ def write_error(path: Path, error: OSError) -> OutputError:
 
 
 def sibling_path(folder: Path, kind: str) -> Path:
-    """Return the hidden path next to a folder or file that is used while it is written.
-
-    Examples
-    --------
-    >>> sibling_path(Path("runs/wine"), "lock").as_posix()
-    'runs/.wine.glnn-lock'
-    """
+    """Return the hidden path next to a folder or file that is used while it is written."""
     return folder.with_name(f".{folder.name}.glnn-{kind}")
 
 

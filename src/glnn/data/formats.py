@@ -120,8 +120,8 @@ def read_data(
     if suffix == ".content":
         return read_linqs(path)
     if suffix == ".nodes":
-        beside = (path.with_suffix(end) for end in (".edges", ".labels"))
-        return read_linqs_nodes(path, *(file if file.is_file() else None for file in beside))
+        further = (path.with_suffix(end) for end in (".edges", ".labels"))
+        return read_linqs_nodes(path, *(file if file.is_file() else None for file in further))
     if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))

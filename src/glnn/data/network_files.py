@@ -87,7 +87,7 @@ def _to_record(path: Path, network: Any, options: TableOptions, *, has_graph: bo
     special = [name for name in (_CLASS_ATTRIBUTE[suffix], "split") if name in frame]
     captions = ["label"] if suffix == ".gexf" else []
     texts = {name: [str(cell).strip() for cell in frame[name]] for name in special}
-    names = [name for name in frame if name not in (*special, *captions)]
+    names = [name for name in map(str, frame) if name not in (*special, *captions)]
     features = sp.identity(len(frame), dtype=np.float32, format="csr")
     feature_names = None
     if names:

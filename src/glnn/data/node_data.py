@@ -122,11 +122,6 @@ def symmetric_from_pairs(
 
     Self loops are dropped. A pair that occurs more than once, in either direction, keeps its
     largest weight. Without weights every edge has weight 1.
-
-    Examples
-    --------
-    >>> symmetric_from_pairs(np.array([0, 1]), np.array([1, 0]), 2).toarray().tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
     """
     source, target = source.astype(np.int64), target.astype(np.int64)
     ends = np.concatenate([source, target])
@@ -210,13 +205,7 @@ def canonicalize_ids(ids: Any, n_nodes: int) -> np.ndarray:
 
 
 def ids_from_text(texts: Sequence[str]) -> np.ndarray:
-    """Return int64 ids if every text is an integer as ``str`` writes it, else the texts.
-
-    Examples
-    --------
-    >>> ids_from_text(["7", "10"]).tolist(), ids_from_text(["07", "10"]).tolist()
-    ([7, 10], ['07', '10'])
-    """
+    """Return int64 ids if every text is an integer as ``str`` writes it, else the texts."""
     if texts and all(is_whole_number(text) for text in texts):
         return np.array([int(text) for text in texts], dtype=np.int64)
     return np.array(list(texts), dtype=np.str_)
@@ -505,12 +494,6 @@ def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
 
     ``nodes`` are node numbers or a mask, ``changes`` other fields to change by name. Ids default
     to the old ids, or the old node numbers.
-
-    Examples
-    --------
-    >>> data = NodeData.from_arrays(np.eye(3), [0, 1, 0], edges=[[0, 1], [1, 2]])
-    >>> take_nodes(data, [1, 2]).n_edges
-    1
     """
     chosen = check_indices("nodes", nodes, data.n_nodes)
     position = np.full(data.n_nodes, -1, dtype=np.int64)

@@ -192,7 +192,9 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
             shape,
         )
         pairs, weights = read_pairs(file, graph)
-        made = None if pairs is None else symmetric_from_pairs(*pairs, shape[0], weights)
+        made = (
+            None if pairs is None else symmetric_from_pairs(pairs[0], pairs[1], shape[0], weights)
+        )
         return read_record(file, features).replace(graph=made)
 
 
@@ -247,13 +249,12 @@ def read_shape(file: NpzFile) -> tuple[int, int]:
             f"{file.path.name} must hold features_shape and the other arrays of a data set, "
             f"got {found}."
         )
-    declared = file.read("features_shape", kinds="iu", ndim=1)
-    if declared.size != 2 or declared.min() < 1 or declared.max() >= 2**40:
+    declared = file.read("features_shape", kinds="iu", ndim=1).tolist()
+    if len(declared) != 2 or min(declared) < 1 or max(declared) >= 2**40:
         raise DataFormatError(
-            f"features_shape in {file.path.name} must be two sensible sizes, got "
-            f"{declared.tolist()[:4]}."
+            f"features_shape in {file.path.name} must be two sensible sizes, got {declared[:4]}."
         )
-    n_nodes, n_features = int(declared[0]), int(declared[1])
+    n_nodes, n_features = declared
     expected = {"features_indptr": (n_nodes + 1,), "labels": (n_nodes,), "ids": (n_nodes,)}
     for name, shape in expected.items():
         if name in file and file.headers[name].shape != shape:
@@ -273,10 +274,9 @@ def read_pairs(
     key = "edge_index" if graph == DEFAULT_GRAPH else f"edge_index_{graph}"
     if key not in file:
         return None, None
-    pairs = file.read(key, kinds="iu", ndim=2)
+    pairs, weight = file.read(key, kinds="iu", ndim=2), None
     if pairs.shape[0] != 2:
         raise DataFormatError(f"{key} must have two rows, got {pairs.shape[0]}.")
-    weight = None
     if "edge_weight" in file and graph == DEFAULT_GRAPH:
         weight = file.read("edge_weight", kinds="f", ndim=1)
         if weight.size != pairs.shape[1] or not np.isfinite(weight).all():

@@ -51,9 +51,9 @@ class _Csr:
     """A sparse matrix; the state has its three arrays and its shape."""
 
     def __setstate__(self, state: Any) -> None:
-        parts = (state[key].value for key in ("data", "indices", "indptr"))
+        data, indices, indptr = (state[key].value for key in ("data", "indices", "indptr"))
         n_rows, n_columns = map(int, state["_shape"])
-        self.value = csr_from_arrays(*parts, (n_rows, n_columns))
+        self.value = csr_from_arrays(data, indices, indptr, (n_rows, n_columns))
 
 
 _NAMES = {
@@ -84,7 +84,7 @@ class _Unpickler(pickle.Unpickler):
 def read_pickle(raw: bytes) -> Any:
     """Return the array, matrix or lists of a pickle; refuse all other names."""
     for opcode, argument, _ in pickletools.genops(raw):
-        if "PUT" in opcode.name and int(argument) > len(raw):  # would reserve as much memory
+        if "PUT" in opcode.name and int(argument or 0) > len(raw):  # would reserve as much memory
             raise DataFormatError("a pickle must number its objects one by one, got a gap.")
     value = _Unpickler(io.BytesIO(raw), encoding="latin1").load()
     return value.value if isinstance(value, _Array | _Csr) else value

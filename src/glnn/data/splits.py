@@ -19,14 +19,7 @@ _TYPES = {"name": str, "seed": int, "dataset": str, **dict.fromkeys(SPLIT_KEYS, 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Disjoint training, validation and test nodes.
-
-    Examples
-    --------
-    >>> split = Split(np.array([2, 0]), np.array([1]), np.array([3]), name="mine", seed=7)
-    >>> Split.from_json(split.to_json()) == split
-    True
-    """
+    """Disjoint training, validation and test nodes."""
 
     train: np.ndarray  # node numbers; they are sorted
     val: np.ndarray
@@ -69,14 +62,14 @@ class Split:
         if not isinstance(fields, dict) or fields.get("format") != "glnn split":
             raise DataFormatError("a split must be a JSON object with the format 'glnn split'.")
         for key, kind in _TYPES.items():
-            value = fields.get(key)
+            value: Any = fields.get(key)
             if type(value) is not kind or (kind is list and not all(type(v) is int for v in value)):
                 raise DataFormatError(
                     f"{key!r} of a split must be {kind.__name__} (of node numbers), got "
                     f"{quote(value)}."
                 )
-        parts = {key: np.asarray(fields[key]) for key in SPLIT_KEYS}
-        return cls(**parts, **{key: fields[key] for key in ("name", "seed", "dataset")})
+        train, val, test = (np.asarray(fields[key]) for key in SPLIT_KEYS)
+        return cls(train, val, test, fields["name"], fields["seed"], fields["dataset"])
 
     def save(self, path: str | Path) -> None:
         """Write the split to a JSON file, atomically."""

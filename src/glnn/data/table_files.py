@@ -165,13 +165,7 @@ _BATCH_CELLS = 4_000_000  # bounds the size of a dense block
 
 
 def edge_table_path(path: Path) -> Path:
-    """Return the path of the edge list that belongs to a table.
-
-    Examples
-    --------
-    >>> edge_table_path(Path("people.csv")).name
-    'people.edges.csv'
-    """
+    """Return the path of the edge list that belongs to a table."""
     return path.with_suffix(f".edges{path.suffix}")
 
 
@@ -257,13 +251,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def escape_formula(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would take for a formula.
-
-    Examples
-    --------
-    >>> escape_formula("=1+1"), escape_formula("-3"), escape_formula("oak"), escape_formula(-0.5)
-    ("'=1+1", '-3', 'oak', -0.5)
-    """
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
     if not isinstance(cell, str) or not cell.startswith(_FORMULA):
         return cell
     try:

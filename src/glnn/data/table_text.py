@@ -105,13 +105,7 @@ _GROUPED = {
 
 
 def to_text(column: pd.Series) -> list[str]:
-    """Convert the cells to text: whole numbers without a point, missing cells as empty text.
-
-    Examples
-    --------
-    >>> to_text(pd.Series([1.0, None, 0.5]))
-    ['1', '', '0.5']
-    """
+    """Convert the cells to text: whole numbers without a point, missing cells as empty text."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         days = bool((column.dropna() == column.dropna().dt.normalize()).all())
         column = column.dt.strftime("%Y-%m-%d" if days else "%Y-%m-%dT%H:%M:%S")
@@ -131,13 +125,7 @@ def strip_cells(column: pd.Series) -> list[str]:
 
 
 def to_numbers(column: pd.Series) -> np.ndarray | None:
-    """Convert the cells to float64, NaN if missing; ``None`` if a cell is not a number.
-
-    Examples
-    --------
-    >>> to_numbers(pd.Series(["1", "2.5e-3", ""])), to_numbers(pd.Series(["1", "two"]))
-    (array([1.    , 0.0025,    nan]), None)
-    """
+    """Convert the cells to float64, NaN if missing; ``None`` if a cell is not a number."""
     kind = column.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         return None

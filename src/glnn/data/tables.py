@@ -264,7 +264,9 @@ def read_tables(
     options = options.replace(**changes)
     files = TableFiles.of(features_path, labels_path, graph_path)
     frame = read_table(files.features, options)
-    data, report = build_table_data(files, list(frame), frame.__getitem__, len(frame), options)
+    data, report = build_table_data(
+        files, list(map(str, frame)), frame.__getitem__, len(frame), options
+    )
     report = dataclasses.replace(
         report, readings=tuple(describe_thousands(frame, report.encoder.names))
     )
@@ -363,13 +365,7 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
 
 
 def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return class numbers and class names of label texts; blank text is unlabelled (-1).
-
-    Examples
-    --------
-    >>> encode_labels(["b", "", "a", "b"])
-    (array([ 1, -1,  0,  1]), ('a', 'b'))
-    """
+    """Return class numbers and class names of label texts; blank text is unlabelled (-1)."""
     names = sort_class_names(text for text in texts if text.strip())
     number = {name: k for k, name in enumerate(names)}
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64), tuple(names)
@@ -402,7 +398,7 @@ def _read_labels(
 ) -> tuple[list[str], UnknownIds]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
     frame = read_frame(path, options, select_text=lambda names: names)
-    names, where = list(frame), quote_path(path)
+    names, where = list(map(str, frame)), quote_path(path)
     id_column = find_column(where, names, options.id_column, "id", "the id column") or names[0]
     label = find_column(where, names, options.label_column, "label", "the label column")
     if label is None and len(names) == 2:

@@ -76,7 +76,7 @@ class Source:
         if not self.is_table or self.labels is not None:
             return None
         frame = read_table(Path(self.name), self.options)
-        columns = (list(frame), frame.__getitem__)
+        columns = (list(map(str, frame)), frame.__getitem__)
         plan = plan_columns(self.name, *columns, self.options, own_labels=True)
         likely = (
             guess_label_column(plan.features, frame.__getitem__) if plan.label is None else None
