@@ -319,7 +319,7 @@ _NO_JOURNAL = (ValueError, KeyError, TypeError, IndexError, AttributeError, Asse
 
 def lock_journal(path: Path) -> FileLock:
     """Return the lock of a journal; it waits for other processes, and ends with its own."""
-    return FileLock(sibling_path(path, "lock"))
+    return FileLock(sibling_path(path, "append"))  # another one than that of WriterLock
 
 
 def open_journal(path: Path) -> Any:

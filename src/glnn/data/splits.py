@@ -14,7 +14,12 @@ from glnn.data.node_data import SPLIT_KEYS, NodeData, freeze_array
 from glnn.exceptions import DataFormatError, InputError
 
 N_VAL, N_TEST = 500, 1000
-_TYPES = {"name": str, "seed": int, "dataset": str, **dict.fromkeys(SPLIT_KEYS, list)}
+_TYPES: dict[str, type] = {
+    "name": str,
+    "seed": int,
+    "dataset": str,
+    **dict.fromkeys(SPLIT_KEYS, list),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +67,9 @@ class Split:
         if not isinstance(fields, dict) or fields.get("format") != "glnn split":
             raise DataFormatError("a split must be a JSON object with the format 'glnn split'.")
         for key, kind in _TYPES.items():
-            value: Any = fields.get(key)
-            if type(value) is not kind or (kind is list and not all(type(v) is int for v in value)):
+            value = fields.get(key)
+            nodes = value if isinstance(value, list) else []
+            if type(value) is not kind or not all(type(node) is int for node in nodes):
                 raise DataFormatError(
                     f"{key!r} of a split must be {kind.__name__} (of node numbers), got "
                     f"{quote(value)}."
