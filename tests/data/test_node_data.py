@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import NodeData, node_data, take_nodes
+from glnn.data import NodeData, node_data
 from glnn.exceptions import DataFormatError, GraphWarning, InputError
 from glnn.graph import as_adjacency
 
@@ -219,19 +219,3 @@ def test_ids_that_only_look_like_numbers_stay_text(texts):
 def test_bad_ids_are_refused(ids, message):
     with pytest.raises(InputError, match=message):
         node_data.canonicalize_ids(ids, 2)
-
-
-# Some of the nodes
-
-
-def test_induced_keeps_the_edges_between_the_chosen_nodes(small):
-    nodes = np.array([4, 0, 3])
-    part = take_nodes(small, nodes)
-    assert np.array_equal(part.graph.toarray(), small.graph.toarray()[np.ix_(nodes, nodes)])
-    assert part.ids.tolist() == small.ids[nodes].tolist()
-    assert part.labels.tolist() == [0, 0, 1]
-    assert {key: rows.tolist() for key, rows in part.splits.items()} == {
-        "train": [1],
-        "val": [2],
-        "test": [0],
-    }

@@ -12,12 +12,6 @@ def test_edges_stay_inside_a_class_as_often_as_asked(homophily):
     assert 2 * data.n_edges / data.n_nodes == pytest.approx(8, rel=0.02)
 
 
-def test_a_power_law_gives_hubs():
-    plain, heavy = (block_model(5000, 2, power=power, seed=0) for power in (None, 2.5))
-    assert np.diff(heavy.graph.indptr).max() > 3 * np.diff(plain.graph.indptr).max()
-    assert heavy.homophily == pytest.approx(0.8, abs=0.02)
-
-
 def test_same_seed_same_data():
     assert block_model(seed=4).equals(block_model(seed=4))
     assert not blobs(seed=4).equals(blobs(seed=5))
@@ -42,5 +36,3 @@ def test_one_class_is_allowed_and_none_is_not():
         block_model(10, 0)
     with pytest.raises(InputError, match="n_nodes"):
         blobs(2, 3)
-    with pytest.raises(InputError, match="power"):
-        block_model(power=1)

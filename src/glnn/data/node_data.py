@@ -487,23 +487,3 @@ def are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
         return left is right
     parts = ((getattr(m, part) for m in (left, right)) for part in ("indptr", "indices", "data"))
     return left.shape == right.shape and all(np.array_equal(*pair) for pair in parts)
-
-
-def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
-    """Return the record of some of the nodes, in their order, with the edges between them.
-
-    ``nodes`` are node numbers or a mask, ``changes`` other fields to change by name. Ids default
-    to the old ids, or the old node numbers.
-    """
-    chosen = check_indices("nodes", nodes, data.n_nodes)
-    position = np.full(data.n_nodes, -1, dtype=np.int64)
-    position[chosen] = np.arange(chosen.size)
-    kept = {key: position[data.splits[key]] for key in SPLIT_KEYS if key in data.splits}
-    fields: dict[str, Any] = {
-        "features": data.features[chosen],
-        "labels": data.labels[chosen],
-        "graph": None if data.graph is None else data.graph[chosen][:, chosen],
-        "ids": data.node_ids[chosen],
-        "splits": {key: rows[rows >= 0] for key, rows in kept.items()},
-    }
-    return data.replace(**{**fields, **changes})

@@ -35,15 +35,12 @@ def block_model(
     homophily: float | int = 0.8,
     n_features: int = 16,
     separation: float | int = 2.0,
-    power: float | int | None = None,
     seed: int = 0,
 ) -> NodeData:
     """Return a stochastic block model with Gaussian features, in time linear in its edges.
 
     Each edge joins two nodes of a class with probability ``homophily``, otherwise two classes.
     Repeated pairs are merged, so the mean degree of a small or dense graph is below ``degree``.
-    With a ``power`` above 1 the expected degrees follow a power law with this exponent (a
-    degree-corrected block model); ``None`` draws all nodes equally often.
 
     Examples
     --------
@@ -56,11 +53,15 @@ def block_model(
     rng = np.random.default_rng(check_integer("seed", seed, low=0))
     labels = _cycle_labels(n_nodes, n_classes)
     features = _draw_clouds(labels, n_classes, n_features, separation, rng)
-    propensity = _draw_propensities(n_nodes, power, rng)
     n_drawn = round(n_nodes * degree / 2)
-    source = _draw_nodes(propensity, n_drawn, rng)
+    source = (rng.random(n_drawn) * n_nodes).astype(np.int64)
     inside = rng.random(n_drawn) < homophily
-    target = _draw_partners(labels[source], inside, propensity, n_classes, rng)
+    step = rng.integers(1, max(n_classes, 2), size=n_drawn)
+    wanted = np.where(inside, labels[source], (labels[source] + step) % n_classes)
+    target = np.empty(n_drawn, dtype=np.int64)
+    for c in range(n_classes):  # class c has the nodes c, c + n_classes, ...
+        rows, size = np.flatnonzero(wanted == c), len(range(c, n_nodes, n_classes))
+        target[rows] = c + n_classes * (rng.random(rows.size) * size).astype(np.int64)
     graph = symmetric_from_pairs(source, target, n_nodes)
     note = {"generated": f"block model, homophily {homophily:g}, seed {seed}"}
     return NodeData(
@@ -103,40 +104,3 @@ def _draw_clouds(
     centres = rng.normal(size=(n_classes, n_features)) * separation / np.sqrt(2 * n_features)
     noise = rng.standard_normal(size=(labels.size, n_features), dtype=np.float32)
     return sp.csr_matrix(centres[labels].astype(np.float32) + noise)
-
-
-def _draw_propensities(
-    n_nodes: int, power: float | int | None, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the relative frequency with which each node is drawn as an end of an edge."""
-    if power is None:
-        return np.ones(n_nodes)
-    exponent = check_number("power", power, low=1, open_low=True)
-    heavy = (1 - rng.random(n_nodes)) ** (-1 / (exponent - 1))
-    return np.minimum(heavy, np.sqrt(n_nodes))  # a simple graph cannot have larger expected degrees
-
-
-def _draw_nodes(propensity: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    cumulative = np.cumsum(propensity)
-    drawn: np.ndarray = np.searchsorted(
-        cumulative, rng.random(count) * cumulative[-1], side="right"
-    )
-    return drawn
-
-
-def _draw_partners(
-    source_class: np.ndarray,
-    inside: np.ndarray,
-    propensity: np.ndarray,
-    n_classes: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Draw the other ends of edges: in the same class where ``inside``, else in another one."""
-    step = rng.integers(1, max(n_classes, 2), size=source_class.size)
-    wanted = np.where(inside, source_class, (source_class + step) % n_classes)
-    target = np.empty(source_class.size, dtype=np.int64)
-    for c in range(n_classes):
-        rows = np.flatnonzero(wanted == c)
-        members = np.arange(c, propensity.size, n_classes)
-        target[rows] = members[_draw_nodes(propensity[members], rows.size, rng)]
-    return target
