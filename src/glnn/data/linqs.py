@@ -66,11 +66,13 @@ def read_linqs_nodes(
     """
     nodes = Path(nodes_path)
     ids, features, texts = _read_rows(nodes)
-    texts = [_url_fragment(text) for text in texts]
-    labels, class_names = encode_labels(texts)
-    if labels_path is not None:
-        class_names = tuple(_url_fragment(line) for line in _read_lines(Path(labels_path)))
-        labels = _encode_listed(texts, class_names, nodes)
+    texts = [text.rpartition("#")[2].strip() for text in texts]
+    listed = None if labels_path is None else _read_lines(Path(labels_path))
+    listed = None if listed is None else [line.rpartition("#")[2].strip() for line in listed]
+    labels, class_names = encode_labels(texts, listed)
+    unknown = next((text for text, label in zip(texts, labels) if text and label < 0), None)
+    if unknown is not None:
+        raise DataFormatError(f"{nodes.name} must use the listed classes, got {quote(unknown)}.")
     edges, name = None if edges_path is None else Path(edges_path), name or nodes.stem
     data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=name)
     return _attach_graph(data, edges, ids, _NODES_FORMAT)
@@ -135,18 +137,6 @@ def _read_lines(path: Path) -> list[str]:
     if not lines:
         raise DataFormatError(f"{quote_path(path)} must hold at least one line, got none.")
     return lines
-
-
-def _url_fragment(address: str) -> str:
-    return address.rpartition("#")[2].strip()
-
-
-def _encode_listed(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.ndarray:
-    number = {name: k for k, name in enumerate(class_names)}
-    unknown = next((text for text in texts if text and text not in number), None)
-    if unknown is not None:
-        raise DataFormatError(f"{path.name} must use the listed classes, got {quote(unknown)}.")
-    return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
 
 
 def _attach_graph(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:

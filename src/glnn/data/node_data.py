@@ -219,14 +219,6 @@ def is_whole_number(text: str) -> bool:
     return str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
-def sort_class_names(names: Iterable[str]) -> list[str]:
-    """Return the distinct names, sorted as numbers if all are integers, else as text."""
-    distinct = sorted(set(names))
-    if all(is_whole_number(name) for name in distinct):
-        distinct.sort(key=int)
-    return distinct
-
-
 # The record
 
 SPLIT_KEYS = ("train", "val", "test")

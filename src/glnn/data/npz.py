@@ -185,17 +185,20 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
     path = Path(path)
     with NpzFile(path) as file, wrap_parse_errors(path, "npz"):
         shape = read_shape(file)
-        features = csr_from_arrays(
-            file.read("features_data", kinds="fiub", ndim=1),
-            file.read("features_indices", kinds="iu", ndim=1),
-            file.read("features_indptr", kinds="iu", ndim=1),
-            shape,
-        )
+        data = read_record(file, _read_csr(file, "features_", shape))
         pairs, weights = read_pairs(file, graph)
-        made = (
-            None if pairs is None else symmetric_from_pairs(pairs[0], pairs[1], shape[0], weights)
-        )
-        return read_record(file, features).replace(graph=made)
+        if pairs is None:
+            return data
+        return data.replace(graph=symmetric_from_pairs(pairs[0], pairs[1], shape[0], weights))
+
+
+def _read_csr(file: NpzFile, prefix: str, shape: tuple[int, int]) -> sp.csr_matrix:
+    return csr_from_arrays(
+        file.read(f"{prefix}data", kinds="fiub", ndim=1),
+        file.read(f"{prefix}indices", kinds="iu", ndim=1),
+        file.read(f"{prefix}indptr", kinds="iu", ndim=1),
+        shape,
+    )
 
 
 def read_record(file: NpzFile, features: sp.csr_matrix) -> NodeData:
@@ -354,12 +357,5 @@ def read_graph_npz(path: str | Path) -> tuple[sp.csr_matrix, np.ndarray | None]:
             raise DataFormatError(
                 f"{path.name} must hold a square CSR matrix, got {form!r} of {shape.tolist()[:3]}."
             )
-        if file.headers.get("indptr") is None or file.headers["indptr"].shape != (shape[0] + 1,):
-            raise DataFormatError(f"indptr in {path.name} must have {shape[0] + 1} entries.")
-        matrix = csr_from_arrays(
-            file.read("data", kinds="fiu", ndim=1),
-            file.read("indices", kinds="iu", ndim=1),
-            file.read("indptr", kinds="iu", ndim=1),
-            (int(shape[0]), int(shape[1])),
-        )
+        matrix = _read_csr(file, "", (int(shape[0]), int(shape[1])))
         return matrix, file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None

@@ -23,7 +23,7 @@ from glnn.data.node_data import (
     NodeData,
     empty_features,
     ids_from_text,
-    sort_class_names,
+    is_whole_number,
 )
 from glnn.data.table_files import read_frame
 from glnn.data.table_text import (
@@ -364,9 +364,17 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     return frame
 
 
-def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return class numbers and class names of label texts; blank text is unlabelled (-1)."""
-    names = sort_class_names(text for text in texts if text.strip())
+def encode_labels(
+    texts: Sequence[str], names: Sequence[str] | None = None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return class numbers and class names of label texts; blank text is unlabelled (-1).
+
+    The names are listed, or those that occur: sorted as numbers if all are integers, else as text.
+    """
+    if names is None:
+        found = {text for text in texts if text.strip()}
+        as_numbers = all(is_whole_number(name) for name in found)
+        names = sorted(found, key=int) if as_numbers else sorted(found)
     number = {name: k for k, name in enumerate(names)}
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64), tuple(names)
 
