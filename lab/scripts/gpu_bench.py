@@ -17,7 +17,6 @@ import torch
 
 from glnn import GLNNClassifier
 from glnn.data import NodeData, load_dataset
-from glnn.data.synthetic import SIZES, attributed_graph
 from glnn.engine.callbacks import Callback
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import resolve_settings
@@ -25,6 +24,7 @@ from glnn.engine.tasks import ClassifierTask, Labels, Validation
 from glnn.engine.trainer import Trainer
 from glnn.graph import prior_graph
 from glnn.nn import Features
+from glnn_lab.experiments.scale import SIZES, attributed_graph
 
 
 class StageTimes(Callback):

@@ -26,13 +26,14 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
 
-from glnn.data import NodeData, Split, load_dataset, make_split
-from glnn.data.node_data import take_nodes
+from glnn.data import NodeData, Split, load_dataset
 from glnn.data.npz import write_node_npz
 from glnn.exceptions import GlnnError, InputError
 from glnn_lab.baselines.networks import isolate_rng
+from glnn_lab.experiments.datasets import take_nodes
 from glnn_lab.experiments.machine import use_threads
 from glnn_lab.experiments.methods import get_method, visible_labels
+from glnn_lab.experiments.splits import make_split
 
 METHODS = ("glnn", "gcn", "gcn_jaccard", "gcn_svd")
 N_TARGETS = 40

@@ -11,9 +11,10 @@ import pytest
 
 from glnn.data import NodeData
 from glnn.data.formats import read_data
-from glnn.data.synthetic import attributed_graph, block_model, size_from_degree
+from glnn.data.synthetic import block_model
 from glnn_lab.baselines import BASELINES, NodeProblem
 from glnn_lab.experiments.perturb import poison_edges
+from glnn_lab.experiments.scale import attributed_graph, size_from_degree
 
 LAB = Path(__file__).parents[1]
 ROOT = LAB.parent

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from glnn.cli.data_command import app
 from glnn.data import NodeData, datasets, read_data, write_data
-from glnn.data.synthetic import attributed_graph, resolve_size
 from glnn.exceptions import GlnnError, InputError
 
 runner = CliRunner()
@@ -87,22 +86,6 @@ def test_fetch_tells_where_the_set_is(monkeypatch, tmp_path):
 def test_the_commands_need_no_torch():
     code = "import sys, glnn.cli.data_command, glnn.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_generate_writes_a_graph_that_can_be_read_back(tmp_path):
-    out = tmp_path / "made.npz"
-    words = ("--nodes", 400, "--edges", 1200, "--classes", 4, "--features", 8, "--out", out)
-    result = run("generate", "mine", *words)
-    assert result.exit_code == 0, result.exception
-    size = resolve_size("mine", n_nodes=400, n_edges=1200, n_classes=4, n_features=8)
-    assert read_data(out).equals(attributed_graph(size))
-    assert "--overwrite" in str(run("generate", "mine", *words).exception)
-
-
-def test_generate_without_a_size_says_which_there_are(tmp_path):
-    result = run("generate", "arxiv", "--out", tmp_path / "made.npz")
-    assert isinstance(result.exception, InputError)
-    assert "arxiv-size, products-size" in str(result.exception)
 
 
 PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"

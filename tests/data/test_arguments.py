@@ -11,7 +11,6 @@ from glnn.data.arguments import (
     convert_labels,
     find_row,
     make_name_column,
-    match_node_names,
     resolve_row_names,
 )
 from glnn.data.interop import to_pyg
@@ -36,30 +35,6 @@ def named_network(order):
 def test_a_network_is_matched_by_name_whatever_its_order(order):
     found = as_fit_arguments(PEOPLE, [0, 1, -1, -1], named_network(order))
     assert np.array_equal(found.graph.toarray(), PATH)
-
-
-def test_the_rows_may_stand_in_another_order_than_the_graph():
-    turned = as_fit_arguments(PEOPLE[::-1], [0, 1, -1, -1], named_network(NAMES)).graph
-    assert np.array_equal(turned.toarray(), PATH[::-1, ::-1])
-
-
-def test_rows_that_the_network_does_not_name_have_no_edge():
-    network = named_network(NAMES)
-    network.remove_node("dan")
-    graph = align_graph(network, NAMES, 4)
-    assert graph[3].nnz == 0
-    assert np.array_equal(graph.toarray()[:3, :3], PATH[:3, :3])
-
-
-def test_names_can_be_given_beside_an_array():
-    found = as_fit_arguments(np.eye(4), [0, 1, -1, -1], named_network(NAMES[::-1]), ids=NAMES)
-    assert np.array_equal(found.graph.toarray(), PATH)
-
-
-def test_numbers_are_names_too():
-    network = nx.Graph([(101, 100)])
-    assert align_graph(network, [100, 101], 2).toarray().tolist() == [[0, 1], [1, 0]]
-    assert align_graph(nx.path_graph(3), None, 3).nnz == 4
 
 
 @pytest.mark.parametrize(
@@ -174,19 +149,6 @@ def test_what_is_given_beside_a_record_counts(small):
     assert whole.validation is None
 
 
-def test_several_splits_in_one_pyg_data_are_refused(small):
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torch_geometric")
-    data = to_pyg(small)
-    data.train_mask = torch.ones(6, 10, dtype=torch.bool)
-    with pytest.raises(InputError, match=r"one dimension.*train_mask\[:, 0\]"):
-        as_fit_arguments(data)
-
-
-def test_each_row_is_found_by_its_name():
-    assert match_node_names(["b", "a"], np.array(["a", "b"]), 2).tolist() == [1, 0]
-
-
 # Names of the rows
 
 TWICE_NAMED = np.array(["w0", "w1", "w2", "w1"])
@@ -212,17 +174,6 @@ def test_rows_that_are_only_counted_have_no_names():
     record = NodeData.from_arrays(np.eye(2), [0, 1])
     for x in (counted, np.eye(2), sp.eye(2), [[1.0], [2.0]], record):
         assert resolve_row_names(x, y=pd.Series([0, 1], index=["a", "b"])) is None
-
-
-def test_columns_named_like_ids_are_columns():
-    frame = pd.DataFrame({"ids": [1.0, 2.0], "node_ids": [3.0, 4.0]})
-    assert resolve_row_names(frame) is None
-
-
-@pytest.mark.parametrize("x", [np.eye(2), sp.eye(2), [[1.0], [2.0]], pd.DataFrame({"x": [1, 2]})])
-def test_there_are_as_many_names_as_rows(x):
-    with pytest.raises(InputError, match="ids must name each of the 2 rows, got 3 names"):
-        resolve_row_names(x, ids=["a", "b", "c"])
 
 
 def test_an_index_of_whole_numbers_that_does_not_count_names_the_rows_by_numbers():

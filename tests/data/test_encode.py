@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -7,9 +8,7 @@ import pytest
 from glnn.data.encode import (
     AUTO_CATEGORIES,
     MAX_CATEGORIES,
-    ColumnCode,
     TableEncoder,
-    _list_names,
     encode_frame,
     fit_column,
     to_numeric_frame,
@@ -29,15 +28,6 @@ def coded(values, new=None, **options):
     """Fit on some values and encode the same, or new ones."""
     code = fit_column("t.csv", values, "a", TableOptions(**options))
     return code, code.encode(values if new is None else new, "t.csv", 0).tolist()
-
-
-def test_numbers_stay_as_they_are():
-    code, values = coded(column("1", "0.5", "-1e3"))
-    assert (code.feature_names, values) == (("a",), [[1], [0.5], [-1000]])
-
-
-def test_the_largest_single_precision_number_is_still_a_number():
-    assert coded(column("3.4028235e+38"))[1] == [[np.finfo(np.float32).max]]
 
 
 @pytest.mark.parametrize(
@@ -79,17 +69,6 @@ def test_each_value_of_a_text_column_gets_a_column():
     assert code.unseen_values(column("Oslo", "Rome", "")) == ["Oslo"]
 
 
-def test_a_column_with_one_word_among_numbers_is_text():
-    code, values = coded(column("1", "many"), encode="onehot")
-    assert (code.feature_names, values) == (("a=1", "a=many"), [[1, 0], [0, 1]])
-
-
-def test_a_number_column_with_gaps_is_never_taken_for_text():
-    for encode in ("error", "onehot", "auto"):
-        with pytest.raises(DataFormatError, match=r"2 in all.*--missing median"):
-            coded(column(*map(str, range(200)), "", ""), encode=encode)
-
-
 def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():
     words = [f"name {k % 150}" for k in range(300)]
     with pytest.raises(DataFormatError, match=r"at most 100 different values .* got 150.*auto"):
@@ -100,11 +79,6 @@ def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():
     assert np.allclose([values[0], values[1], values[-3], values[-2]], np.c_[[3, 2, 1, 0]] / 303)
     assert np.allclose(code.encode(column("never seen"), "new.csv", 0), 1 / 303)
     assert MAX_CATEGORIES > AUTO_CATEGORIES
-
-
-def test_a_name_of_its_own_in_every_row_says_nothing():
-    names = column(*(f"person {k}" for k in range(AUTO_CATEGORIES + 1)))
-    assert fit_column("t.csv", names, "a", TableOptions(encode="auto")) is None
 
 
 def test_constant_columns_are_dropped_when_asked():
@@ -132,61 +106,22 @@ def number_code(**options):
     return fit_column("t.csv", column("1", "3"), "a", TableOptions(**options))
 
 
-def date_code(**options):
-    dates = column("28.02.2020", "01.03.2020")
-    return fit_column("t.csv", dates, "a", TableOptions(dates=True, **options))
-
-
 @pytest.mark.parametrize(
-    ("code", "cells", "said"),
+    ("options", "cell", "said"),
     [
-        (
-            number_code(),
-            ["7", "", ""],
-            "must hold finite numbers, got an empty cell in row 12. Training had no gap there: "
-            "fill the cell, or fit again with missing='median' (--missing median), which fills "
-            "gaps of new rows, too.",
-        ),
-        (
-            number_code(),
-            ["7", "NA"],
-            "must hold finite numbers, got 'NA' in row 12. Training had no gap there: fill the "
-            "cell, or fit again with missing='median' (--missing median), which fills gaps of new "
-            "rows, too.",
-        ),
-        (
-            number_code(),
-            ["7", "8", "old", "9", "new"],
-            "must hold finite numbers, got 'old' in row 13. Write a number there.",
-        ),
-        (
-            number_code(missing="median"),
-            ["", "1e39"],
-            "must hold finite numbers, got '1e39' in row 12. Write a number there, or leave the "
-            "cell empty: gaps get the median of training.",
-        ),
-        (
-            date_code(),
-            ["02.03.2020", "2020-03-05"],
-            "must hold dates like those of training, DD.MM.YYYY, got '2020-03-05' in row 12. "
-            "Write it that way.",
-        ),
-        (
-            date_code(),
-            ["02.03.2020", None],
-            "must hold dates like those of training, DD.MM.YYYY, got an empty cell in row 12. "
-            "Training had no gap there: fill the cell, or fit again with missing='median' "
-            "(--missing median), which fills gaps of new rows, too.",
-        ),
+        ({}, "", "an empty cell in row 12. Training had no gap there"),
+        ({}, "NA", "'NA' in row 12. Training had no gap there"),
+        ({}, "old", "'old' in row 12. Write a number there"),
+        ({"missing": "median"}, "1e39", "in row 12. Write a number there, or leave the cell empty"),
+        ({"dates": True}, "2020-03-05", "DD.MM.YYYY, got '2020-03-05' in row 12. Write it that"),
     ],
-    ids=["gap", "NA", "text", "large", "date", "no date"],
 )
-def test_advice_on_a_cell_of_new_rows_can_be_followed_without_a_new_choice_of_columns(
-    code, cells, said
-):
-    with pytest.raises(DataFormatError) as caught:
-        code.encode(column(*cells), "new.csv", 10)
-    assert str(caught.value) == f"column 'a' of new.csv {said}"
+def test_advice_on_a_cell_of_new_rows_can_be_followed(options, cell, said):
+    good = ["28.02.2020", "01.03.2020"] if "dates" in options else ["1", "3"]
+    code = fit_column("t.csv", column(*good), "a", TableOptions(**options))
+    with pytest.raises(DataFormatError, match=re.escape(said)) as caught:
+        code.encode(column(good[0], cell), "new.csv", 10)
+    assert "drop" not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", [0, 1, 498, 499])
@@ -195,16 +130,6 @@ def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
     cells[place] = cells[-1] = "none of them"
     with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
         number_code().encode(column(*cells), "new.csv", 0)
-
-
-def test_dates_with_gaps_follow_the_rule_for_gaps():
-    with pytest.raises(DataFormatError, match="--missing median"):
-        coded(column("2020-03-01", ""), dates=True)
-    assert coded(column("2020-03-01", "", "2020-03-03"), dates=True, missing="median")[1] == [
-        [0],
-        [1],
-        [2],
-    ]
 
 
 @pytest.mark.parametrize(
@@ -221,17 +146,6 @@ def test_what_has_two_readings_is_asked_about_and_never_one_hot_encoded(values, 
         encode = "error"
     with pytest.raises(DataFormatError, match=message):
         coded(column(*values), encode=encode)
-
-
-def test_a_code_is_the_same_after_a_trip_through_plain_values():
-    for values, options in [
-        (column("1", ""), {"missing": "indicator"}),
-        (column("x", "y"), {"encode": "onehot"}),
-        (column("2020-01-01"), {"dates": True}),
-    ]:
-        code = fit_column("t.csv", values, "a", TableOptions(**options))
-        plain = {**vars(code), "values": list(code.values), "shares": list(code.shares)}
-        assert ColumnCode.from_dict(plain) == code
 
 
 # TableEncoder
@@ -280,11 +194,6 @@ def test_what_was_done_is_told():
     ]
 
 
-def test_no_column_is_told_of_that_was_not_added():
-    notes = list(fitted(PEOPLE[["age"]], TableOptions(missing="median")).notes())
-    assert notes == ["features: filled gaps with the median of 'age'"]
-
-
 def test_what_is_not_used_of_a_new_table_is_told():
     new = PEOPLE.assign(shoe=1, id=["a", "b", "c"], city=["Oslo", "Rome", None])
     assert list(fitted().notes_on_new(new, ("id",))) == [
@@ -298,11 +207,6 @@ def test_a_column_that_a_new_table_lacks_is_named():
         fitted().transform(PEOPLE.drop(columns="age"), "new.csv")
 
 
-def test_a_bad_cell_of_new_rows_is_named_with_its_row():
-    with pytest.raises(DataFormatError, match=r"column 'age' of new.csv .* got 'old' in row 2"):
-        fitted().transform(PEOPLE.assign(age=["1", "old", "2"]), "new.csv")
-
-
 def test_batches_of_rows_together_are_the_table(monkeypatch):
     frame = pd.DataFrame({"x": np.arange(100.0), "y": ["a", "b"] * 50})
     encoder = fitted(frame)
@@ -312,29 +216,11 @@ def test_batches_of_rows_together_are_the_table(monkeypatch):
     assert encoder.transform(frame[:0], "t.csv").shape == (0, 3)
 
 
-def test_a_table_whose_columns_all_say_nothing_is_refused():
-    with pytest.raises(InputError, match="informative"):
-        fitted(PEOPLE[["one"]])
-
-
 def test_all_columns_that_need_a_word_are_named_at_once():
     with pytest.raises(DataFormatError, match=r"column 'age' .* empty cell .*: 'city', 'born'\.$"):
         fitted(PEOPLE, TableOptions())
     with pytest.raises(DataFormatError, match=r"\(--drop 'age'\)\.$"):
         fitted(PEOPLE[["age"]], TableOptions())
-
-
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        ([], []),
-        (["a"], ["Not: 'a'"]),
-        (list("abc"), ["Not: 'a', 'b', 'c'"]),
-        (list("abcde"), ["Not: 'a', 'b', 'c' and 2 more"]),
-    ],
-)
-def test_three_names_are_listed_and_the_others_counted(names, said):
-    assert list(_list_names("Not:", names)) == said
 
 
 # Frames
@@ -383,13 +269,3 @@ def test_what_is_no_number_is_refused_with_the_way_out(column, message):
     with pytest.raises(InputError, match=message) as caught:
         to_numeric_frame(pd.DataFrame({"x": column}))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [("abc", r"in 'a', 'b', 'c'\. "), ("abcd", " and 1 more col")],
-)
-def test_three_columns_with_gaps_are_named_and_the_others_counted(names, said):
-    frame = pd.DataFrame({name: [1.0, np.nan] for name in names})
-    with pytest.raises(InputError, match=said):
-        to_numeric_frame(frame)

@@ -55,12 +55,6 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
     assert report.lines() == ()
 
 
-def test_quoted_commas_stay_in_their_cells(tmp_path):
-    data, _ = read_tables(put(tmp_path, 'id,age,label\n"Smith, Ann",3,"u, v"\nbob,4,w\n'))
-    assert data.ids.tolist() == ["Smith, Ann", "bob"]
-    assert data.class_names == ("u, v", "w")
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -95,33 +89,24 @@ def test_a_pay_of_thousands_is_read_when_the_mark_is_named_or_clear(tmp_path):
     assert read_tables(clear)[0].features.toarray()[:, 0].tolist() == [61333, 12500]
 
 
-def test_three_hundred_columns(tmp_path):
-    values = np.random.default_rng(0).normal(size=(40, 300)).astype(np.float32)
-    frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(300)]).assign(label="u")
-    frame.to_csv(tmp_path / "wide.csv", index=False)
-    data, _ = read_tables(tmp_path / "wide.csv")
-    assert np.array_equal(data.features.toarray(), values)
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_fifty_thousand_rows(tmp_path, suffix):
+def test_five_thousand_rows(tmp_path, suffix):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
-            "customer_id": [f"c{k}" for k in range(50_000)],
-            "age": np.where(rng.random(50_000) < 0.1, np.nan, rng.integers(18, 90, 50_000)),
-            "city": rng.choice([f"town {k}" for k in range(400)], 50_000),
-            "since": pd.Timestamp("2020-01-01")
-            + pd.to_timedelta(rng.integers(0, 900, 50_000), "D"),
+            "customer_id": [f"c{k}" for k in range(5_000)],
+            "age": np.where(rng.random(5_000) < 0.1, np.nan, rng.integers(18, 90, 5_000)),
+            "city": rng.choice([f"town {k}" for k in range(400)], 5_000),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 5_000), "D"),
             "constant": 1,
-            "label": rng.choice(["loyal", "lost", ""], 50_000),
+            "label": rng.choice(["loyal", "lost", ""], 5_000),
         }
     )
     path = tmp_path / f"customers{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     data, report = read_tables(path, encode="auto", missing="indicator", drop_constant=True)
     assert data.feature_names == ("age", "age is missing", "city", "since")
-    assert data.ids[-1] == "c49999"
+    assert data.ids[-1] == "c4999"
     assert data.class_names == ("lost", "loyal")
     ages, gaps, cities, days = data.features.toarray().T
     assert np.array_equal(gaps == 1, frame["age"].isna())
@@ -139,14 +124,6 @@ def test_fifty_thousand_rows(tmp_path, suffix):
     )
 
 
-def test_excel_is_a_table_like_others(tmp_path):
-    pytest.importorskip("openpyxl")
-    frame = pd.DataFrame({"id": FIRST, "age": [30.5, 40, 50, 60], "label": ["u", "v", None, "u"]})
-    frame.to_excel(tmp_path / "people.xlsx", index=False)
-    csv, _ = read_tables(put(tmp_path, PLAIN))
-    assert read_tables(tmp_path / "people.xlsx")[0].equals(csv)
-
-
 def test_without_a_label_the_likeliest_column_is_offered(tmp_path):
     rows = "".join(f"{k},{k * 1.5},{['loyal', 'lost', ''][k % 3]}\n" for k in range(9))
     path = put(tmp_path, "id,age,status\n" + rows)
@@ -156,10 +133,3 @@ def test_without_a_label_the_likeliest_column_is_offered(tmp_path):
     with pytest.raises(InputError, match="--labels"):
         read_tables(path, needs_label=True)
     assert read_tables(path)[0].n_nodes == 2
-
-
-def test_a_second_table_of_labels_is_enough(tmp_path):
-    labels = put(tmp_path, "id,job\nann,cook\nbob, cook \n", "jobs.csv")
-    people = put(tmp_path, "id,age\nann,1.5\nbob,2.5\n")
-    data, _ = read_tables(people, labels, needs_label=True)
-    assert data.class_names == ("cook",)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import linqs, load_dataset, read_data
+from glnn.data import load_dataset, read_data
 from glnn.data.linqs import (
     RELATIONS,
     read_linqs,
@@ -132,7 +132,9 @@ def test_bad_lines_are_refused(tmp_path, content):
 
 
 @pytest.mark.dataset
-@pytest.mark.parametrize(("raw_graph", "npz_graph"), [("loc", "default"), ("loc_org", "loc_org")])
+@pytest.mark.parametrize(
+    ("raw_graph", "npz_graph"), [("default", "default"), ("loc_org", "loc_org")]
+)
 def test_raw_terror_attack_gives_the_arrays_of_the_npz(published, raw_graph, npz_graph):
     if not (published / "raw" / "TerrorAttack").is_dir():
         pytest.skip("the raw files are not in GLNN_DATA")
@@ -155,20 +157,3 @@ def test_mutated_relation_files_do_too(tmp_path, survives_mutation):
     write_relations(tmp_path, n_nodes=4)
     files = list(tmp_path.iterdir())
     survives_mutation(lambda: read_terrorists_rel(tmp_path), files)
-
-
-def test_the_folder_of_terror_attack_is_known_and_has_the_graph_of_places_by_default(tmp_path):
-    write_attacks(tmp_path)
-    assert read_data(tmp_path).n_edges == 2
-    assert read_data(tmp_path, graph="loc_org").n_edges == 1
-
-
-def test_more_cells_than_may_be_are_refused(tmp_path, monkeypatch):
-    write_attacks(tmp_path)
-    for most, message in ((15, "must hold at most 15 cells"), (16, None)):
-        monkeypatch.setattr(linqs, "MAX_CELLS", most)
-        if message is None:
-            assert read_terror_attack(tmp_path).n_nodes == 4
-        else:
-            with pytest.raises(DataFormatError, match=message):
-                read_terror_attack(tmp_path)

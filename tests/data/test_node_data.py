@@ -7,22 +7,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import NodeData, node_data, take_nodes
+from glnn.data import NodeData, node_data
 from glnn.exceptions import DataFormatError, GraphWarning, InputError
 from glnn.graph import as_adjacency
 
 # The record
 
 SETTINGS = settings(settings.get_profile("records"))
-
-
-def test_counts_and_homophily_follow_from_the_arrays(small):
-    assert (small.n_nodes, small.n_features, small.n_classes, small.n_edges) == (6, 2, 3, 5)
-    assert small.labelled.tolist() == [0, 1, 3, 4, 5]
-    # of the edges 01, 34 and 45 with both labels known none joins a class
-    assert small.homophily == 0.0
-    assert small.features.dtype == small.graph.dtype == np.float32
-    assert small.labels.dtype == np.int64
 
 
 @SETTINGS
@@ -129,19 +120,6 @@ def test_two_edges_are_read_one_a_row_here_and_in_fit():
     assert record.graph[0, 1] == record.graph[2, 3] == 1
 
 
-def test_of_two_nodes_a_square_array_is_a_matrix_here_and_in_fit():
-    pair = np.array([[0, 2], [2, 0]])
-    record = NodeData.from_arrays(np.eye(2), [0, 1], edges=pair)
-    assert (
-        record.graph.toarray().tolist()
-        == as_adjacency(pair, 2).toarray().tolist()
-        == [
-            [0, 2],
-            [2, 0],
-        ]
-    )
-
-
 @pytest.mark.parametrize("edges", [[0, 1], [[0.0, 1.0]], [["a", "b"]], np.zeros((3, 3), int)])
 def test_edges_of_another_kind_are_refused_in_one_line(edges):
     with pytest.raises(InputError, match=r"2 x E or E x 2 array of node numbers") as caught:
@@ -186,21 +164,6 @@ def test_a_graph_from_pairs_is_the_largest_weight_of_either_direction(triples):
     )
     assert np.array_equal(graph.toarray(), dense)
     node_data.check_adjacency(graph, 6)
-
-
-@SETTINGS
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))))
-def test_without_weights_every_edge_weighs_one(pairs):
-    columns = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    plain = node_data.symmetric_from_pairs(columns[:, 0], columns[:, 1], 6)
-    weighted = node_data.symmetric_from_pairs(columns[:, 0], columns[:, 1], 6, np.ones(len(pairs)))
-    assert np.array_equal(plain.toarray(), weighted.toarray())
-
-
-def test_upper_pairs_list_each_edge_once():
-    graph = node_data.symmetric_from_pairs(np.array([3, 0]), np.array([1, 2]), 4)
-    rows, columns, weights = node_data.upper_triangle(graph)
-    assert list(zip(rows, columns, weights)) == [(0, 2, 1.0), (1, 3, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -256,42 +219,3 @@ def test_ids_that_only_look_like_numbers_stay_text(texts):
 def test_bad_ids_are_refused(ids, message):
     with pytest.raises(InputError, match=message):
         node_data.canonicalize_ids(ids, 2)
-
-
-def test_class_names_sort_as_numbers_where_they_are_numbers():
-    assert node_data.sort_class_names(["10", "9", "9"]) == ["9", "10"]
-    assert node_data.sort_class_names(["10", "9", "x"]) == ["10", "9", "x"]
-
-
-@pytest.mark.parametrize("names", [["a", "a"], [" ", "b"], ["\ud800", "b"], ["a"]])
-def test_bad_names_are_refused(names):
-    with pytest.raises(InputError, match="names"):
-        node_data.check_names("names", names, 2)
-
-
-def test_too_many_columns_are_refused_before_memory_is_taken():
-    huge = sp.csr_matrix((1, node_data.MAX_COLUMNS + 1), dtype=np.float32)
-    with pytest.raises(InputError, match="columns"):
-        node_data.canonicalize_csr("features", huge)
-
-
-def test_codes_that_come_again_are_there_once_and_in_order():
-    codes = np.random.default_rng(0).integers(0, 50, 400)
-    np.testing.assert_array_equal(node_data.unique_codes(codes), np.unique(codes))
-    assert node_data.unique_codes(codes[:0]).size == 0
-
-
-# Some of the nodes
-
-
-def test_induced_keeps_the_edges_between_the_chosen_nodes(small):
-    nodes = np.array([4, 0, 3])
-    part = take_nodes(small, nodes)
-    assert np.array_equal(part.graph.toarray(), small.graph.toarray()[np.ix_(nodes, nodes)])
-    assert part.ids.tolist() == small.ids[nodes].tolist()
-    assert part.labels.tolist() == [0, 0, 1]
-    assert {key: rows.tolist() for key, rows in part.splits.items()} == {
-        "train": [1],
-        "val": [2],
-        "test": [0],
-    }

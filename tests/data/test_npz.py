@@ -1,6 +1,5 @@
 import io
 import os
-import struct
 import tracemalloc
 import zipfile
 
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 from glnn.data import npz, read_data
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.npz import (
-    MAX_HEADER,
     NpzFile,
-    open_zip,
     read_graph_npz,
     read_node_npz,
     write_graph_npz,
@@ -65,12 +62,6 @@ def test_what_is_written_is_read_and_numpy_agrees(tmp_path):
         assert np.array_equal(loaded["a"], arrays["a"])
 
 
-def test_equal_arrays_give_equal_bytes(tmp_path):
-    for name in ("a.npz", "b.npz"):
-        write_npz(tmp_path / name, {"x": np.arange(5)})
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-
-
 def test_an_object_array_is_refused_and_nothing_runs(tmp_path):
     trap = tmp_path / "ran"
     np.savez(tmp_path / "bad.npz", x=np.array([Runs(f"touch {trap}")], dtype=object))
@@ -91,52 +82,31 @@ def test_absurd_sizes_are_refused_before_memory_is_taken(tmp_path, shape, dtype)
     tracemalloc.stop()
 
 
-def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path):
-    zeros = b"\0" * (300 * 2**20)
+def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "SMALL_BYTES", 2**20)
+    zeros = b"\0" * 2**21
     path = archive(tmp_path / "bomb.npz", {"x.npy": header((len(zeros),), "|u1") + zeros})
     with pytest.raises(DataFormatError, match="Nothing was unpacked"):
         NpzFile(path)
 
 
-@pytest.mark.parametrize("members", [{"x.txt": b"hello"}, {"x.npy": b"hello"}, {"x.npy": b""}])
+ODD = rb"{'descr': '<f8\o', 'fortran_order': False, 'shape': ()}"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"x.txt": b"hello"},
+        {"x.npy": b"hello"},
+        {"x.npy": b""},
+        {"x.npy": b"\x93NUMPY\x01\x00" + len(ODD).to_bytes(2, "little") + ODD},
+        {"x.npy": header((1,), "<U1") + b"\xff" * 4},  # beyond Unicode
+    ],
+)
 def test_what_is_no_array_is_refused(tmp_path, members):
-    with pytest.raises(DataFormatError):
-        NpzFile(archive(tmp_path / "a.npz", members))
-
-
-def test_odd_escapes_in_a_header_are_one_clear_line(tmp_path):
-    text = rb"{'descr': '<f8\o', 'fortran_order': False, 'shape': ()}"
-    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
-    with pytest.raises(DataFormatError, match="plain array"):
-        NpzFile(archive(tmp_path / "a.npz", {"x.npy": content}))
-
-
-@pytest.mark.parametrize(("excess", "refused"), [(0, False), (1, True)])
-def test_a_header_longer_than_allowed_is_refused(tmp_path, excess, refused):
-    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': ()}".ljust(MAX_HEADER + excess)
-    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
-    path = archive(tmp_path / "a.npz", {"x.npy": content})
-    if refused:
-        with pytest.raises(DataFormatError, match="header of at most"):
-            NpzFile(path)
-    else:
-        with NpzFile(path) as file:
-            assert file.read("x", kinds="f", ndim=0) == 0
-
-
-def test_too_many_members_are_refused(tmp_path):
-    members = {f"{k}.npy": header((0,)) for k in range(300)}
-    with pytest.raises(DataFormatError, match="at most 256"):
-        NpzFile(archive(tmp_path / "a.npz", members))
-
-
-def test_a_missing_file_is_one_clear_line(tmp_path):
-    with pytest.raises(InputError, match="must be an existing file"):
-        NpzFile(tmp_path / "none.npz")
-
-
-def test_what_an_archive_may_unpack_to():
-    assert (npz.MAX_BYTES, npz.MAX_EXPANSION) == (2**35, 250)
+    path = archive(tmp_path / "a.npz", members)
+    with pytest.raises(DataFormatError), NpzFile(path) as file:
+        file.read("x", kinds="fU", ndim=1)
 
 
 # Records
@@ -155,19 +125,14 @@ def test_write_then_read_is_the_identity(records, any_text, tmp_path_factory, da
     assert again.name == record.name
 
 
-def test_name_and_provenance_are_kept(small, tmp_path):
+def test_name_provenance_and_fillers_are_kept(small, tmp_path):
     record = small.replace(provenance={"from": "a test", "on": "purpose"})
     write_node_npz(record, tmp_path / "r.npz")
     again = read_node_npz(tmp_path / "r.npz")
     assert (again.name, dict(again.provenance)) == ("small", dict(record.provenance))
-
-
-def test_fillers_become_unlabelled_and_are_written_as_fillers(small, tmp_path):
-    write_node_npz(small, tmp_path / "r.npz")
     with np.load(tmp_path / "r.npz") as file:
         assert file["unlabeled_idx"].tolist() == [2]
         assert file["labels"].min() == 0
-    assert read_node_npz(tmp_path / "r.npz").labels[2] == -1
 
 
 def test_another_graph_can_be_asked_for(small, tmp_path):
@@ -203,12 +168,6 @@ def test_arrays_that_do_not_fit_are_refused(small, tmp_path, change, message):
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises((DataFormatError, InputError), match=message):
         read_node_npz(tmp_path / "bad.npz")
-
-
-def test_an_archive_of_something_else_is_refused(tmp_path):
-    np.savez(tmp_path / "x.npz", weights=np.ones(3))
-    with pytest.raises(DataFormatError, match="features_shape"):
-        read_node_npz(tmp_path / "x.npz")
 
 
 def test_mutated_archives_give_a_record_or_one_clear_line(small, tmp_path, survives_mutation):
@@ -266,52 +225,3 @@ def test_mutated_archives_give_a_graph_or_one_clear_line(small, tmp_path, surviv
     path = tmp_path / "g.npz"
     write_graph_npz(path, small.graph, small.ids)
     survives_mutation(lambda: read_data(path), [path])
-
-
-# Zip archives
-
-
-def zip_of_members(path, n_members, comment=b""):
-    with zipfile.ZipFile(path, "w") as made:
-        for number in range(n_members):
-            made.writestr(f"member {number}", b"x")
-        made.comment = comment
-    return path
-
-
-@pytest.mark.parametrize("comment", [b"", b"some words"])
-@pytest.mark.parametrize("n_members", [0, 3, 70_000])  # the last has the longer kind of end
-def test_the_measured_list_is_the_list(tmp_path, n_members, comment, monkeypatch):
-    path = zip_of_members(tmp_path / "a.zip", n_members, comment)
-    with zipfile.ZipFile(path) as wanted:
-        n_bytes = sum(46 + len(member.filename) for member in wanted.infolist())
-    monkeypatch.setattr(npz, "MAX_DIRECTORY_BYTES", n_bytes)
-    with open_zip(path) as found:
-        assert len(found.namelist()) == n_members
-    monkeypatch.setattr(npz, "MAX_DIRECTORY_BYTES", n_bytes - 1)
-    with pytest.raises(DataFormatError, match=f"got {n_bytes:,}. Nothing was unpacked"):
-        open_zip(path)
-
-
-def test_many_members_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    path = zip_of_members(tmp_path / "a.zip", 30_000)
-    monkeypatch.setattr(zipfile, "ZipFile", None)
-    with pytest.raises(DataFormatError, match="list its members in at most 1,048,576 bytes"):
-        open_zip(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06", b"x" * 200])
-def test_what_is_no_archive_is_left_to_zipfile(tmp_path, content):
-    path = tmp_path / "a.zip"
-    path.write_bytes(content)
-    with pytest.raises(zipfile.BadZipFile):
-        open_zip(path)
-
-
-def test_a_list_that_claims_to_be_huge_is_refused(tmp_path):
-    path = zip_of_members(tmp_path / "a.zip", 2)
-    content = bytearray(path.read_bytes())
-    struct.pack_into("<L", content, len(content) - 10, 2**32 - 1)
-    path.write_bytes(content)
-    with pytest.raises(DataFormatError, match="got 4,294,967,295"):
-        open_zip(path)

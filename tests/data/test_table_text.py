@@ -7,7 +7,7 @@ import pytest
 
 from glnn.data import TableOptions, table_text
 from glnn.data.table_files import read_frame
-from glnn.data.table_text import TableFormat, _detect_delimiter
+from glnn.data.table_text import _detect_delimiter
 from glnn.exceptions import DataFormatError, InputError
 
 # Text files
@@ -17,31 +17,6 @@ def put(tmp_path, content, name="t.csv"):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.csv", "id,x\na,1.5\nb,2\n"),
-        ("a.csv", "id;x\r\na;1,5\r\nb;2"),
-        ("a.csv", "id\tx\na\t1.5\n\n\nb\t2\n"),
-        ("a.tsv", "id\tx\na\t1.5\nb\t2\n"),
-        ("a.csv", "id|x\na|1.5\nb|2\n"),
-        ("a.csv", b"\xef\xbb\xbfid,x\ra,1.5\rb,2\r"),
-        ("a.csv", "id,x\na,1.5\nb,2\n".encode("utf-16")),
-        ("a.csv", '"id","x"\n"a","1.5"\n"b","2"\n'),
-    ],
-)
-def test_delimiters_decimals_line_ends_and_marks_of_spreadsheets_are_understood(
-    tmp_path, name, content
-):
-    frame = read_frame(put(tmp_path, content, name))
-    assert frame.to_dict("list") == {"id": ["a", "b"], "x": [1.5, 2]}
-
-
-def test_names_with_commas_do_not_hide_the_semicolon(tmp_path):
-    frame = read_frame(put(tmp_path, "name, first;x\nann;1\nbob;2\n"))
-    assert list(frame) == ["name, first", "x"]
 
 
 def test_quoted_cells_may_hold_anything(tmp_path):
@@ -59,14 +34,11 @@ def test_another_delimiter_decimal_and_encoding_can_be_named(tmp_path):
     path = put(tmp_path, "naïve:x\ncafé:61,333\n".encode("cp1252"))
     with pytest.raises(DataFormatError, match=r"UTF-8 text, got other bytes at byte 2.*--encoding"):
         read_frame(path)
-    frame = read_frame(path, TableFormat(":", ",", "cp1252"))
+    frame = read_frame(path, TableOptions(delimiter=":", decimal=",", encoding="cp1252"))
     assert frame.to_dict("list") == {"naïve": ["café"], "x": [61.333]}
-    assert read_frame(path, TableFormat(":", ".", "cp1252"))["x"].tolist() == [61333]
-
-
-def test_a_comma_found_in_one_column_is_the_mark_of_all(tmp_path):
-    frame = read_frame(put(tmp_path, "a;b\n1,5;1.234\n2;2.000,5\n"))
-    assert frame.to_dict("list") == {"a": [1.5, 2], "b": [1234, 2000.5]}
+    assert read_frame(path, TableOptions(delimiter=":", decimal=".", encoding="cp1252"))[
+        "x"
+    ].tolist() == [61333]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +74,9 @@ def test_absurdly_many_columns_are_refused(tmp_path, monkeypatch):
         read_frame(put(tmp_path, "a," * 1001 + "\n"))
 
 
-def test_a_first_column_without_a_name_holds_ids(tmp_path):
-    assert list(read_frame(put(tmp_path, ",x\na,1\n"))) == ["id", "x"]
-
-
 @pytest.mark.parametrize("name", ["tab", "\\t", "\t"])
 def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
-    frame = read_frame(put(tmp_path, "a,b\tc\n1,5\t2\n"), TableFormat(delimiter=name))
+    frame = read_frame(put(tmp_path, "a,b\tc\n1,5\t2\n"), TableOptions(delimiter=name))
     assert frame.to_dict("list") == {"a,b": [1.5], "c": [2]}
 
 
@@ -154,12 +122,19 @@ def test_gaps_among_numbers_are_gaps(gap):
         pd.array([1, 0], dtype="Int8"),
         pd.array([True, False], dtype="boolean"),
         text("1", " 0 "),
+        text(1, 0),
         text(True, 0),
         pd.Series(["1", "0"], dtype="str"),
     ],
 )
 def test_numbers_of_every_kind_are_numbers(column):
     assert table_text.to_numbers(pd.Series(column)).tolist() == [1, 0]
+
+
+def test_integers_beyond_64_bits_are_numbers_of_less_precision(tmp_path):
+    frame = read_frame(put(tmp_path, f"id,x,y\na,{2**64},{10**400}\nb,3,1\nc,-5,2\n"))
+    assert table_text.to_numbers(frame["x"]).tolist() == [2.0**64, 3, -5]
+    assert table_text.to_numbers(frame["y"]).tolist() == [np.inf, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -203,12 +178,6 @@ def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
     assert table_text.detect_decimal(pd.DataFrame({"a": text(*column)})) == mark
 
 
-def test_numbers_with_points_beside_tell_that_commas_part_thousands():
-    frame = pd.DataFrame({"a": text("61,333"), "b": [0.5]})
-    assert table_text.detect_decimal(frame) == "."
-    assert table_text.detect_decimal(frame.assign(b=[2.0])) is None
-
-
 @pytest.mark.parametrize(
     ("decimal", "column", "numbers"),
     [
@@ -248,7 +217,7 @@ def test_the_way_dates_are_written_is_found(column, form):
 
 
 def test_days_that_could_be_months_are_told():
-    assert table_text.find_ambiguous_date(text("01/02/2020", "03/04/2021")) == "'01/02/2020'"
+    assert table_text.find_ambiguous_date(text("01/02/2020", "03/04/2021")) == "01/02/2020"
     assert table_text.find_ambiguous_date(text("01/02/2020", "13/04/2021")) is None
     assert table_text.find_ambiguous_date(text("2020-01-02")) is None
 

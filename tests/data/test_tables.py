@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from glnn.data import read_data, read_table_data, read_tables, write_data
 from glnn.data.table_text import TableOptions
 from glnn.data.tables import (
-    find_column,
     guess_label_column,
     plan_columns,
     read_table,
-    select_text_columns,
 )
 from glnn.exceptions import DataFormatError, InputError
 
@@ -62,11 +60,6 @@ def test_a_spreadsheet_of_people_is_read_when_unknown_ids_are_dropped(people):
     assert "left out 5 unknown ids ('ghost 1', 'ghost 2', 'ghost 3', ...)" in report.lines()[0]
 
 
-def test_unknown_ids_are_an_error_unless_the_user_chooses(people):
-    with pytest.raises(InputError, match=r"5 unknown ids \('ghost 1', 'ghost 2', 'ghost 3', ...\)"):
-        read_table_data(*people)
-
-
 def test_labels_may_stand_in_the_features_file(tmp_path):
     (path,) = put(tmp_path, f="name,x,group\na,1,yes\nb,2,\nc,3,no\n")
     data = read_table_data(path, id_column="name", label_column="group")
@@ -80,12 +73,6 @@ def test_labels_that_are_numbers_keep_their_order(tmp_path):
     data = read_table_data(path)
     assert data.class_names == ("9", "10")
     assert data.ids is None
-
-
-def test_the_other_of_two_columns_is_the_label(tmp_path):
-    features, labels = put(tmp_path, f=PEOPLE, l="id,group\nbob,x\nann,y\n")
-    data = read_table_data(features, labels)
-    assert data.labels.tolist() == [1, 0, -1]
 
 
 def test_unknown_ids_among_labels_are_reported_too(tmp_path):
@@ -108,15 +95,6 @@ def test_groups_and_times_are_kept_and_are_no_features(tmp_path):
     assert by_number[1].times.tolist() == [30, 31, 50] and by_number[1].groups is None
 
 
-def test_text_columns_are_refused_or_encoded(tmp_path):
-    (path,) = put(tmp_path, f="id,city,x\na,Rome,1\nb,Bern,2\n")
-    with pytest.raises(DataFormatError, match="column 'city'"):
-        read_table_data(path)
-    data, report = read_tables(path, encode="onehot")
-    assert data.feature_names == ("city=Bern", "city=Rome", "x")
-    assert report.lines() == ("features: one-hot encoded 'city'",)
-
-
 def test_commas_read_as_thousands_because_of_other_columns_are_told(tmp_path):
     (path,) = put(tmp_path, f='id,rate,income\na,0.5,"61,054"\nb,1.5,900\nc,2.5,"12,000"\n')
     data, report = read_tables(path)
@@ -129,20 +107,6 @@ def test_commas_read_as_thousands_because_of_other_columns_are_told(tmp_path):
     assert line in data.provenance.values()
     assert read_tables(path, drop=["income"])[1].lines() == ()
     assert read_tables(path, decimal=".")[1].lines() == ()
-
-
-def test_points_read_as_thousands_because_of_other_columns_are_told(tmp_path):
-    (path,) = put(tmp_path, f="id;rate;income\na;0,5;61.054\nb;1,5;900\n")
-    data, report = read_tables(path)
-    assert data.features.toarray()[:, 1].tolist() == [61054, 900]
-    assert report.lines()[0].startswith("features: points read as thousands in 'income' (1 cell)")
-
-
-@pytest.mark.parametrize("cells", [("1,234.5", "61,054"), ("1,234,567", "61,054")])
-def test_columns_whose_own_cells_tell_need_no_word(tmp_path, cells):
-    rows = "".join(f'{k},0.5,"{cell}"\n' for k, cell in enumerate(cells))
-    (path,) = put(tmp_path, f=f"id,rate,income\n{rows}")
-    assert read_tables(path)[1].lines() == ()
 
 
 def test_commas_of_new_rows_are_told_too(tmp_path):
@@ -220,13 +184,6 @@ def plan(table, own_labels=True, **options):
     )
 
 
-def test_usual_names_are_found_and_all_others_are_features():
-    found = plan({"id": ["a"], "x": [1], "label": ["u"], "split": ["train"], "y": [2]})
-    assert (found.id, found.label, found.split) == ("id", "label", "split")
-    assert found.features == ("x", "y")
-    assert found.notes == ()
-
-
 @pytest.mark.parametrize("name", ["customer_id", "ID", "customerId", "node uuid"])
 def test_a_column_named_like_an_id_is_the_id_if_each_row_has_its_own(name):
     found = plan({"x": [1, 2], name: ["7", "8"]})
@@ -268,27 +225,6 @@ def test_columns_that_cannot_be_are_refused(options, message):
     table = {"id": ["a"], "age": [3], "label": ["u"]}
     with pytest.raises((InputError, DataFormatError), match=message):
         plan(table, **options)
-
-
-def test_labels_come_from_one_place():
-    with pytest.raises(InputError, match="one file"):
-        plan({"x": [1], "label": ["u"]}, own_labels=False)
-    assert plan({"x": [1]}, own_labels=False).label is None
-
-
-def test_a_split_of_other_words_is_a_feature():
-    assert plan({"x": [1, 2], "split": ["train", "left"]}).split is None
-
-
-def test_a_usual_column_that_is_absent_is_no_error():
-    assert find_column("t.csv", ["x"], None, "id", "the id column") is None
-    assert find_column("t.csv", ["id", "x"], None, "id", "the id column") == "id"
-
-
-def test_ids_and_labels_are_read_as_text():
-    names = ["name", "x", "order_id", "job", "label"]
-    options = TableOptions(id_column="name", label_column="job")
-    assert select_text_columns(names, options) == {"name", "order_id", "job", "label"}
 
 
 @pytest.mark.parametrize(

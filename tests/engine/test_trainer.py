@@ -550,11 +550,10 @@ def test_a_callback_that_must_not_lag_keeps_the_plain_loop_and_a_bar_does_not(ma
 @needs_gpu
 def test_a_fit_on_the_gpu_is_as_accurate_as_on_the_host():
     from glnn import GLNNClassifier
-    from glnn.data.synthetic import attributed_graph, size_from_degree
+    from glnn.data.synthetic import block_model
 
-    size = size_from_degree(1500, 8, n_classes=4, n_features=32, misfits=0.05, homophily=0.6)
-    data = attributed_graph(size, seed=3)
-    train, val, test = (data.splits[name] for name in ("train", "val", "test"))
+    data = block_model(1500, 4, homophily=0.6, n_features=32, seed=3)
+    train, val, test = np.split(np.random.default_rng(3).permutation(1500), [750, 1050])
     y = np.full(data.n_nodes, -1)
     y[train[:80]], y[val] = data.labels[train[:80]], data.labels[val]
     for preset in ("paper", "default"):

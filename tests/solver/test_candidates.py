@@ -4,7 +4,6 @@ import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
 
-from glnn.data.synthetic import attributed_graph, size_from_degree
 from glnn.distributed import Partition
 from glnn.graph.pairs import ShardedRows
 from glnn.graph.rows import as_row_matrix
@@ -48,7 +47,12 @@ def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
 
 @pytest.mark.slow
 def test_recall_on_50_000_rows_with_realistic_features():
-    signal = normalize(attributed_graph(size_from_degree(50_000, 10)).features.toarray())
+    rng, width = np.random.default_rng(0), 128  # clouds that differ along the widest directions
+    lead = np.where(np.arange(width) < 16, np.arange(1, width + 1) ** -0.25, 0.0)
+    centres = rng.standard_normal((40, width)) * lead * 4.6 / np.sqrt(2 * (lead**2).sum())
+    noise = rng.standard_normal((50_000, width), dtype=np.float32)
+    clouds = centres[rng.integers(40, size=50_000)] + noise
+    signal = normalize(clouds * np.arange(1, width + 1) ** -0.5)
     i, j = nearest(signal, 20, search="clusters")
     rows = np.arange(0, 50_000, 250)
     product = signal[rows] @ signal.T

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from glnn.data import make_split
 from glnn.data.datasets import BUILT_IN
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
@@ -12,7 +11,9 @@ from glnn_lab.experiments.datasets import (
     load_cell,
     pubmed_star,
     standard_split,
+    take_nodes,
 )
+from glnn_lab.experiments.splits import make_split
 
 
 def opened(**fields):
@@ -94,3 +95,13 @@ def test_a_sample_that_cannot_be_is_refused():
         pubmed_star(block_model(300, 3))
     with pytest.raises(InputError, match="test on"):
         pubmed_star(block_model(300, 3), n_nodes=60)
+
+
+def test_induced_keeps_the_edges_between_the_chosen_nodes():
+    data = block_model(40, 2, seed=0)
+    data = data.replace(splits={"train": np.array([4, 9]), "test": np.array([0, 7])})
+    nodes = np.array([4, 0, 3])
+    part = take_nodes(data, nodes)
+    assert np.array_equal(part.graph.toarray(), data.graph.toarray()[np.ix_(nodes, nodes)])
+    assert part.ids.tolist() == [4, 0, 3]
+    assert {key: rows.tolist() for key, rows in part.splits.items()} == {"train": [0], "test": [1]}

@@ -1,4 +1,4 @@
-"""``glnn data``: list, describe, fetch, convert and generate data sets."""
+"""``glnn data``: list, describe, fetch and convert data sets."""
 
 import json
 from pathlib import Path
@@ -15,9 +15,7 @@ Variant = Annotated[
     str, typer.Option(help="Which graph of a published set that has several: loc_org.")
 ]
 
-app = typer.Typer(
-    help="List, describe, fetch, convert and generate data sets.", no_args_is_help=True
-)
+app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -52,6 +50,7 @@ def info(
     as_json: opt.AsJson = False,
 ) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
+    from glnn.data.files import one_line
     from glnn.data.formats import iter_summary
     from glnn.exceptions import GlnnError, InputError
     from glnn.report.sources import Source
@@ -64,7 +63,7 @@ def info(
         if question is None:
             raise
         raise InputError(f"{question} Otherwise: {error}") from None
-    rows = iter_summary(opened.data)
+    rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(opened.data)]
     question = source.suggest_label() if opened.data.n_classes == 0 else None
     if question is not None:
         typer.echo(f"glnn: note: {question}", err=True)
@@ -123,54 +122,6 @@ def convert(
     data = opened.data
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
-
-
-@app.command()
-def generate(
-    name: Annotated[
-        str, typer.Argument(help="arxiv-size, products-size, or any name with --nodes.")
-    ],
-    out: Annotated[Path, typer.Option(help=_OUT_HELP)],
-    nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
-    edges: Annotated[
-        int | None, typer.Option(help="Number of edges; by default 5 per node.")
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(help="Number of features; by default 128.")
-    ] = None,
-    classes: Annotated[int | None, typer.Option(help="Number of classes; by default 40.")] = None,
-    homophily: Annotated[
-        float | None, typer.Option(help="Share of edges inside a class; by default 0.38.")
-    ] = None,
-    misfits: Annotated[
-        float | None,
-        typer.Option(help="Share of nodes that look like another class; by default 0.25."),
-    ] = None,
-    separation: Annotated[
-        float | None,
-        typer.Option(help="Distance between the features of two classes; by default 4.6."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    overwrite: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
-) -> None:
-    """Generate a synthetic attributed graph of any size, for tests of speed and memory."""
-    from glnn.data import write_data
-    from glnn.data.synthetic import attributed_graph, resolve_size
-
-    _check_target(out, overwrite)
-    size = resolve_size(
-        name,
-        n_nodes=nodes,
-        n_edges=edges,
-        n_features=features,
-        n_classes=classes,
-        homophily=homophily,
-        misfits=misfits,
-        separation=separation,
-    )
-    data = attributed_graph(size, seed, name=name)
-    write_data(data, out)
-    typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {out}")
 
 
 def _check_target(target: Path, overwrite: bool) -> None:

@@ -3,7 +3,7 @@
 from glnn.data.datasets import DATASETS, DatasetInfo, fetch_dataset, load_dataset
 from glnn.data.encode import encode_frame
 from glnn.data.formats import read_data, write_data, write_graph, write_predictions
-from glnn.data.node_data import NodeData, take_nodes
+from glnn.data.node_data import NodeData
 from glnn.data.splits import Split, make_split
 from glnn.data.table_text import TableOptions
 from glnn.data.tables import TableReport, read_table_data, read_tables
@@ -22,7 +22,6 @@ __all__ = [
     "read_data",
     "read_table_data",
     "read_tables",
-    "take_nodes",
     "write_data",
     "write_graph",
     "write_predictions",

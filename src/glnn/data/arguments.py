@@ -29,17 +29,12 @@ def resolve_row_names(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | No
 
     The names are ``ids`` if given. Otherwise they are the ids of a record or PyG ``Data``, or the
     index of a frame ``x`` unless it counts from 0. If ``x`` is ``None``, ``y`` takes its place.
-
-    Examples
-    --------
-    >>> resolve_row_names(pd.DataFrame({"age": [30, 40]}, index=["ann", "bob"])).tolist()
-    ['ann', 'bob']
-    >>> resolve_row_names(np.eye(2), ids=["7", "12"]).tolist()
-    [7, 12]
     """
     rows = y if x is None else x
-    if ids is None:
-        ids = _names_from_data(rows)
+    if ids is None and isinstance(rows, pd.DataFrame | pd.Series):
+        ids = names_from_index(rows)
+    elif ids is None:  # a record has ids, PyG data have node_ids
+        ids = rows.ids if isinstance(rows, NodeData) else getattr(rows, "node_ids", None)
     if ids is None:
         return None
     if isinstance(ids, str) or not isinstance(ids, Iterable):
@@ -51,14 +46,6 @@ def resolve_row_names(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | No
     return names
 
 
-def _names_from_data(rows: Any) -> Any:
-    if isinstance(rows, NodeData):
-        return rows.ids
-    if isinstance(rows, pd.DataFrame | pd.Series):
-        return names_from_index(rows)
-    return getattr(rows, "node_ids", None)  # PyG data
-
-
 def names_from_index(frame: pd.DataFrame | pd.Series) -> np.ndarray | None:
     """Return the index as names of the rows, or ``None`` if it is 0, 1, 2, ..."""
     index = frame.index
@@ -68,13 +55,7 @@ def names_from_index(frame: pd.DataFrame | pd.Series) -> np.ndarray | None:
 
 
 def find_row(node: int | str, names: np.ndarray | None) -> int:
-    """Return the number of a row, given by its name (text) or its number.
-
-    Examples
-    --------
-    >>> find_row("bob", np.array(["ann", "bob"])), find_row(0, np.array(["ann", "bob"]))
-    (1, 0)
-    """
+    """Return the number of a row, given by its name (text) or its number."""
     if not isinstance(node, str):
         return node
     if names is None:
@@ -99,13 +80,7 @@ def find_row(node: int | str, names: np.ndarray | None) -> int:
 
 
 def make_name_column(names: np.ndarray | None, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the column ``name`` for a table of rows, or no column if rows have no names.
-
-    Examples
-    --------
-    >>> make_name_column(np.array(["ann", "bob"]), np.array([1]))["name"].tolist()
-    ['bob']
-    """
+    """Return the column ``name`` for a table of rows, or no column if rows have no names."""
     return {} if names is None else {"name": names[rows]}
 
 
@@ -139,11 +114,20 @@ def as_fit_arguments(
     """
     x, y, graph, validation, ids = _unpack_record(x, y, graph, validation, ids)
     if x is None:
-        x, ids = _identity_features(y, graph, ids)
+        if y is None or graph is None:
+            missing = "y" if y is None else "graph"
+            raise InputError(f"X must not be None without {missing}. Give {missing}=, or features.")
+        if ids is None and isinstance(y, pd.Series):
+            ids = names_from_index(y)
+        x = sp.identity(len(y), dtype=np.float32, format="csr")
     if ids is None and isinstance(x, pd.DataFrame):
         ids = names_from_index(x)
-    if isinstance(y, pd.Series) and isinstance(x, pd.DataFrame):
-        _check_same_order(x, y)
+    both = isinstance(y, pd.Series) and isinstance(x, pd.DataFrame) and len(y) == len(x)
+    if both and not x.index.equals(y.index) and set(y.index) == set(x.index):
+        raise InputError(
+            "y must have the index of X in the same order, got the same names in another order. "
+            "Give y.loc[X.index]."
+        )
     features = convert_features(x)
     if graph is not None:
         n_nodes = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
@@ -151,31 +135,13 @@ def as_fit_arguments(
     return FitArguments(features, convert_labels(y), graph, _to_numpy(validation))
 
 
-def _identity_features(y: Any, graph: Any, ids: Any) -> tuple[sp.csr_matrix, Any]:
-    """Return the identity as features; names of the rows default to the index of the labels."""
-    if y is None or graph is None:
-        missing = "y" if y is None else "graph"
-        raise InputError(f"X must not be None without {missing}. Give {missing}=, or features.")
-    if ids is None and isinstance(y, pd.Series):
-        ids = names_from_index(y)
-    return sp.identity(len(y), dtype=np.float32, format="csr"), ids
-
-
 def convert_features(x: Any) -> Any:
     """Convert features to a form that scikit-learn can check: arrays or frames of numbers."""
-    if isinstance(x, pd.DataFrame):
-        return to_numeric_frame(x)
-    return _to_numpy(x)
+    return to_numeric_frame(x) if isinstance(x, pd.DataFrame) else _to_numpy(x)
 
 
 def convert_labels(y: Any) -> Any:
-    """Convert labels to an array; missing values become -1 in integers, ``None`` in objects.
-
-    Examples
-    --------
-    >>> convert_labels(pd.Series([1, None, 0], dtype="Int64"))
-    array([ 1, -1,  0])
-    """
+    """Convert labels to an array; missing values become -1 in integers, ``None`` in objects."""
     y = _to_numpy(y)
     if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
         y = y.iloc[:, 0]
@@ -213,8 +179,8 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
 
 def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tuple[Any, ...]:
     """Take arguments that were not given from a record or PyG data."""
-    data = _as_record(x)
-    if data is not None:
+    data = from_pyg(x) if _is_from_package(x, "torch_geometric") else x
+    if isinstance(data, NodeData):
         labels = _visible_labels(data, validation) if y is None else y
         val_rows = data.splits.get("val") if validation is None else validation
         names = data.ids if ids is None else ids
@@ -230,12 +196,6 @@ def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tup
     return x, y, graph, validation, ids
 
 
-def _as_record(data: Any) -> NodeData | None:
-    if isinstance(data, NodeData):
-        return data
-    return from_pyg(data) if _is_from_package(data, "torch_geometric") else None
-
-
 def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
     """Return the labels of training and validation nodes, or all labels without a split."""
     numbers = data.labels.copy()
@@ -249,15 +209,6 @@ def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
         return numbers
     names = np.array([*data.class_names, ""], dtype=np.str_)
     return np.asarray(names[numbers])
-
-
-def _check_same_order(frame: pd.DataFrame, labels: pd.Series) -> None:
-    same = frame.index.equals(labels.index)
-    if not same and len(labels) == len(frame) and set(labels.index) == set(frame.index):
-        raise InputError(
-            "y must have the index of X in the same order, got the same names in another order. "
-            "Give y.loc[X.index]."
-        )
 
 
 def _align_edges(
@@ -281,13 +232,7 @@ def _align_edges(
 def match_node_names(
     nodes: Sequence[Any], ids: Sequence[Any] | np.ndarray | None, n_nodes: int
 ) -> np.ndarray:
-    """Return the row of each named node; a name that no row has raises an error.
-
-    Examples
-    --------
-    >>> match_node_names(["bob", "ann"], ["ann", "bob", "cy"], 3).tolist()
-    [1, 0]
-    """
+    """Return the row of each named node; a name that no row has raises an error."""
     names = list(range(n_nodes)) if ids is None else np.asarray(ids, dtype=object).tolist()
     if len(names) != n_nodes or len(set(map(str, names))) != n_nodes:
         raise InputError(
@@ -295,7 +240,7 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
-    unknown = UnknownIds.of({str(node): None for node in nodes if str(node) not in index})
+    unknown = UnknownIds.of(nodes, index)
     if unknown.count:
         advice = (
             "Rows without names are numbered from 0: name them with the index of a DataFrame X or "

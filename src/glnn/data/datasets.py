@@ -7,69 +7,35 @@ cached as npz. Five more are built in and need no file.
 import hashlib
 import logging
 import os
-import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_choice
-from glnn.data.files import atomic_write, one_line, quote_path
-from glnn.data.linqs import (
-    AttackGraph,
-    read_terror_attack,
-    read_terrorists_rel,
-    resolve_attack_graph,
-)
+from glnn.data.files import check_file, one_line, quote_path
+from glnn.data.linqs import read_terror_attack, read_terrorists_rel
 from glnn.data.node_data import NodeData
 from glnn.data.npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
 from glnn.data.planetoid import read_planetoid
 from glnn.data.synthetic import blobs, block_model
-from glnn.exceptions import DataFormatError, DownloadError, GlnnError, InputError
+from glnn.exceptions import DataFormatError, DownloadError, InputError
 
 # Built-in data sets
 
 
-def load_digits() -> NodeData:
-    """Return 1,797 images of digits, 8 x 8 pixels from 0 to 16, in 10 classes."""
-    from sklearn.datasets import load_digits as load
+def _from_sklearn(name: str) -> NodeData:
+    import sklearn.datasets
 
-    return _from_sklearn("digits", load())
-
-
-def load_wine() -> NodeData:
-    """Return 178 wines with 13 measurements, as measured, in 3 classes."""
-    from sklearn.datasets import load_wine as load
-
-    return _from_sklearn("wine", load())
-
-
-def load_breast_cancer() -> NodeData:
-    """Return 569 tumours with 30 measurements, as measured, in 2 classes."""
-    from sklearn.datasets import load_breast_cancer as load
-
-    return _from_sklearn("breast_cancer", load())
-
-
-def load_blobs() -> NodeData:
-    """Return 300 points in three Gaussian clouds."""
-    return blobs()
-
-
-def load_block_model() -> NodeData:
-    """Return 300 nodes of a block model with three classes."""
-    return block_model()
-
-
-def _from_sklearn(name: str, bunch: Any) -> NodeData:
+    bunch = getattr(sklearn.datasets, f"load_{name}")()
     return NodeData(
         features=sp.csr_matrix(np.asarray(bunch.data, dtype=np.float32)),
         labels=np.asarray(bunch.target, dtype=np.int64),
-        graph=None,
         class_names=tuple(str(label) for label in bunch.target_names),
         name=name,
         provenance={"source": f"scikit-learn load_{name}", "graph": "none published"},
@@ -77,137 +43,43 @@ def _from_sklearn(name: str, bunch: Any) -> NodeData:
     )
 
 
-BUILT_IN = {
-    "digits": load_digits,
-    "wine": load_wine,
-    "breast_cancer": load_breast_cancer,
-    "blobs": load_blobs,
-    "block_model": load_block_model,
+BUILT_IN: dict[str, Callable[[], NodeData]] = {
+    "digits": partial(_from_sklearn, "digits"),
+    "wine": partial(_from_sklearn, "wine"),
+    "breast_cancer": partial(_from_sklearn, "breast_cancer"),
+    "blobs": blobs,
+    "block_model": block_model,
 }
 
 
-# Origins of the published files, with their digests
+# Facts about the data sets, and the digests of the published files
 
-PLANETOID_COMMIT = "af6abf468a772cc055bec88c52e4d6f51b7c37e3"
-PLANETOID = f"https://raw.githubusercontent.com/kimiyoung/planetoid/{PLANETOID_COMMIT}/data/"
-LINQS = "https://linqs-data.soe.ucsc.edu/public/lbc/"
-TERROR_COMMIT = "bd80b51d278d5b5b39635da7fde83b9693f57ac4"
-TERROR_COPY = (
-    f"https://raw.githubusercontent.com/natbolon/terrorist_network_weaknesses/{TERROR_COMMIT}/data/"
-)
 
+@dataclass(frozen=True)
+class DatasetInfo:
+    """Facts about a data set that are known without reading it."""
+
+    name: str
+    n_nodes: int
+    n_edges: int  # 0 without a graph
+    n_features: int
+    n_classes: int
+    about: str
+    origin: str
+    licence: str
+    graphs: Sequence[str] = ()  # names of further graphs
+    folder: str = ""  # name of the folder of the published files in the cache
+    base_url: str = ""  # the name of a file is appended
+    sha256: Mapping[str, str] = field(default_factory=dict)  # digest of each file
+
+
+DATASETS = {
+    name: DatasetInfo(name, **facts)
+    for name, facts in tomllib.loads(
+        Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
+    ).items()
+}
 MAX_DOWNLOAD = 2**26  # 64 MiB; no published file is larger
-
-
-@dataclass(frozen=True)
-class Origin:
-    """One server that has the files of a data set."""
-
-    base_url: str  # the name of a file is appended
-    archive: str | None = None  # name of a tar archive with all files; None: separate files
-
-
-@dataclass(frozen=True)
-class RawFiles:
-    """The published files of a data set."""
-
-    folder: str  # name of their folder in the cache
-    sha256: MappingProxyType[str, str]  # digest of each file
-    origins: tuple[Origin, ...]  # tried in this order
-
-
-def _planetoid_files(name: str, digests: str) -> RawFiles:
-    parts = ("allx", "ally", "graph", "test.index", "tx", "ty", "x", "y")
-    sha256 = {f"ind.{name}.{part}": digest for part, digest in zip(parts, digests.split())}
-    return RawFiles("planetoid", MappingProxyType(sha256), (Origin(PLANETOID),))
-
-
-def _terror_files(folder: str, sha256: dict[str, str]) -> RawFiles:
-    origins = (Origin(LINQS, f"{folder}.tgz"), Origin(f"{TERROR_COPY}{folder}/"))
-    return RawFiles(folder, MappingProxyType(sha256), origins)
-
-
-RAW_FILES = {
-    "cora": _planetoid_files(
-        "cora",
-        """
-        9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543
-        2b998f5cc7fedc86e7f97ca2498f47a1ffc1462c29e2d578b23bf3f62b6e7d71
-        58f13302f39dde8852dad6fe6d15b89b077b6d7f837626bce671ef80344b383d
-        297ce89af2b51a6a194181c7dbe1796c6a1cf9cd9349a88383b1b1e227867875
-        b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a
-        41f5ac76596a1699cc33f53084a2419e92961c42bb75f36fc38e616d348532ad
-        23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab
-        94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1
-        """,
-    ),
-    "citeseer": _planetoid_files(
-        "citeseer",
-        """
-        2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668
-        f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95
-        d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7
-        2af990671580b6b2df5d158d1038f8292e30c9cd821b5453f399659b25b723d4
-        539a8906a2da97628d212f2fdd668c109a8b3f0d36574b59e5d3fd5b5303da21
-        55e5bd1ba1e733a04598753ad1a8d57957f4b8f89e74519f41f4f4938767e4ce
-        d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6
-        8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924
-        """,
-    ),
-    "pubmed": _planetoid_files(
-        "pubmed",
-        """
-        508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e
-        0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e
-        5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9
-        b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5
-        4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d
-        ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd
-        fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33
-        e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3
-        """,
-    ),
-    "terrorattack": _terror_files(
-        "TerrorAttack",
-        {
-            "terrorist_attack.labels": (
-                "8ff2aec5f6906790fed13ae61b23169649958e0b81b60f9d04b444e9abc5e7b0"
-            ),
-            "terrorist_attack.nodes": (
-                "1a51d835ff0d4339cc4b3a3bac3ca3f5c75f2d0870f222734143a40f3230ded2"
-            ),
-            "terrorist_attack_loc.edges": (
-                "ae8004a29765a20081c145e0ea458cd0a41ceedc6df4a8ade9e00b13bcbb5d35"
-            ),
-            "terrorist_attack_loc_org.edges": (
-                "01d798a3da8e0e2ca1b04784db21700dfbe234ee3719206d49b225bb9a7669a4"
-            ),
-        },
-    ),
-    "terroristsrel": _terror_files(
-        "TerroristRel",
-        {
-            "TerroristRel.edges": (
-                "502a5b583ca19d38d14cae2039f38eb0e8149042f44a7e15cf25b64608ad6fd0"
-            ),
-            "TerroristRel.labels": (
-                "0166a95178ef37727175f1bb52edb9b883b2359a2f1ebd95de73d4c442405123"
-            ),
-            "TerroristRel_Colleague.nodes": (
-                "1174cc58af45302e947b91951bfa7eb2e5417ad6bf321e0f74dfe15095f947d6"
-            ),
-            "TerroristRel_Congregate.nodes": (
-                "985ff64c2c0a7b288a6c2dabbbc9e9f5e39c520719b1847527997935d3b714e7"
-            ),
-            "TerroristRel_Contact.nodes": (
-                "83809e455207b8137e802c4cf32b59f33b1e6e00ca518e2a7056e898cf431b33"
-            ),
-            "TerroristRel_Family.nodes": (
-                "8f9ecf7549c4c29c7cd32d6680e32074cf4f9fee867812043a92f9c726b79de3"
-            ),
-        },
-    ),
-}
 
 
 # Downloading
@@ -215,20 +87,18 @@ RAW_FILES = {
 # Called with the number of bytes received, and the total if it is known.
 Progress = Callable[[int, int | None], None]
 
-_CHUNK = 2**16
-
 
 class _ProgressBar:
     """Progress bar for pooch: calls ``progress`` and aborts a download that is too large."""
 
-    def __init__(self, url: str, max_bytes: int, progress: Progress | None) -> None:
-        self._url, self._max_bytes, self._progress = url, max_bytes, progress
+    def __init__(self, url: str, progress: Progress | None) -> None:
+        self._url, self._progress = url, progress
         self._done, self.total = 0, 0
 
     def update(self, count: int) -> None:
         self._done = min(self._done + count, self.total) if self.total else self._done + count
-        if max(self._done, self.total) > self._max_bytes:
-            raise DownloadError(f"{self._url} must be at most {self._max_bytes:,} bytes, got more.")
+        if max(self._done, self.total) > MAX_DOWNLOAD:
+            raise DownloadError(f"{self._url} must be at most {MAX_DOWNLOAD:,} bytes, got more.")
         if self._progress is not None:
             self._progress(self._done, self.total or None)
 
@@ -239,42 +109,43 @@ class _ProgressBar:
         """Do nothing; pooch calls it at the end."""
 
 
+def _root_cause(error: BaseException) -> BaseException:
+    """Return the innermost error of a chain, the one that names the real problem."""
+    return error if error.__context__ is None else _root_cause(error.__context__)
+
+
 def download(
     url: str,
     target: Path,
+    sha256: str,
     *,
-    sha256: str | None,
     progress: Progress | None = None,
     timeout: float | int = 30.0,
-    attempts: int = 2,
-    max_bytes: int = MAX_DOWNLOAD,
 ) -> Path:
-    """Download a file over HTTP, check its digest and move it to ``target``.
+    """Download a file over HTTP to ``target``, unless it is there, and check its digest.
 
-    ``sha256`` is ``None`` for an archive, whose members are checked instead. A file with a wrong
-    digest is downloaded up to ``attempts`` times; ``timeout`` is in seconds.
+    A file with a wrong digest is asked for a second time; ``timeout`` is in seconds.
     """
     import pooch
     import requests
 
     pooch.get_logger().setLevel(logging.ERROR)  # errors are raised, not logged
-    known = None if sha256 is None else f"sha256:{sha256}"
     fetcher = pooch.create(
         target.parent,
         url,
-        registry={target.name: known},
+        registry={target.name: f"sha256:{sha256}"},
         urls={target.name: url},
-        retry_if_failed=attempts - 1,
+        retry_if_failed=1,
     )
-    progress_bar: Any = _ProgressBar(url, max_bytes, progress)
-    loader = pooch.HTTPDownloader(progressbar=progress_bar, chunk_size=_CHUNK, timeout=timeout)
+    progress_bar: Any = _ProgressBar(url, progress)
+    loader = pooch.HTTPDownloader(progressbar=progress_bar, chunk_size=2**16, timeout=timeout)
     try:
         fetcher.fetch(target.name, downloader=loader)
     except DownloadError:
         raise
     except ValueError:
         raise DownloadError(
-            f"{url} must have sha256 {str(sha256)[:16]}..., got another file. It was deleted; "
+            f"{url} must have sha256 {sha256[:16]}..., got another file. It was deleted; "
             "the origin may have changed, or something on the way altered or cut it."
         ) from None
     except requests.HTTPError as error:
@@ -294,203 +165,9 @@ def download(
     return target
 
 
-def _root_cause(error: BaseException) -> object:
-    """Return the innermost error of a chain, the one that names the real problem."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file without loading it into memory."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# From the origin to the cache
-
-
-def fetch_raw(
-    name: str,
-    folder: Path,
-    *,
-    origins: tuple[Origin, ...] | None = None,
-    progress: Progress | None = None,
-    timeout: float | int = 30.0,
-) -> Path:
-    """Download the published files of a data set, check their digests and return their folder.
-
-    The files go to ``raw/`` below ``folder``; existing files with the right digest are kept.
-    ``origins`` replaces the servers of :data:`RAW_FILES`, which are tried in turn.
-    """
-    raw = RAW_FILES[name]
-    target = folder / "raw" / raw.folder
-    failures: list[str] = []
-    for origin in raw.origins if origins is None else origins:
-        missing = [file for file in raw.sha256 if not _has_digest(target / file, raw.sha256[file])]
-        if not missing:
-            return target
-        try:
-            if origin.archive is None:
-                for file in missing:
-                    url = origin.base_url + file
-                    digest = raw.sha256[file]
-                    download(url, target / file, sha256=digest, progress=progress, timeout=timeout)
-            else:
-                _fetch_archive(raw, origin, target, progress, timeout)
-            return target
-        except DownloadError as error:
-            failures.append(one_line(error, limit=300))
-    raise DownloadError(f"{' '.join(failures)} {describe_manual_download(name, folder)}")
-
-
-def describe_manual_download(name: str, folder: Path) -> str:
-    """Return instructions for downloading the files by hand."""
-    raw = RAW_FILES[name]
-    last = raw.origins[-1].base_url
-    return (
-        f"To do it by hand, download {', '.join(raw.sha256)} from {last} into "
-        f"{quote_path(folder / 'raw' / raw.folder)} and run `glnn data fetch {name}` again."
-    )
-
-
-def _has_digest(path: Path, sha256: str) -> bool:
-    return path.is_file() and file_sha256(path) == sha256
-
-
-def _fetch_archive(
-    raw: RawFiles, origin: Origin, target: Path, progress: Progress | None, timeout: float | int
-) -> None:
-    """Copy the needed members of an archive, by name and digest; nothing else is unpacked."""
-    url = f"{origin.base_url}{origin.archive}"
-    archive = download(
-        url, target / str(origin.archive), sha256=None, progress=progress, timeout=timeout
-    )
-    try:
-        with tarfile.open(archive) as tar:
-            unpacked = 0
-            for member in tar:
-                unpacked += member.size
-                if unpacked > 8 * MAX_DOWNLOAD:
-                    raise DownloadError(f"{url} must unpack to a sensible size, got more.")
-                name = Path(member.name).name
-                if name in raw.sha256 and member.isfile() and member.size <= MAX_DOWNLOAD:
-                    file = tar.extractfile(member)
-                    _write_if_matching(file, target / name, raw.sha256[name])
-    except GlnnError:
-        raise
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise DownloadError(f"{url} must be a tar archive, got: {one_line(error)}.") from error
-    finally:
-        archive.unlink(missing_ok=True)
-    wrong = [name for name in raw.sha256 if not _has_digest(target / name, raw.sha256[name])]
-    if wrong:
-        raise DownloadError(f"{url} must hold the published {wrong[0]}, got another or none.")
-
-
-def _write_if_matching(file: Any, path: Path, sha256: str) -> None:
-    """Write the bytes if they match the digest as they are or with Unix line ends."""
-    content = b"" if file is None else file.read()
-    for candidate in (content, content.replace(b"\r\n", b"\n")):
-        if hashlib.sha256(candidate).hexdigest() == sha256:
-            with atomic_write(path, "wb") as target:
-                target.write(candidate)
-            return
-
-
-def read_raw(name: str, raw_folder: Path, *, graph: AttackGraph = "loc") -> NodeData:
-    """Parse the published files of a data set."""
-    if name == "terrorattack":
-        return read_terror_attack(raw_folder, graph=graph)
-    if name == "terroristsrel":
-        return read_terrorists_rel(raw_folder)
-    return read_planetoid(raw_folder, name)
-
-
-def raw_to_npz(name: str, raw_folder: Path, npz_path: Path) -> NodeData:
-    """Parse the published files and write the record as npz, with all its graphs."""
-    data = read_raw(name, raw_folder).replace(name=name, ids=None)
-    others = {}
-    if name == "terrorattack":
-        others["loc_org"] = read_raw(name, raw_folder, graph="loc_org").graph
-    write_node_npz(data, npz_path, other_graphs=others)
-    return data
-
-
 # Data sets by name
 
 ENVIRONMENT = "GLNN_DATA"
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """Facts about a data set that are known without reading it.
-
-    Parameters
-    ----------
-    name
-        The name for :func:`load_dataset`.
-    n_nodes, n_edges, n_features, n_classes
-        Published counts; ``n_edges`` is 0 without a graph.
-    about, origin, licence
-        A short description, the publisher, and the licence.
-    graphs
-        Names of further graphs of the set.
-    """
-
-    name: str
-    n_nodes: int
-    n_edges: int
-    n_features: int
-    n_classes: int
-    about: str
-    origin: str
-    licence: str
-    graphs: tuple[str, ...] = ()
-
-
-_CITATIONS = "papers, words and citations, with the public split"
-_PLANETOID = "github.com/kimiyoung/planetoid"
-_LINQS = "LINQS, University of Maryland"
-_SKLEARN = ("scikit-learn", "BSD-3-Clause")
-_OWN = ("generated by glnn", "MIT")
-_MIT = "MIT (the repository)"
-_NO_LICENCE = "none stated"
-
-DATASETS = {
-    info.name: info
-    for info in (
-        DatasetInfo("cora", 2708, 5278, 1433, 7, _CITATIONS, _PLANETOID, _MIT),
-        DatasetInfo("citeseer", 3327, 4552, 3703, 6, _CITATIONS, _PLANETOID, _MIT),
-        DatasetInfo("pubmed", 19717, 44324, 500, 3, _CITATIONS, _PLANETOID, _MIT),
-        DatasetInfo(
-            "terrorattack",
-            1293,
-            3172,
-            106,
-            6,
-            "attacks in one place",
-            _LINQS,
-            _NO_LICENCE,
-            ("loc_org",),
-        ),
-        DatasetInfo(
-            "terroristsrel",
-            851,
-            8196,
-            1224,
-            4,
-            "relations that share a person",
-            _LINQS,
-            _NO_LICENCE,
-        ),
-        DatasetInfo("digits", 1797, 0, 64, 10, "images of digits, no graph", *_SKLEARN),
-        DatasetInfo("wine", 178, 0, 13, 3, "chemistry of wines, no graph", *_SKLEARN),
-        DatasetInfo("breast_cancer", 569, 0, 30, 2, "cell measurements, no graph", *_SKLEARN),
-        DatasetInfo("blobs", 300, 0, 2, 3, "Gaussian clouds, no graph", *_OWN),
-        DatasetInfo("block_model", 300, 1161, 16, 3, "clouds with a block model graph", *_OWN),
-    )
-}
 
 
 def cache_folder() -> Path:
@@ -541,31 +218,38 @@ def load_dataset(
     check_choice("graph", graph, (DEFAULT_GRAPH, *info.graphs))
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    data = _read_from_folders(name, data_folders(folder), graph)
-    return _check_counts(data.replace(name=name), info, graph)
-
-
-def _read_from_folders(name: str, folders: tuple[Path, ...], graph: str) -> NodeData:
-    for folder in folders:
-        npz = folder / f"{name}.npz"
-        if npz.is_file():
-            return _add_origin(read_node_npz(npz, graph=graph), name)
-        first = next(iter(RAW_FILES[name].sha256))
-        for raw in (folder / "raw" / RAW_FILES[name].folder, folder / RAW_FILES[name].folder):
-            if (raw / first).is_file():
-                data = read_raw(name, raw, graph=resolve_attack_graph(graph))
-                return _add_origin(data, name)
-    searched = " and ".join(quote_path(folder) for folder in folders)
-    raise InputError(
-        f"{name}.npz must lie in {searched}, got none. Run `glnn data fetch {name}`, or name the "
-        f"folder that holds it in the environment variable {ENVIRONMENT}."
-    )
-
-
-def _add_origin(data: NodeData, name: str) -> NodeData:
-    info = DATASETS[name]
+    folders, raw = data_folders(folder), info.folder
+    for place in folders:
+        if (place / f"{name}.npz").is_file():
+            data = read_node_npz(place / f"{name}.npz", graph=graph)
+            break
+        found = [path for path in (place / "raw" / raw, place / raw) if path.is_dir()]
+        if found and (found[0] / next(iter(info.sha256))).is_file():
+            data = read_raw(name, found[0], graph)
+            break
+    else:
+        raise InputError(
+            f"{name}.npz must lie in {' and '.join(map(quote_path, folders))}, got none. Run "
+            f"`glnn data fetch {name}`, or name the folder that holds it in the environment "
+            f"variable {ENVIRONMENT}."
+        )
     known = {"origin": info.origin, "licence": info.licence}
-    return data.replace(provenance={**data.provenance, **known})
+    data = data.replace(name=name, provenance={**data.provenance, **known})
+    return _check_counts(data, info, graph)
+
+
+def read_raw(name: str, folder: Path, graph: str = DEFAULT_GRAPH) -> NodeData:
+    """Parse the published files of a data set, after a check of their digests."""
+    for file, sha256 in DATASETS[name].sha256.items():
+        with check_file(folder / file).open("rb") as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
+                raise DataFormatError(
+                    f"{quote_path(folder / file)} must be the published file, got another. "
+                    f"Remove it and run `glnn data fetch {name}`."
+                )
+    if name == "terrorattack":
+        return read_terror_attack(folder, graph)
+    return read_terrorists_rel(folder) if name == "terroristsrel" else read_planetoid(folder, name)
 
 
 def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
@@ -585,35 +269,35 @@ def fetch_dataset(
     name: str,
     *,
     folder: str | Path | None = None,
-    origins: tuple[Origin, ...] | None = None,
     progress: Progress | None = None,
     timeout: float | int = 30.0,
 ) -> Path:
-    """Download a data set from its public origin, check it and store it as npz.
+    """Download a published data set, check it, store it as npz and return the path of that file.
 
-    Parameters
-    ----------
-    name
-        One of the five published sets.
-    folder
-        The folder to store it in; by default the user's cache.
-    origins
-        Servers to try in turn, instead of the known ones.
-    progress
-        Called with the number of bytes received, and the total if it is known.
-    timeout
-        Seconds without an answer before giving up.
-
-    Returns
-    -------
-    Path
-        The npz file.
+    ``folder`` is where to store it, by default the user's cache. ``progress`` is called with the
+    number of bytes received, and the total if it is known; ``timeout`` is in seconds. The
+    published files stay in ``raw/`` below the folder, and are not downloaded again.
     """
     check_choice("name", name, DATASETS)
     if name in BUILT_IN:
         raise InputError(f"{name} must not be fetched, it comes with glnn. Use it by its name.")
     root = cache_folder() if folder is None else Path(folder)
+    files = DATASETS[name]
+    raw = root / "raw" / files.folder
+    failure = ""
+    try:
+        for file, sha256 in files.sha256.items():
+            url = files.base_url + file
+            download(url, raw / file, sha256, progress=progress, timeout=timeout)
+    except DownloadError as error:
+        failure = one_line(error, limit=300)
+    if failure:  # raised here, so that it does not keep the connection open
+        raise DownloadError(
+            f"{failure} To do it by hand, download {', '.join(files.sha256)} from "
+            f"{files.base_url} into {quote_path(raw)} and run `glnn data fetch {name}` again."
+        )
+    data = _check_counts(read_raw(name, raw), files, DEFAULT_GRAPH)
+    others = {graph: read_raw(name, raw, graph).graph for graph in files.graphs}
     npz = root / f"{name}.npz"
-    raw = fetch_raw(name, root, origins=origins, progress=progress, timeout=timeout)
-    _check_counts(raw_to_npz(name, raw, npz), DATASETS[name], DEFAULT_GRAPH)
+    write_node_npz(data.replace(name=name, ids=None), npz, other_graphs=others)
     return npz

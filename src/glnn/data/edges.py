@@ -1,8 +1,9 @@
 """Edge lists from tables or plain text, with nodes named by their ids."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from glnn.data.files import check_file, quote, quote_path, read_text, wrap_parse_errors
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.table_files import TABLE_SUFFIXES, read_first_row, read_frame
-from glnn.data.table_text import AUTO_FORMAT, TableFormat, to_numbers, to_text
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, to_numbers, to_text
 from glnn.exceptions import DataFormatError, InputError
 
 SOURCE_NAMES = ("source", "from", "src", "node1", "id1", "u", "i", "head")
@@ -29,14 +30,23 @@ class UnknownIds:
     first: tuple[str, ...] = ()  # the first three
 
     @classmethod
-    def of(cls, ids: Mapping[str, None]) -> "UnknownIds":
-        """Count distinct ids, given as the keys of a mapping in order of appearance."""
-        return cls(len(ids), tuple(list(ids)[:3]))
+    def of(cls, ids: Iterable[Any], known: Container[str]) -> "UnknownIds":
+        """Count the distinct ids whose text is not known."""
+        unknown = list(dict.fromkeys(text for text in map(str, ids) if text not in known))
+        return cls(len(unknown), tuple(unknown[:3]))
 
     def __str__(self) -> str:
         noun = "id" if self.count == 1 else "ids"
         more = ", ..." if self.count > len(self.first) else ""
         return f"{self.count} unknown {noun} ({', '.join(map(quote, self.first))}{more})"
+
+    def refuse(self, path: Path, on_unknown: str) -> None:
+        """Raise an error if there are some and they are not to be dropped."""
+        if self.count and on_unknown == "error":
+            raise InputError(
+                f"{quote_path(path)} must name only ids that the features have, got {self}. "
+                "Correct the ids, or drop those lines with on_unknown='drop' (--on-unknown drop)."
+            )
 
 
 NO_UNKNOWN = UnknownIds()
@@ -53,46 +63,32 @@ class EdgeReport:
     unknown: UnknownIds
 
 
-def unknown_ids_error(unknown: UnknownIds, path: Path) -> InputError:
-    """Return the error for a file with unknown ids."""
-    return InputError(
-        f"{quote_path(path)} must name only ids that the features have, got {unknown}. "
-        "Correct the ids, or drop those lines with on_unknown='drop' (--on-unknown drop)."
-    )
-
-
 def read_edges(
-    path: str | Path,
-    index: Mapping[str, int],
-    *,
-    on_unknown: str = "error",
-    form: TableFormat = AUTO_FORMAT,
+    path: str | Path, index: Mapping[str, int], options: TableOptions = DEFAULT_OPTIONS
 ) -> tuple[sp.csr_matrix, EdgeReport]:
     """Read an edge list between known nodes; return the symmetric graph and a report.
 
     CSV, TSV, Excel and Parquet files have the columns source, target and optionally weight; any
     other file is read as text with two or three words per line. ``index`` maps the text of an id
-    to the number of its node. ``on_unknown`` is ``"error"`` or ``"drop"``, for edges with an id
-    that is not in ``index``. ``form`` is the text format of a table.
+    to the number of its node. ``options`` say how to read a table, and whether edges with an id
+    that is not in ``index`` are dropped.
     """
     path = Path(path)
-    source, target, weight = _read_columns(path, index, form)
-    unknown = {text: None for pair in zip(source, target) for text in pair if text not in index}
-    if unknown and on_unknown == "error":
-        raise unknown_ids_error(UnknownIds.of(unknown), path)
+    source, target, weights = _read_columns(path, index, options)
+    unknown = UnknownIds.of((text for pair in zip(source, target) for text in pair), index)
+    unknown.refuse(path, options.on_unknown)
     i = np.array([index.get(text, -1) for text in source], dtype=np.int64)
     j = np.array([index.get(text, -1) for text in target], dtype=np.int64)
     known = (i >= 0) & (j >= 0)
-    weights = None if weight is None else _check_edge_weights(path, weight)[known]
+    weights = None if weights is None else weights[known]
     graph = symmetric_from_pairs(i[known], j[known], len(index), weights)
-    n_loops = int((i == j)[known].sum())
-    n_known = int(known.sum())
+    n_loops, n_known = int((i == j)[known].sum()), int(known.sum())
     report = EdgeReport(
         n_rows=len(source),
         n_dropped=len(source) - n_known,
         n_self_loops=n_loops,
         n_repeated=n_known - n_loops - int(graph.nnz) // 2,
-        unknown=UnknownIds.of(unknown),
+        unknown=unknown,
     )
     return graph, report
 
@@ -100,44 +96,32 @@ def read_edges(
 def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     """Read an edge list; return the symmetric graph and its ids, in order of appearance."""
     path = Path(path)
-    source, target, weight = _read_columns(path, {}, AUTO_FORMAT)
+    source, target, weights = _read_columns(path, {}, DEFAULT_OPTIONS)
     index: dict[str, int] = {}
     for pair in zip(source, target):
         for text in pair:
             index.setdefault(text, len(index))
     if not index:
         raise DataFormatError(f"{quote_path(path)} must hold at least one edge, got none.")
-    i = np.array([index[text] for text in source], dtype=np.int64)
-    j = np.array([index[text] for text in target], dtype=np.int64)
-    weights = None if weight is None else _check_edge_weights(path, weight)
+    i, j = (np.array([index[text] for text in ends]) for ends in (source, target))
     return symmetric_from_pairs(i, j, len(index), weights), list(index)
 
 
-def _check_edge_weights(path: Path, weights: np.ndarray) -> np.ndarray:
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise DataFormatError(
-            f"weights of {quote_path(path)} must be finite and at least 0, got "
-            f"{weights[bad[0]]:g} for edge {int(bad[0]) + 1}."
-        )
-    return weights
-
-
-def _read_columns(path: Path, index: Mapping[str, int], form: TableFormat) -> EdgeColumns:
+def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
     if path.suffix.lower() in TABLE_SUFFIXES:
-        return _read_edge_table(path, index, form)
+        return _read_edge_table(path, index, options)
     return _read_edge_text(path)
 
 
-def _read_edge_table(path: Path, index: Mapping[str, int], form: TableFormat) -> EdgeColumns:
-    first = read_first_row(path, form)
+def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
+    first = read_first_row(path, options)
     if len(first) < 2:
         raise DataFormatError(f"{quote_path(path)} must have two columns of ids, got {len(first)}.")
     names = [name.strip().lower() for name in first]
     has_names = path.suffix.lower() == ".parquet" or _is_header(first, index)
     i, j, w = find_edge_columns(names) if has_names else (0, 1, 2 if len(names) > 2 else None)
     frame = read_frame(
-        path, form, select_text=lambda columns: {columns[i], columns[j]}, header=has_names
+        path, options, select_text=lambda columns: {columns[i], columns[j]}, header=has_names
     )
     return _extract_columns(path, frame, i, j, w)
 
@@ -168,6 +152,12 @@ def _extract_columns(path: Path, frame: pd.DataFrame, i: int, j: int, w: int | N
     if weights is None:
         raise DataFormatError(
             f"the weight column of {quote_path(path)} must hold numbers, got text."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise DataFormatError(
+            f"weights of {quote_path(path)} must be finite and at least 0, got "
+            f"{weights[bad[0]]:g} for edge {int(bad[0]) + 1}."
         )
     return source, target, weights
 

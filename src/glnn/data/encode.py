@@ -14,12 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
 
 from glnn.data.files import quote
 from glnn.data.node_data import to_float32
-from glnn.data.table_files import frame_column_names
 from glnn.data.table_text import (
     DATE_FORMATS,
     DEFAULT_OPTIONS,
@@ -82,54 +79,45 @@ class ColumnCode:
         The error for a cell that cannot be encoded names its row and what to do about it.
         """
         if self.kind == "category":
-            coder = OneHotEncoder(
-                categories=[np.array(self.values, dtype=object)],
-                handle_unknown="ignore",
-                sparse_output=False,
-                dtype=np.float32,
-            )
-            coder.fit(np.array(self.values, dtype=object)[:, None])
-            return np.asarray(coder.transform(np.array(strip_cells(column), dtype=object)[:, None]))
+            cells = np.array(strip_cells(column), dtype=object)
+            return to_float32(cells[:, None] == np.array(self.values, dtype=object))
         if self.kind == "frequency":
             share = dict(zip(self.values, self.shares)) | {"": 0.0}
             return to_float32(
                 np.array([share.get(c, self.rest) for c in strip_cells(column)])[:, None]
             )
-        return self._fill_missing(self._check_numbers(column, where, first_row))
-
-    def _check_numbers(self, column: pd.Series, where: str, first_row: int) -> np.ndarray:
-        """Return one float32 a row, NaN if missing; raise on cells that are not finite numbers."""
         numbers = self._parse(column)
         if numbers is None:  # find the first bad cell: every longer beginning is bad too
             beginnings = range(1, len(column) + 1)
             place = bisect_left(
                 beginnings, True, key=lambda k: self._parse(column.iloc[:k]) is None
             )
-            raise self._new_cell_error(where, column, place, first_row)
+            raise self._cell_error(where, column, place, first_row)
         narrow = to_float32(numbers)
-        bad = np.flatnonzero(np.isinf(narrow) | (np.isnan(narrow) if self.fill is None else False))
+        gaps = np.isnan(narrow)
+        bad = np.flatnonzero(np.isinf(narrow) | (gaps & (self.fill is None)))
         if bad.size:
-            raise self._new_cell_error(where, column, int(bad[0]), first_row)
-        return narrow
+            raise self._cell_error(where, column, int(bad[0]), first_row)
+        whole = np.where(gaps, np.float32(self.fill or 0), narrow)
+        return np.stack([whole, to_float32(gaps)], axis=1) if self.marks_gaps else whole[:, None]
 
     def _parse(self, column: pd.Series) -> np.ndarray | None:
-        """Return one float64 a row, or ``None`` if a cell cannot be parsed."""
+        """Return one float64 a row, NaN if missing; ``None`` if a cell cannot be parsed."""
         if self.kind == "number":
             return to_numbers(column)
         days = days_since_1970(column, self.form)
         return None if days is None else days - self.origin
 
-    def _new_cell_error(
+    def _cell_error(
         self, where: str, column: pd.Series, place: int, first_row: int
     ) -> DataFormatError:
         """Return the error for a bad cell of new rows; it does not advise to drop the column."""
         cell = strip_cells(column)[place]
         must, advice = "finite numbers", "Write a number there"
         if self.kind == "date":
-            must, advice = (
-                f"dates like those of training, {_describe_date_format(self.form)}",
-                "Write it that way",
-            )
+            form = self.form if self.form in DATE_FORMATS[1:] else "%Y-%m-%d"
+            form = form.replace("%d", "DD").replace("%m", "MM").replace("%Y", "YYYY")
+            must, advice = f"dates like those of training, {form}", "Write it that way"
         if cell in MISSING_MARKERS:
             advice = (
                 "Training had no gap there: fill the cell, or fit again with missing='median' "
@@ -142,32 +130,9 @@ class ColumnCode:
             f"{quote(cell) if cell else 'an empty cell'} in row {first_row + place + 1}. {advice}."
         )
 
-    def _fill_missing(self, numbers: np.ndarray) -> np.ndarray:
-        if self.fill is None:
-            return numbers[:, None]
-        gaps = np.isnan(numbers)
-        imputer = SimpleImputer(strategy="median").fit(np.array([[self.fill]], dtype=np.float32))
-        whole = np.asarray(imputer.transform(numbers[:, None]))
-        if not self.marks_gaps:
-            return whole
-        return np.concatenate([whole, gaps[:, None].astype(np.float32)], axis=1)
-
     def unseen_values(self, column: pd.Series) -> list[str]:
         """Return the values that the training column did not have, sorted."""
         return sorted(set(strip_cells(column)) - {"", *self.values})
-
-
-def _describe_date_format(form: str) -> str:
-    """Return a date format in common notation.
-
-    Examples
-    --------
-    >>> _describe_date_format("%d.%m.%Y"), _describe_date_format("ISO8601")
-    ('DD.MM.YYYY', 'YYYY-MM-DD')
-    """
-    if form not in DATE_FORMATS[1:]:
-        return "YYYY-MM-DD"
-    return form.replace("%d", "DD").replace("%m", "MM").replace("%Y", "YYYY")
 
 
 def fit_column(
@@ -179,11 +144,14 @@ def fit_column(
         return _fit_numbers(ColumnCode(name), numbers, options, where)
     _check_unambiguous(where, column, name)
     form = detect_date_format(column)
-    wants_dates = options.dates or options.encode == "auto"
-    if form is not None and wants_dates:
-        return _fit_dates(where, column, name, form, options)
+    days = None if form is None else days_since_1970(column, form)
+    if form is not None and days is not None and (options.dates or options.encode == "auto"):
+        known = days[~np.isnan(days)]
+        origin = float(known.min()) if known.size else 0.0
+        code = ColumnCode(name, "date", form=form, origin=origin)
+        return _fit_numbers(code, days - origin, options, where)
     if options.encode == "error":
-        raise text_column_error(where, column, name)
+        raise _text_column_error(where, column, name, is_date=form is not None)
     return _fit_text(where, column, name, options)
 
 
@@ -191,37 +159,26 @@ def _fit_numbers(
     code: ColumnCode, numbers: np.ndarray, options: TableOptions, where: str
 ) -> ColumnCode | None:
     narrow = to_float32(numbers)
-    bad, gaps = np.flatnonzero(np.isinf(narrow)), np.isnan(narrow)
+    bad, gaps = np.flatnonzero(np.isinf(narrow)), np.flatnonzero(np.isnan(narrow))
+    start = f"column {quote(code.name)} of {where} must hold finite numbers, got"
+    drop = f"leave the column out with drop (--drop {quote(code.name)})."
     if bad.size:
-        raise cell_error(where, code.name, int(bad[0]), quote(numbers[bad[0]]))
-    known = numbers[~gaps]
-    fields = {**vars(code), "n_gaps": int(gaps.sum())}
-    if options.missing == "error":
-        if gaps.any():
-            raise _missing_cell_error(
-                where, code.name, int(np.flatnonzero(gaps)[0]), int(gaps.sum())
-            )
-        constant = known.size and (known == known[0]).all()
-        return None if options.drop_constant and constant else ColumnCode(**fields)
-    if not known.size:
+        raise DataFormatError(
+            f"{start} {quote(numbers[bad[0]])} in row {bad[0] + 1}. Correct it, or {drop}"
+        )
+    if options.missing == "error" and gaps.size:
+        more = f" ({gaps.size:,} in all)" if gaps.size > 1 else ""
+        raise DataFormatError(
+            f"{start} an empty cell in row {gaps[0] + 1}{more}. Fill gaps with missing='median' "
+            f"or 'indicator' (--missing median), or {drop}"
+        )
+    known = np.delete(numbers, gaps)
+    marks = options.missing == "indicator" and bool(gaps.size)
+    constant = bool(known.size) and bool((known == known[0]).all())
+    if (not known.size and numbers.size) or (options.drop_constant and constant and not marks):
         return None
-    marks = options.missing == "indicator" and bool(gaps.any())
-    if options.drop_constant and (known == known[0]).all() and not marks:
-        return None
-    median = SimpleImputer(strategy="median").fit(known[:, None]).statistics_[0]
-    return ColumnCode(**{**fields, "fill": float(np.float32(median)), "marks_gaps": marks})
-
-
-def _fit_dates(
-    where: str, column: pd.Series, name: str, form: str, options: TableOptions
-) -> ColumnCode | None:
-    days = days_since_1970(column, form)
-    if days is None:  # pragma: no cover - the form was found on these cells
-        raise cell_error(where, name, 0, "no date")
-    known = days[~np.isnan(days)]
-    origin = float(known.min()) if known.size else 0.0
-    code = ColumnCode(name, "date", form=form, origin=origin)
-    return _fit_numbers(code, days - origin, options, where)
+    fill = None if options.missing == "error" else float(np.float32(np.median(known)))
+    return dataclasses.replace(code, fill=fill, marks_gaps=marks, n_gaps=gaps.size)
 
 
 def _fit_text(where: str, column: pd.Series, name: str, options: TableOptions) -> ColumnCode | None:
@@ -256,41 +213,27 @@ def _check_unambiguous(where: str, column: pd.Series, name: str) -> None:
     cell = find_ambiguous_date(column)
     if cell is not None:
         raise DataFormatError(
-            f"column {quote(name)} of {where} must hold unambiguous dates, got {cell}, where "
-            "day and month could be exchanged. Write dates as YYYY-MM-DD."
+            f"column {quote(name)} of {where} must hold unambiguous dates, got {quote(cell)}, "
+            "where day and month could be exchanged. Write dates as YYYY-MM-DD."
         )
 
 
-def _missing_cell_error(where: str, name: str, row: int, count: int = 1) -> DataFormatError:
-    more = f" ({count:,} in all)" if count > 1 else ""
-    return DataFormatError(
-        f"column {quote(name)} of {where} must hold finite numbers, got an empty cell in row "
-        f"{row + 1}{more}. Fill gaps with missing='median' or 'indicator' (--missing median), or "
-        f"leave the column out with drop (--drop {quote(name)})."
-    )
-
-
-def cell_error(where: str, name: str, row: int, what: str) -> DataFormatError:
-    """Return the error for a cell that is not a finite number, with its column and row."""
-    return DataFormatError(
-        f"column {quote(name)} of {where} must hold finite numbers, got {what} in row {row + 1}. "
-        f"Correct it, or leave the column out with drop (--drop {quote(name)})."
-    )
-
-
-def text_column_error(where: str, column: pd.Series, name: str) -> DataFormatError:
+def _text_column_error(
+    where: str, column: pd.Series, name: str, *, is_date: bool
+) -> DataFormatError:
     """Return the error for a text column, with its first cell that is not a number."""
     texts = to_text(column)
     alone = pd.Series(texts, dtype=object)
     known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
     row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
-    if detect_date_format(column) is not None:
-        advice = "It holds dates: turn them into numbers with dates=True (--dates), "
-    else:
-        advice = "It holds text: encode it with encode='auto' (--encode auto), "
+    advice = (
+        "It holds dates: turn them into numbers with dates=True (--dates)"
+        if is_date
+        else "It holds text: encode it with encode='auto' (--encode auto)"
+    )
     return DataFormatError(
         f"column {quote(name)} of {where} must hold finite numbers, got {quote(texts[row])} in "
-        f"row {row + 1}. {advice}name it with --id or --label if it is one, or leave "
+        f"row {row + 1}. {advice}, name it with --id or --label if it is one, or leave "
         f"it out with drop (--drop {quote(name)})."
     )
 
@@ -315,11 +258,7 @@ class TableEncoder:
         column: Callable[[str], pd.Series],
         options: TableOptions,
     ) -> "TableEncoder":
-        """Fit an encoder to the feature columns ``names``.
-
-        ``where`` names the table in messages (a path or ``X``); ``column`` returns the column of
-        a name.
-        """
+        """Fit an encoder to the columns ``names``; ``where`` names the table in messages."""
         found: dict[str, ColumnCode | None] = {}
         refused: dict[str, DataFormatError] = {}
         for name in names:
@@ -328,7 +267,9 @@ class TableEncoder:
             except DataFormatError as error:
                 refused[name] = error
         if refused:
-            raise _combine_errors(refused)
+            first, *others = refused
+            also = " ".join(_list_names("Other columns that cannot be used as they are:", others))
+            raise DataFormatError(f"{refused[first]} {also}." if also else str(refused[first]))
         codes = tuple(code for code in found.values() if code is not None)
         if names and not codes:
             raise InputError(
@@ -363,19 +304,12 @@ class TableEncoder:
             )
         frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
         size = max(1, _BATCH_CELLS // max(1, len(self.feature_names)))
-        blocks = [
-            sp.csr_matrix(
-                self._encode_rows(frame.iloc[start : start + size], where, first_row + start)
-            )
-            for start in range(0, len(frame), size)
-        ]
-        if not blocks:
-            return sp.csr_matrix((0, len(self.feature_names)), dtype=np.float32)
+        blocks = [sp.csr_matrix((0, len(self.feature_names)), dtype=np.float32)]
+        for start in range(0, len(frame), size):
+            rows, first = frame.iloc[start : start + size], first_row + start
+            columns = [code.encode(rows[code.name], where, first) for code in self.codes]
+            blocks.append(sp.csr_matrix(np.concatenate(columns, axis=1)))
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
-
-    def _encode_rows(self, rows: pd.DataFrame, where: str, first_row: int) -> np.ndarray:
-        blocks = [code.encode(rows[code.name], where, first_row) for code in self.codes]
-        return np.concatenate(blocks, axis=1)
 
     def notes(self) -> Iterator[str]:
         """Yield sentences on how the columns were encoded."""
@@ -418,13 +352,6 @@ class TableEncoder:
         return cls(tuple(codes), tuple(page["constant"]))
 
 
-def _combine_errors(errors: Mapping[str, DataFormatError]) -> DataFormatError:
-    """Return the first error, extended by the names of the other columns with errors."""
-    first, *others = errors
-    also = " ".join(_list_names("Other columns that cannot be used as they are:", others))
-    return DataFormatError(f"{errors[first]} {also}." if also else str(errors[first]))
-
-
 def _list_names(start: str, names: Any) -> Iterator[str]:
     """Yield one sentence with the first three names, or nothing if there are none."""
     found = list(names)
@@ -441,19 +368,8 @@ def encode_frame(
 ) -> tuple[pd.DataFrame, TableEncoder]:
     """Encode the text, dates and missing cells of a frame as numbers.
 
-    Parameters
-    ----------
-    frame
-        One row for each node; all columns are features.
-    options
-        What to do with text, dates and missing cells. Select columns with pandas instead.
-    **changes
-        Fields of ``options`` by name: ``encode="auto"``, ``missing="median"``.
-
-    Returns
-    -------
-    tuple of DataFrame and TableEncoder
-        The encoded frame with the same index, and the encoder for new rows.
+    All columns are features. ``changes`` are fields of ``options`` by name, such as
+    ``encode="auto"``. Returns the encoded frame with the same index, and the encoder for new rows.
 
     Examples
     --------
@@ -466,7 +382,7 @@ def encode_frame(
     """
     named = frame.set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
-    encoder = TableEncoder.fit("the frame", frame_column_names(named), named.__getitem__, options)
+    encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
     return transform_frame(frame, encoder), encoder
 
 
@@ -484,21 +400,25 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """
     changed: dict[Any, np.ndarray] = {}
     for name in frame.columns:
-        if not isinstance(frame[name].dtype, np.dtype) or frame[name].dtype.kind not in "fiub":
-            numbers = to_numbers(frame[name])
-            if numbers is None:
-                raise InputError(
-                    f"X must hold numbers, got {_describe_content(frame[name])} in column "
-                    f"{quote(name)}. Encode it first: X, encoder = glnn.data.encode_frame(X, "
-                    "encode='auto'), or with scikit-learn's OneHotEncoder."
-                )
-            changed[name] = numbers
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
+            continue
+        numbers = to_numbers(column)
+        if numbers is None:
+            known = column.dropna()
+            cell = quote(known.iloc[0]) if len(known) else "nothing"
+            is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
+            raise InputError(
+                f"X must hold numbers, got {'dates' if is_date else cell} in column "
+                f"{quote(name)}. Encode it first: X, encoder = glnn.data.encode_frame(X, "
+                "encode='auto'), or with scikit-learn's OneHotEncoder."
+            )
+        changed[name] = numbers
     gaps = [name for name in frame.columns if pd.isna(changed.get(name, frame[name])).any()]
     if gaps:
-        more = f" and {len(gaps) - 3} more columns" if len(gaps) > 3 else ""
+        listed = " ".join(_list_names("X must be finite, got NaN or missing values in", gaps))
         raise InputError(
-            f"X must be finite, got NaN or missing values in {', '.join(map(quote, gaps[:3]))}"
-            f"{more}. Fill them first: X, encoder = glnn.data.encode_frame(X, missing='median'), "
+            f"{listed}. Fill them first: X, encoder = glnn.data.encode_frame(X, missing='median'), "
             "or with sklearn.impute.SimpleImputer."
         )
     if changed:
@@ -506,9 +426,3 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
         for name, numbers in changed.items():
             frame[name] = numbers
     return frame
-
-
-def _describe_content(column: pd.Series) -> str:
-    is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    known = column.dropna()
-    return "dates" if is_date else f"{quote(known.iloc[0])}" if len(known) else "nothing"

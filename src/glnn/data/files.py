@@ -20,7 +20,8 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
-from xml.parsers import expat
+
+from filelock import FileLock, Timeout
 
 from glnn._utils import import_optional
 from glnn.exceptions import DataFormatError, GlnnError, InputError, OutputError
@@ -41,7 +42,6 @@ _PARSE_ERRORS = (
     RuntimeError,
     SyntaxError,
     csv.Error,
-    expat.ExpatError,
     struct.error,
     tokenize.TokenError,
     zipfile.BadZipFile,
@@ -50,13 +50,7 @@ _PARSE_ERRORS = (
 
 
 def one_line(text: object, limit: int = 200) -> str:
-    r"""Return the text on one line, shortened to ``limit`` characters.
-
-    Examples
-    --------
-    >>> one_line("a\n  b")
-    'a b'
-    """
+    r"""Return the text on one line, shortened to ``limit`` characters."""
     flat = " ".join(str(text).split())
     flat = "".join(c if c.isprintable() else "?" for c in flat)
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
@@ -70,9 +64,14 @@ def quote(value: object, limit: int = 40) -> str:
 
 @contextlib.contextmanager
 def wrap_parse_errors(path: Path, format_name: str) -> Iterator[None]:
-    """Turn any error that a parser raises inside the block into a :class:`DataFormatError`."""
+    """Turn any error that a parser raises inside the block into a :class:`DataFormatError`.
+
+    Its warnings (odd escapes, styles of a workbook, old headers) are ignored.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except GlnnError:
         raise
     except OSError as error:
@@ -86,27 +85,13 @@ def wrap_parse_errors(path: Path, format_name: str) -> Iterator[None]:
         ) from error
 
 
-@contextlib.contextmanager
-def ignore_warnings() -> Iterator[None]:
-    """Ignore warnings inside the block, such as those on unknown escapes in a parsed file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def quote_path(path: Path) -> str:
     """Return the path on one line, shortened, for a message."""
     return one_line(path, limit=300)
 
 
 def safe_file_name(text: str, limit: int = 80) -> str:
-    """Turn any text into a file name without path separators or leading dots.
-
-    Examples
-    --------
-    >>> safe_file_name("../../esc"), safe_file_name("people of 2024"), safe_file_name("..")
-    ('esc', 'people of 2024', 'data')
-    """
+    """Turn any text into a file name without path separators or leading dots."""
     flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:limit])
     return flat.lstrip(" ._-").rstrip(" .") or "data"
 
@@ -133,15 +118,10 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise utf8_error(path, error) from error
-
-
-def utf8_error(path: Path, error: UnicodeDecodeError) -> DataFormatError:
-    """Return the error for text that is not UTF-8, with the place of the first bad byte."""
-    return DataFormatError(
-        f"{quote_path(path)} must be UTF-8 text, got another encoding at byte {error.start}. "
-        "Save it again as UTF-8 (in a spreadsheet: 'CSV UTF-8')."
-    )
+        raise DataFormatError(
+            f"{quote_path(path)} must be UTF-8 text, got another encoding at byte {error.start}. "
+            "Save it again as UTF-8 (in a spreadsheet: 'CSV UTF-8')."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -153,20 +133,20 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     if not path.parent.is_dir():
         raise InputError(f"the folder of {quote_path(path)} must exist, got none. Create it first.")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    handle, temporary = _open_temporary(path)
+    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, mode, **text) as file:  # type: ignore[call-overload]
+        with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         if isinstance(error, GlnnError):
             raise
         raise write_error(path, error) from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
@@ -188,38 +168,19 @@ def write_error(path: Path, error: OSError) -> OutputError:
     )
 
 
-def _open_temporary(path: Path) -> tuple[int, str]:
-    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}.part")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        return os.open(temporary, flags, 0o666), str(temporary)  # the umask applies
-    except OSError as error:
-        raise write_error(path, error) from error
-
-
-# Lock of a folder
+# Locks
 
 
 def sibling_path(folder: Path, kind: str) -> Path:
-    """Return the hidden path next to a folder that is used while the folder is written.
-
-    Examples
-    --------
-    >>> sibling_path(Path("runs/wine"), "lock").as_posix()
-    'runs/.wine.glnn-lock'
-    """
+    """Return the hidden path next to a folder or file that is used while it is written."""
     return folder.with_name(f".{folder.name}.glnn-{kind}")
 
 
 class WriterLock:
-    """Exclusive lock of a folder for one writer; see :meth:`acquire`.
+    """Exclusive lock of a folder for one writer; it ends with its process."""
 
-    The lock is ``flock`` on an empty file. If its process is killed, the system drops the lock
-    and only the file is left; the next writer reuses and removes it.
-    """
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path, self._handle = path, handle
+    def __init__(self, folder: Path) -> None:
+        self._lock = FileLock(sibling_path(folder, "lock"), thread_local=False)
 
     @classmethod
     def acquire(cls, folder: Path) -> "WriterLock":
@@ -227,32 +188,25 @@ class WriterLock:
 
         The folder need not exist; its parents are created.
         """
-        path = sibling_path(folder, "lock")
+        lock = cls(folder)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            while True:
-                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-                if not _try_lock(handle):
-                    os.close(handle)
-                    raise OutputError(
-                        f"{quote_path(folder)} must have one writer at a time, got a second: "
-                        "another process is writing there. Wait for it, or name another folder."
-                    )
-                if _is_same_file(path, handle):
-                    return cls(path, handle)
-                os.close(handle)  # the last holder has just removed the file: try again
-        except OutputError:
-            raise
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock._lock.acquire(blocking=False)
+        except Timeout:
+            raise OutputError(
+                f"{quote_path(folder)} must have one writer at a time, got a second: "
+                "another process is writing there. Wait for it, or name another folder."
+            ) from None
         except OSError as error:
             raise write_error(folder, error) from error
+        return lock
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
-        if self._handle >= 0:
+        if self._lock.is_locked:
             with contextlib.suppress(OSError):  # the parent folder may be gone
-                self._path.unlink(missing_ok=True)
-            os.close(self._handle)
-            self._handle = -1
+                Path(self._lock.lock_file).unlink()
+            self._lock.release()
 
 
 @contextlib.contextmanager
@@ -265,33 +219,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _try_lock(handle: int) -> bool:
-    """Lock an open file without waiting; return ``False`` if another process has locked it."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a network folder that does not support locks
-        return True
-    return True
-
-
-def _is_same_file(path: Path, handle: int) -> bool:
-    """Return whether the path still refers to the open file."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
-
-
 # Replacing a folder as a whole
 
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100  # constants of Linux's renameat2
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 
 @contextlib.contextmanager
@@ -304,19 +234,24 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
     """
     folder = folder.resolve()
     remove_leftovers(folder)
-    new = sibling_path(folder, "new")
+    new, old = sibling_path(folder, "new"), sibling_path(folder, "old")
+
+    def keep_others(path: str, names: list[str]) -> Collection[str]:
+        return own if path == str(folder) else ()
+
     try:
         new.mkdir(parents=True)
         try:
             yield new
             if folder.is_dir():
-                shutil.copymode(folder, new)
-                _carry_over(folder, new, own)
+                shutil.copytree(folder, new, True, keep_others, _link_or_copy, dirs_exist_ok=True)
             sync_folder(new)
-            _move_into_place(new, folder)
+            if not folder.exists() or not any(folder.iterdir()):
+                new.rename(folder)
+            elif not exchange_folders(new, folder):
+                folder.rename(old)
+                new.rename(folder)
             sync_folder(folder.parent)
-            if new.is_dir():  # after the exchange this is the old folder
-                _carry_over(new, folder, own)
         finally:
             with contextlib.suppress(OSError):  # the next writer tries again
                 remove_leftovers(folder)
@@ -326,12 +261,32 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
         raise write_error(folder, error) from error
 
 
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def exchange_folders(one: Path, other: Path) -> bool:
+    """Exchange two folders atomically; return ``False`` if the system or disk cannot."""
+    move = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if move is None:
+        return False
+    if move(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what a killed writer has left next to a folder; the caller holds its lock."""
     old = sibling_path(folder, "old")
     try:
-        if old.is_dir() and _is_missing_or_empty(folder):
-            old.rename(folder)  # killed between the two moves of _move_into_place
+        if old.is_dir() and not folder.exists():
+            old.rename(folder)  # killed between the two moves of replace_folder
         for path in (old, sibling_path(folder, "new")):
             if path.is_dir():
                 shutil.rmtree(path)
@@ -353,61 +308,8 @@ def is_replaceable(folder: Path) -> bool:
     """Return whether a folder can be moved: not read-only, no mount point, not around the cwd."""
     if not folder.is_dir():
         return True
-    may_write = os.access(folder, os.W_OK | os.X_OK)
-    return may_write and not os.path.ismount(folder) and not _contains_cwd(folder)
-
-
-def _contains_cwd(folder: Path) -> bool:
-    return Path.cwd().is_relative_to(folder.resolve())
-
-
-def _move_into_place(new: Path, folder: Path) -> None:
-    """Move ``new`` to ``folder``; an old folder that is not empty is moved to ``new``."""
-    if _is_missing_or_empty(folder):
-        new.rename(folder)
-    elif not exchange_folders(new, folder):
-        old = sibling_path(folder, "old")
-        folder.rename(old)
-        new.rename(folder)
-        sync_folder(folder.parent)
-        old.rename(new)
-
-
-def _is_missing_or_empty(folder: Path) -> bool:
-    return not folder.exists() or not any(folder.iterdir())
-
-
-def exchange_folders(one: Path, other: Path) -> bool:
-    """Exchange two folders atomically; return ``False`` if the system or disk cannot."""
-    move = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if move is None:
-        return False
-    if move(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _UNSUPPORTED:
-        return False
-    raise OSError(number, os.strerror(number))
-
-
-def _carry_over(source: Path, target: Path, own: Collection[str]) -> None:
-    """Hard-link or copy everything but the ``own`` files from one folder to another."""
-    for path in source.iterdir():
-        there = target / path.name
-        if path.name in own or os.path.lexists(there):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.copytree(path, there, symlinks=True, copy_function=_link_or_copy)
-        else:
-            _link_or_copy(str(path), str(there))
-
-
-def _link_or_copy(source: str, target: str) -> str:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:  # a file system without hard links
-        shutil.copy2(source, target, follow_symlinks=False)
-    return target
+    around_cwd = Path.cwd().is_relative_to(folder.resolve())
+    return os.access(folder, os.W_OK | os.X_OK) and not os.path.ismount(folder) and not around_cwd
 
 
 # Journal of a parameter search
@@ -415,32 +317,9 @@ def _link_or_copy(source: str, target: str) -> str:
 _NO_JOURNAL = (ValueError, KeyError, TypeError, IndexError, AttributeError, AssertionError)
 
 
-class FileLock:
-    """Lock on the journal file, which is created if it is missing; it ends with its process."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._handle = path, -1
-
-    def acquire(self) -> bool:
-        """Wait until no other process writes."""
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            import fcntl
-
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
-        except (ImportError, OSError):  # a system or a folder without locks
-            pass
-        return True
-
-    def release(self) -> None:
-        """Release the lock."""
-        os.close(self._handle)
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+def lock_journal(path: Path) -> FileLock:
+    """Return the lock of a journal; it waits for other processes, and ends with its own."""
+    return FileLock(sibling_path(path, "append"))  # another one than that of WriterLock
 
 
 def open_journal(path: Path) -> Any:
@@ -450,11 +329,12 @@ def open_journal(path: Path) -> Any:
     run again. A file that is no journal is refused in one line.
     """
     optuna, journal = import_optional("optuna"), import_optional("optuna.storages.journal")
-    lock = FileLock(path)
+    lock = lock_journal(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with lock:
-            _cut_to_whole_lines(path)
+        with lock, path.open("ab+") as file:  # "a" makes a new file
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
     except OSError as error:
         raise write_error(path, error) from error
     try:
@@ -466,11 +346,3 @@ def open_journal(path: Path) -> Any:
             f"{quote_path(path)} must be the journal of a search, got something else. "
             "Remove it to search anew, or name another folder."
         ) from None
-
-
-def _cut_to_whole_lines(path: Path) -> None:
-    with path.open("rb+") as file:
-        whole = file.read()
-        end = whole.rfind(b"\n") + 1
-        if end < len(whole):
-            file.truncate(end)

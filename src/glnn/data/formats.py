@@ -14,14 +14,13 @@ import scipy.sparse as sp
 from glnn._utils import check_choice, did_you_mean
 from glnn.data.datasets import DATASETS, load_dataset
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
-from glnn.data.files import one_line, quote, quote_path
-from glnn.data.interop import to_scipy
+from glnn.data.files import quote
+from glnn.data.interop import check_weights
 from glnn.data.linqs import (
     read_linqs,
     read_linqs_nodes,
     read_terror_attack,
     read_terrorists_rel,
-    resolve_attack_graph,
 )
 from glnn.data.network_files import (
     NETWORK_SUFFIXES,
@@ -29,7 +28,13 @@ from glnn.data.network_files import (
     write_network,
     write_network_graph,
 )
-from glnn.data.node_data import NodeData, canonicalize_ids, ids_from_text, symmetric_from_pairs
+from glnn.data.node_data import (
+    NodeData,
+    are_equal,
+    canonicalize_ids,
+    ids_from_text,
+    symmetric_from_pairs,
+)
 from glnn.data.npz import (
     DEFAULT_GRAPH,
     NpzFile,
@@ -48,7 +53,7 @@ from glnn.data.table_files import (
     write_frames,
     write_node_table,
 )
-from glnn.data.table_text import AUTO_FORMAT, DEFAULT_OPTIONS, TableFormat, TableOptions
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
 
@@ -97,19 +102,27 @@ def read_data(
     """
     path, options = Path(path), options.replace(**changes)
     if path.is_dir():
-        return _read_folder(path, name, graph)
+        if (path / "terrorist_attack.nodes").is_file():
+            return read_terror_attack(path, graph)
+        is_relations = (path / "TerroristRel.labels").is_file()
+        return read_terrorists_rel(path) if is_relations else read_planetoid(path, name)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
         return read_planetoid(path.parent, name or path.name.split(".")[1])
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), READ_SUFFIXES)
     if suffix == ".npz":
-        return _read_npz(path, graph)
+        with NpzFile(path) as file:
+            has_features = "features_shape" in file or "indptr" not in file
+        if has_features:
+            return read_node_npz(path, graph=graph)
+        return _record_from_graph(path, *read_graph_npz(path))
     if suffix in NETWORK_SUFFIXES:
         return read_network(path, options)
     if suffix == ".content":
         return read_linqs(path)
     if suffix == ".nodes":
-        return _read_nodes(path)
-    if is_edge_list(path, options.form):
+        further = (path.with_suffix(end) for end in (".edges", ".labels"))
+        return read_linqs_nodes(path, *(file if file.is_file() else None for file in further))
+    if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))
     beside = edge_table_path(path)
@@ -117,52 +130,27 @@ def read_data(
     return read_table_data(path, None, edges, options)
 
 
-def _read_folder(folder: Path, name: str | None, graph: str) -> NodeData:
-    if (folder / "terrorist_attack.nodes").is_file():
-        return read_terror_attack(folder, graph=resolve_attack_graph(graph))
-    if (folder / "TerroristRel.labels").is_file():
-        return read_terrorists_rel(folder)
-    return read_planetoid(folder, name)
-
-
-def _read_npz(path: Path, graph: str) -> NodeData:
-    with NpzFile(path) as file:
-        alone = "features_shape" not in file and "indptr" in file
-    if not alone:
-        return read_node_npz(path, graph=graph)
-    matrix, ids = read_graph_npz(path)
-    return _record_from_graph(path, matrix, ids)
-
-
-def _read_nodes(path: Path) -> NodeData:
-    """Read a ``.nodes`` file, and the ``.edges`` and ``.labels`` files beside it if they exist."""
-    edges, labels = path.with_suffix(".edges"), path.with_suffix(".labels")
-    return read_linqs_nodes(
-        path, edges if edges.is_file() else None, labels if labels.is_file() else None
-    )
-
-
-def is_edge_table(path: Path, form: TableFormat = AUTO_FORMAT) -> bool:
+def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
     """Whether the first two columns of a table are named source and target or similar."""
-    first = [cell.strip().lower() for cell in read_first_row(path, form)[:2]]
+    first = [cell.strip().lower() for cell in read_first_row(path, options)[:2]]
     return len(first) == 2 and first[0] in SOURCE_NAMES and first[1] in TARGET_NAMES
 
 
-def is_edge_list(path: Path, form: TableFormat = AUTO_FORMAT) -> bool:
+def is_edge_list(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
     """Whether a file is a list of edges, by its suffix or as a table of edges."""
     suffix = path.suffix.lower()
-    return suffix in EDGE_LIST_SUFFIXES or (suffix in TABLE_SUFFIXES and is_edge_table(path, form))
+    return suffix in EDGE_LIST_SUFFIXES or (
+        suffix in TABLE_SUFFIXES and is_edge_table(path, options)
+    )
 
 
 def _record_from_graph(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None) -> NodeData:
-    n_nodes = graph.shape[0]
-    coo = graph.tocoo()
-    if coo.data.size and not (np.isfinite(coo.data) & (coo.data >= 0)).all():
-        raise InputError(f"weights of {quote_path(path)} must be finite and at least 0.")
+    n_nodes, coo = graph.shape[0], graph.tocoo()
+    weights = check_weights(coo.data)
     return NodeData(
         features=sp.identity(n_nodes, dtype=np.float32, format="csr"),
         labels=np.full(n_nodes, -1, dtype=np.int64),
-        graph=symmetric_from_pairs(coo.row, coo.col, n_nodes, coo.data.astype(np.float64)),
+        graph=symmetric_from_pairs(coo.row, coo.col, n_nodes, weights),
         ids=ids,
         name=path.stem,
         provenance={"format": "a graph without features"},
@@ -193,7 +181,7 @@ def write_data(data: NodeData, path: str | Path) -> None:
         write_network_graph(path, data.graph, data.node_ids)
     elif suffix in NETWORK_SUFFIXES:
         write_network(data, path)
-    elif alone and np.diff(to_scipy(data).indptr).all():
+    elif data.graph is not None and alone and np.diff(data.graph.indptr).all():
         write_edge_table(path, data.graph, data.node_ids)
     else:
         write_node_table(data, path)
@@ -230,12 +218,7 @@ def open_data(
 
 
 def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
-    """Yield the rows of a record's summary, (title, value), as single lines for a terminal."""
-    for key, value in _iter_summary(data):
-        yield one_line(key), one_line(value, limit=2000)
-
-
-def _iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a record's summary, (title, value)."""
     yield "name", data.name
     yield "nodes", f"{data.n_nodes:,}"
     yield "edges", "no graph" if data.graph is None else f"{data.n_edges:,}"
@@ -254,8 +237,8 @@ def _iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
         yield from {"origin": known.origin, "licence": known.licence}.items()
         if known.graphs:
             yield "other graphs", ", ".join(known.graphs)
-    shown_already = {"origin", "licence"} if known is not None else set()
-    yield from ((k, v) for k, v in data.provenance.items() if k not in shown_already)
+    listed = {"origin", "licence"} if known is not None else set()
+    yield from ((k, v) for k, v in data.provenance.items() if k not in listed)
 
 
 # Graphs and predictions
@@ -278,7 +261,17 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
     """
     path = Path(path)
     suffix = check_choice("the suffix of the graph's path", path.suffix.lower(), GRAPH_SUFFIXES)
-    graph = _check_graph(adjacency)
+    if not sp.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
+        shape = getattr(adjacency, "shape", type(adjacency).__name__)
+        raise InputError(f"adjacency must be a square sparse matrix, got {shape}.")
+    graph = sp.csr_matrix(adjacency, copy=True)
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    if not np.isfinite(graph.data).all() or not are_equal(graph, sp.csr_matrix(graph.T)):
+        raise InputError(
+            "adjacency must be finite and symmetric, got a graph that is not. "
+            "Make it undirected with graph.maximum(graph.T)."
+        )
     names = np.arange(graph.shape[0]) if ids is None else canonicalize_ids(ids, graph.shape[0])
     if suffix == ".npz":
         write_graph_npz(path, graph, None if ids is None else names)
@@ -286,21 +279,6 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
         write_network_graph(path, graph, names)
     else:
         write_edge_table(path, graph, names)
-
-
-def _check_graph(adjacency: Any) -> sp.csr_matrix:
-    if not sp.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
-        shape = getattr(adjacency, "shape", type(adjacency).__name__)
-        raise InputError(f"adjacency must be a square sparse matrix, got {shape}.")
-    graph = sp.csr_matrix(adjacency, copy=True)
-    graph.sum_duplicates()
-    graph.eliminate_zeros()
-    if not np.isfinite(graph.data).all() or (graph != graph.T).nnz:
-        raise InputError(
-            "adjacency must be finite and symmetric, got a graph that is not. "
-            "Make it undirected with graph.maximum(graph.T)."
-        )
-    return graph
 
 
 def write_predictions(
@@ -314,27 +292,12 @@ def write_predictions(
     held_out: Sequence[str] | None = None,
     spreadsheet_safe: bool = False,
 ) -> None:
-    """Write a row for each node: id, predicted class, its probability, all probabilities.
+    """Write a CSV or TSV row for each node: id, predicted class, its probability, all of them.
 
-    Parameters
-    ----------
-    path
-        A ``.csv`` or ``.tsv`` file.
-    ids
-        Names of the nodes, or ``None`` for their numbers.
-    labels
-        The predicted class of each node, as it appears in ``classes``.
-    probabilities
-        Nodes x classes, in the order of ``classes``.
-    classes
-        The class names.
-    given
-        The known label of each node, empty if it has none.
-    held_out
-        Whether a labelled node was predicted without using its own label: ``yes`` or ``no``, empty
-        for unlabelled nodes.
-    spreadsheet_safe
-        Put an apostrophe before text that a spreadsheet would take for a formula.
+    ``probabilities`` are nodes x ``classes``; ``ids`` are names, or ``None`` for numbers. ``given``
+    is the known label of each node, empty if it has none; ``held_out`` says ``yes`` or ``no``
+    whether a labelled node was predicted without its own label. ``spreadsheet_safe`` puts an
+    apostrophe before text that a spreadsheet would take for a formula.
     """
     table = np.asarray(probabilities, dtype=np.float64)
     names = [str(name) for name in np.asarray(classes).tolist()]
@@ -355,11 +318,7 @@ def write_predictions(
     columns["probability"] = table[np.arange(len(chosen)), [column_of[label] for label in chosen]]
     columns |= {f"p({name})": table[:, column] for name, column in column_of.items()}
     columns |= {} if held_out is None else {"held_out": list(held_out)}
-    frame = pd.DataFrame(columns).map(_format_cell)
+    frame = pd.DataFrame(columns).map(lambda c: f"{c:.6g}" if isinstance(c, float) else c)
     if spreadsheet_safe:
         frame = frame.map(escape_formula).rename(columns=escape_formula)
     write_frames(Path(path), [frame])
-
-
-def _format_cell(cell: Any) -> Any:
-    return f"{cell:.6g}" if isinstance(cell, float) else cell

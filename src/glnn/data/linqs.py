@@ -1,7 +1,6 @@
 """File formats of the LINQS group: ``.content``/``.cites``, and ``.nodes`` of the terror sets."""
 
 from pathlib import Path
-from typing import Literal, cast, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +10,10 @@ from glnn.data.edges import read_edges
 from glnn.data.files import quote, quote_path, read_text, wrap_parse_errors
 from glnn.data.node_data import NodeData, canonicalize_csr, ids_from_text, to_float32
 from glnn.data.npz import DEFAULT_GRAPH
+from glnn.data.table_text import TableOptions
 from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 
-AttackGraph = Literal["loc", "loc_org"]  # same place, or same place and organisation
-ATTACK_GRAPHS: tuple[AttackGraph, ...] = get_args(AttackGraph)
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
 MAX_CELLS = 2**31
 _NODES_FORMAT = "LINQS .nodes/.edges/.labels"
@@ -37,33 +35,21 @@ def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -
     return _attach_graph(data, cites, ids, "LINQS .content/.cites")
 
 
-def read_terror_attack(folder: str | Path, *, graph: AttackGraph = "loc") -> NodeData:
+def read_terror_attack(folder: str | Path, graph: str = DEFAULT_GRAPH) -> NodeData:
     """Read ``terrorist_attack.nodes``, ``.labels`` and one of the ``.edges`` files of a folder.
 
-    Edges join attacks in the same place (``"loc"``), or in the same place and by the same
-    organisation (``"loc_org"``).
+    Edges join attacks in the same place, or with ``graph="loc_org"`` in the same place and by the
+    same organisation.
     """
     folder = Path(folder)
-    resolve_attack_graph(graph)
+    check_choice("graph", graph, (DEFAULT_GRAPH, "loc_org"))
+    edges = "terrorist_attack_loc" if graph == DEFAULT_GRAPH else f"terrorist_attack_{graph}"
     return read_linqs_nodes(
         folder / "terrorist_attack.nodes",
-        folder / f"terrorist_attack_{graph}.edges",
+        folder / f"{edges}.edges",
         folder / "terrorist_attack.labels",
         name="terrorattack",
     )
-
-
-def resolve_attack_graph(name: str) -> AttackGraph:
-    """Check the name of a Terror Attack graph; ``"default"`` is ``"loc"``.
-
-    Examples
-    --------
-    >>> resolve_attack_graph("default"), resolve_attack_graph("loc_org")
-    ('loc', 'loc_org')
-    """
-    if name == DEFAULT_GRAPH:
-        return "loc"
-    return cast(AttackGraph, check_choice("graph", name, ATTACK_GRAPHS))
 
 
 def read_linqs_nodes(
@@ -80,11 +66,13 @@ def read_linqs_nodes(
     """
     nodes = Path(nodes_path)
     ids, features, texts = _read_rows(nodes)
-    texts = [_url_fragment(text) for text in texts]
-    labels, class_names = encode_labels(texts)
-    if labels_path is not None:
-        class_names = tuple(_url_fragment(line) for line in _read_lines(Path(labels_path)))
-        labels = _encode_listed(texts, class_names, nodes)
+    texts = [text.rpartition("#")[2].strip() for text in texts]
+    listed = None if labels_path is None else _read_lines(Path(labels_path))
+    listed = None if listed is None else [line.rpartition("#")[2].strip() for line in listed]
+    labels, class_names = encode_labels(texts, listed)
+    unknown = next((text for text, label in zip(texts, labels) if text and label < 0), None)
+    if unknown is not None:
+        raise DataFormatError(f"{nodes.name} must use the listed classes, got {quote(unknown)}.")
     edges, name = None if edges_path is None else Path(edges_path), name or nodes.stem
     data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=name)
     return _attach_graph(data, edges, ids, _NODES_FORMAT)
@@ -151,24 +139,12 @@ def _read_lines(path: Path) -> list[str]:
     return lines
 
 
-def _url_fragment(address: str) -> str:
-    return address.rpartition("#")[2].strip()
-
-
-def _encode_listed(texts: list[str], class_names: tuple[str, ...], path: Path) -> np.ndarray:
-    number = {name: k for k, name in enumerate(class_names)}
-    unknown = next((text for text in texts if text and text not in number), None)
-    if unknown is not None:
-        raise DataFormatError(f"{path.name} must use the listed classes, got {quote(unknown)}.")
-    return np.array([number.get(text, -1) for text in texts], dtype=np.int64)
-
-
 def _attach_graph(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:
     """Add the graph of an edge file to a record; note the format and dropped edges."""
     if path is None:
         return data.replace(provenance={"format": form})
     index = {text: row for row, text in enumerate(ids)}
-    graph, report = read_edges(path, index, on_unknown="drop")
+    graph, report = read_edges(path, index, TableOptions(on_unknown="drop"))
     provenance = {"format": form}
     if report.unknown.count:
         left_out = f"{report.n_dropped} of {report.n_rows} lines"

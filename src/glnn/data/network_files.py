@@ -1,11 +1,7 @@
-"""GraphML and GEXF files, read and written by networkx.
-
-Before networkx reads a file it is scanned for harmful declarations and unsupported elements.
-"""
+"""GraphML and GEXF files, read and written by networkx, after defusedxml has checked them."""
 
 import io
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,16 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from defusedxml import DefusedXmlException, ElementTree
 
 from glnn._utils import import_optional
 from glnn.data.encode import TableEncoder
 from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
-from glnn.data.interop import add_weighted_edges, graph_from_networkx
-from glnn.data.node_data import NodeData, ids_from_text
+from glnn.data.interop import add_weighted_edges, edges_from_networkx
+from glnn.data.node_data import NodeData, ids_from_text, symmetric_from_pairs
 from glnn.data.table_files import (
     check_feature_names,
-    check_xml,
-    frame_column_names,
     label_texts,
     split_texts,
 )
@@ -47,58 +42,43 @@ def read_network(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> N
     are the identity matrix. The edge attribute ``weight`` is the weight. Directions are dropped.
     """
     path = check_file(Path(path), max_bytes=MAX_BYTES)
-    suffix = path.suffix.lower()
-    with wrap_parse_errors(path, _FORMAT_NAMES[suffix]):
-        scan = _Scan(_FORMAT_NAMES[suffix])
-        with path.open("rb") as file:
-            check_xml(file, f"a {_FORMAT_NAMES[suffix]} file", scan.start)
-        network = _parse_network(path, suffix)
-        scan.check(network)
-        return _to_record(path, network, options, has_graph=scan.has_graph)
-
-
-class _Scan:
-    """Checks for errors that networkx ignores: nested graphs, repeated ids, unknown ends."""
-
-    def __init__(self, name: str) -> None:
-        self.label = f"a {name} file"
-        self.root = name.lower()
-        self.ids: set[str] = set()
-        self.has_graph = False
-
-    def start(self, tag: str, attributes: dict[str, str], depth: int) -> None:
-        if depth == 1 and tag != self.root:
-            raise DataFormatError(f"{self.label} must begin with <{self.root}>, got <{tag[:40]}>.")
-        if tag in ("hyperedge", "port"):
-            raise DataFormatError(f"{self.label} must hold plain edges, got <{tag}>.")
-        if tag == "graph" and depth > 2:
-            raise DataFormatError(f"{self.label} must hold one flat graph, got a nested one.")
-        if tag == "node":
-            if attributes["id"] in self.ids:
-                raise DataFormatError(
-                    f"{self.label} must name {quote(attributes['id'])} once, got it twice."
-                )
-            self.ids.add(attributes["id"])
-        self.has_graph |= tag == "edge"
-
-    def check(self, network: Any) -> None:
-        """Check that there are nodes and that edges join nodes of the file."""
-        if not self.ids:
-            raise DataFormatError(f"{self.label} must hold at least one node, got none.")
-        unknown = next((node for node in network if node not in self.ids), None)
-        if unknown is not None:
-            raise DataFormatError(f"edges must join nodes of the file, got {quote(unknown)}.")
-
-
-def _parse_network(path: Path, suffix: str) -> Any:
+    form = _FORMAT_NAMES[path.suffix.lower()]
     networkx = import_optional("networkx")
-    read = networkx.read_graphml if suffix == ".graphml" else networkx.read_gexf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # networkx warns of keys without a type
+    read = networkx.read_graphml if form == "GraphML" else networkx.read_gexf
+    with wrap_parse_errors(path, form):
+        ids, has_graph = _check_elements(path)
         try:
-            return read(path, node_type=str)
+            network = read(path, node_type=str)
         except networkx.NetworkXException as error:
             raise ValueError(str(error)) from None
+        unknown = next((node for node in network if node not in ids), None)
+        if unknown is not None:
+            raise DataFormatError(f"edges must join nodes of the file, got {quote(unknown)}.")
+        return _to_record(path, network, options, has_graph=has_graph)
+
+
+def _check_elements(path: Path) -> tuple[set[str | None], bool]:
+    """Return the ids of the nodes and whether there are edges.
+
+    Entities are refused, and what networkx would ignore: nested graphs and repeated ids.
+    """
+    try:
+        tree = ElementTree.parse(path, forbid_dtd=True)
+    except DefusedXmlException:
+        raise DataFormatError(
+            f"{quote_path(path)} must have no document type or entity declarations, got one. "
+            "Remove the <!DOCTYPE ...> line."
+        ) from None
+    found: dict[str, list[str | None]] = {"graph": [], "node": [], "edge": []}
+    for element in tree.iter():
+        found.setdefault(element.tag.rpartition("}")[2], []).append(element.get("id"))
+    ids = set(found["node"])
+    if len(found["graph"]) != 1 or not ids or len(ids) != len(found["node"]):
+        raise DataFormatError(
+            f"{quote_path(path)} must hold one flat graph whose nodes have distinct ids, got "
+            f"{len(found['graph'])} graphs and {len(found['node'])} nodes with {len(ids)} ids."
+        )
+    return ids, bool(found["edge"])
 
 
 def _to_record(path: Path, network: Any, options: TableOptions, *, has_graph: bool) -> NodeData:
@@ -107,16 +87,20 @@ def _to_record(path: Path, network: Any, options: TableOptions, *, has_graph: bo
     special = [name for name in (_CLASS_ATTRIBUTE[suffix], "split") if name in frame]
     captions = ["label"] if suffix == ".gexf" else []
     texts = {name: [str(cell).strip() for cell in frame[name]] for name in special}
-    splits = parse_splits(texts["split"]) if "split" in texts else {}
-    names = [name for name in frame_column_names(frame) if name not in (*special, *captions)]
-    features, feature_names = _encode_features(where, frame, names, options)
+    names = [name for name in map(str, frame) if name not in (*special, *captions)]
+    features = sp.identity(len(frame), dtype=np.float32, format="csr")
+    feature_names = None
+    if names:
+        encoder = TableEncoder.fit(where, names, frame.__getitem__, options)
+        features, feature_names = encoder.transform(frame, where), encoder.feature_names
     labels, class_names = encode_labels(texts.get(_CLASS_ATTRIBUTE[suffix], [""] * len(frame)))
+    _, source, target, weights = edges_from_networkx(network)
     return NodeData(
         features=features,
         labels=labels,
-        graph=graph_from_networkx(network) if has_graph else None,
+        graph=symmetric_from_pairs(source, target, len(frame), weights) if has_graph else None,
         class_names=class_names,
-        splits=splits,
+        splits=parse_splits(texts["split"]) if "split" in texts else {},
         ids=ids_from_text(list(network)),
         name=path.stem,
         provenance={"format": _FORMAT_NAMES[suffix]},
@@ -139,15 +123,6 @@ def _attribute_frame(path: Path, network: Any) -> pd.DataFrame:
         str(name): [values.get(name, default.get(name, "")) for values in rows] for name in names
     }
     return pd.DataFrame(columns, index=range(n_nodes), dtype=object)
-
-
-def _encode_features(
-    where: str, frame: pd.DataFrame, names: Sequence[str], options: TableOptions
-) -> tuple[sp.csr_matrix, tuple[str, ...] | None]:
-    if not names:
-        return sp.identity(len(frame), dtype=np.float32, format="csr"), None
-    encoder = TableEncoder.fit(where, names, frame.__getitem__, options)
-    return encoder.transform(frame, where), encoder.feature_names
 
 
 def write_network(data: NodeData, path: Path) -> None:

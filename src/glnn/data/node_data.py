@@ -1,6 +1,7 @@
 """NodeData, the record of features, labels and graph, and checks of the arrays it holds."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -44,7 +45,14 @@ def canonicalize_csr(name: str, matrix: Any) -> sp.csr_matrix:
         raise InputError(
             f"{name} must have at most {MAX_COLUMNS:,} columns, got {matrix.shape[1]:,}."
         )
-    canonical = _to_float32_csr(name, sp.csr_matrix(matrix, copy=True))
+    canonical = sp.csr_matrix(matrix, copy=True)
+    data = to_float32(canonical.data)
+    if not np.isfinite(data).all():
+        raise InputError(
+            f"{name} must be finite and within float32 (below 3.4e38), got "
+            f"{quote(canonical.data[~np.isfinite(data)][0])}. Rescale or impute first."
+        )
+    canonical.data = data
     canonical.sum_duplicates()
     canonical.eliminate_zeros()
     return freeze_csr(canonical)
@@ -54,16 +62,6 @@ def to_float32(values: np.ndarray) -> np.ndarray:
     """Cast to float32; values beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
-
-
-def _to_float32_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-    data = to_float32(matrix.data)
-    if not np.isfinite(data).all():
-        raise InputError(
-            f"{name} must be finite and within float32 (below 3.4e38), got "
-            f"{quote(matrix.data[~np.isfinite(data)][0])}. Rescale or impute first."
-        )
-    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def csr_from_arrays(
@@ -106,7 +104,7 @@ def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
         raise InputError(
             "graph must have an empty diagonal, got self loops. Remove them with graph.setdiag(0)."
         )
-    if (matrix != matrix.T).nnz:
+    if not are_equal(matrix, sp.csr_matrix(matrix.T)):  # both are canonical
         raise InputError(
             "graph must be symmetric, got one-way edges. "
             "Make it undirected with graph.maximum(graph.T)."
@@ -124,11 +122,6 @@ def symmetric_from_pairs(
 
     Self loops are dropped. A pair that occurs more than once, in either direction, keeps its
     largest weight. Without weights every edge has weight 1.
-
-    Examples
-    --------
-    >>> symmetric_from_pairs(np.array([0, 1]), np.array([1, 0]), 2).toarray().tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
     """
     source, target = source.astype(np.int64), target.astype(np.int64)
     ends = np.concatenate([source, target])
@@ -144,7 +137,10 @@ def symmetric_from_pairs(
         values = np.ones(codes.size, dtype=np.float32)
     else:
         links &= weight != 0
-        codes, values = _max_per_code(codes[links], weight[links])
+        codes, weight = codes[links], weight[links]
+        order = np.lexsort((-weight, codes))
+        codes, first = np.unique(codes[order], return_index=True)  # the largest weight of each
+        values = weight[order][first]
     low, high = codes // n_nodes, codes % n_nodes
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
     entries = np.concatenate([values, values])
@@ -153,24 +149,9 @@ def symmetric_from_pairs(
 
 
 def unique_codes(codes: np.ndarray) -> np.ndarray:
-    """Return the sorted unique values of an array of non-negative integers.
-
-    It is faster than ``np.unique``, which hashes.
-
-    Examples
-    --------
-    >>> unique_codes(np.array([3, 1, 3])).tolist()
-    [1, 3]
-    """
+    """Return the sorted unique values of non-negative integers, faster than ``np.unique``."""
     ordered = np.sort(codes)
     return ordered[np.diff(ordered, prepend=-1) > 0]
-
-
-def _max_per_code(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted unique codes, each with the largest of its values."""
-    order = np.lexsort((-values, codes))
-    codes, first = np.unique(codes[order], return_index=True)
-    return codes, values[order][first]
 
 
 def upper_triangle(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -193,12 +174,10 @@ def check_names(name: str, names: Iterable[str], length: int | None = None) -> t
     checked = tuple(check_text(name, str(value)) for value in names)
     if length is not None and len(checked) != length:
         raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
-    blank = [position for position, value in enumerate(checked) if not value.strip()]
-    if blank:
-        raise InputError(f"{name} must not be blank, got blank text at position {blank[0]}.")
+    if not all(value.strip() for value in checked):
+        raise InputError(f"{name} must not be blank, got blank text.")
     if len(set(checked)) != len(checked):
-        seen: set[str] = set()
-        twice = next(value for value in checked if value in seen or seen.add(value))  # type: ignore[func-returns-value]
+        twice = Counter(checked).most_common(1)[0][0]
         raise InputError(f"{name} must be distinct, got {quote(twice)} more than once.")
     return checked
 
@@ -226,13 +205,7 @@ def canonicalize_ids(ids: Any, n_nodes: int) -> np.ndarray:
 
 
 def ids_from_text(texts: Sequence[str]) -> np.ndarray:
-    """Return int64 ids if every text is an integer as ``str`` writes it, else the texts.
-
-    Examples
-    --------
-    >>> ids_from_text(["7", "10"]).tolist(), ids_from_text(["07", "10"]).tolist()
-    ([7, 10], ['07', '10'])
-    """
+    """Return int64 ids if every text is an integer as ``str`` writes it, else the texts."""
     if texts and all(is_whole_number(text) for text in texts):
         return np.array([int(text) for text in texts], dtype=np.int64)
     return np.array(list(texts), dtype=np.str_)
@@ -244,14 +217,6 @@ def is_whole_number(text: str) -> bool:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return False
     return str(int(text)) == text and -(2**63) <= int(text) < 2**63
-
-
-def sort_class_names(names: Iterable[str]) -> list[str]:
-    """Return the distinct names, sorted as numbers if all are integers, else as text."""
-    distinct = sorted(set(names))
-    if all(is_whole_number(name) for name in distinct):
-        distinct.sort(key=int)
-    return distinct
 
 
 # The record
@@ -317,9 +282,8 @@ class NodeData(ReprMixin):
         if self.feature_names is not None:
             self._set("feature_names", check_names("feature_names", self.feature_names, n_features))
         self._set("splits", self._check_splits())
-        self._set(
-            "provenance", MappingProxyType({str(k): str(v) for k, v in self.provenance.items()})
-        )
+        pairs = ([check_text("provenance", str(v)) for v in kv] for kv in self.provenance.items())
+        self._set("provenance", MappingProxyType(dict(pairs)))
 
     def _set(self, field_name: str, value: Any) -> None:
         object.__setattr__(self, field_name, value)
@@ -369,7 +333,13 @@ class NodeData(ReprMixin):
         matrix = canonicalize_csr("features", check_features("features", features))
         numbers = _check_integers("labels", labels)
         if "class_names" not in fields:
-            fields["class_names"] = _default_class_names(numbers)
+            n_classes = int(numbers.max(initial=-1)) + 1
+            if n_classes > max(numbers.size, 1):
+                raise InputError(
+                    f"labels must number the classes from 0 without gaps, got {n_classes - 1} for "
+                    f"{numbers.size} nodes. Number the classes 0, 1, 2, ..., or give class_names."
+                )
+            fields["class_names"] = tuple(map(str, range(n_classes)))
         return cls(matrix, numbers, _graph_from_edges(edges, matrix.shape[0]), **fields)
 
     def _repr_items(self) -> dict[str, str]:
@@ -450,21 +420,11 @@ class NodeData(ReprMixin):
             and self.column_names == other.column_names
             and np.array_equal(self.node_ids, other.node_ids)
             and np.array_equal(self.labels, other.labels)
-            and _are_equal(self.features, other.features)
-            and _are_equal(self.graph, other.graph)
+            and are_equal(self.features, other.features)
+            and are_equal(self.graph, other.graph)
             and self.splits.keys() == other.splits.keys()
             and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
         )
-
-
-def _default_class_names(labels: np.ndarray) -> tuple[str, ...]:
-    n_classes = int(labels.max(initial=-1)) + 1
-    if n_classes > max(labels.size, 1):
-        raise InputError(
-            f"labels must number the classes from 0 without gaps, got {n_classes - 1} for "
-            f"{labels.size} nodes. Number the classes 0, 1, 2, ..., or give class_names."
-        )
-    return tuple(str(c) for c in range(n_classes))
 
 
 def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:
@@ -513,45 +473,9 @@ def _graph_from_edges(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
     return symmetric_from_pairs(source, target, n_nodes)
 
 
-def _are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
+def are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:
     """Whether both are absent or equal; canonical CSR needs no more than equal arrays."""
     if left is None or right is None:
         return left is right
-    return (
-        left.shape == right.shape
-        and np.array_equal(left.indptr, right.indptr)
-        and np.array_equal(left.indices, right.indices)
-        and np.array_equal(left.data, right.data)
-    )
-
-
-def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
-    """Return the record of some of the nodes, with the edges between them.
-
-    Parameters
-    ----------
-    data
-        The record.
-    nodes
-        Node numbers or a mask. The new record has the nodes in this order.
-    **changes
-        Other fields to change, by name. Ids default to the old ids, or the old node numbers.
-
-    Examples
-    --------
-    >>> data = NodeData.from_arrays(np.eye(3), [0, 1, 0], edges=[[0, 1], [1, 2]])
-    >>> take_nodes(data, [1, 2]).n_edges
-    1
-    """
-    chosen = check_indices("nodes", nodes, data.n_nodes)
-    position = np.full(data.n_nodes, -1, dtype=np.int64)
-    position[chosen] = np.arange(chosen.size)
-    kept = {key: position[data.splits[key]] for key in SPLIT_KEYS if key in data.splits}
-    fields: dict[str, Any] = {
-        "features": data.features[chosen],
-        "labels": data.labels[chosen],
-        "graph": None if data.graph is None else data.graph[chosen][:, chosen],
-        "ids": data.node_ids[chosen],
-        "splits": {key: rows[rows >= 0] for key, rows in kept.items()},
-    }
-    return data.replace(**{**fields, **changes})
+    parts = ((getattr(m, part) for m in (left, right)) for part in ("indptr", "indices", "data"))
+    return left.shape == right.shape and all(np.array_equal(*pair) for pair in parts)

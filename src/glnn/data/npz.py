@@ -1,12 +1,10 @@
 """Records and graphs as npz files.
 
-Files are read without pickle, and the sizes that they declare are checked before memory is used.
+NumPy reads the arrays without pickle, after the sizes that they declare were checked.
 """
 
-import ast
 import hashlib
-import re
-import struct
+import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,14 +15,7 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 
 from glnn._utils import check_choice
-from glnn.data.files import (
-    atomic_write,
-    check_file,
-    ignore_warnings,
-    quote,
-    quote_path,
-    wrap_parse_errors,
-)
+from glnn.data.files import atomic_write, check_file, quote, wrap_parse_errors
 from glnn.data.node_data import (
     SPLIT_KEYS,
     NodeData,
@@ -32,46 +23,7 @@ from glnn.data.node_data import (
     symmetric_from_pairs,
     upper_triangle,
 )
-from glnn.exceptions import DataFormatError, InputError
-
-# Zip archives
-
-MAX_DIRECTORY_BYTES = 2**20  # size of the central directory: room for thousands of members
-_EOCD = b"PK\x05\x06"  # signature of the "end of central directory" record
-_EOCD_SIZE, _EOCD_64_SIZE = 22, 76  # the second with the locator between the two records
-_EOCD_64 = b"PK\x06\x06"
-_MAX_COMMENT_BYTES = 2**16
-
-
-def open_zip(path: Path) -> zipfile.ZipFile:
-    """Open an archive; refuse one with a huge central directory before reading it."""
-    n_bytes = _directory_size(path)
-    if n_bytes > MAX_DIRECTORY_BYTES:
-        raise DataFormatError(
-            f"{quote_path(path)} must list its members in at most {MAX_DIRECTORY_BYTES:,} bytes, "
-            f"got {n_bytes:,}. Nothing was unpacked."
-        )
-    return zipfile.ZipFile(path)
-
-
-def _directory_size(path: Path) -> int:
-    """Return the size of the central directory that the end record declares.
-
-    The end record is searched in the same way as by ``zipfile``.
-    """
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _MAX_COMMENT_BYTES - _EOCD_SIZE - _EOCD_64_SIZE))
-        tail = file.read()
-    end = tail[-_EOCD_SIZE:]
-    has_comment = not (end.startswith(_EOCD) and end.endswith(b"\0\0"))
-    position = tail.rfind(_EOCD) if has_comment else len(tail) - _EOCD_SIZE
-    if position < 0 or len(tail) - position < _EOCD_SIZE:
-        return 0  # not an archive: zipfile raises the error
-    size: int = struct.unpack_from("<L", tail, position + 12)[0]
-    if position >= _EOCD_64_SIZE and tail.startswith(_EOCD_64, position - _EOCD_64_SIZE):
-        size = struct.unpack_from("<Q", tail, position - _EOCD_64_SIZE + 40)[0]
-    return size
-
+from glnn.exceptions import DataFormatError
 
 # Arrays
 
@@ -79,10 +31,7 @@ MAX_BYTES = 2**35  # no archive may unpack to more than 32 GiB
 SMALL_BYTES = 2**28  # an archive that unpacks to more than 256 MiB ...
 MAX_EXPANSION = 250  # ... may unpack to at most this multiple of its size
 MIN_STORED_BYTES = 2**26  # arrays from 64 MiB on are not compressed, so that slices can be read
-MAX_MEMBERS = 256
-MAX_HEADER = 4096
-_LOCAL_HEADER = struct.Struct("<26sHH")
-_PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSUO][0-9]{0,9}")
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class ArrayHeader(NamedTuple):
@@ -90,8 +39,20 @@ class ArrayHeader(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    fortran: bool  # stored column by column
     offset: int  # bytes before the first entry
+
+
+def open_zip(path: Path, max_bytes: int = MAX_BYTES) -> zipfile.ZipFile:
+    """Open an archive; refuse one that unpacks to far more than its size."""
+    archive, packed = zipfile.ZipFile(path), path.stat().st_size
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > min(max_bytes, max(SMALL_BYTES, MAX_EXPANSION * packed)):
+        archive.close()
+        raise DataFormatError(
+            f"{path.name} must unpack to a sensible size, got {unpacked:,} bytes from a file of "
+            f"{packed:,}. Nothing was unpacked."
+        )
+    return archive
 
 
 class NpzFile:
@@ -102,12 +63,14 @@ class NpzFile:
     """
 
     def __init__(self, path: Path) -> None:
-        check_file(path, max_bytes=MAX_BYTES)
-        self.path = path
+        self.path = check_file(path, max_bytes=MAX_BYTES)
         with wrap_parse_errors(path, "npz"):
             self._zip = open_zip(path)
             try:
-                self.headers = self._read_headers()
+                self.headers = {
+                    member.filename.removesuffix(".npy"): self._read_header(member)
+                    for member in self._zip.infolist()
+                }
             except BaseException:
                 self._zip.close()
                 raise
@@ -121,8 +84,40 @@ class NpzFile:
     def __contains__(self, name: str) -> bool:
         return name in self.headers
 
+    def _read_header(self, member: zipfile.ZipInfo) -> ArrayHeader:
+        """Read the header of an array and compare the declared size with the member's."""
+        with self._zip.open(member) as file:
+            shape, _, dtype = _HEADERS[npy.read_magic(file)](file)
+            offset = file.tell()
+        label = f"{quote(member.filename)} in {self.path.name}"
+        if dtype.kind not in "biufSU" or dtype.itemsize == 0:  # size 0 would fit any shape
+            what = "Python objects" if dtype.hasobject else f"dtype {dtype}"
+            raise DataFormatError(
+                f"{label} must hold numbers or text, got {quote(what)}. "
+                "Nothing was run; save it without pickle."
+            )
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if min(shape, default=0) < 0 or size != member.file_size - offset:
+            raise DataFormatError(
+                f"{label} must hold the {size:,} bytes of its shape {shape}, got "
+                f"{member.file_size - offset:,}. Nothing was unpacked."
+            )
+        return ArrayHeader(shape, dtype, offset)
+
     def read(self, name: str, *, kinds: str, ndim: int) -> np.ndarray:
         """Read an array, which must have a dtype among ``kinds`` and ``ndim`` dimensions."""
+        self._check(name, kinds, ndim)
+        with wrap_parse_errors(self.path, "npz"), self._zip.open(name + ".npy") as file:
+            array: np.ndarray = npy.read_array(file, allow_pickle=False)
+        if array.dtype.kind == "U" and array.size:  # NumPy accepts any number as a character
+            points = np.frombuffer(array.tobytes(), dtype=array.dtype.str[0] + "u4")
+            if points.max() > sys.maxunicode:
+                raise DataFormatError(f"{name!r} must be Unicode text, got other numbers.")
+        return array
+
+    def _check(self, name: str, kinds: str, ndim: int) -> None:
         if name not in self.headers:
             raise DataFormatError(f"{self.path.name} must hold the array {name!r}, got none.")
         header = self.headers[name]
@@ -131,11 +126,6 @@ class NpzFile:
                 f"{name!r} in {self.path.name} must have {ndim} dimension(s) and dtype kind "
                 f"{'/'.join(kinds)}, got shape {header.shape} and dtype {header.dtype}."
             )
-        with wrap_parse_errors(self.path, "npz"), self._zip.open(name + ".npy") as file:
-            raw = file.read()[header.offset :]
-        _check_code_points(name, header.dtype, raw)
-        flat = np.frombuffer(raw, dtype=header.dtype)
-        return flat.reshape(header.shape, order="F" if header.fortran else "C").copy()
 
     def can_read_slices(self, name: str) -> bool:
         """Whether the file holds this array without compression."""
@@ -147,108 +137,21 @@ class NpzFile:
         )
 
     def read_slice(self, name: str, start: int, stop: int, *, kinds: str) -> np.ndarray:
-        """Read the entries ``start:stop`` of an uncompressed array of one dimension.
-
-        :meth:`can_read_slices` must hold, and its dtype must be among ``kinds``.
-        """
+        """Read the entries ``start:stop`` of an array for which :meth:`can_read_slices` holds."""
+        self._check(name, kinds, 1)
         header, member = self.headers[name], self._zip.getinfo(name + ".npy")
-        if header.dtype.kind not in kinds or len(header.shape) != 1:
-            raise DataFormatError(
-                f"{name!r} in {self.path.name} must have one dimension and dtype kind "
-                f"{'/'.join(kinds)}, got shape {header.shape} and dtype {header.dtype}."
-            )
-        size = header.dtype.itemsize
         with wrap_parse_errors(self.path, "npz"), self.path.open("rb") as file:
-            file.seek(member.header_offset)
-            local = file.read(_LOCAL_HEADER.size)
-            _, n_name, n_extra = _LOCAL_HEADER.unpack(local)
-            begin = member.header_offset + _LOCAL_HEADER.size + n_name + n_extra + header.offset
-            file.seek(begin + start * size)
-            raw = file.read((stop - start) * size)
-        return np.frombuffer(raw, dtype=header.dtype).copy()
+            file.seek(member.header_offset + 26)  # the local header ends with two lengths
+            lengths = np.fromfile(file, dtype="<u2", count=2)
+            begin = member.header_offset + 30 + int(lengths.sum()) + header.offset
+            file.seek(begin + start * header.dtype.itemsize)
+            return np.fromfile(file, dtype=header.dtype, count=stop - start)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the names, sizes and checksums of the arrays."""
         parts = ((m.filename, m.file_size, m.CRC) for m in self._zip.infolist())
         return hashlib.sha256(repr(list(parts)).encode()).hexdigest()
-
-    def _read_headers(self) -> dict[str, ArrayHeader]:
-        members = self._zip.infolist()
-        if len(members) > MAX_MEMBERS:
-            raise DataFormatError(f"{self.path.name} must hold at most {MAX_MEMBERS} arrays.")
-        _check_expansion(self.path, sum(member.file_size for member in members))
-        headers = {}
-        for member in members:
-            if not member.filename.endswith(".npy"):
-                raise DataFormatError(
-                    f"{self.path.name} must hold arrays only, got {quote(member.filename)}."
-                )
-            with self._zip.open(member) as file:
-                headers[member.filename[:-4]] = _read_header(self.path, file, member)
-        return headers
-
-
-def _check_expansion(path: Path, unpacked: int) -> None:
-    packed = path.stat().st_size
-    if unpacked > MAX_BYTES or unpacked > max(SMALL_BYTES, MAX_EXPANSION * packed):
-        raise DataFormatError(
-            f"{path.name} must unpack to a sensible size, got {unpacked:,} bytes from a file of "
-            f"{packed:,}. Nothing was unpacked."
-        )
-
-
-def _read_header(path: Path, file: Any, member: zipfile.ZipInfo) -> ArrayHeader:
-    """Read the header of an array and compare the declared size with the size of the member."""
-    label = f"{quote(member.filename)} in {path.name}"
-    header = _parse_header(label, file)
-    if header.dtype.hasobject or header.dtype.itemsize == 0:  # size 0 would fit any shape
-        raise DataFormatError(
-            f"{label} must hold numbers or text, got {_describe_dtype(header.dtype)}. "
-            "Nothing was run; save it without pickle."
-        )
-    size = header.dtype.itemsize
-    for length in header.shape:
-        size *= length
-    available = member.file_size - header.offset
-    if min(header.shape, default=0) < 0 or size != available:
-        raise DataFormatError(
-            f"{label} must hold the {size:,} bytes of its shape {header.shape}, got {available:,}. "
-            "Nothing was unpacked."
-        )
-    return header
-
-
-def _parse_header(label: str, file: Any) -> ArrayHeader:
-    """Parse an npy header: magic string, version, length, and a literal of three fields."""
-    start = file.read(8)
-    if start[:6] != b"\x93NUMPY" or start[6:8] not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
-        raise DataFormatError(f"{label} must be an array in npy format, got something else.")
-    width = 2 if start[6] == 1 else 4
-    length = int.from_bytes(file.read(width), "little")
-    if length > MAX_HEADER:
-        raise DataFormatError(f"{label} must have a header of at most {MAX_HEADER} bytes.")
-    text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
-    with ignore_warnings():
-        fields = ast.literal_eval(text.strip())
-    shape, code = fields["shape"], fields["descr"]
-    if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code) or type(shape) is not tuple:
-        raise DataFormatError(f"{label} must be a plain array, got another kind.")
-    if not all(type(size) is int for size in shape) or len(shape) > 4:
-        raise DataFormatError(f"{label} must have at most four whole sizes, got {quote(shape)}.")
-    return ArrayHeader(shape, np.dtype(code), fields["fortran_order"] is True, 8 + width + length)
-
-
-def _check_code_points(name: str, dtype: np.dtype[Any], raw: bytes) -> None:
-    """Refuse code points beyond Unicode: NumPy accepts them, but Python cannot print them."""
-    if dtype.kind == "U" and raw:
-        points = np.frombuffer(raw, dtype=np.dtype(np.uint32).newbyteorder(dtype.byteorder))
-        if points.max() > 0x10FFFF:
-            raise DataFormatError(f"{name!r} must be Unicode text, got other numbers.")
-
-
-def _describe_dtype(dtype: np.dtype[Any]) -> str:
-    return "Python objects" if dtype.hasobject else f"dtype {dtype}"
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -262,7 +165,7 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
                 npy.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
 
 
-def to_text_array(texts: Iterable[str]) -> np.ndarray:
+def to_text_array(texts: Iterable[str | tuple[str, str]]) -> np.ndarray:
     """Return a Unicode array, also if there are no texts."""
     return np.array(list(texts), dtype=np.str_)
 
@@ -282,56 +185,47 @@ def read_node_npz(path: str | Path, *, graph: str = DEFAULT_GRAPH) -> NodeData:
     path = Path(path)
     with NpzFile(path) as file, wrap_parse_errors(path, "npz"):
         shape = read_shape(file)
-        features = csr_from_arrays(
-            file.read("features_data", kinds="fiub", ndim=1),
-            file.read("features_indices", kinds="iu", ndim=1),
-            file.read("features_indptr", kinds="iu", ndim=1),
-            shape,
-        )
-        return read_record(file, features).replace(graph=_read_graph(file, graph, shape[0]))
+        data = read_record(file, _read_csr(file, "features_", shape))
+        pairs, weights = read_pairs(file, graph)
+        if pairs is None:
+            return data
+        return data.replace(graph=symmetric_from_pairs(pairs[0], pairs[1], shape[0], weights))
+
+
+def _read_csr(file: NpzFile, prefix: str, shape: tuple[int, int]) -> sp.csr_matrix:
+    return csr_from_arrays(
+        file.read(f"{prefix}data", kinds="fiub", ndim=1),
+        file.read(f"{prefix}indices", kinds="iu", ndim=1),
+        file.read(f"{prefix}indptr", kinds="iu", ndim=1),
+        shape,
+    )
 
 
 def read_record(file: NpzFile, features: sp.csr_matrix) -> NodeData:
     """Read the record of these features, without its graph."""
-    labels = read_labels(file, features.shape[0])
+    labels = _read_labels(file, features.shape[0])
+    n_classes = min(int(labels.max(initial=-1)) + 1, labels.size)
     return NodeData(
         features=features,
         labels=labels,
-        class_names=read_class_names(file, labels),
-        splits=read_splits(file),
+        class_names=_read_names(file, "class_names") or tuple(map(str, range(n_classes))),
+        splits={
+            key: file.read(f"{key}_idx", kinds="iu", ndim=1)
+            for key in SPLIT_KEYS
+            if f"{key}_idx" in file
+        },
         ids=file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None,
         name=str(file.read("name", kinds="U", ndim=0)) if "name" in file else file.path.stem,
         provenance=_read_provenance(file),
-        feature_names=_read_names(file, "feature_names") if "feature_names" in file else None,
+        feature_names=_read_names(file, "feature_names"),
     )
 
 
-def read_shape(file: NpzFile) -> tuple[int, int]:
-    """Read the numbers of nodes and features, and check the shapes of the other arrays."""
-    if "features_shape" not in file:
-        found = ", ".join(list(file.headers)[:6]) or "nothing"
-        raise DataFormatError(
-            f"{file.path.name} must hold features_shape and the other arrays of a data set, "
-            f"got {found}."
-        )
-    declared = file.read("features_shape", kinds="iu", ndim=1)
-    if declared.size != 2 or declared.min() < 1 or declared.max() >= 2**40:
-        raise DataFormatError(
-            f"features_shape in {file.path.name} must be two sensible sizes, got "
-            f"{declared.tolist()[:4]}."
-        )
-    n_nodes, n_features = int(declared[0]), int(declared[1])
-    expected = {"features_indptr": (n_nodes + 1,), "labels": (n_nodes,), "ids": (n_nodes,)}
-    for name, shape in expected.items():
-        if name in file and file.headers[name].shape != shape:
-            raise DataFormatError(
-                f"{name!r} in {file.path.name} must have shape {shape} for {n_nodes} nodes, got "
-                f"{file.headers[name].shape}. Nothing was unpacked."
-            )
-    return n_nodes, n_features
+def _read_names(file: NpzFile, name: str) -> tuple[str, ...] | None:
+    return tuple(file.read(name, kinds="U", ndim=1).tolist()) if name in file else None
 
 
-def read_labels(file: NpzFile, n_nodes: int) -> np.ndarray:
+def _read_labels(file: NpzFile, n_nodes: int) -> np.ndarray:
     """Read the class numbers, -1 for unlabelled nodes."""
     if "labels" not in file:
         return np.full(n_nodes, -1, dtype=np.int64)
@@ -344,31 +238,34 @@ def read_labels(file: NpzFile, n_nodes: int) -> np.ndarray:
     return labels
 
 
-def read_splits(file: NpzFile) -> dict[str, np.ndarray]:
-    """Read the nodes of each part of the split in the file."""
-    return {
-        key: file.read(f"{key}_idx", kinds="iu", ndim=1)
-        for key in SPLIT_KEYS
-        if f"{key}_idx" in file
-    }
+def _read_provenance(file: NpzFile) -> dict[str, str]:
+    if "provenance" not in file:
+        return {}
+    return {str(key): str(value) for key, value in file.read("provenance", kinds="U", ndim=2)}
 
 
-def read_class_names(file: NpzFile, labels: np.ndarray) -> tuple[str, ...]:
-    """Read the class names; they default to the class numbers."""
-    if "class_names" in file:
-        return _read_names(file, "class_names")
-    return tuple(str(c) for c in range(min(int(labels.max(initial=-1)) + 1, labels.size)))
-
-
-def _read_names(file: NpzFile, name: str) -> tuple[str, ...]:
-    return tuple(file.read(name, kinds="U", ndim=1).tolist())
-
-
-def _read_graph(file: NpzFile, graph: str, n_nodes: int) -> sp.csr_matrix | None:
-    pairs, weights = read_pairs(file, graph)
-    if pairs is None:
-        return None
-    return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, weights)
+def read_shape(file: NpzFile) -> tuple[int, int]:
+    """Read the numbers of nodes and features, and check the shapes of the other arrays."""
+    if "features_shape" not in file:
+        found = ", ".join(list(file.headers)[:6]) or "nothing"
+        raise DataFormatError(
+            f"{file.path.name} must hold features_shape and the other arrays of a data set, "
+            f"got {found}."
+        )
+    declared = file.read("features_shape", kinds="iu", ndim=1).tolist()
+    if len(declared) != 2 or min(declared) < 1 or max(declared) >= 2**40:
+        raise DataFormatError(
+            f"features_shape in {file.path.name} must be two sensible sizes, got {declared[:4]}."
+        )
+    n_nodes, n_features = declared
+    expected = {"features_indptr": (n_nodes + 1,), "labels": (n_nodes,), "ids": (n_nodes,)}
+    for name, shape in expected.items():
+        if name in file and file.headers[name].shape != shape:
+            raise DataFormatError(
+                f"{name!r} in {file.path.name} must have shape {shape} for {n_nodes} nodes, got "
+                f"{file.headers[name].shape}. Nothing was unpacked."
+            )
+    return n_nodes, n_features
 
 
 def read_pairs(
@@ -380,24 +277,14 @@ def read_pairs(
     key = "edge_index" if graph == DEFAULT_GRAPH else f"edge_index_{graph}"
     if key not in file:
         return None, None
-    pairs = file.read(key, kinds="iu", ndim=2)
+    pairs, weight = file.read(key, kinds="iu", ndim=2), None
     if pairs.shape[0] != 2:
         raise DataFormatError(f"{key} must have two rows, got {pairs.shape[0]}.")
-    weight = None
     if "edge_weight" in file and graph == DEFAULT_GRAPH:
         weight = file.read("edge_weight", kinds="f", ndim=1)
         if weight.size != pairs.shape[1] or not np.isfinite(weight).all():
             raise DataFormatError("edge_weight must hold one finite number for each edge.")
     return pairs, weight
-
-
-def _read_provenance(file: NpzFile) -> dict[str, str]:
-    if "provenance" not in file:
-        return {}
-    pairs = file.read("provenance", kinds="U", ndim=2)
-    if pairs.shape[1] != 2:
-        raise DataFormatError("provenance must hold pairs of text.")
-    return {str(key): str(value) for key, value in pairs.tolist()}
 
 
 def write_node_npz(
@@ -433,16 +320,8 @@ def write_node_npz(
     if data.feature_names is not None:
         arrays["feature_names"] = to_text_array(data.feature_names)
     if data.provenance:
-        arrays["provenance"] = provenance_array(data)
+        arrays["provenance"] = to_text_array(data.provenance.items())
     write_npz(Path(path), arrays)
-
-
-def provenance_array(data: NodeData) -> np.ndarray:
-    """Return the provenance as a table of two columns."""
-    pairs = [[key, value] for key, value in data.provenance.items()]
-    if any("\0" in text for pair in pairs for text in pair):
-        raise InputError("provenance must not hold NUL characters.")
-    return np.array(pairs, dtype=np.str_)
 
 
 # Graphs without features
@@ -478,12 +357,5 @@ def read_graph_npz(path: str | Path) -> tuple[sp.csr_matrix, np.ndarray | None]:
             raise DataFormatError(
                 f"{path.name} must hold a square CSR matrix, got {form!r} of {shape.tolist()[:3]}."
             )
-        if file.headers.get("indptr") is None or file.headers["indptr"].shape != (shape[0] + 1,):
-            raise DataFormatError(f"indptr in {path.name} must have {shape[0] + 1} entries.")
-        matrix = csr_from_arrays(
-            file.read("data", kinds="fiu", ndim=1),
-            file.read("indices", kinds="iu", ndim=1),
-            file.read("indptr", kinds="iu", ndim=1),
-            (int(shape[0]), int(shape[1])),
-        )
+        matrix = _read_csr(file, "", (int(shape[0]), int(shape[1])))
         return matrix, file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None

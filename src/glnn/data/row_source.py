@@ -4,10 +4,8 @@ Uncompressed npz files and Parquet tables are read from disk; other formats are 
 """
 
 import hashlib
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,33 +27,6 @@ from glnn.data.tables import TableFiles, TableReport, build_table_data
 from glnn.exceptions import DataFormatError
 
 
-@runtime_checkable
-class RowSource(Protocol):
-    """The data of a fit, read by rows.
-
-    ``record`` holds labels, ids and names of all rows; features and graph are read for a range of
-    rows at a time.
-    """
-
-    @property
-    def record(self) -> NodeData:
-        """The record with empty features and without its graph."""
-
-    @property
-    def report(self) -> TableReport | None:
-        """How a table's columns became features; ``None`` for other formats."""
-
-    @property
-    def digest(self) -> str:
-        """A hash of the data."""
-
-    def features(self, rows: slice) -> sp.csr_matrix:
-        """Return the features of some rows, float32."""
-
-    def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
-        """Return some rows of the symmetric graph, rows x nodes, or ``None`` without a graph."""
-
-
 class RecordSource:
     """A record in memory, read by rows."""
 
@@ -74,8 +45,8 @@ class RecordSource:
         for matrix in (self.data.features, self.data.graph):
             if matrix is not None:
                 for part in (matrix.indptr, matrix.indices, matrix.data):
-                    found.update(part.tobytes())
-        found.update(self.data.labels.tobytes())
+                    found.update(part.data)
+        found.update(self.data.labels.data)
         return found.hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
@@ -85,33 +56,6 @@ class RecordSource:
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self.data.graph is None else self.data.graph[rows]
-
-
-def slice_bounds(rows: slice, n_nodes: int) -> tuple[int, int]:
-    """Return start and stop of a slice with step 1, for an array of ``n_nodes`` rows.
-
-    Examples
-    --------
-    >>> slice_bounds(slice(2, None), 5), slice_bounds(slice(4, 9), 5)
-    ((2, 5), (4, 5))
-    """
-    start, stop, _ = rows.indices(n_nodes)
-    return start, max(start, stop)
-
-
-def graph_rows_from_pairs(pairs: Any, weights: Any, rows: slice, n_nodes: int) -> sp.csr_matrix:
-    """Return some rows of the undirected graph of a list of node pairs.
-
-    The entries are those of :func:`glnn.data.node_data.symmetric_from_pairs`; only pairs with an
-    end in the rows are used.
-    """
-    start, stop = slice_bounds(rows, n_nodes)
-    touches = np.zeros(len(pairs[0]), dtype=bool)
-    for ends in pairs:
-        touches |= (ends >= start) & (ends < stop)
-    kept = None if weights is None else weights[touches]
-    part = symmetric_from_pairs(pairs[0][touches], pairs[1][touches], n_nodes, kept)
-    return part[start:stop]
 
 
 def has_uncompressed_features(path: Path) -> bool:
@@ -131,11 +75,6 @@ class NpzSource:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not has_uncompressed_features(self.path):
-            raise DataFormatError(
-                f"{quote_path(self.path)} must store its features without compression to be read "
-                "by rows, got them compressed."
-            )
         with NpzFile(self.path) as file, wrap_parse_errors(self.path, "npz"):
             shape = read_shape(file)
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
@@ -149,9 +88,9 @@ class NpzSource:
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Read the features of some rows."""
-        start, stop = slice_bounds(rows, self.record.n_nodes)
+        start, stop, _ = rows.indices(self.record.n_nodes)
         first, last = int(self._starts[start]), int(self._starts[stop])
-        with NpzFile(self.path) as file, wrap_parse_errors(self.path, "npz"):
+        with NpzFile(self.path) as file:
             values = file.read_slice("features_data", first, last, kinds="fiub")
             columns = file.read_slice("features_indices", first, last, kinds="iu")
         starts = self._starts[start : stop + 1] - first
@@ -159,13 +98,15 @@ class NpzSource:
         return canonicalize_csr("features", matrix)
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
-        """Return some rows of the graph, or ``None`` without one."""
+        """Return some rows of the graph, or ``None`` without one; pairs elsewhere are not used."""
         if self._pairs is None:
             return None
-        return graph_rows_from_pairs(self._pairs, self._weights, rows, self.record.n_nodes)
-
-
-_BATCH_ROWS = 16_384  # rows of a Parquet file that are read at once
+        n_nodes, pairs, weights = self.record.n_nodes, self._pairs, self._weights
+        start, stop, _ = rows.indices(n_nodes)
+        touches = ((pairs >= start) & (pairs < stop)).any(axis=0)
+        kept = None if weights is None else weights[touches]
+        source, target = pairs[:, touches]
+        return symmetric_from_pairs(source, target, n_nodes, kept)[start:stop]
 
 
 class ParquetSource:
@@ -197,46 +138,37 @@ class ParquetSource:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
-        """Read the features of some rows; only row groups with these rows are read."""
-        start, stop = slice_bounds(rows, self.record.n_nodes)
-        encode = self.report.encoder.transform
-        blocks = [
-            encode(frame, self._where, first) for first, frame in self._iter_frames(start, stop)
-        ]
-        if not blocks:
-            return empty_features(0, self.record.n_features)
+        """Read the features of some rows; only row groups with these rows are read, one by one."""
+        start, stop, _ = rows.indices(self.record.n_nodes)
+        begin, blocks = 0, [empty_features(0, self.record.n_features)]
+        for group in range(self._file.metadata.num_row_groups):
+            end = begin + self._file.metadata.row_group(group).num_rows
+            low, high = max(start, begin), min(stop, end)
+            if low < high:
+                frame = self._read(lambda g=group: self._file.read_row_group(g, self._columns))
+                part = frame.iloc[low - begin : high - begin]
+                blocks.append(self.report.encoder.transform(part, self._where, low))
+            begin = end
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self._graph is None else self._graph[rows]
 
+    @property
+    def _columns(self) -> list[str]:
+        return list(self.report.encoder.names)
+
     def _read_column(self, name: str) -> pd.Series:
-        table = wrap_parquet_errors(self.path, lambda: self._file.read(columns=[name]))
-        return wrap_parquet_errors(self.path, lambda: arrow_to_frame(table))[name]
+        return self._read(lambda: self._file.read(columns=[name]))[name]
 
-    def _iter_frames(self, start: int, stop: int) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Yield the requested rows in batches, each with the number of its first row."""
-        begin, groups = 0, []
-        for group in range(self._file.metadata.num_row_groups):
-            end = begin + self._file.metadata.row_group(group).num_rows
-            if begin < stop and end > start:
-                groups.append((group, begin))
-            begin = end
-        for group, offset in groups:
-            for batch in self._iter_batches(group):
-                low, high = max(start, offset), min(stop, offset + batch.num_rows)
-                if low < high:
-                    part = batch.slice(low - offset, high - low)
-                    yield low, wrap_parquet_errors(self.path, partial(arrow_to_frame, part))
-                offset += batch.num_rows
+    def _read(self, read: Any) -> pd.DataFrame:
+        return wrap_parquet_errors(self.path, lambda: arrow_to_frame(read()))
 
-    def _iter_batches(self, group: int) -> Iterator[Any]:
-        batches = self._file.iter_batches(
-            batch_size=_BATCH_ROWS, row_groups=[group], columns=list(self.report.encoder.names)
-        )
-        while (batch := wrap_parquet_errors(self.path, lambda: next(batches, None))) is not None:
-            yield batch
+
+# The data of a fit, read by rows: ``record`` holds labels, ids and names of all rows, with empty
+# features and without the graph; ``report`` says how a table's columns became features.
+RowSource = RecordSource | NpzSource | ParquetSource
 
 
 def open_source(

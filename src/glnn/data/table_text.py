@@ -1,7 +1,7 @@
 """Tables in text files.
 
-Delimiter, encoding and decimal mark are detected, then pandas reads the file. The file also holds
-the meaning of cells (numbers, dates, missing) and :class:`TableOptions`.
+First :class:`TableOptions` and the meaning of cells (numbers, dates, missing); then delimiter,
+encoding and decimal mark are detected, and pandas reads the file.
 """
 
 import codecs
@@ -17,9 +17,75 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from glnn._utils import check_choice, did_you_mean
+from glnn._utils import check_choice
 from glnn.data.files import check_file, quote, quote_path, wrap_parse_errors
 from glnn.exceptions import DataFormatError, InputError
+
+# Options
+
+# The types admit any text: values of the command line are checked in ``TableOptions``.
+OnUnknown = Literal["error", "drop"] | str
+Encode = Literal["error", "onehot", "auto"] | str
+Missing = Literal["error", "median", "indicator"] | str
+Decimal = Literal[".", ","] | str
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read and its columns are used; docs/data.md has the details."""
+
+    id_column: str | None = None  # by default ``id``, else one named like an id, else row numbers
+    label_column: str | None = None  # by default ``label`` if there is one
+    group_column: str | None = None  # group of each row, for the folds of an evaluation
+    time_column: str | None = None  # time of each row, for the same
+    on_unknown: OnUnknown = "error"  # for labels and edges of ids without features
+    encode: Encode = "error"  # text columns
+    missing: Missing = "error"  # missing cells of numbers and dates
+    dates: bool = False  # turn dates into days since the column's first date
+    features: Sequence[str] = ()  # names or patterns (``"x*"``) of the columns to use ...
+    drop: Sequence[str] = ()  # ... and of those to leave out
+    drop_constant: bool = False  # leave out columns with one value only
+    needs_label: bool = False  # refuse a table without a label column, and suggest one
+    delimiter: str | None = None  # one character or "tab"; detected: comma, semicolon, tab, pipe
+    decimal: Decimal | None = None  # "." or ","; the other one may separate groups of 3 digits
+    encoding: str | None = None  # a codec of Python; detected: byte order mark, else UTF-8
+
+    def __post_init__(self) -> None:
+        check_choice("on_unknown", self.on_unknown, ("error", "drop"))
+        check_choice("encode", self.encode, ("error", "onehot", "auto"))
+        check_choice("missing", self.missing, ("error", "median", "indicator"))
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "drop", tuple(self.drop))
+        if self.delimiter in ("\\t", "tab"):  # as people type it
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise InputError(
+                f"delimiter must be one character, or 'tab', got {quote(self.delimiter)}."
+            )
+        if self.decimal is not None:
+            check_choice("decimal", self.decimal, (".", ","))
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError:
+            raise InputError(
+                f"encoding must be a codec of Python, such as utf-8 or cp1252; got "
+                f"{quote(self.encoding)}."
+            ) from None
+
+    def replace(self, **changes: Any) -> "TableOptions":
+        """Return the options with some fields changed; unknown names are refused."""
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            check_choice("an option of a table", name, known)
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as a JSON-compatible dict."""
+        return {**dataclasses.asdict(self), "features": [*self.features], "drop": [*self.drop]}
+
+
+DEFAULT_OPTIONS = TableOptions()
+
 
 # Cells of a column: numbers, dates or text
 
@@ -38,19 +104,8 @@ _GROUPED = {
 }
 
 
-def is_text(column: pd.Series) -> bool:
-    """Return whether pandas stores the column as text or as Python objects."""
-    return isinstance(column.dtype, pd.StringDtype) or column.dtype == object
-
-
 def to_text(column: pd.Series) -> list[str]:
-    """Convert the cells to text: whole numbers without a point, missing cells as empty text.
-
-    Examples
-    --------
-    >>> to_text(pd.Series([1.0, None, 0.5]))
-    ['1', '', '0.5']
-    """
+    """Convert the cells to text: whole numbers without a point, missing cells as empty text."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         days = bool((column.dropna() == column.dropna().dt.normalize()).all())
         column = column.dt.strftime("%Y-%m-%d" if days else "%Y-%m-%dT%H:%M:%S")
@@ -70,17 +125,11 @@ def strip_cells(column: pd.Series) -> list[str]:
 
 
 def to_numbers(column: pd.Series) -> np.ndarray | None:
-    """Convert the cells to float64, NaN if missing; ``None`` if a cell is not a number.
-
-    Examples
-    --------
-    >>> to_numbers(pd.Series(["1", "2.5e-3", ""])), to_numbers(pd.Series(["1", "two"]))
-    (array([1.    , 0.0025,    nan]), None)
-    """
+    """Convert the cells to float64, NaN if missing; ``None`` if a cell is not a number."""
     kind = column.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         return None
-    if not is_text(column):
+    if not _is_text(column):
         if pd.api.types.is_complex_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
             return None
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -90,10 +139,18 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
     known = known[
         [not (isinstance(cell, str) and cell.strip() in MISSING_MARKERS) for cell in known]
     ]
+    known = known.map(lambda cell: _to_float(cell) if type(cell) is int else cell)
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
     if numbers.isna().any():
         return None
     return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
+
+
+def _to_float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # more than 308 digits
+        return np.inf
 
 
 def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
@@ -102,18 +159,15 @@ def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
     ``1,5`` and ``1.234,5`` imply a comma; ``1,234.5``, ``1,234,567`` and columns of numbers with
     fractions imply a point; ``61,333`` alone is ambiguous.
     """
-    for name in frame:
-        if is_text(frame[name]):
-            cells = _present_cells(frame[name])
-            numbers = bool(cells) and all(_GROUPED[","].fullmatch(cell) for cell in cells)
-            if numbers and any(_COMMA_IS_DECIMAL.fullmatch(cell) for cell in cells):
-                return ","
-    for name in frame:
-        if is_text(frame[name]):
-            cells = _present_cells(frame[name])
-            if any(_POINT_IS_DECIMAL.fullmatch(cell) for cell in cells):
-                return "."
-        elif pd.api.types.is_float_dtype(frame[name].dtype):
+    columns = {name: _present_cells(frame[name]) for name in frame}
+    for cells in columns.values():
+        grouped = all(_GROUPED[","].fullmatch(cell) for cell in cells)
+        if grouped and any(_COMMA_IS_DECIMAL.fullmatch(cell) for cell in cells):
+            return ","
+    for name, cells in columns.items():
+        if any(_POINT_IS_DECIMAL.fullmatch(cell) for cell in cells):
+            return "."
+        if pd.api.types.is_float_dtype(frame[name].dtype):
             known = frame[name].dropna()
             if bool((known != np.floor(known)).any()):
                 return "."
@@ -130,13 +184,12 @@ def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, text: Collection[st
     changed: dict[str, pd.Series] = {}
     thousands: dict[str, int] = {}
     for name in map(str, frame):
-        if name not in text and is_text(frame[name]):
-            cells = _present_cells(frame[name])
-            if cells and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
-                plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
-                changed[name] = pd.to_numeric(plain)
-                if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
-                    thousands[name] = sum(group in cell for cell in cells)
+        cells = [] if name in text else _present_cells(frame[name])
+        if cells and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+            plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
+            changed[name] = pd.to_numeric(plain)
+            if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
+                thousands[name] = sum(group in cell for cell in cells)
     if not changed:
         return frame
     out = frame.assign(**changed)
@@ -160,7 +213,7 @@ def describe_thousands(frame: pd.DataFrame, names: Collection[str]) -> Iterator[
 
 def find_ambiguous_number(column: pd.Series) -> str | None:
     """Return a cell such as ``61,333`` if the whole column may be fractions or thousands."""
-    cells = _present_cells(column) if is_text(column) else []
+    cells = _present_cells(column)
     if cells and all(_GROUPED["."].fullmatch(cell) for cell in cells):
         return next((cell for cell in cells if "," in cell), None)
     return None
@@ -180,13 +233,11 @@ def detect_date_format(column: pd.Series) -> str | None:
 
 def find_ambiguous_date(column: pd.Series) -> str | None:
     """Return a cell such as ``01/02/2020`` if day and month could be exchanged in every cell."""
-    if not is_text(column) or len(_fitting_date_formats(column)) < 2:
-        return None
-    return quote(_present_cells(column)[0])
+    return _present_cells(column)[0] if len(_fitting_date_formats(column)) > 1 else None
 
 
 def _fitting_date_formats(column: pd.Series) -> list[str]:
-    cells = _present_cells(column) if is_text(column) else []
+    cells = _present_cells(column)
     if not cells:
         return []
     if all(_ISO.fullmatch(cell) for cell in cells):
@@ -221,8 +272,14 @@ def days_since_1970(column: pd.Series, form: str) -> np.ndarray | None:
     return days
 
 
+def _is_text(column: pd.Series) -> bool:
+    return isinstance(column.dtype, pd.StringDtype) or column.dtype == object
+
+
 def _present_cells(column: pd.Series) -> list[str]:
-    return [cell for cell in strip_cells(column) if cell not in MISSING_MARKERS]
+    """Return the cells of a text column without the missing ones; none of another column."""
+    cells = strip_cells(column) if _is_text(column) else []
+    return [cell for cell in cells if cell not in MISSING_MARKERS]
 
 
 # Reading the text
@@ -241,47 +298,15 @@ _BYTE_ORDER_MARKS = (
 )
 _QUOTED = re.compile('"(?:[^"]|"")*"')
 
-Decimal = Literal[".", ","] | str
-
-
-@dataclass(frozen=True)
-class TableFormat:
-    """Text format of a table; ``None`` detects it from the file."""
-
-    delimiter: str | None = None  # one character or "tab"; detected: comma, semicolon, tab, pipe
-    decimal: Decimal | None = None  # "." or ","; the other one may separate groups of 3 digits
-    encoding: str | None = None  # a codec of Python; detected: byte order mark, else UTF-8
-
-    def __post_init__(self) -> None:
-        if self.delimiter in ("\\t", "tab"):  # as people type it
-            object.__setattr__(self, "delimiter", "\t")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise InputError(
-                f"delimiter must be one character, or 'tab', got {quote(self.delimiter)}."
-            )
-        if self.decimal is not None:
-            check_choice("decimal", self.decimal, (".", ","))
-        if self.encoding is not None:
-            try:
-                codecs.lookup(self.encoding)
-            except LookupError:
-                raise InputError(
-                    f"encoding must be a codec of Python, such as utf-8 or cp1252; got "
-                    f"{quote(self.encoding)}."
-                ) from None
-
-
-AUTO_FORMAT = TableFormat()
-
 
 def read_text_table(
     path: Path,
-    form: TableFormat,
+    options: TableOptions,
     select_text: Callable[[Sequence[str]], Collection[str]],
     header: bool,
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
-    delimiter, encoding = _detect_layout(path, form)
+    delimiter, encoding = _detect_layout(path, options)
     cells = _read_first_cells(path, delimiter, encoding)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
@@ -299,8 +324,8 @@ def read_text_table(
             decimal=decimal,
         )
 
-    if form.decimal is not None:
-        frame = parse_grouped_numbers(read(form.decimal), form.decimal, text)
+    if options.decimal is not None:
+        frame = parse_grouped_numbers(read(options.decimal), options.decimal, text)
         frame.attrs.clear()  # the user chose the decimal mark: no note on thousands
         return frame
     frame = read(".")
@@ -330,21 +355,18 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
             ) from None
 
 
-def _detect_layout(path: Path, form: TableFormat) -> tuple[str, str]:
+def _detect_layout(path: Path, options: TableOptions) -> tuple[str, str]:
     """Return delimiter and encoding, after a scan that refuses undecodable bytes and huge lines."""
-    encoding = form.encoding or _detect_encoding(check_file(path))
+    with check_file(path).open("rb") as file:
+        start = file.read(4)
+    marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
+    encoding = options.encoding or next(marked, "utf-8")
     sample = _scan_text(path, encoding)
-    if form.delimiter is not None:
-        return form.delimiter, encoding
+    if options.delimiter is not None:
+        return options.delimiter, encoding
     if path.suffix.lower() == ".tsv":
         return "\t", encoding
     return _detect_delimiter(sample), encoding
-
-
-def _detect_encoding(path: Path) -> str:
-    with path.open("rb") as file:
-        start = file.read(4)
-    return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), "utf-8")
 
 
 def _scan_text(path: Path, encoding: str) -> str:
@@ -357,7 +379,12 @@ def _scan_text(path: Path, encoding: str) -> str:
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeError as error:
-                raise _encoding_error(path, encoding, n_bytes, error) from None
+                place = n_bytes + int(getattr(error, "start", 0))
+                raise DataFormatError(
+                    f"{quote_path(path)} must be {encoding.upper()} text, got other bytes at byte "
+                    f"{place}. Name its encoding with --encoding (encoding='cp1252' for many "
+                    "spreadsheets), or save it as UTF-8."
+                ) from None
             if not block:
                 return sample
             sample, n_bytes = sample or text, n_bytes + len(block)
@@ -367,15 +394,6 @@ def _scan_text(path: Path, encoding: str) -> str:
                 raise DataFormatError(
                     f"{quote_path(path)} must have lines of at most {MAX_LINE:,} characters."
                 )
-
-
-def _encoding_error(path: Path, encoding: str, start: int, error: UnicodeError) -> DataFormatError:
-    place = start + int(getattr(error, "start", 0))
-    return DataFormatError(
-        f"{quote_path(path)} must be {encoding.upper()} text, got other bytes at byte {place}. "
-        "Name its encoding with --encoding (encoding='cp1252' for many spreadsheets), or save it "
-        "as UTF-8."
-    )
 
 
 def _detect_delimiter(sample: str) -> str:
@@ -388,9 +406,9 @@ def _detect_delimiter(sample: str) -> str:
     return max(found, key=lambda mark: found[mark], default=",")
 
 
-def read_first_line(path: Path, form: TableFormat) -> tuple[str, ...]:
+def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
     """Return the cells of the first line that is not empty."""
-    return _read_first_cells(path, *_detect_layout(path, form))
+    return _read_first_cells(path, *_detect_layout(path, options))
 
 
 def _read_first_cells(path: Path, delimiter: str, encoding: str) -> tuple[str, ...]:
@@ -420,99 +438,3 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
             f"{quote_path(path)} must name each column once, got {quote(twice)} twice."
         )
     return tuple(names)
-
-
-# Options
-
-# The types admit any text: values of the command line are checked in ``TableOptions``.
-OnUnknown = Literal["error", "drop"] | str
-Encode = Literal["error", "onehot", "auto"] | str
-Missing = Literal["error", "median", "indicator"] | str
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """How the columns of a table are used.
-
-    Parameters
-    ----------
-    id_column
-        The column of ids; by default ``id``, else a column named like an id (``customer_id``)
-        with a different value in every row, else rows are numbered from 0.
-    label_column
-        The column of labels; by default ``label`` if there is one.
-    group_column, time_column
-        Columns of the group and of the time of each row, for the folds of an evaluation; they are
-        not used as features.
-    on_unknown
-        What to do with labels and edges of ids that have no features: ``"error"`` or ``"drop"``.
-    encode
-        Text columns: ``"error"`` refuses them; ``"onehot"`` encodes up to 100 values as columns
-        of 0 and 1; ``"auto"`` does so up to 30 values, encodes other text by the share of rows
-        with the same value, and turns dates into numbers.
-    missing
-        Missing cells of numbers and dates: ``"error"`` refuses them, ``"median"`` fills in the
-        median of the column, ``"indicator"`` also adds a column of 0 and 1 that marks them.
-    dates
-        Turn columns of dates into numbers: days since the column's first date.
-    features, drop
-        Names or patterns (``"x*"``) of the columns to use, and of those to leave out.
-    drop_constant
-        Leave out columns with one value only.
-    needs_label
-        Refuse a table without a label column, and suggest the most likely one.
-    delimiter
-        One character between two cells, or ``"tab"``; by default detected among comma,
-        semicolon, tab and pipe.
-    decimal
-        ``"."`` or ``","``; the other one may separate groups of three digits. By default detected.
-    encoding
-        A codec of Python, such as ``"cp1252"``; by default UTF-8, or that of the byte order mark.
-    """
-
-    id_column: str | None = None
-    label_column: str | None = None
-    group_column: str | None = None
-    time_column: str | None = None
-    on_unknown: OnUnknown = "error"
-    encode: Encode = "error"
-    missing: Missing = "error"
-    dates: bool = False
-    features: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    drop_constant: bool = False
-    needs_label: bool = False
-    delimiter: str | None = None
-    decimal: Decimal | None = None
-    encoding: str | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("on_unknown", self.on_unknown, ("error", "drop"))
-        check_choice("encode", self.encode, ("error", "onehot", "auto"))
-        check_choice("missing", self.missing, ("error", "median", "indicator"))
-        object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "drop", tuple(self.drop))
-        _ = self.form
-
-    @property
-    def form(self) -> TableFormat:
-        """Text format of the table."""
-        return TableFormat(self.delimiter, self.decimal, self.encoding)
-
-    def replace(self, **changes: Any) -> "TableOptions":
-        """Return the options with some fields changed; unknown names are refused."""
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                raise InputError(
-                    f"options of a table must be among {', '.join(known)}; got {name!r}."
-                    f"{did_you_mean(name, known)}"
-                )
-        return dataclasses.replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as a JSON-compatible dict."""
-        return {**dataclasses.asdict(self), "features": [*self.features], "drop": [*self.drop]}
-
-
-DEFAULT_OPTIONS = TableOptions()

@@ -5,7 +5,7 @@ The first part decides what each column is for; :func:`read_tables` reads the fi
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges, unknown_ids_error
+from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges
 from glnn.data.encode import TableEncoder
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -23,9 +23,9 @@ from glnn.data.node_data import (
     NodeData,
     empty_features,
     ids_from_text,
-    sort_class_names,
+    is_whole_number,
 )
-from glnn.data.table_files import frame_column_names, read_frame
+from glnn.data.table_files import read_frame
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
@@ -68,12 +68,6 @@ class ColumnPlan:
         return (self.id, self.label, self.split, self.group, self.time)
 
 
-def select_text_columns(names: Sequence[str], options: TableOptions) -> set[str]:
-    """Return the columns that are always read as text: ids, labels, groups and split."""
-    wanted = {options.id_column, options.label_column, options.group_column, "label", "split"}
-    return {name for name in names if name in wanted or _ID_NAME.fullmatch(name)}
-
-
 def plan_columns(
     where: str, names: Sequence[str], column: Column, options: TableOptions, *, own_labels: bool
 ) -> ColumnPlan:
@@ -95,17 +89,20 @@ def plan_columns(
             f"labels must come from one file, got a label column in {where} and a labels file. "
             "Remove one of them."
         )
-    group, time = (
-        None if wanted is None else find_column(where, names, wanted, wanted, what)
-        for wanted, what in (
-            (options.group_column, "the group column"),
-            (options.time_column, "the time column"),
+    group = find_column(where, names, options.group_column, None, "the group column")
+    time = find_column(where, names, options.time_column, None, "the time column")
+    named = [name for name in (id_column, label, group, time) if name is not None]
+    if len(set(named)) != len(named):
+        twice = max(named, key=named.count)
+        raise InputError(
+            f"ids, labels, groups and times must be different columns, got {quote(twice)} twice."
         )
-    )
-    _check_roles(id_column, label, group, time)
-    split = "split" if "split" in names and _is_split(column("split")) else None
+    parts = set(strip_cells(column("split"))) if "split" in names else {"none"}
+    split = "split" if parts <= {"", *SPLIT_KEYS} else None
     rest = [name for name in names if name not in (id_column, label, split, group, time)]
-    features = _select_features(where, rest, options)
+    chosen = _match_columns(where, rest, options.features or ["*"], "features") if rest else set()
+    chosen -= _match_columns(where, rest, options.drop, "drop")
+    features = tuple(name for name in rest if name in chosen)
     if not options.features:
         left = [name for name in features if name in like_ids]
         features = tuple(name for name in features if name not in left)
@@ -115,18 +112,8 @@ def plan_columns(
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
 
-def _check_roles(*columns: str | None) -> None:
-    """Raise InputError if two of ids, labels, groups and times are the same column."""
-    named = [name for name in columns if name is not None]
-    twice = next((name for k, name in enumerate(named) if name in named[:k]), None)
-    if twice is not None:
-        raise InputError(
-            f"ids, labels, groups and times must be different columns, got {quote(twice)} twice."
-        )
-
-
 def find_column(
-    where: str, names: Sequence[str], wanted: str | None, usual: str, what: str
+    where: str, names: Sequence[str], wanted: str | None, usual: str | None, what: str
 ) -> str | None:
     """Return the wanted column; if none is given, the usual one if the table has it."""
     if wanted is None:
@@ -160,17 +147,6 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
     return None if best is None else best[1]
 
 
-def _select_features(where: str, names: Sequence[str], options: TableOptions) -> tuple[str, ...]:
-    """Return the columns selected by the patterns, in the order of the table."""
-    kept = (
-        _match_columns(where, names, options.features, "features")
-        if options.features
-        else set(names)
-    )
-    kept -= _match_columns(where, names, options.drop, "drop")
-    return tuple(name for name in names if name in kept)
-
-
 def _match_columns(
     where: str, names: Sequence[str], patterns: Sequence[str], option: str
 ) -> set[str]:
@@ -195,59 +171,34 @@ def _is_unique(column: pd.Series) -> bool:
     return bool(column.is_unique and not column.isna().any() and not (column == "").any())
 
 
-def _is_split(column: pd.Series) -> bool:
-    return {"", *SPLIT_KEYS}.issuperset(strip_cells(column))
-
-
 # Reading the tables
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What was left out, merged or encoded while reading tables.
+    """What was left out, merged or encoded while reading tables."""
 
-    Parameters
-    ----------
-    encoder
-        Turns new rows into the same features.
-    columns
-        The role of each column.
-    unknown_label_ids
-        Ids of the labels file that have no features.
-    edges
-        What was left out of the edge list, or ``None`` without one.
-    readings
-        Notes on cells that could be read in two ways.
-    groups, times
-        Group and time of each row, if such a column was named.
-    """
-
-    encoder: TableEncoder
+    encoder: TableEncoder  # turns new rows into the same features
     columns: ColumnPlan
     unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
-    readings: tuple[str, ...] = ()
-    groups: np.ndarray | None = None
+    readings: tuple[str, ...] = ()  # notes on cells that could be read in two ways
+    groups: np.ndarray | None = None  # group of each row, if such a column was named
     times: np.ndarray | None = None
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as sentences, one for each choice or omission."""
-        return (
-            *self.columns.notes,
-            *self.readings,
-            *self._describe_omissions(),
-            *self.encoder.notes(),
-        )
-
-    def _describe_omissions(self) -> Iterator[str]:
+        omissions = []
         if self.unknown_label_ids.count:
-            yield f"labels: left out {self.unknown_label_ids}"
+            omissions.append(f"labels: left out {self.unknown_label_ids}")
         if self.edges is not None and self.edges.unknown.count:
-            yield f"graph: left out {self.edges.unknown}, {self.edges.n_dropped} edges"
+            lost = f"{self.edges.unknown}, {self.edges.n_dropped} edges"
+            omissions.append(f"graph: left out {lost}")
         if self.edges is not None and self.edges.n_self_loops:
-            yield f"graph: left out {self.edges.n_self_loops} self loops"
+            omissions.append(f"graph: left out {self.edges.n_self_loops} self loops")
         if self.edges is not None and self.edges.n_repeated:
-            yield f"graph: merged {self.edges.n_repeated} repeated edges"
+            omissions.append(f"graph: merged {self.edges.n_repeated} repeated edges")
+        return (*self.columns.notes, *self.readings, *omissions, *self.encoder.notes())
 
 
 @dataclass(frozen=True)
@@ -314,7 +265,7 @@ def read_tables(
     files = TableFiles.of(features_path, labels_path, graph_path)
     frame = read_table(files.features, options)
     data, report = build_table_data(
-        files, frame_column_names(frame), frame.__getitem__, len(frame), options
+        files, list(map(str, frame)), frame.__getitem__, len(frame), options
     )
     report = dataclasses.replace(
         report, readings=tuple(describe_thousands(frame, report.encoder.names))
@@ -336,7 +287,13 @@ def build_table_data(
     where = quote_path(files.features)
     plan = plan_columns(where, names, column, options, own_labels=files.labels is None)
     if options.needs_label and plan.label is None and files.labels is None:
-        raise _missing_label_error(where, plan, column)
+        likely = guess_label_column(plan.features, column)
+        offer = (
+            f"Is it {quote(likely)}? Then add --label {quote(likely)} (label_column={likely!r})."
+            if likely is not None
+            else "Name the column with --label, or a file of ids and labels with --labels."
+        )
+        raise InputError(f"{where} must have labels, got no column named 'label'. {offer}")
     with wrap_parse_errors(files.features, "table"):
         encoder = TableEncoder.fit(where, plan.features, column, options)
     ids = None if plan.id is None else to_text(column(plan.id))
@@ -346,9 +303,7 @@ def build_table_data(
     if files.labels is not None:
         texts, unknown = _read_labels(files.labels, index, options)
     if files.graph is not None:
-        graph, edge_report = read_edges(
-            files.graph, index, on_unknown=options.on_unknown, form=options.form
-        )
+        graph, edge_report = read_edges(files.graph, index, options)
     labels, class_names = encode_labels(texts)
     report = TableReport(
         encoder,
@@ -398,37 +353,28 @@ def replace_labels(data: NodeData, path: Path, options: TableOptions = DEFAULT_O
 
 def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     """Read a features file as a frame, with ids and labels as text."""
+    wanted = {options.id_column, options.label_column, options.group_column, "label", "split"}
     frame = read_frame(
         path,
-        options.form,
-        select_text=lambda names: select_text_columns(names, options),
-        header=True,
+        options,
+        select_text=lambda names: {n for n in names if n in wanted or _ID_NAME.fullmatch(n)},
     )
     if not len(frame):
         raise DataFormatError(f"{quote_path(path)} must have at least one row, got none.")
     return frame
 
 
-def _missing_label_error(where: str, plan: ColumnPlan, column: Column) -> InputError:
-    """Return the error for a table without labels; it suggests the most likely column."""
-    likely = guess_label_column(plan.features, column)
-    offer = (
-        f"Is it {quote(likely)}? Then add --label {quote(likely)} (label_column={likely!r})."
-        if likely is not None
-        else "Name the column with --label, or a file of ids and labels with --labels."
-    )
-    return InputError(f"{where} must have labels, got no column named 'label'. {offer}")
-
-
-def encode_labels(texts: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+def encode_labels(
+    texts: Sequence[str], names: Sequence[str] | None = None
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return class numbers and class names of label texts; blank text is unlabelled (-1).
 
-    Examples
-    --------
-    >>> encode_labels(["b", "", "a", "b"])
-    (array([ 1, -1,  0,  1]), ('a', 'b'))
+    The names are listed, or those that occur: sorted as numbers if all are integers, else as text.
     """
-    names = sort_class_names(text for text in texts if text.strip())
+    if names is None:
+        found = {text for text in texts if text.strip()}
+        as_numbers = all(is_whole_number(name) for name in found)
+        names = sorted(found, key=int) if as_numbers else sorted(found)
     number = {name: k for k, name in enumerate(names)}
     return np.array([number.get(text, -1) for text in texts], dtype=np.int64), tuple(names)
 
@@ -459,8 +405,8 @@ def _read_labels(
     path: Path, index: dict[str, int], options: TableOptions
 ) -> tuple[list[str], UnknownIds]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
-    frame = read_frame(path, options.form, select_text=lambda names: names)
-    names, where = frame_column_names(frame), quote_path(path)
+    frame = read_frame(path, options, select_text=lambda names: names)
+    names, where = list(map(str, frame)), quote_path(path)
     id_column = find_column(where, names, options.id_column, "id", "the id column") or names[0]
     label = find_column(where, names, options.label_column, "label", "the label column")
     if label is None and len(names) == 2:
@@ -477,7 +423,6 @@ def _read_labels(
     for text, cell in zip(ids, strip_cells(frame[label])):
         if text in index:
             labels[index[text]] = cell
-    unknown = UnknownIds.of({text: None for text in ids if text not in index})
-    if unknown.count and options.on_unknown == "error":
-        raise unknown_ids_error(unknown, path)
+    unknown = UnknownIds.of(ids, index)
+    unknown.refuse(path, options.on_unknown)
     return labels, unknown

@@ -15,8 +15,8 @@ from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
 from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.row_source import RecordSource, RowSource, open_source
-from glnn.data.splits import PAPER_COUNTS, class_sizes
-from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path, frame_column_names
+from glnn.data.splits import class_sizes
+from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
 from glnn.data.tables import guess_label_column, plan_columns, read_table, replace_labels
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
@@ -42,15 +42,13 @@ class Source:
         path = Path(self.name)
         if self.name in DATASETS or path.suffix.lower() not in TABLE_SUFFIXES:
             return False
-        return path.exists() and not is_edge_table(path, self.options.form)
+        return path.exists() and not is_edge_table(path, self.options)
 
     @property
     def is_edge_list(self) -> bool:
         """Whether the source is a file with edges only."""
         path = Path(self.name)
-        return (
-            self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options.form)
-        )
+        return self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options)
 
     def open(self) -> "OpenedSource":
         """Read the data; notes list what was left out or encoded."""
@@ -78,7 +76,7 @@ class Source:
         if not self.is_table or self.labels is not None:
             return None
         frame = read_table(Path(self.name), self.options)
-        columns = (frame_column_names(frame), frame.__getitem__)
+        columns = (list(map(str, frame)), frame.__getitem__)
         plan = plan_columns(self.name, *columns, self.options, own_labels=True)
         likely = (
             guess_label_column(plan.features, frame.__getitem__) if plan.label is None else None
@@ -200,17 +198,15 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
     """Return the split of the labels into training, validation and test.
 
     With ``labels_per_class`` that many training labels of each class are drawn, and all other
-    known labels are for the test. Without it: the published split if there is one, the paper's for
-    the terror sets, 20 labels a class for the data sets that come with glnn. In all other data
-    every known label is for training.
+    known labels are for the test. Without it: the published split if there is one, 20 labels a
+    class for the data sets that come with glnn. In all other data every known label is for
+    training.
     """
     _check_labels(data)
     if labels_per_class is not None:
         return _split_per_class(data, labels_per_class, seed)
     if {"train", "test"}.issubset(data.splits):
         return make_split(data, "public", seed)
-    if data.name in PAPER_COUNTS:
-        return make_split(data, "paper", seed)
     if data.name in BUILT_IN:
         return _split_per_class(data, DEFAULT_PER_CLASS, seed)
     none = np.empty(0, dtype=np.int64)

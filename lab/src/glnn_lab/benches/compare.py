@@ -12,11 +12,11 @@ import numpy as np
 from glnn._utils import check_choice, check_integer
 from glnn.data import NodeData, Split, load_dataset, make_split
 from glnn.data.datasets import DATASETS, data_folders
-from glnn.data.synthetic import attributed_graph, size_from_degree
 from glnn.exceptions import InputError
 from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
 from glnn_lab.benches.contenders import CONTENDERS, PLAIN_GCN, Contender
 from glnn_lab.experiments.machine import machine_facts, software_versions, use_threads
+from glnn_lab.experiments.scale import attributed_graph, size_from_degree
 
 GENERATED, TINY = "generated", "tiny"
 DEFAULT_REPEATS = 7

@@ -7,7 +7,6 @@ import numpy as np
 
 from glnn._utils import check_choice, check_integer, check_number
 from glnn.data import NodeData, Split
-from glnn.data.synthetic import GraphSize, attributed_graph, resolve_size, size_from_degree
 from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
@@ -19,6 +18,7 @@ from glnn_lab.benches.contenders import engine_gcn
 from glnn_lab.experiments.machine import machine_facts, software_versions
 from glnn_lab.experiments.methods import get_method, visible_labels
 from glnn_lab.experiments.perturb import rewire_edges
+from glnn_lab.experiments.scale import GraphSize, attributed_graph, resolve_size, size_from_degree
 
 DEGREE, N_FEATURES, N_CLASSES, N_NEIGHBORS = 10, 128, 10, 20
 SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)

@@ -15,7 +15,7 @@ import numpy as np
 
 import glnn
 from glnn._utils import check_choice, check_integer
-from glnn.data import NodeData, Split, load_dataset, make_split
+from glnn.data import NodeData, Split, load_dataset
 from glnn.data.datasets import DATASETS
 from glnn.data.files import quote_path
 from glnn.data.npz import write_npz
@@ -23,6 +23,7 @@ from glnn.exceptions import InputError
 from glnn_lab.benches.compare import TINY, load_bench
 from glnn_lab.experiments.datasets import standard_split
 from glnn_lab.experiments.machine import machine_facts, software_versions
+from glnn_lab.experiments.splits import make_split
 
 PRESETS = ("default", "paper")
 SIDES = ("before", "after")

@@ -34,7 +34,7 @@ class Cell:
     method: str  # a name of METHODS
     dataset: str  # a name of NAMES
     seed: int
-    split: str  # as in glnn.data.make_split
+    split: str  # as in glnn_lab.experiments.splits.make_split
     split_options: Mapping[str, Any] = field(default_factory=dict)
     perturbation: str = "none"  # change of the given graph, one of PERTURBATIONS
     share: float | int = 0.0  # of the edges that are changed

@@ -3,17 +3,40 @@
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_choice, check_integer
-from glnn.data import DATASETS, NodeData, Split, load_dataset, make_split, take_nodes
+from glnn._utils import check_choice, check_indices, check_integer
+from glnn.data import DATASETS, NodeData, Split, load_dataset
 from glnn.data.datasets import BUILT_IN
+from glnn.data.node_data import SPLIT_KEYS
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn_lab.experiments.cells import Cell, Scalar
 from glnn_lab.experiments.perturb import add_edges, delete_edges, poison_edges, rewire_edges
+from glnn_lab.experiments.splits import make_split
+
+
+def take_nodes(data: NodeData, nodes: Any, **changes: Any) -> NodeData:
+    """Return the record of some of the nodes, in their order, with the edges between them.
+
+    ``nodes`` are node numbers or a mask, ``changes`` other fields to change by name. Ids default
+    to the old ids, or the old node numbers.
+    """
+    chosen = check_indices("nodes", nodes, data.n_nodes)
+    position = np.full(data.n_nodes, -1, dtype=np.int64)
+    position[chosen] = np.arange(chosen.size)
+    kept = {key: position[data.splits[key]] for key in SPLIT_KEYS if key in data.splits}
+    fields: dict[str, Any] = {
+        "features": data.features[chosen],
+        "labels": data.labels[chosen],
+        "graph": None if data.graph is None else data.graph[chosen][:, chosen],
+        "ids": data.node_ids[chosen],
+        "splits": {key: rows[rows >= 0] for key, rows in kept.items()},
+    }
+    return data.replace(**{**fields, **changes})
 
 
 def pubmed_star(data: NodeData, seed: int = 0, *, n_nodes: int = 3000) -> NodeData:
