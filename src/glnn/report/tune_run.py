@@ -12,11 +12,7 @@ from typing import Any
 import pandas as pd
 
 from glnn._utils import limit_threads
-<<<<<<< HEAD
 from glnn.data.files import atomic_write, check_file, quote_path
-=======
-from glnn.data.files import atomic_write, check_file, lock_journal, quote_path
->>>>>>> data
 from glnn.data.table_files import write_frames
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
@@ -104,19 +100,11 @@ def _write_files(
     }
     image = None
     with suppress(MissingDependencyError):  # the table has the same numbers
-<<<<<<< HEAD
         image = image_bytes(tuning_figure(_parse_search(page)))
     with closing(sqlite3.connect(folder / STORAGE, timeout=60)) as storage:
         storage.execute("BEGIN IMMEDIATE")  # a lock, as several workers write the same files
         for left in folder.glob(".*.part"):  # of a worker that was killed
             left.unlink(missing_ok=True)
-=======
-        image = image_bytes(tuning_figure(search))
-    with lock_journal(folder / JOURNAL):  # several workers write the same files
-        for name in (TABLE, SETTINGS, PICTURE):
-            for left in folder.glob(f".{name}.*.part"):  # of a worker that was killed
-                left.unlink(missing_ok=True)
->>>>>>> data
         write_frames(folder / TABLE, [pd.DataFrame(trials.table)])
         with atomic_write(folder / SETTINGS) as file:
             file.write(json.dumps(page, indent=2) + "\n")
