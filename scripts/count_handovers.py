@@ -3,8 +3,8 @@
     python scripts/count_handovers.py
 
 A hand-over is a pair of files, the first of which calls a function of the second; each pair counts
-once. Two fits of 60 rows are traced: ``GLNNClassifier().fit(X, y, graph=A)`` and ``glnn fit`` with a
-table and a graph. Imports do not count.
+once. Two fits of 60 rows are traced: ``GLNNClassifier().fit(X, y, graph=A)``, and ``glnn fit`` with
+a table and a graph. Imports do not count.
 """
 
 import os
@@ -64,7 +64,7 @@ def run_command(folder: Path) -> None:
     (folder / "friends.csv").write_text("\n".join(["from,to", *edges]))
     arguments = ["fit", str(folder / "people.csv"), "--label", "job"]
     arguments += ["--graph", str(folder / "friends.csv"), "--out", str(folder / "run")]
-    with open(os.devnull, "w") as nothing, redirect_stdout(nothing):
+    with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing):
         main(arguments)
 
 
