@@ -438,7 +438,7 @@ class _EagerEpochs:
         """Train, and yield the record of each epoch when it has ended."""
         best_loss = math.inf
         for epoch in range(self._n_epochs):
-            record = {"stage": stage, "epoch": epoch} | self._train(epoch)
+            record: Record = {"stage": stage, "epoch": epoch, **self._train(epoch)}
             if self._validation is not None:
                 with torch.no_grad():
                     loss, accuracy = self._task.validate(self._validation)
