@@ -105,31 +105,12 @@ def test_later_labels_are_shown_to_no_fit_that_is_judged_by_earlier_ones(blobs):
     assert own.held_out.hidden_nodes.tolist() == judged.folds.nodes.tolist()
 
 
-def test_validation_rows_are_shown_in_every_fold_and_never_judged(blobs):
-    X, y = blobs
-    Recorder.shown = []
-    judged = evaluate(X, y, estimator=Recorder(), folds=2, rivals=None, validation=[0, 1])
-    assert all(shown[0] != -1 for shown in Recorder.shown)
-    assert 0 not in judged.held_out.hidden_nodes
-
-
 def test_any_classifier_that_takes_unlabelled_rows_can_be_judged(blobs):
     X, y = blobs
     y = np.where(y == -1, -1, y + 3)
     found = evaluate(X, y, estimator=LabelSpreading("knn"), folds=3, rivals=("majority",))
     assert found.classes.tolist() == [3, 4]
     assert found.metrics["accuracy"].value == 1
-
-
-def test_a_graph_by_names_needs_the_names_of_the_rows(blobs):
-    X, y = blobs
-    graph = pd.DataFrame({"source": ["n0"], "target": ["n3"]})
-    options = {"estimator": GraphSeen(), "folds": 2, "rivals": None}
-    with pytest.raises(InputError, match="graph must join rows of X"):
-        evaluate(X, y, graph, **options)
-    GraphSeen.graph = None
-    evaluate(X, y, graph, ids=[f"n{k}" for k in range(80)], **options)
-    assert GraphSeen.graph[0, 3] == GraphSeen.graph.sum() / 2 == 1
 
 
 def records(X, y):

@@ -38,6 +38,7 @@ def test_a_value_is_the_estimate_of_its_parameters_and_the_best_is_the_lowest_lo
         again = evaluate(*clouds, estimator=judged, folds=2, rivals=None, random_state=0)
         assert row["log_loss"] == pytest.approx(again.metrics["log_loss"].value, rel=1e-9)
     assert found.value == min(row["log_loss"] for row in found.table)
+    assert list(found.table[0]) == ["trial", "log_loss"]  # the estimator as it is
 
 
 def test_a_search_that_was_interrupted_ends_as_one_that_was_not(clouds, tmp_path):
@@ -75,11 +76,6 @@ def test_other_labels_are_another_search(clouds, tmp_path):
     other = np.where(np.arange(40) < 16, y, -1)
     search((x, other), 2, tmp_path / "trials.db", watch=lambda number, *_: told.append(number))
     assert told == [0, 1]
-
-
-def test_the_first_trial_is_the_estimator_as_it_is(clouds):
-    found = search(clouds, 1)
-    assert found.params == {} and list(found.table[0]) == ["trial", "log_loss"]
 
 
 def test_the_nested_estimate_hides_labels_from_the_search_too(clouds):

@@ -52,14 +52,6 @@ def test_a_set_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch):
     assert str(tmp_path / "cache") in str(caught.value)
 
 
-def test_folders_are_searched_in_order(tmp_path, monkeypatch):
-    monkeypatch.setenv("GLNN_DATA", "named")
-    assert [str(f) for f in datasets.data_folders("given")] == ["given"]
-    assert str(datasets.data_folders()[0]) == "named"
-    monkeypatch.delenv("GLNN_DATA")
-    assert datasets.data_folders() == (datasets.cache_folder(),)
-
-
 def test_another_file_of_that_name_is_not_taken_for_the_set(small, tmp_path):
     write_node_npz(small, tmp_path / "cora.npz")
     with pytest.raises(DataFormatError, match="cora must have 2708 nodes"):

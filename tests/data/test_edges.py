@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import TableOptions, read_data
-from glnn.data.edges import UnknownIds, find_edge_columns, read_edge_list, read_edges
+from glnn.data.edges import UnknownIds, read_edge_list, read_edges
 from glnn.data.table_files import write_edge_table
 from glnn.exceptions import DataFormatError, InputError
 
@@ -94,17 +94,3 @@ def test_mutated_lists_give_a_record_or_one_clear_line(tmp_path, survives_mutati
     lines = ["source target weight", "a b 1", "b c 2.5", "d é 1e-3"][name != "e.csv" :]
     (tmp_path / name).write_text("\n".join(line.replace(" ", mark) for line in lines))
     survives_mutation(lambda: read_data(tmp_path / name), [tmp_path / name])
-
-
-@pytest.mark.parametrize(
-    ("names", "places"),
-    [
-        (["a", "b"], (0, 1, None)),
-        (["weight", "target", "source"], (2, 1, 0)),
-        (["a", "source"], (0, 1, None)),  # the second cannot be both ends
-        (["target", "b", "c"], (0, 1, None)),
-        (["a", "b", "source", "weight"], (2, 1, 3)),
-    ],
-)
-def test_ends_are_found_by_name_or_come_first(names, places):
-    assert find_edge_columns(names) == places

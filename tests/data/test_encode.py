@@ -30,28 +30,6 @@ def coded(values, new=None, **options):
     return code, code.encode(values if new is None else new, "t.csv", 0).tolist()
 
 
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
-        ("tall", "'tall' in row 2.*--encode auto"),
-        ("2020-01-01", "'2020-01-01' in row 2.*--encode auto"),
-        ("", "an empty cell in row 2.*--missing median"),
-        ("nan", "an empty cell in row 2"),
-        ("inf", "'inf' in row 2"),
-        ("1e39", "in row 2"),
-    ],
-)
-def test_a_cell_that_is_no_number_is_named_with_its_row(cell, message):
-    with pytest.raises(DataFormatError, match=f"column 'a' of t.csv .*{message}"):
-        coded(column("1", cell))
-
-
-def test_gaps_get_the_median_of_training_in_new_rows_too():
-    code, values = coded(column("1", "", "3", "7"), missing="median")
-    assert values == [[1], [3], [3], [7]]
-    assert code.encode(column("", "9"), "new.csv", 0).tolist() == [[3], [9]]
-
-
 def test_an_indicator_marks_the_gaps_where_training_had_some():
     code, values = coded(column("1", "", "3"), missing="indicator")
     assert code.feature_names == ("a", "a is missing")
@@ -130,22 +108,6 @@ def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
     cells[place] = cells[-1] = "none of them"
     with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
         number_code().encode(column(*cells), "new.csv", 0)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (["61,333", "12,000"], r"'61,333'.*--decimal \.\) the comma separates thousands"),
-        (["01/02/2020", "03/04/2020"], "day and month could be exchanged"),
-        (["2020-01-01", "2021-01-01"], "It holds dates.*--dates"),
-    ],
-)
-@pytest.mark.parametrize("encode", ["error", "onehot"])
-def test_what_has_two_readings_is_asked_about_and_never_one_hot_encoded(values, message, encode):
-    if "dates=" in message or "--dates" in message:
-        encode = "error"
-    with pytest.raises(DataFormatError, match=message):
-        coded(column(*values), encode=encode)
 
 
 # TableEncoder
@@ -238,11 +200,6 @@ def test_an_encoded_frame_keeps_its_index_and_new_rows_get_the_same_columns():
     assert transform_frame(new, encoder).to_dict("index") == {
         "dan": {"age": 40, "city=Bern": 0, "city=Rome": 0}
     }
-
-
-def test_a_frame_of_plain_numbers_is_returned_as_it_is():
-    frame = pd.DataFrame({"a": [1.5, 2], "b": [True, False], 3: [1, 2]})
-    assert to_numeric_frame(frame) is frame
 
 
 def test_numbers_of_other_kinds_become_floats_under_their_names():

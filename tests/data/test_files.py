@@ -40,14 +40,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_write_replaces_the_file_whole(tmp_path):
-    path = tmp_path / "a.txt"
-    with files.atomic_write(path) as file:
-        file.write("é\r\n")
-        assert not path.exists()
-    assert path.read_bytes() == "é\r\n".encode()
-
-
 @pytest.mark.parametrize(("name", "message"), [("no/a", "must exist"), ("folder", "writable")])
 def test_a_target_that_cannot_be_written_is_one_clear_line(tmp_path, name, message):
     (tmp_path / "folder").mkdir()
@@ -81,12 +73,6 @@ def test_text_is_utf8_with_or_without_a_byte_order_mark(tmp_path):
     (tmp_path / "a").write_bytes("name\nJosé\n".encode("latin1"))
     with pytest.raises(DataFormatError, match="CSV UTF-8"):
         files.read_text(tmp_path / "a")
-
-
-def test_values_in_messages_are_short_and_printable():
-    assert files.quote("a\nb") == r"'a\nb'"
-    assert len(files.quote("x" * 1000)) < 50
-    assert files.one_line("\x1b[31mred\n") == "?[31mred"
 
 
 # Lock of a folder
@@ -196,14 +182,6 @@ def test_where_links_cannot_be_made_what_is_not_ours_is_copied(folder, monkeypat
     replace(folder)
     assert (folder / "mine" / "deep.txt").read_text() == "mine"
     assert (folder / "link").readlink().name == "a"
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_a_new_or_empty_folder_is_filled_in_one_move(tmp_path, made):
-    if made:
-        (tmp_path / "run").mkdir()
-    replace(tmp_path / "run")
-    assert run_of(tmp_path / "run") == NEW
 
 
 def test_a_failure_in_the_block_leaves_the_old_run(folder):

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from glnn.data import NodeData, read_data, write_data, write_graph, write_predictions
 from glnn.data.formats import (
-    GRAPH_SUFFIXES,
     WRITE_SUFFIXES,
     is_graph_only,
     iter_summary,
@@ -91,14 +90,6 @@ def test_a_graph_alone_stays_one_in_every_format_and_grows_with_its_edges(tmp_pa
     assert sizes[1] < 12 * sizes[0]  # eight times the edges, 64 times the pairs
 
 
-def test_labels_or_features_make_more_than_a_graph(small):
-    assert not is_graph_only(small)
-    bare = graph_only(small.graph)
-    assert is_graph_only(bare)
-    assert not is_graph_only(graph_only(small.graph, labels=small.labels))
-    assert not is_graph_only(graph_only(small.graph, features=2 * bare.features))
-
-
 # Records by name, and their summary
 
 
@@ -133,14 +124,6 @@ def test_a_graph_comes_back_with_its_ids(small, tmp_path, suffix):
     assert np.array_equal(again.graph.toarray()[np.ix_(order, order)], small.graph.toarray() * 0.25)
 
 
-@pytest.mark.parametrize("suffix", GRAPH_SUFFIXES)
-def test_without_ids_nodes_are_numbered(small, tmp_path, suffix):
-    write_graph(small.graph, tmp_path / f"graph{suffix}")
-    if suffix != ".gexf":
-        again = read_data(tmp_path / f"graph{suffix}")
-        assert again.node_ids.tolist() == list(range(6))
-
-
 @pytest.mark.parametrize(
     ("graph", "name", "message"),
     [
@@ -165,14 +148,6 @@ def test_predictions_carry_id_label_and_probability(tmp_path):
     assert [line["predicted"] for line in lines] == ["yes", "no"]
     assert [float(line["probability"]) for line in lines] == [0.75, 0.9]
     assert float(lines[0]["p(no)"]) == 0.25
-
-
-def test_given_labels_stand_beside_predictions(tmp_path):
-    more = {"given": ["no", ""], "held_out": ["yes", ""]}
-    write_predictions(tmp_path / "p.csv", None, ["yes", "no"], np.eye(2), ["yes", "no"], **more)
-    first, second = (tmp_path / "p.csv").read_text().splitlines()[:2]
-    assert first == "id,given_label,predicted,probability,p(yes),p(no),held_out"
-    assert second == "0,no,yes,1,1,0,yes"
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,6 @@ def test_four_files_with_one_class_each_become_one_set(tmp_path):
     assert "1 other ids" in data.provenance["edges left out"]
 
 
-def test_two_classes_for_one_relation_are_refused(tmp_path):
-    write_relations(tmp_path)
-    path = tmp_path / "TerroristRel_Family.nodes"
-    path.write_text(path.read_text().replace("non-", ""))
-    with pytest.raises(DataFormatError, match="one class"):
-        read_terrorists_rel(tmp_path)
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -40,16 +40,6 @@ def test_what_networkx_writes_is_read(tmp_path):
 
 
 @SUFFIXES
-def test_networkx_reads_the_graph_with_ids_and_weights(small, tmp_path, suffix):
-    path = tmp_path / f"graph{suffix}"
-    write_network_graph(path, small.graph * 2, small.ids)
-    network = nx.read_graphml(path) if suffix == ".graphml" else nx.read_gexf(path)
-    assert list(network) == small.ids.tolist()
-    assert network.number_of_edges() == small.n_edges
-    assert network.edges["n0", "n1"]["weight"] == 2.0
-
-
-@SUFFIXES
 @pytest.mark.parametrize(
     "declaration", ['[<!ENTITY a "aaaaaaaaaa">]', 'SYSTEM "file:///etc/hostname"']
 )

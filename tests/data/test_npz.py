@@ -205,13 +205,6 @@ def test_scipy_and_glnn_read_the_same_graph(small, tmp_path):
     assert (sp.load_npz(tmp_path / "g.npz") != small.graph).nnz == 0
 
 
-def test_what_scipy_wrote_is_read(small, tmp_path):
-    sp.save_npz(tmp_path / "g.npz", small.graph)
-    again, ids = read_graph_npz(tmp_path / "g.npz")
-    assert (again != small.graph).nnz == 0
-    assert ids is None
-
-
 @pytest.mark.parametrize(
     "matrix", [sp.csr_matrix((2, 3)), sp.coo_matrix(np.eye(2)), sp.csc_matrix(np.eye(2))]
 )

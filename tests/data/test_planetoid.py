@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glnn.data import load_dataset
 from glnn.data.planetoid import PARTS, read_pickle, read_planetoid
-from glnn.exceptions import DataFormatError, InputError
+from glnn.exceptions import DataFormatError
 
 # Data sets
 
@@ -93,27 +93,6 @@ def test_raw_files_give_the_arrays_of_the_npz(published, name):
         pytest.skip("the raw files are not in GLNN_DATA")
     raw = read_planetoid(published / "raw" / "planetoid", name)
     assert raw.equals(load_dataset(name))
-
-
-def test_the_name_of_the_only_set_is_found(tmp_path):
-    toy(tmp_path)
-    assert read_planetoid(tmp_path).name == "toy"
-    toy(tmp_path, name="more")
-    with pytest.raises(InputError, match="got more, toy"):
-        read_planetoid(tmp_path)
-
-
-def test_a_trap_among_the_files_is_refused_and_nothing_runs(tmp_path):
-    class Trap:
-        def __reduce__(self):
-            return os.system, (f"touch {tmp_path / 'ran'}",)
-
-    toy(tmp_path)
-    (tmp_path / "ind.toy.ally").write_bytes(pickle.dumps(Trap(), protocol=2))
-    with pytest.raises(DataFormatError, match=r"ind.toy.ally.*system") as caught:
-        read_planetoid(tmp_path)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

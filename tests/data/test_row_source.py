@@ -135,21 +135,6 @@ def test_text_dates_and_gaps_are_encoded_as_in_the_whole_table(tmp_path):
     assert source.report.lines()
 
 
-def test_the_memory_of_rows_of_parquet_follows_their_number(tmp_path):
-    n_nodes, n_features, group = 20_000, 50, 500
-    values = np.random.default_rng(0).random((n_nodes, n_features), dtype=np.float32)
-    frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(n_features)])
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=group)
-    source = ParquetSource(tmp_path / "t.parquet")
-    tracemalloc.start()
-    part = source.features(slice(5000, 5100))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert np.array_equal(part.toarray(), values[5000:5100])
-    assert peak < values.nbytes / 4
-    assert peak < 40 * 100 * n_features * 4 + 500_000
-
-
 # Sources of files
 
 
@@ -165,8 +150,3 @@ def test_a_file_is_read_by_rows_where_its_format_allows(small, tmp_path, monkeyp
     assert open_source(tmp_path / name).digest == source.digest
     assert (source.features(slice(1, 5)) != small.features[1:5]).nnz == 0
     assert (source.graph_rows(slice(1, 5)) != small.graph[1:5]).nnz == 0
-
-
-def test_small_npz_files_are_read_whole(small, tmp_path):
-    write_data(small, tmp_path / "s.npz")
-    assert type(open_source(tmp_path / "s.npz")) is RecordSource

@@ -46,25 +46,9 @@ def test_what_is_no_such_file_is_refused(tmp_path, name, words):
         read_frame(tmp_path / f"none{name}")
 
 
-def test_a_file_that_is_no_table_is_told_by_its_suffix(tmp_path):
-    with pytest.raises(DataFormatError, match=r"must be a table .* got a \.npz file"):
-        read_frame(put(tmp_path, b"\x93NUMPY", "t.npz"))
-
-
 # Excel workbooks
 
 pytest.importorskip("openpyxl")
-
-
-def test_a_sheet_of_excel_is_a_table(tmp_path):
-    path = tmp_path / "t.xlsx"
-    frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, None], "n": [1, 2]})
-    frame.assign(day=pd.Timestamp("2020-01-02")).to_excel(path, index=False)
-    read = read_frame(path)
-    assert read_first_row(path) == ("id", "x", "n", "day")
-    assert read["n"].tolist() == [1, 2]
-    assert np.array_equal(read["x"], [1.5, np.nan], equal_nan=True)
-    assert read["day"].dtype.kind == "M"
 
 
 @pytest.mark.parametrize("member", ["xl/workbook.xml", "xl/worksheets/sheet1.xml"])
@@ -134,12 +118,6 @@ def test_text_that_is_no_utf8_is_one_line(no_text):
         table_files.wrap_parquet_errors(
             no_text, lambda: table_files.arrow_to_frame(next(file.iter_batches()))
         )
-
-
-def test_lists_in_cells_are_refused(tmp_path):
-    pq.write_table(pa.table({"x": [[1, 2]]}), tmp_path / "t.parquet")
-    with pytest.raises(DataFormatError, match="one value a cell"):
-        read_frame(tmp_path / "t.parquet")
 
 
 def test_an_absurd_size_is_refused_before_reading(tmp_path, monkeypatch):

@@ -68,13 +68,6 @@ def test_labels_may_stand_in_the_features_file(tmp_path):
     assert data.feature_names == ("x",)
 
 
-def test_labels_that_are_numbers_keep_their_order(tmp_path):
-    (path,) = put(tmp_path, f="x,label\n1,10\n2,9\n3,10\n")
-    data = read_table_data(path)
-    assert data.class_names == ("9", "10")
-    assert data.ids is None
-
-
 def test_unknown_ids_among_labels_are_reported_too(tmp_path):
     features, labels = put(tmp_path, f=PEOPLE, l="id,label\nbob,x\nzoe,y\n")
     with pytest.raises(InputError, match=r"1 unknown id \('zoe'\)"):
@@ -119,10 +112,6 @@ def test_commas_of_new_rows_are_told_too(tmp_path):
 @pytest.mark.parametrize(
     ("files", "options", "error", "message"),
     [
-        ({"f": "id,x\na,1\na,2\n"}, {}, DataFormatError, "'a' twice"),
-        ({"f": ""}, {}, DataFormatError, "column names"),
-        ({"f": "id,x\na,1\n,2\n"}, {}, DataFormatError, "empty one in row 2"),
-        ({"f": "id,x\n"}, {}, DataFormatError, "at least one row"),
         ({"f": "id,label\na,b\n"}, {}, DataFormatError, "feature column"),
         ({"f": PEOPLE}, {"id_column": "name"}, InputError, "got 'name'"),
         ({"f": PEOPLE}, {"label_column": "id"}, InputError, "different columns"),
@@ -134,8 +123,6 @@ def test_commas_of_new_rows_are_told_too(tmp_path):
             "numbers or dates",
         ),
         ({"f": VISITS}, {"time_column": "dya"}, InputError, "Did you mean 'day'"),
-        ({"f": PEOPLE}, {"on_unknown": "keep"}, InputError, "error, drop"),
-        ({"f": PEOPLE}, {"encode": "one-hot"}, InputError, "Did you mean 'onehot'"),
         ({"f": PEOPLE, "l": "id,label\nbob,x\nbob,y\n"}, {}, DataFormatError, "'bob' once"),
         ({"f": PEOPLE, "l": "id,a,b\nbob,x,y\n"}, {}, InputError, "--label"),
         ({"f": "id,x,label\na,1,u\n", "l": "id,label\na,x\n"}, {}, InputError, "one file"),
@@ -198,10 +185,6 @@ def test_a_second_column_of_ids_never_becomes_a_feature_unless_it_is_asked_for()
     assert found.features == ("x",)
     assert found.notes == ("features: left out 'order_id', another id in every row",)
     assert plan(table, features=("*",)).features == ("order_id", "x")
-
-
-def test_words_like_acid_and_grid_are_no_ids():
-    assert plan({"acid": [1, 2], "grid": [3, 4]}).features == ("acid", "grid")
 
 
 def test_patterns_choose_and_leave_out_columns():

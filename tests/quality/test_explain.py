@@ -11,7 +11,6 @@ from glnn.exceptions import InputError
 from glnn.quality.explain import (
     _N_OVERSAMPLES,
     can_refit_quickly,
-    center_and_normalize,
     column_importance,
     embed_nodes,
     explain,
@@ -104,12 +103,6 @@ def test_a_row_that_is_not_there_is_refused(fitted_nodes, node):
 # Fitted nodes
 
 
-def test_columns_count_the_same_for_sparse_features(fitted_nodes):
-    ends = np.array([1, 2, 7])
-    sparse = dataclasses.replace(fitted_nodes, features=sp.csr_matrix(fitted_nodes.features))
-    assert_allclose(sparse.column_shares(0, ends), fitted_nodes.column_shares(0, ends))
-
-
 # Embedding
 
 
@@ -131,12 +124,6 @@ def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept
     rows = embed_nodes(make(features), propagate, n_columns=8)
     whole = propagate(features)
     assert_allclose(rows @ rows.T, whole @ whole.T, rtol=1e-8, atol=1e-8)
-
-
-def test_rows_have_length_one_and_equal_rows_none():
-    rows = center_and_normalize(np.array([[1.0, 2.0], [3.0, 2.0]]))
-    assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
-    assert_allclose(center_and_normalize(np.ones((3, 2))), 0.0)
 
 
 def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):

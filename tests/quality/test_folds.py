@@ -14,7 +14,6 @@ from glnn.exceptions import CheckpointError, InputError, OutputError
 from glnn.quality.folds import (
     CachedRefit,
     clone_with,
-    decode_labels,
     hold_out,
     label_weights,
     labelled_scorer,
@@ -47,14 +46,6 @@ def test_every_judged_row_comes_from_a_fit_that_its_label_was_hidden_from():
     np.testing.assert_array_equal(found.probabilities[:12, 0], 1)
     for number, hidden in enumerate(folds.hidden):
         assert set(found.fold[hidden]) == {number}
-
-
-def test_a_node_without_a_label_is_scored_by_one_fit():
-    answers = iter(np.eye(3))
-    folds = make_folds(CLASSES, 3, seed=0)
-    found = hold_out(lambda hidden: np.tile(next(answers), (16, 1)), CLASSES, folds)
-    np.testing.assert_array_equal(found.probabilities[12:].argmax(1), found.fold[12:])
-    np.testing.assert_array_equal(found.probabilities[12:].max(1), 1)
 
 
 def test_a_label_that_is_hidden_twice_has_the_mean_of_both_answers():
@@ -219,14 +210,6 @@ KINDS = [
     [0.0, 1.0, np.nan, 1.0],
     np.array([True, False, None, False], dtype=object),
 ]
-
-
-@pytest.mark.parametrize("y", KINDS)
-def test_encoding_named_labels_gives_the_class_numbers_back(y):
-    classes, encoded = encode_targets(y, 4)
-    again, numbers = encode_targets(decode_labels(classes, encoded), 4)
-    np.testing.assert_array_equal(numbers, encoded)
-    assert again.tolist() == classes.tolist()
 
 
 @pytest.mark.parametrize("y", KINDS)

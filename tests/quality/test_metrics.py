@@ -83,12 +83,6 @@ def test_the_interval_of_an_accuracy_is_wilsons_for_half_as_many_nodes(n_right, 
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_a_bootstrap_sample_has_half_as_many_nodes(rng):
-    weights = bootstrap_weights(40, rng)
-    assert set(weights.sum(1)) == {20}
-    assert weights.mean() == pytest.approx(0.5)
-
-
 def test_the_bootstrap_of_an_accuracy_is_as_wide_as_wilsons(rng, drawn):
     judged = drawn(600)
     weights = bootstrap_weights(600, rng)

@@ -55,17 +55,6 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
     assert model.held_out_.probabilities is model.raw_distributions_
 
 
-@pytest.mark.parametrize("n_folds", [2, 5])
-def test_every_label_is_hidden_in_one_of_as_many_folds_as_wanted(blobs, n_folds):
-    X, y, _ = blobs
-    wanted = {} if n_folds == 5 else {"folds": n_folds}  # five unless said otherwise
-    model = GLNNClassifier(**QUICK).fit(X, y, **wanted)
-    assert model.held_out_.hidden_nodes.tolist() == list(range(60))
-    assert model.held_out_.n_folds == len(model.folds_) == n_folds
-    for number, hidden in enumerate(model.folds_.hidden):
-        assert (model.held_out_.fold[hidden] == number).all()
-
-
 @pytest.mark.parametrize("tracks", [["features"], ["features", "linear"]])
 def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks, monkeypatch):
     monkeypatch.setattr(GLNNClassifier, "_refit", None)
@@ -141,22 +130,6 @@ def test_rows_without_a_label_are_left_out_of_scores(blobs):
     model = calibrated_fit(blobs, calibrate=None)
     assert model.score(X, y) == model.score(X[:60], y[:60])
     assert cross_val_score(GLNNClassifier(**QUICK, calibrate=None), X, y, cv=3).min() > 0.6
-
-
-def uneven(rng):
-    y = (rng.random(200) < 0.12).astype(int)
-    X = rng.normal(size=(200, 3)) + 1.6 * y[:, None]
-    return X, np.where(np.arange(200) < 120, y, -1), y
-
-
-def test_balanced_weights_find_more_of_a_rare_class(rng):
-    X, y, truth = uneven(rng)
-    rare = truth == 1
-    found = [
-        (GLNNClassifier(**QUICK | {"n_epochs": 60}, class_weight=how).fit_predict(X, y) == 1)[rare]
-        for how in (None, "balanced")
-    ]
-    assert found[1].sum() > found[0].sum()
 
 
 @pytest.mark.parametrize(
@@ -246,13 +219,6 @@ def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
             assert_allclose(sum(link.terms.values()), link.weight, atol=1e-6)
 
 
-def test_columns_of_a_link_are_a_part_of_its_similarity(explained_fit):
-    nodes = explained_fit.fitted_nodes()
-    links = explained_fit.explain(20, n_links=100, n_labels=0).links
-    columns = nodes.column_shares(20, np.array([link.node for link in links]))
-    assert_allclose(columns.sum(1), [link.terms["smoothness"] for link in links], atol=1e-6)
-
-
 def test_a_saved_model_explains_and_suggests_the_same(explained_fit, tmp_path):
     explained_fit.save(tmp_path / "model")
     loaded = GLNNClassifier.load(tmp_path / "model")
@@ -337,16 +303,6 @@ def test_the_only_label_of_a_class_can_be_left_out(has_validation, class_weight)
     model.fit(X, y, validation=validation)
     mine = next(one for one in model.explain(30).label_effects if one.node == 5)
     assert_allclose(mine.effects["perhaps"], model.label_distributions_[30, 1])  # to zero
-
-
-def test_without_one_of_two_labels_the_other_class_is_certain():
-    X, *_ = two_groups()
-    y = np.full(40, -1)
-    y[:2] = 0, 1
-    model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0).fit(X, y)
-    label_effects = model.explain(30, refits=1).label_effects
-    for one in label_effects:
-        assert_allclose(one.effect, model.label_distributions_[30, one.label])
 
 
 def test_the_column_that_decides_is_the_most_important(explained_fit):

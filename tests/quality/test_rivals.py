@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from glnn.exceptions import GraphWarning, InputError
+from glnn.exceptions import InputError
 from glnn.graph.prior import renormalized
 from glnn.quality import rivals
 from glnn.quality.rivals import (
@@ -193,10 +193,6 @@ def tiny(**changes):
     return NodeProblem(**(given | changes))
 
 
-def test_labels_outside_training_and_validation_are_hidden():
-    assert tiny().labels.tolist() == [0, 1, -1, 1]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -213,18 +209,6 @@ def test_a_wrong_problem_is_refused_in_one_line(changes, message):
     with pytest.raises(InputError, match=message) as caught:
         tiny(**changes)
     assert "\n" not in str(caught.value)
-
-
-def test_a_one_way_graph_is_made_symmetric_and_said():
-    one_way = sp.csr_matrix(([1.0], ([0], [1])), shape=(4, 4))
-    with pytest.warns(GraphWarning, match="not symmetric"):
-        problem = tiny(graph=one_way)
-    assert problem.graph[1, 0] == problem.graph[0, 1] == 1
-
-
-def test_without_validation_there_is_no_validation_set():
-    assert tiny(validation=np.empty(0, dtype=int)).validation_set() is None
-    assert tiny().validation_set().labels.tolist() == [1]
 
 
 # Scaling of features

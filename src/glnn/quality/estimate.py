@@ -42,8 +42,6 @@ INTERVAL_NOTE = (
     "come together"
 )
 
-COVERAGE_ALPHA = 0.1  # of the prediction sets whose coverage is measured
-
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -234,7 +232,7 @@ def estimate(
         own,
         others,
         tuple(class_intervals(predictions)),
-        set_coverage(held_out, COVERAGE_ALPHA),
+        set_coverage(held_out, alpha=0.1),
         (*_make_notes(folds, predictions, classes), *left_out),
         graph_helped,
     )

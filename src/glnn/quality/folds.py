@@ -188,21 +188,15 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
     return type(estimator)(**kept, **wanted)
 
 
-def decode_labels(classes: np.ndarray, encoded: np.ndarray) -> np.ndarray:
-    """Return the labels of class numbers; unlabelled is -1 for numbers and ``None`` otherwise."""
+def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Return the labels with those of some nodes masked: by -1 for numbers, ``None`` otherwise."""
     known = encoded >= 0
+    known[hidden] = False
     if classes.dtype.kind in "if":
         return np.where(known, classes[encoded], UNLABELLED)
     named = np.full(len(encoded), None, dtype=object)
     named[known] = classes[encoded[known]]
     return named
-
-
-def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes masked as unlabelled."""
-    fewer = encoded.copy()
-    fewer[hidden] = UNLABELLED
-    return decode_labels(classes, fewer)
 
 
 def refit_without_labels(
@@ -243,8 +237,7 @@ def refit_without_labels(
         own["class_weight"] = {label: weight for label, weight in weights if label in left}
     model = clone_with(estimator, **own)
     seen = mask_labels(estimator.classes_, record.labels, hidden)
-    how = fold_options or {}
-    model.fit(X, seen, graph, validation, sample_weight=sample_weight, **how)
+    model.fit(X, seen, graph, validation, sample_weight=sample_weight, **fold_options or {})
     found[:, is_left] = model.label_distributions_
     return found
 
@@ -329,10 +322,8 @@ def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
 
 # scikit-learn scorers
 
-Scorer = Callable[[Any, Any, Any], float]
 
-
-def labelled_scorer(scoring: str = "accuracy") -> Scorer:
+def labelled_scorer(scoring: str = "accuracy") -> Callable[[Any, Any, Any], float]:
     """Return a scorer of scikit-learn that ignores unlabelled rows, for ``cross_val_score``.
 
     Parameters

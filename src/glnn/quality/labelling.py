@@ -93,11 +93,6 @@ class SuspectLabels:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    @property
-    def rate(self) -> float:
-        """Estimated share of mistakes among the hidden labels."""
-        return self.n_estimated / max(self.n_labels, 1)
-
 
 def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> SuspectLabels:
     r"""Return the hidden labels that disagree with the model so much that they may be mistakes.

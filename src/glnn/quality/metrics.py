@@ -17,17 +17,8 @@ from scipy.stats import norm
 N_BINS = 15  # confidence bins of the expected calibration error
 
 # In the order in which they are shown; auc exists only for two classes.
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "macro_f1",
-    "log_loss",
-    "brier",
-    "auc",
-    "calibration_error",
-)
-
-_TINY = np.finfo(np.float64).tiny
+_SHARES = ("accuracy", "balanced_accuracy", "macro_f1")
+METRICS = (*_SHARES, "log_loss", "brier", "auc", "calibration_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +61,7 @@ def compute_metrics(
     own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
     found = _from_confusion(tables)
     total = weights.sum(1)
-    found["log_loss"] = weights @ -np.log(np.maximum(own, _TINY)) / total
+    found["log_loss"] = weights @ -np.log(np.maximum(own, np.finfo(np.float64).tiny)) / total
     truth = np.eye(predictions.n_classes)[predictions.classes]
     errors = np.square(predictions.probabilities - truth).sum(1)
     if predictions.n_classes == 2:
@@ -173,8 +164,7 @@ def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
 # Confidence intervals
 
 LEVEL = 0.95  # confidence level of every interval
-N_DRAWS = 1000  # bootstrap draws
-_MAX_WEIGHTS = 10_000_000  # entries of the matrix of bootstrap weights
+N_DRAWS, _MAX_WEIGHTS = 1000, 10_000_000  # bootstrap draws, entries of the matrix of their weights
 
 # Errors on one graph are correlated: intervals are those of half as many independent nodes.
 DESIGN_EFFECT = 2.0

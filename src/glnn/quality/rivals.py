@@ -329,29 +329,27 @@ class Rival:
 
 
 # In the order in which they are shown; those that need a graph are left out without one.
-RIVALS = {
-    rival.name: rival
-    for rival in (
-        Rival("majority", "largest class", majority),
-        Rival("logistic_regression", "logistic regression", logistic_regression),
-        Rival("label_spreading", "label spreading", label_spreading),
-        Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1),
-        Rival("gcn", "GCN", gcn, needs_graph=True),
-        Rival(
-            "logistic_regression_neighbors",
-            "logistic regression with neighbours",
-            with_neighbors(logistic_regression),
-            needs_graph=True,
-        ),
-        Rival(
-            "boosted_trees_neighbors",
-            "boosted trees with neighbours",
-            with_neighbors(boosted_trees),
-            needs_graph=True,
-            n_blocks=3,
-        ),
-    )
-}
+_RIVALS = (
+    Rival("majority", "largest class", majority),
+    Rival("logistic_regression", "logistic regression", logistic_regression),
+    Rival("label_spreading", "label spreading", label_spreading),
+    Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1),
+    Rival("gcn", "GCN", gcn, True),
+    Rival(
+        "logistic_regression_neighbors",
+        "logistic regression with neighbours",
+        with_neighbors(logistic_regression),
+        True,
+    ),
+    Rival(
+        "boosted_trees_neighbors",
+        "boosted trees with neighbours",
+        with_neighbors(boosted_trees),
+        True,
+        n_blocks=3,
+    ),
+)
+RIVALS = {rival.name: rival for rival in _RIVALS}
 
 RivalChoice = str | Sequence[str] | Mapping[str, Any] | None
 
@@ -362,13 +360,6 @@ def choose_rivals(
     """Return the rivals that a user asks for; see :func:`glnn.evaluate`.
 
     ``rows`` is the table for the user's own classifiers, and ``classes`` the sorted labels.
-
-    Examples
-    --------
-    >>> [rival.title for rival in choose_rivals(["boosted_trees"], has_graph=False)]
-    ['boosted trees']
-    >>> len(choose_rivals("auto", has_graph=False)), len(choose_rivals("auto", has_graph=True))
-    (4, 7)
     """
     if rivals is None:
         return ()
