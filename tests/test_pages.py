@@ -10,7 +10,6 @@ import pytest
 
 from glnn import GLNNClassifier
 from glnn.cli.main import main
-from glnn.estimator import FitParameters
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,7 +29,7 @@ def blocks(page, language):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The files that the pages name; fits take few epochs."""
-    monkeypatch.setitem(FitParameters.__init__.__kwdefaults__, "n_epochs", 5)
+    monkeypatch.setitem(GLNNClassifier.__init__.__kwdefaults__, "n_epochs", 5)
     shutil.copy(ROOT / "examples" / "customers.csv", tmp_path)
     (tmp_path / "newcomers.csv").write_text("id,age,visits,spend\nn0,31,3,25\nn1,58,5,150\n")
     people = ["id,age,height,group"]

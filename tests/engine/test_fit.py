@@ -21,8 +21,8 @@ from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
 from glnn.exceptions import GlnnError, InputError
-from glnn.graph.adjacency import SparseAdjacency
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import normalize_adjacency, prior_graph
 from glnn.nn.features import Features
 

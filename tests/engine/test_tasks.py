@@ -22,7 +22,7 @@ from glnn.engine.tasks import (
 )
 from glnn.engine.trainer import Trainer
 from glnn.graph import DenseAdjacency
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.nn import GCN, Features, PropagationNet
 from glnn.nn.losses import consistency, cross_entropy, smoothness_of_predictions
 from glnn.objective import Weights

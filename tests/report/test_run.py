@@ -12,7 +12,7 @@ from glnn._utils import limit_threads
 from glnn.data import NodeData, Split
 from glnn.engine.callbacks import Progress
 from glnn.exceptions import InputError, OutputError
-from glnn.graph.adjacency import SparseAdjacency
+from glnn.graph.pairs import SparseAdjacency
 from glnn.report.results import describe_settings
 from glnn.report.run import (
     FitOptions,
