@@ -176,11 +176,22 @@ def sibling_path(folder: Path, kind: str) -> Path:
     return folder.with_name(f".{folder.name}.glnn-{kind}")
 
 
+class RemovedLock(FileLock):
+    """A lock whose file is removed at its release; filelock then tries again on a new file."""
+
+    def release(self, force: bool = False) -> None:
+        """Release the lock; a second call does nothing."""
+        if self.is_locked:
+            with contextlib.suppress(OSError):  # the parent folder may be gone
+                Path(self.lock_file).unlink()
+        super().release(force)
+
+
 class WriterLock:
     """Exclusive lock of a folder for one writer; it ends with its process."""
 
     def __init__(self, folder: Path) -> None:
-        self._lock = FileLock(sibling_path(folder, "lock"), thread_local=False)
+        self._lock = RemovedLock(sibling_path(folder, "lock"), thread_local=False)
 
     @classmethod
     def acquire(cls, folder: Path) -> "WriterLock":
@@ -203,10 +214,7 @@ class WriterLock:
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
-        if self._lock.is_locked:
-            with contextlib.suppress(OSError):  # the parent folder may be gone
-                Path(self._lock.lock_file).unlink()
-            self._lock.release()
+        self._lock.release()
 
 
 @contextlib.contextmanager
@@ -317,9 +325,9 @@ def is_replaceable(folder: Path) -> bool:
 _NO_JOURNAL = (ValueError, KeyError, TypeError, IndexError, AttributeError, AssertionError)
 
 
-def lock_journal(path: Path) -> FileLock:
+def lock_journal(path: Path) -> RemovedLock:
     """Return the lock of a journal; it waits for other processes, and ends with its own."""
-    return FileLock(sibling_path(path, "append"))  # another one than that of WriterLock
+    return RemovedLock(sibling_path(path, "append"))  # another one than that of WriterLock
 
 
 def open_journal(path: Path) -> Any:
