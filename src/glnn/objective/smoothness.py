@@ -27,6 +27,13 @@ class TraceSmoothness(SmoothnessTerm):
     r"""Graph Laplacian regulariser :math:`\operatorname{tr}(X^\top (I - A) X)`.
 
     Paper: the exponent of the likelihood (eq:final_likelihood_func), summed over channels.
+
+    Examples
+    --------
+    >>> from glnn.graph.pairs import as_sharded_rows
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> TraceSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
+    tensor(4.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
@@ -51,6 +58,13 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
     Paper: the loss :math:`\mathcal{L}_{GLR}`, whose ``x`` is one signal, summed over channels.
     As a penalty, :math:`T_c(A) = x_c^\top A x_c`, :math:`\tau_c = x_c^\top x_c` and
     :math:`T^*(y)_{ij} = \sum_c y_c x_{ic} x_{jc}`.
+
+    Examples
+    --------
+    >>> from glnn.graph.pairs import as_sharded_rows
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> ChannelSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
+    tensor(16.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
@@ -128,6 +142,13 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
     :math:`T^*(Y)_{ij} = x_i^\top (Y + Y^\top) x_j / 2`. The norm is the same in every
     orthonormal basis of the channels. The basis of principal axes is used, because the dual is
     far better scaled there and axes without signal can be dropped.
+
+    Examples
+    --------
+    >>> from glnn.graph.pairs import as_sharded_rows
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> FrobeniusSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
+    tensor(16.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102

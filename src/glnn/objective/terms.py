@@ -16,7 +16,13 @@ from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficient
 
 @dataclass(frozen=True, eq=False)
 class Sparsity(Term):
-    r"""Sum of absolute weights, :math:`\|A\|_1`. Paper: eq:sparsity_constraint."""
+    r"""Sum of absolute weights, :math:`\|A\|_1`. Paper: eq:sparsity_constraint.
+
+    Examples
+    --------
+    >>> Sparsity(1.0).value(DenseAdjacency(torch.tensor([[0.0, -1.0], [-1.0, 0.0]])))
+    tensor(2.)
+    """
 
     weight: float | int
     name: str = "sparsity"
@@ -39,6 +45,11 @@ class Symmetry(Term):
     r"""Distance to the transpose, :math:`\|A^\top - A\|_F^2`. Paper: eq:properties_constraints.
 
     It is zero in the solver, whose graphs are symmetric.
+
+    Examples
+    --------
+    >>> Symmetry(1.0).value(DenseAdjacency(torch.tensor([[0.0, 1.0], [0.0, 0.0]])))
+    tensor(2.)
     """
 
     weight: float | int
@@ -60,6 +71,11 @@ class Ridge(Term):
     Notes
     -----
     Differs from the paper, whose loss has no minimum when there is no prior graph.
+
+    Examples
+    --------
+    >>> Ridge(1.0).value(DenseAdjacency(torch.tensor([[0.0, 3.0], [3.0, 0.0]])))
+    tensor(18.)
     """
 
     weight: float | int
@@ -83,6 +99,12 @@ class Loops(QuadraticTerm):
     r"""Squared trace, :math:`|\operatorname{tr}(A)|^2`. Paper: eq:properties_constraints.
 
     As a penalty, :math:`T(A) = \operatorname{tr}(A)` and :math:`T^*(y) = y I`.
+
+    Examples
+    --------
+    >>> loops = DenseAdjacency(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> Loops(1.0, like=torch.ones(2)).value(loops)
+    tensor(9.)
     """
 
     weight: float | int
@@ -139,6 +161,12 @@ class RowSums(QuadraticTerm):
     r"""Distance of the row sums from one, :math:`\|A 1 - 1\|^2`. Paper: eq:properties_constraints.
 
     As a penalty, :math:`T(A) = A 1` and :math:`T^*(y)_{ij} = (y_i + y_j)/2`.
+
+    Examples
+    --------
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 3.0], [3.0, 0.0]]))
+    >>> RowSums(1.0, like=torch.ones(2)).value(pair)
+    tensor(8.)
     """
 
     weight: float | int
@@ -211,7 +239,14 @@ class RowSumsMap(PairMap):
 
 @dataclass(frozen=True, eq=False)
 class Closeness(Term):
-    r"""Distance to the prior graph, :math:`\|A - G\|_F^2`. Paper: :math:`\mathcal{L}_{gt}`."""
+    r"""Distance to the prior graph, :math:`\|A - G\|_F^2`. Paper: :math:`\mathcal{L}_{gt}`.
+
+    Examples
+    --------
+    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> Closeness(1.0, DenseAdjacency(torch.zeros(2, 2))).value(pair)
+    tensor(2.)
+    """
 
     weight: float | int
     prior: Adjacency  # with several processes, the pairs of this one
