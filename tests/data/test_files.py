@@ -1,4 +1,3 @@
-import multiprocessing
 import os
 import shutil
 import signal
@@ -14,8 +13,6 @@ from glnn.data.files import (
     check_replaceable,
     is_replaceable,
     lock_folder,
-    lock_journal,
-    open_journal,
     remove_leftovers,
     replace_folder,
     sibling_path,
@@ -270,63 +267,3 @@ def test_a_full_disk_leaves_the_old_run_and_one_line(tmp_path):
     line, files = done.stdout.splitlines()
     assert "No space left" in line and "unchanged" in line
     assert files == "a run old"
-
-
-# Journal of a search
-
-optuna = pytest.importorskip("optuna")
-
-
-@pytest.fixture
-def path(tmp_path):
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(storage=open_journal(tmp_path / "new" / "journal"), study_name="s")
-    for value in (3.0, 1.0):
-        study.add_trial(optuna.trial.create_trial(value=value))
-    return tmp_path / "new" / "journal"
-
-
-def values(path):
-    study = optuna.load_study(storage=open_journal(path), study_name="s")
-    return [trial.value for trial in study.trials]
-
-
-def test_a_last_line_that_was_cut_off_is_removed_and_its_trial_with_it(path):
-    assert values(path) == [3.0, 1.0]
-    whole = path.read_bytes()
-    start = whole[:-1].rfind(b"\n") + 1
-    for end in (start + 1, (start + len(whole)) // 2, len(whole) - 1):
-        path.write_bytes(whole[:end])
-        assert values(path) == [3.0]
-        assert path.read_bytes() == whole[:start]
-    study = optuna.load_study(storage=open_journal(path), study_name="s")
-    study.add_trial(optuna.trial.create_trial(value=2.0))
-    assert values(path) == [3.0, 2.0]
-
-
-@pytest.mark.parametrize("text", ["no json\n", "[]\n", "{}\n", '{"op_code": 77}\n', "12\n"])
-def test_what_is_no_journal_is_refused_in_one_line(tmp_path, text):
-    (tmp_path / "journal").write_text(text)
-    with pytest.raises(DataFormatError, match="must be the journal of a search"):
-        open_journal(tmp_path / "journal")
-
-
-def test_a_journal_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError):
-        open_journal(tmp_path / "file" / "journal")
-
-
-def test_the_lock_of_a_journal_ends_with_its_process(tmp_path):
-    context = multiprocessing.get_context("fork")
-
-    def hold():
-        lock_journal(tmp_path / "journal").acquire()
-        os.kill(os.getpid(), 9)
-
-    process = context.Process(target=hold)
-    process.start()
-    process.join()
-    assert process.exitcode == -9
-    with lock_journal(tmp_path / "journal").acquire(timeout=0):  # nobody waits for the dead
-        pass

@@ -8,7 +8,6 @@ import contextlib
 import csv
 import ctypes
 import errno
-import json
 import os
 import secrets
 import shutil
@@ -23,7 +22,6 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
-from glnn._utils import import_optional
 from glnn.exceptions import DataFormatError, GlnnError, InputError, OutputError
 
 MAX_TEXT_BYTES = 2**32  # 4 GiB
@@ -318,39 +316,3 @@ def is_replaceable(folder: Path) -> bool:
         return True
     around_cwd = Path.cwd().is_relative_to(folder.resolve())
     return os.access(folder, os.W_OK | os.X_OK) and not os.path.ismount(folder) and not around_cwd
-
-
-# Journal of a parameter search
-
-_NO_JOURNAL = (ValueError, KeyError, TypeError, IndexError, AttributeError, AssertionError)
-
-
-def lock_journal(path: Path) -> RemovedLock:
-    """Return the lock of a journal; it waits for other processes, and ends with its own."""
-    return RemovedLock(sibling_path(path, "append"))  # another one than that of WriterLock
-
-
-def open_journal(path: Path) -> Any:
-    """Return Optuna's storage of a journal, made if it is not there.
-
-    A last line that was cut off, as by a full disk or a power failure, is removed: its trial is
-    run again. A file that is no journal is refused in one line.
-    """
-    optuna, journal = import_optional("optuna"), import_optional("optuna.storages.journal")
-    lock = lock_journal(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with lock, path.open("ab+") as file:  # "a" makes a new file
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
-    except OSError as error:
-        raise write_error(path, error) from error
-    try:
-        for line in path.read_bytes().splitlines():
-            json.loads(line)  # Optuna would take a last one that is none for one being written
-        return optuna.storages.JournalStorage(journal.JournalFileBackend(str(path), lock))
-    except _NO_JOURNAL:
-        raise DataFormatError(
-            f"{quote_path(path)} must be the journal of a search, got something else. "
-            "Remove it to search anew, or name another folder."
-        ) from None
