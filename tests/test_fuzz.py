@@ -16,8 +16,8 @@ from glnn.exceptions import GlnnError
 from glnn.quality.folds import CachedRefit
 from glnn.report.compare import compare_runs
 from glnn.report.page.document import render
-from glnn.report.page.page_data import read_page_data
 from glnn.report.predict import predict_rows
+from glnn.report.results import read_results
 
 COUNT = int(os.environ.get("GLNN_FUZZ", "40"))
 VALUES = [None, -1, 0, 1e308, 10**20, True, "", "x", "9" * 50, [], {}, [[]], {"a": 1}, "NaN"]
@@ -33,7 +33,7 @@ def run(tmp_path_factory):
     rows = [f"{line},{label}" for line, label in zip(lines, labels)]
     (folder / "t.csv").write_text("\n".join(["id,height,kind,label", *rows]))
     (folder / "new.csv").write_text("id,height,kind\nn0,0.1,a\nn1,4.2,b\n")
-    how = ["--encode", "onehot", "--epochs", "5", "--no-estimate", "--quiet"]
+    how = ["--encode", "onehot", "--epochs", "5", "--folds", "0", "--quiet"]
     args = ["fit", folder / "t.csv", *how, "--out", folder / "run"]
     assert main([str(arg) for arg in args]) == 0
     return folder / "run"
@@ -94,15 +94,15 @@ def test_a_model_with_changed_bytes(run, tmp_path, mutation, name):
     )
 
 
-def test_the_page_of_a_run_with_changed_bytes(run, tmp_path, mutation):
+def test_the_results_of_a_run_with_changed_bytes(run, tmp_path, mutation):
     folder = shutil.copytree(run, tmp_path / "m")
-    whole = (run / "page.npz").read_bytes()
+    whole = (run / "results.npz").read_bytes()
 
     def read():
-        render(read_page_data(folder / "page.npz"))
+        render(read_results(folder))
         compare_runs([folder, run])
 
-    check(read, lambda rng: (folder / "page.npz").write_bytes(mutation(whole, rng)))
+    check(read, lambda rng: (folder / "results.npz").write_bytes(mutation(whole, rng)))
 
 
 def test_how_the_data_of_a_run_were_read(run, tmp_path):

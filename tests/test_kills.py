@@ -15,7 +15,7 @@ N_KILLS = int(os.environ.get("GLNN_KILLS", "200"))
 FIT = ["fit", "wine", "--labels-per-class", "4", "--folds", "2", "--epochs", "5", "--quiet"]
 TUNE = ["tune", "wine", "--labels-per-class", "4", "--trials", "3", "--folds", "2", "--nested", "0"]
 TUNE += ["--epochs", "5", "--quiet"]
-TIMED = ("page.npz", "report.html")  # which show how long things took
+TIMED = ("results.npz", "report.html")  # which show how long things took
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +74,7 @@ def kill_and_go_on(started, whole, folder, rng):
     while True:
         n_kills += is_killed(started(command), rng.uniform(0, seconds))
         left = contents(run)
-        assert left["metrics.json"]["seed"] in (0, 1)
-        if left["metrics.json"]["seed"] == 1:
-            assert left == contents(earlier)
-        else:  # the fit is done; its estimate, which calibrates it, may not be
-            assert left["graph.npz"] == straight["graph.npz"]
-            assert set(left) == set(straight)
+        assert left in (contents(earlier), straight)
         command = [*FIT, "--out", run, "--overwrite", "--resume"]
         if rng.random() < 0.5 and n_kills:
             started(command).join()

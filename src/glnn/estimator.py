@@ -683,10 +683,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``trust``, the fraction of their weight that the learned graph kept.
         """
         from glnn.report.export import build_network
-        from glnn.report.page.document import build_model_page
+        from glnn.report.results import collect_model_results
 
         self._check_fitted()
-        return build_network(build_model_page(self, getattr(self, "_fitted_to", None)))
+        return build_network(collect_model_results(self, getattr(self, "_fitted_to", None)))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder as safetensors and JSON, without pickle.

@@ -49,14 +49,6 @@ def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
     assert run("convert", tmp_path / "r.npz", tmp_path / "r.npz", "--overwrite").exit_code == 0
 
 
-def test_convert_does_not_replace_edges_beside_unasked(record, tmp_path):
-    write_data(record, tmp_path / "r.npz")
-    (tmp_path / "out.edges.csv").write_text("mine")
-    refused = run("convert", tmp_path / "r.npz", tmp_path / "out.csv")
-    assert isinstance(refused.exception, InputError)
-    assert (tmp_path / "out.edges.csv").read_text() == "mine"
-
-
 def test_info_shows_names_as_they_are(tmp_path):
     odd = NodeData.from_arrays(np.eye(2), [0, 1], class_names=("[bold]b", ":smile:"))
     write_data(odd, tmp_path / "odd.npz")
@@ -90,17 +82,6 @@ def test_the_commands_need_no_torch():
 
 PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"
 AS_FIT = ("--id", "name", "--label", "job", "--encode", "onehot", "--missing", "median")
-
-
-def test_info_takes_the_options_of_fit(tmp_path):
-    (tmp_path / "p.csv").write_text(PEOPLE)
-    (tmp_path / "f.csv").write_text("source,target\nann,bob\n")
-    shown = run("info", tmp_path / "p.csv", *AS_FIT, "--graph", tmp_path / "f.csv")
-    assert shown.exit_code == 0, shown.exception
-    assert "cook (1), pilot (1)" in shown.stdout
-    assert "one-hot encoded 'city'" in shown.stdout
-    edges = next(line for line in shown.stdout.splitlines() if line.startswith("edges:"))
-    assert edges.split() == ["edges:", "1"]
 
 
 def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):

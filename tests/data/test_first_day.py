@@ -51,9 +51,9 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
         ("id,age,label\n", ("at least one row",)),
         ("id,age\nann,1\nann,2\n", ("'ann' twice", "Remove or merge")),
         ("id,age\nann,1\n,2\n", ("empty one in row 2",)),
-        ("id;pay\nann;61,333\nbob;12,500\n", ("'61,333'", "--decimal .", "--decimal ,")),
+        ("id;pay\nann;61,333\nbob;12,500\n", ("'61,333'", "--set decimal=.", "--set decimal=,")),
         ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--missing median")),
-        ("id,born\nann,2001-05-09\n", ("'born'", "dates", "--dates")),
+        ("id,born\nann,2001-05-09\n", ("'born'", "dates", "--set dates=true")),
         ("id,born\nann,01/02/2001\n", ("'born'", "YYYY-MM-DD")),
         ("id,city\nann,Rome\n", ("'city'", "'Rome'", "--encode auto", "--drop 'city'")),
         ("id,age\nann,1,2\n", ("as many cells",)),
@@ -63,7 +63,7 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
         ("a,,c\n1,2,3\n", ("column 2",)),
         ("a,b\n1,2\n1,2,3\n", ("Expected 2 fields in line 3",)),
         ('a,b\n"1,2\n', ("CSV",)),
-        (b"id,age\n\xe9,1\n", ("--encoding",)),
+        (b"id,age\n\xe9,1\n", ("--set encoding",)),
     ],
 )
 def test_a_table_that_cannot_be_is_answered_in_one_right_line(tmp_path, content, words):

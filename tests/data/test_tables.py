@@ -93,7 +93,7 @@ def test_commas_read_as_thousands_because_of_other_columns_are_told(tmp_path):
     data, report = read_tables(path)
     assert data.features.toarray()[:, 1].tolist() == [61054, 900, 12000]
     line = (
-        "features: commas read as thousands in 'income' (2 cells); with --decimal , "
+        "features: commas read as thousands in 'income' (2 cells); with --set decimal=, "
         "(decimal=',') they begin fractions"
     )
     assert report.lines() == (line,)

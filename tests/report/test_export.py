@@ -8,27 +8,29 @@ import pytest
 import scipy.sparse as sp
 import xmlschema
 
+from glnn.data import Split
 from glnn.exceptions import InputError
 from glnn.report.export import FORMATS, build_network, edge_frame, export_graph, node_frame
-from glnn.report.page.page_data import Graphs, Nodes, PageData
+from glnn.report.results import Results
 
 
-def small_page(ids=("a", "b", "=c"), names=("ash", "-oak")):
+def made(ids, names, learned, given, labels, probabilities, train):
+    none = np.empty(0, np.int64)
+    split = Split(np.array(train), none, none, name="mine")
+    half = sp.csr_matrix(learned)
+    both = None if given is None else sp.csr_matrix(given + given.T)
+    graph = sp.csr_matrix(half + half.T)
+    return Results("trees", np.array(ids), names, labels, split, probabilities, graph, both)
+
+
+def small_page(ids=("a", "b", "=c"), names=("ash", "-oak"), **changes):
     """Three nodes; a-b was given and kept, a-c given and dropped, b-c learned."""
     learned, given = np.zeros((3, 3)), np.zeros((3, 3))
     learned[0, 1], learned[1, 2] = 0.5, 0.25
     given[0, 1], given[0, 2] = 1.0, 1.0
-    nodes = Nodes(
-        list(ids),
-        np.array([0, 1, 1]),
-        np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]),
-        np.array([0, 0, -1]),
-        np.array([True, False, False]),
-        np.array([-1, 1, -1]),
-        np.zeros(3, dtype=bool),
-    )
-    graphs = Graphs(sp.csr_matrix(learned + learned.T), sp.csr_matrix(given + given.T))
-    return PageData("trees", names, nodes, graphs)
+    said = np.array([[0.75, 0.25], [0.375, 0.625], [0.125, 0.875]])
+    page = made(ids, names, learned, given, np.array([0, 0, -1]), said, [0])
+    return dataclasses.replace(page, **changes)
 
 
 def read_network(path):
@@ -54,9 +56,7 @@ def test_edges_say_where_they_come_from_and_dropped_ones_are_gone():
 
 
 def test_given_edges_say_how_much_of_them_was_kept(tmp_path):
-    page = small_page()
-    trust = page.graphs.given * 0.4
-    page = dataclasses.replace(page, graphs=dataclasses.replace(page.graphs, trust=trust))
+    page = small_page(trust=small_page().given * 0.4)
     edges = {(u, v): w.get("trust") for u, v, w in build_network(page).edges(data=True)}
     assert edges == {("a", "b"): 0.4, ("b", "=c"): None}
     for to in FORMATS:
@@ -70,7 +70,7 @@ def test_a_label_that_was_hidden_from_the_fit_is_not_given():
     frame = node_frame(small_page())
     assert frame["given_label"].tolist() == ["ash", "", ""]
     assert frame["class"].tolist() == ["ash", "-oak", "-oak"]
-    assert frame["probability"].tolist() == [0.75, 0.5, 0.875]
+    assert frame["probability"].tolist() == [0.75, 0.625, 0.875]
 
 
 def schema(to):
@@ -82,8 +82,7 @@ def schema(to):
 def test_an_exported_graph_follows_its_schema(to, has_trust, tmp_path):
     page = small_page(("ann lee", "b & c", "<=>"), ("ash", 'o"ak'))
     if has_trust:
-        graphs = dataclasses.replace(page.graphs, trust=page.graphs.given * 0.4)
-        page = dataclasses.replace(page, graphs=graphs)
+        page = dataclasses.replace(page, trust=page.given * 0.4)
     (path,) = export_graph(page, tmp_path, to)
     schema(to).validate(path)
 
@@ -114,7 +113,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_parquet_keeps_text_as_it_is(tmp_path)
 def test_scipy_reads_the_npz_and_its_arrays_follow_it(tmp_path):
     page = small_page()
     (path,) = export_graph(page, tmp_path, "npz")
-    assert (sp.load_npz(path) != page.graphs.learned).nnz == 0
+    assert (sp.load_npz(path) != page.adjacency).nnz == 0
     with np.load(path) as file:
         assert file["is_given"].tolist() == [True, True, False, False]
         assert file["ids"].tolist() == ["a", "b", "=c"]
@@ -133,16 +132,8 @@ def make_ring():
     def ring(n):
         steps = np.arange(n)
         half = sp.coo_matrix((np.full(n, 0.5), (steps, (steps + 1) % n)), (n, n))
-        nodes = Nodes(
-            [f"node {k}" for k in steps],
-            steps % 2,
-            np.tile([0.6, 0.4], (n, 1)),
-            steps % 2,
-            steps % 10 == 0,
-            np.full(n, -1),
-            np.zeros(n, dtype=bool),
-        )
-        return PageData("ring", ("ash", "oak"), nodes, Graphs(sp.csr_matrix(half + half.T)))
+        ids, said = [f"node {k}" for k in steps], np.tile([0.6, 0.4], (n, 1))
+        return made(ids, ("ash", "oak"), half, None, steps % 2, said, steps[::10])
 
     return ring
 
@@ -155,7 +146,7 @@ def test_files_that_are_there_are_kept_unless_told_otherwise(tmp_path):
 
 
 def test_text_that_xml_cannot_hold_is_refused_before_anything_is_written(tmp_path):
-    page = small_page(ids=("a", "b\x00", "c"))
+    page = small_page(ids=("a", "b\x01", "c"))
     with pytest.raises(InputError, match="control characters"):
         export_graph(page, tmp_path, "graphml")
     assert list(tmp_path.iterdir()) == []
@@ -163,6 +154,4 @@ def test_text_that_xml_cannot_hold_is_refused_before_anything_is_written(tmp_pat
 
 
 def test_without_a_given_graph_every_edge_is_learned():
-    page = small_page()
-    alone = dataclasses.replace(page, graphs=Graphs(page.graphs.learned))
-    assert edge_frame(alone)["origin"].tolist() == ["learned", "learned"]
+    assert edge_frame(small_page(given=None))["origin"].tolist() == ["learned", "learned"]

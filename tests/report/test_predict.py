@@ -1,17 +1,20 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from glnn import GLNNClassifier
-from glnn.data import Split, TableOptions, read_tables, write_data, write_graph
+from glnn.data import Split, TableOptions
 from glnn.exceptions import CheckpointError, InputError
 from glnn.quality.metrics import accuracy_interval
-from glnn.report.predict import NewRowAccuracy, find_training_rows, predict_rows, read_new_rows
-from glnn.report.run import FitOptions, RunInputs, run_fit
-from glnn.report.run_folder import describe_data, write_run
-from glnn.report.sources import OpenedSource, Source, choose_split
+from glnn.report.predict import (
+    describe_accuracy,
+    find_training_rows,
+    predict_rows,
+    read_new_rows,
+)
+from glnn.report.run_folder import describe_data
+from glnn.report.sources import Source
 from glnn.report.text import UNCALIBRATED
 
 # Predictions for new rows
@@ -19,9 +22,8 @@ from glnn.report.text import UNCALIBRATED
 
 def page(table, **options):
     """What a run folder says of a training table."""
-    data, report = read_tables(table, options=TableOptions(**options))
-    opened = OpenedSource(Source(str(table), options=TableOptions(**options)), data, (), report)
-    return json.loads(json.dumps(describe_data(opened)))
+    source = Source(str(table), options=TableOptions(**options))
+    return json.loads(json.dumps(describe_data(source)))
 
 
 @pytest.fixture
@@ -91,37 +93,36 @@ def test_without_a_table_in_training_columns_of_numbers_are_found_by_name(tmp_pa
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, opened_blobs):
+def run(do_run, tmp_path_factory):
+    """A run of a table with ids, three labels a class for training and all others for the test."""
     folder = tmp_path_factory.mktemp("run")
-    data = opened_blobs.data.replace(feature_names=("x", "y"), ids=np.arange(300) + 1000)
-    write_data(data.replace(splits={}), folder / "blobs.csv")
-    opened = Source(str(folder / "blobs.csv")).open()
-    results, model = run_fit(
-        RunInputs.of(folder, opened, choose_split(opened.data, 3, 0)), FitOptions(n_epochs=5)
-    )
-    write_run(folder, opened, results, model)
+    rng = np.random.default_rng(0)
+    rows = [f"{k + 1000},{rng.normal() + 4 * (k % 3):.4f},{rng.normal():.4f}" for k in range(90)]
+    lines = [f"{row},c{k % 3}" for k, row in enumerate(rows)]
+    (folder / "rows.csv").write_text("\n".join(["id,x,y,label", *lines, ""]))
+    source = Source(str(folder / "rows.csv"), labels_per_class=3)
+    do_run(source, folder, folds=0, params={"tracks": ["features"]})
     return folder
 
 
 def test_rows_of_the_training_table_get_their_own_predictions(run):
-    found = predict_rows(run, run / "blobs.csv")
+    found = predict_rows(run, run / "rows.csv")
     model = GLNNClassifier.load(run)
     np.testing.assert_allclose(found.probabilities, model.label_distributions_)
     assert found.labels.tolist() == [str(label) for label in model.transduction_]
     assert found.ids[0] == 1000
-    np.testing.assert_array_equal(found.confidence, found.probabilities.max(1))
 
 
 def test_labels_in_the_table_are_compared_with_those_aside_that_trained(run):
-    found = predict_rows(run, run / "blobs.csv")
-    truth = [line.split(",")[-1] for line in (run / "blobs.csv").read_text().splitlines()[1:]]
-    is_right = found.labels == np.array(truth)
-    unseen = np.setdiff1d(np.arange(300), Split.load(run / "split.json").train)
-    assert found.row_accuracy == NewRowAccuracy(int(is_right[unseen].sum()), 291, 9)
+    found = predict_rows(run, run / "rows.csv")
+    truth = [line.split(",")[-1] for line in (run / "rows.csv").read_text().splitlines()[1:]]
+    seen = np.isin(np.arange(90), Split.load(run / "split.json").train)
+    assert found.accuracy == describe_accuracy(truth, found.labels, seen)
+    assert found.accuracy[0].startswith("accuracy on 81 rows with a label not used in training: ")
 
 
 def test_raw_probabilities_are_noted(run):
-    assert predict_rows(run, run / "blobs.csv").notes == (UNCALIBRATED,)
+    assert predict_rows(run, run / "rows.csv").notes == (UNCALIBRATED,)
 
 
 def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
@@ -137,61 +138,36 @@ def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
 
 def test_folders_that_are_no_runs_are_refused(tmp_path, run):
     with pytest.raises(InputError, match=r"data\.json is missing"):
-        predict_rows(tmp_path, run / "blobs.csv")
+        predict_rows(tmp_path, run / "rows.csv")
     (tmp_path / "data.json").write_text('{"format": "else"}')
     with pytest.raises(CheckpointError, match="must be a glnn data"):
-        predict_rows(tmp_path, run / "blobs.csv")
+        predict_rows(tmp_path, run / "rows.csv")
 
 
 # Accuracy on new rows
 
 
 def test_accuracy_is_that_of_rows_whose_label_was_not_seen():
-    rng = np.random.default_rng(0)
-    truth = rng.choice(["", "u", "v"], 200)
-    said, seen = rng.choice(["u", "v"], 200), rng.random(200) < 0.3
-    found = NewRowAccuracy.of(truth.tolist(), said, seen)
-    judged = (truth != "") & ~seen
-    counts = (truth == said)[judged].sum(), judged.sum()
-    assert found.accuracy == accuracy_interval(*map(int, counts))
-    assert found.n_training + found.n_evaluated == (truth != "").sum()
+    truth, said = ["u", "u", "", "v"], np.array(["u", "v", "v", "v"], dtype=object)
+    (line,) = describe_accuracy(truth, said, np.array([True, False, False, False]))
+    found = accuracy_interval(1, 2)
+    bounds = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    assert f"on 2 rows with a label not used in training: 50.0 % {bounds}" in line
+    assert line.endswith("left out 1 row used in training")
+    (line,) = describe_accuracy(truth, said, np.ones(4, dtype=bool))
+    assert line.startswith("no accuracy: ") and "3 rows" in line and "%" not in line
+    assert describe_accuracy([""] * 4, said, np.ones(4, dtype=bool)) == []
 
 
-def test_the_line_has_the_count_the_interval_and_what_was_left_out():
-    assert NewRowAccuracy(20, 20, 3).lines() == [
-        "accuracy on 20 rows with a label not used in training: 100.0 % [72.2, 100.0]; "
-        "left out 3 rows used in training"
-    ]
-    assert "left out" not in NewRowAccuracy(20, 20, 0).lines()[0]
-
-
-def test_nothing_is_claimed_without_a_label_that_was_not_seen():
-    (line,) = NewRowAccuracy(0, 0, 10).lines()
-    assert line.startswith("no accuracy: ") and "10 rows" in line and "%" not in line
-    assert NewRowAccuracy(0, 0, 0).lines() == []
-
-
-@pytest.fixture(scope="module")
-def fitted(opened_blobs):
-    split = choose_split(opened_blobs.data, 3, 0)
-    _, model = run_fit(RunInputs.of(Path(), opened_blobs, split), FitOptions(n_epochs=3))
-    return opened_blobs.data, split, model
-
-
-def test_rows_are_known_by_their_ids_whatever_their_values(fitted, tmp_path):
-    data, split, model = fitted
-    write_graph(model.graph_, tmp_path / "graph.npz", np.arange(300) + 1000)
-    ids = np.array([*split.train[:2] + 1000, 7])
-    found = find_training_rows(tmp_path, model, data.features[:3], ids)
-    assert found.tolist() == [True, True, False]
-
-
-def test_rows_without_ids_are_known_by_their_values(fitted, tmp_path):
-    data, split, model = fitted
-    write_graph(model.graph_, tmp_path / "graph.npz", None)
-    order = np.random.default_rng(0).permutation(300)
-    found = find_training_rows(tmp_path, model, data.features[order], None)
-    np.testing.assert_array_equal(np.sort(order[found]), np.sort(split.train))
+def test_rows_are_known_by_their_ids_or_without_them_by_their_values(judged_run, tested_run):
+    model, nodes = judged_run[0].model, np.flatnonzero(judged_run[0].results.seen)
+    ids = np.array([*nodes[:2] + 1000, 7])
+    features = judged_run[0].source.data.features
+    assert find_training_rows(model, features[:3], ids).tolist() == [True, True, False]
+    run = tested_run[0]
+    data, order = run.source.data, np.random.default_rng(0).permutation(300)
+    found = find_training_rows(run.model, data.features[order], None)
+    np.testing.assert_array_equal(np.sort(order[found]), run.source.split.train)
     moved = data.features[order].copy()
     moved.data += 0.5
-    assert not find_training_rows(tmp_path, model, moved, None).any()
+    assert not find_training_rows(run.model, moved, None).any()

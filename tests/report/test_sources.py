@@ -3,12 +3,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from glnn.data import TableOptions, load_dataset, npz, write_data
-from glnn.data.row_source import NpzSource, ParquetSource, RecordSource
+from glnn.data import TableOptions, npz, write_data
+from glnn.data.row_source import NpzSource, ParquetSource
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn.report.run_folder import describe_data
-from glnn.report.sources import DataSpec, Source, choose_split
+from glnn.report.sources import Source, choose_split
 
 
 def people(folder, labels="u,v,,u,v,"):
@@ -17,29 +17,28 @@ def people(folder, labels="u,v,,u,v,"):
     return folder / "p.csv"
 
 
-def test_a_name_opens_the_data_set(opened_blobs):
-    assert opened_blobs.data.equals(load_dataset("blobs"))
-    assert opened_blobs.notes == ()
+def test_a_name_opens_the_data_set(blobs):
+    assert Source("blobs").data.equals(blobs)
+    assert Source("blobs").notes == ()
 
 
 def test_a_table_opens_with_its_choices(tmp_path):
     path = people(tmp_path)
     (tmp_path / "e.csv").write_text("source,target\nr0,r1\nr0,r0\nr1,r9\n")
-    opened = Source(
-        str(path), graph=tmp_path / "e.csv", options=TableOptions(on_unknown="drop")
-    ).open()
-    assert opened.data.n_edges == 1
-    assert any("unknown" in note for note in opened.notes)
-    assert any("self loop" in note for note in opened.notes)
-    assert opened.drop_graph().data.graph is None
+    how = {"graph": tmp_path / "e.csv", "options": TableOptions(on_unknown="drop")}
+    source = Source(str(path), **how)
+    assert source.data.n_edges == 1
+    assert any("unknown" in note for note in source.notes)
+    assert any("self loop" in note for note in source.notes)
+    assert Source(str(path), **how, no_graph=True).data.graph is None
 
 
 def test_edges_beside_a_table_are_taken_and_said(tmp_path):
     path = people(tmp_path)
     (tmp_path / "p.edges.csv").write_text("source,target\nr0,r1\n")
-    opened = Source(str(path)).open()
-    assert opened.data.n_edges == 1
-    assert opened.notes[0] == "graph: taken from p.edges.csv"
+    source = Source(str(path))
+    assert source.data.n_edges == 1
+    assert source.notes[0] == "graph: taken from p.edges.csv"
 
 
 @pytest.mark.parametrize("name", ["digits", "other.npz"])
@@ -47,7 +46,7 @@ def test_table_options_need_a_table(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.npz").touch()
     with pytest.raises(InputError, match="--id must come with a table"):
-        Source(name, options=TableOptions(id_column="name")).open()
+        _ = Source(name, options=TableOptions(id_column="name")).data
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".edges"])
@@ -57,21 +56,21 @@ def test_a_list_of_edges_takes_labels_by_id(tmp_path, suffix):
     path = tmp_path / f"e{suffix}"
     path.write_text(head + "".join(f"{a}{mark}{b}\n" for a, b in ("xy", "yz", "zw")))
     (tmp_path / "l.csv").write_text("id,label\nx,u\nw,v\n")
-    data = Source(str(path), labels=tmp_path / "l.csv").open().data
+    data = Source(str(path), labels=tmp_path / "l.csv").data
     known = dict(zip(data.node_ids.tolist(), data.labels.tolist()))
     assert known == {"x": 0, "y": -1, "z": -1, "w": 1}
     assert data.class_names == ("u", "v")
     with pytest.raises(InputError, match="--graph must come with a table"):
-        Source(str(path), graph=path).open()
+        _ = Source(str(path), graph=path).data
 
 
 def test_what_is_neither_name_nor_file_is_refused():
     with pytest.raises(InputError, match="Did you mean 'wine'"):
-        Source("wnie").open()
+        _ = Source("wnie").data
 
 
-def test_labels_of_each_class_train_and_all_others_test(opened_blobs):
-    data = opened_blobs.data
+def test_labels_of_each_class_train_and_all_others_test(blobs):
+    data = blobs
     split = choose_split(data, 4, seed=1)
     assert np.bincount(data.labels[split.train]).tolist() == [4, 4, 4]
     assert split.test.size == data.n_nodes - 12
@@ -80,68 +79,47 @@ def test_labels_of_each_class_train_and_all_others_test(opened_blobs):
     assert split != choose_split(data, 4, seed=2)
 
 
-def test_the_published_split_is_the_default_where_there_is_one(opened_blobs):
+def test_the_published_split_is_the_default_where_there_is_one(blobs):
     parts = {"train": np.array([0, 1, 2]), "val": np.array([3]), "test": np.array([5, 9])}
-    split = choose_split(opened_blobs.data.replace(splits=parts, name="cora"), None, 0)
+    split = choose_split(blobs.replace(splits=parts, name="cora"), None, 0)
     for key, nodes in parts.items():
         np.testing.assert_array_equal(getattr(split, key), nodes)
 
 
 def test_own_data_train_on_every_known_label(tmp_path):
-    split = choose_split(Source(str(people(tmp_path))).open().data, None, 0)
+    split = choose_split(Source(str(people(tmp_path))).data, None, 0)
     assert split.train.tolist() == [0, 1, 3, 4]
     assert split.test.size == split.val.size == 0
 
 
-def test_built_in_data_have_a_default_draw(opened_blobs):
-    assert choose_split(opened_blobs.data, None, 0).train.size == 60
+def test_built_in_data_have_a_default_draw(blobs):
+    assert choose_split(blobs, None, 0).train.size == 60
 
 
 @pytest.mark.parametrize(
     ("labels", "words"), [(",,", "no label at all"), ("u,u,", "one class"), ("-1,1,", "'-1'")]
 )
 def test_labels_that_cannot_train_are_refused(tmp_path, labels, words):
-    data = Source(str(people(tmp_path, labels))).open().data
+    data = Source(str(people(tmp_path, labels))).data
     with pytest.raises(InputError, match=words):
         choose_split(data, None, 0)
 
 
 @pytest.mark.parametrize("count", [0, -3, 101])
-def test_a_draw_that_is_not_possible_is_refused(opened_blobs, count):
+def test_a_draw_that_is_not_possible_is_refused(blobs, count):
     with pytest.raises(InputError, match=r"per.class"):
-        choose_split(opened_blobs.data, count, 0)
+        choose_split(blobs, count, 0)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
-def test_rows_are_those_of_the_whole(tmp_path, suffix):
-    path = people(tmp_path)
-    data = Source(str(path)).open().data.replace(splits={"train": np.array([0, 1])})
-    write_data(data, tmp_path / f"q{suffix}")
-    (tmp_path / "e.csv").write_text("source,target\nr0,r1\n")
-    rows = Source(str(tmp_path / f"q{suffix}")).rows()
-    assert rows.record.labels.tolist() == data.labels.tolist()
-    assert rows.record.splits["train"].tolist() == [0, 1]
-    assert (rows.features(slice(2, 5)) != data.features[2:5]).nnz == 0
-    assert rows.graph_rows(slice(0, 1)) is None
-    if suffix == ".npz":
-        with pytest.raises(InputError, match="--graph must come with a table"):
-            Source(str(tmp_path / f"q{suffix}"), graph=tmp_path / "e.csv").rows()
-    else:
-        linked = Source(str(tmp_path / f"q{suffix}"), graph=tmp_path / "e.csv").rows()
-        assert linked.graph_rows(slice(0, 1)).indices.tolist() == [1]
-
-
-def test_names_give_rows_too(opened_blobs):
-    assert (Source("blobs").rows().features(slice(0, 9)) != opened_blobs.data.features[:9]).nnz == 0
-
-
-def test_labels_of_another_table_come_with_rows_too(tmp_path):
+def test_labels_of_another_table_come_with_rows_too(tmp_path, together):
     table = pd.DataFrame({"id": ["r0", "r1", "r2"], "x": [1.0, 2.0, 4.0]})
     table.to_parquet(tmp_path / "q.parquet")
     (tmp_path / "l.csv").write_text("id,label\nr2,w\nr0,u\n")
-    source = Source(str(tmp_path / "q.parquet"), labels=tmp_path / "l.csv")
-    assert isinstance(source.rows(), ParquetSource)
-    assert source.rows().record.labels.tolist() == source.open().data.labels.tolist()
+    path, labels = str(tmp_path / "q.parquet"), tmp_path / "l.csv"
+    sources = together(2, lambda peers: Source(path, labels=labels, peers=peers))
+    for source in sources:
+        assert isinstance(source.rows, ParquetSource)
+        assert source.data.labels.tolist() == Source(path, labels=labels).data.labels.tolist()
 
 
 @pytest.fixture
@@ -165,32 +143,31 @@ def test_several_processes_read_their_rows_and_know_what_one_would(
     monkeypatch.setattr(npz, "MIN_STORED_BYTES", 1)
     data = block_model(40, 2, n_features=3, seed=0)
     write_data(data, tmp_path / f"mine{suffix}")
-    reading = DataSpec(Source(str(tmp_path / f"mine{suffix}")), no_graph, labels_per_class=3)
-    whole, split, everything = reading.open()
-    if suffix != ".csv":
-        monkeypatch.setattr(Source, "_load", None)  # reading everything would fail
-    (opened, *_), *_ = parts = together(3, reading.open)
+    path = str(tmp_path / f"mine{suffix}")
+    how = {"no_graph": no_graph, "labels_per_class": 3}
+    whole = Source(path, **how)
+    assert whole.data.n_nodes == 40
+
+    def read(peers):
+        source = Source(path, **how, peers=peers)
+        return source, source.data, source.split, source.local_rows, source.notes
+
+    parts = together(3, read)
     assert sorted(counted) == ([] if suffix == ".csv" else [13, 13, 14])
-    rows = [taken for _, _, taken in parts]
-    assert abs(sp.vstack([taken.features for taken in rows]) - everything.features).max() == 0
+    features, graphs = zip(*(rows for _, _, _, rows, _ in parts))
+    assert abs(sp.vstack(features) - whole.data.features).max() == 0
+    first, record = parts[0][:2]
     if no_graph:
-        assert [taken.graph for taken in rows] == [None] * 3
-        assert opened.data.graph is None
+        assert graphs == (None,) * 3 and record.graph is None
     else:
-        assert abs(sp.vstack([taken.graph for taken in rows]) - everything.graph).max() == 0
-        assert abs(opened.data.graph - whole.data.graph).max() == 0
-    assert all(one.data.features.nnz == 0 for one, _, _ in parts)
+        assert abs(sp.vstack(graphs) - whole.data.graph).max() == 0
+        assert abs(record.graph - whole.data.graph).max() == 0
     for name in ("n_nodes", "n_features", "class_names", "feature_names", "name", "provenance"):
-        assert getattr(opened.data, name) == getattr(whole.data, name)
-    for _, chosen, _ in parts:
-        np.testing.assert_array_equal(chosen.train, split.train)
-    assert describe_data(opened) == describe_data(whole)
-    assert opened.notes == whole.notes
-
-
-def test_the_digest_is_known_where_the_values_are_not(tmp_path, together):
-    reading = DataSpec(Source(str(people(tmp_path))))
-    (first, _, _), (second, _, _) = together(2, reading.open)
-    whole = reading.open()[0]
-    assert first.digest == whole.digest == RecordSource(whole.data).digest
-    assert second.precomputed_digest is None
+        assert getattr(record, name) == getattr(whole.data, name)
+    for _, data, split, _, notes in parts:
+        assert data.features.nnz == 0
+        np.testing.assert_array_equal(split.train, whole.split.train)
+        assert notes == whole.notes
+    assert describe_data(first) == describe_data(whole)
+    if suffix == ".csv":
+        assert first.digest == Source(path).digest

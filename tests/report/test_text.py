@@ -1,14 +1,17 @@
 import dataclasses
+import io
 import tomllib
 from pathlib import Path
 
 import numpy as np
+import pytest
+from rich.console import Console
 
-from glnn.quality.calibration import Calibration
-from glnn.report.results import merge_held_out
+from glnn.quality.metrics import Interval
+from glnn.report.compare import Comparison, RunPair, RunSummary
+from glnn.report.terminal import fact_table, pair_table, run_table, score_table
 from glnn.report.text import (
     EXTRAS,
-    PACKAGES,
     UNCALIBRATED,
     certificate_sentences,
     evaluation_advice,
@@ -16,199 +19,162 @@ from glnn.report.text import (
     final_notes,
     find_version,
     label_sentence,
-    missing_class_line,
     missing_evaluation_lines,
-    mixture_lines,
     package_versions,
     suspect_lines,
-    uncalibrated_lines,
     verdict_line,
+    warning_lines,
 )
+
+NONE = np.empty(0, np.int64)
 
 # Sentences
 
 
-def test_facts_name_the_certificate_and_the_shares(results):
-    rows = dict(fact_rows(results.facts, results.certificate))
+def unjudged(results, train):
+    split = dataclasses.replace(results.split, train=np.array(train), test=NONE)
+    return dataclasses.replace(results, split=split, evaluation=None)
+
+
+def test_facts_count_edges_and_shares(results):
+    rows = dict(fact_rows(results))
     assert rows["edges"] == "91"
-    said = "98.9 % (by chance 50.0 %) of 91 between test nodes"
-    assert rows["edges that join equal labels"] == said
-    assert rows["certificate (graph, not accuracy)"] == str(results.certificate)
+    said = "98.6 % (by chance 50.1 %) of 70 between test nodes"
+    facts = results.graph_facts
+    said = f"{100 * facts.equal_labels:.1f} % (by chance {100 * facts.equal_by_chance:.1f} %) of "
+    assert rows["edges that join equal labels"].startswith(said)
     assert "edges added" not in rows
+    linked = dict(fact_rows(dataclasses.replace(results, given=results.adjacency)))
+    assert (linked["given edges kept"], linked["edges added"]) == ("91 of 91", "0")
+    assert not any("labels" in name for name, _ in fact_rows(unjudged(results, [0, 1])))
 
 
-def test_labels_that_the_fit_has_seen_say_nothing_about_its_graph(results):
-    unknown = dataclasses.replace(results.facts, equal_labels=None, n_labelled_edges=0)
-    assert not any("labels" in name for name, _ in fact_rows(unknown, None))
-
-
-def test_test_labels_give_the_verdict_where_no_estimate_does(results):
-    assert results.verdict.kind == "few"
-    assert results.verdict.n_labels == 16
-    split = dataclasses.replace(results.split, train=np.empty(0, np.int64), test=np.arange(20))
-    more = dataclasses.replace(results, split=split)
-    assert verdict_line(more) == more.holdout.verdict.sentence
-    assert more.verdict.accuracy.value == 0.95
-
-
-def test_without_any_hidden_label_nothing_is_claimed(results):
-    none = np.empty(0, np.int64)
-    few = dataclasses.replace(results, split=dataclasses.replace(results.split, test=none))
-    assert verdict_line(few) == "too few labels to tell: 4"
-    many = dataclasses.replace(few, split=dataclasses.replace(few.split, train=np.arange(20)))
-    assert verdict_line(many).startswith("not evaluated")
-    assert "--no-estimate" in evaluation_advice(few)
-
-
-def test_advice_can_be_followed_where_each_class_has_a_single_label(results):
-    split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
-    single = dataclasses.replace(results, split=split)
-    assert verdict_line(single) == "too few labels to tell: 2"
-    assert "label more nodes, 20 or more" in evaluation_advice(single)
-    assert "--" not in evaluation_advice(single)
-
-
-def test_twenty_classes_of_one_label_cannot_be_judged_either(results):
-    data = results.data.replace(labels=np.arange(20), class_names=tuple("abcdefghijklmnopqrst"))
-    split = dataclasses.replace(results.split, train=np.arange(20), test=np.empty(0, np.int64))
-    single = dataclasses.replace(results, data=data, split=split)
-    assert (
-        verdict_line(single)
-        == "not evaluated: all labels were used for training, and none can be held out"
-    )
-
-
-def test_raw_probabilities_are_marked_and_calibrated_ones_are_not(results):
-    assert uncalibrated_lines(results.calibration) == []
-    assert uncalibrated_lines(None) == uncalibrated_lines(Calibration.identity(2)) == [UNCALIBRATED]
-
-
-def test_a_given_graph_is_compared_with(results):
-    facts = dataclasses.replace(results.facts, n_given=100, n_kept=80, n_added=11)
-    rows = dict(fact_rows(facts, None))
-    assert rows["given edges kept"] == "80 of 100"
-    assert rows["edges added"] == "11"
-    assert rows["certificate (graph, not accuracy)"] == "none"
+@pytest.mark.parametrize(
+    ("train", "labels", "verdict", "advice"),
+    [
+        ([0, 1, 10, 11], None, "too few labels to tell: 4", "--folds 0"),
+        ([0, 10], None, "too few labels to tell: 2", "label more nodes, 20 or more"),
+        (range(20), None, "not evaluated: all labels were used for training, and no ", "--folds 0"),
+        (
+            range(20),
+            range(20),
+            "not evaluated: all labels were used for training, and none",
+            "more",
+        ),
+    ],
+)
+def test_without_a_hidden_label_nothing_is_claimed(results, train, labels, verdict, advice):
+    few = unjudged(results, train)
+    if labels is not None:  # twenty classes of one label
+        few = dataclasses.replace(few, labels=np.array(labels))
+    assert verdict_line(few).startswith(verdict)
+    assert advice in evaluation_advice(few)
+    assert verdict_line(results) == results.evaluation.verdict.sentence
 
 
 def test_the_certificate_says_what_was_checked(certificate):
     text = " ".join(certificate_sentences(certificate))
     assert "100 candidate pairs (25.0 % of all pairs)" in text
-    assert "2.0e-08" in text
-    assert "a note" in text
-    every = dataclasses.replace(certificate, support="all")
-    assert "Every pair of nodes was checked" in " ".join(certificate_sentences(every))
-
-
-def test_a_graph_that_is_not_optimal_is_called_so(certificate):
-    failed = dataclasses.replace(certificate, converged=False)
-    assert "NOT" in certificate_sentences(failed)[0]
-
-
-def test_a_gap_below_rounding_is_not_called_nothing(certificate):
-    exact = dataclasses.replace(certificate, gap=-1e-18)
-    assert "more than 2.0e-14" in " ".join(certificate_sentences(exact))
-
-
-def test_no_certificate_promises_nothing():
+    assert "2.0e-08" in text and "a note" in text
+    every = dataclasses.replace(certificate, support="all", converged=False, gap=-1e-18)
+    text = " ".join(certificate_sentences(every))
+    assert "Every pair of nodes was checked" in text and "NOT" in text
+    assert "more than 2.0e-14" in text  # a gap below rounding
     assert "nothing is proven" in certificate_sentences(None)[0]
 
 
 def test_labels_are_counted_by_their_use(results):
     sentence = label_sentence(results)
-    assert "4 labels for training" in sentence
-    assert "16 for the test" in sentence
-    assert "seed 0" in sentence
+    assert "4 labels for training" in sentence and "16 for the test" in sentence
 
 
 # Notes and warnings
 
 
 def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
-    _, after, _, _, wrong = judged_run
-    doubted = dataclasses.replace(after, suspects=tuple(wrong.tolist()))
+    run, _, wrong = judged_run
+    doubted = dataclasses.replace(run.results, suspects=tuple(wrong.tolist()))
     lines = suspect_lines(doubted, most=1)
     assert lines[0].startswith("4 given labels disagree with the model")
-    assert f"  {after.data.node_ids[wrong[0]]}: given" in lines[1]
+    assert f"  {doubted.ids[wrong[0]]}: given" in lines[1]
     assert lines[2].startswith("  and 3 more")
-    assert lines[0] in final_notes(doubted)
+    assert lines[0] in final_notes(doubted, verbose=False)
     assert suspect_lines(results) == []  # nothing was judged
 
 
-def test_the_graph_problem_and_the_mixture_of_several_tracks_are_spoken_of(results):
-    assert final_notes(results) == ["a note", "not installed"]
-    chosen = {"mixture": "learned 80%, far 20%", "given graph": "trusted to 100%"}
-    several = {"tracks": ["learned", "far"], "chosen": chosen}
-    found = final_notes(dataclasses.replace(results, settings=several))
-    line = "mixture of tracks: learned 80%, far 20%; the given graph is trusted to 100%"
-    assert found == ["a note", line, "not installed"]
-    one = several | {"tracks": ["learned"]}
-    assert final_notes(dataclasses.replace(results, settings=one)) == ["a note", "not installed"]
+def test_what_the_solver_says_is_shown_only_if_asked_for(results):
+    chosen = dataclasses.replace(results, choices={"mixture": "learned 80%, far 20%"})
+    assert final_notes(chosen, verbose=False) == []
+    found = final_notes(chosen, verbose=True)
+    assert found[0] == "mixture: learned 80%, far 20%" and found[-1] == "a note"
 
 
-def test_without_a_given_graph_no_trust_is_spoken_of(results):
-    settings = {"tracks": ["features", "far"], "chosen": {"mixture": "far 100%"}}
-    found = mixture_lines(dataclasses.replace(results, settings=settings))
-    assert found == ["mixture of tracks: far 100%"]
-
-
-def test_what_is_neither_judged_nor_compared_is_said_with_a_way_out(results, judged_run):
+def test_what_was_not_judged_is_said_with_a_way_out(results):
     assert missing_evaluation_lines(results, n_processes=2) == []
-    assert missing_evaluation_lines(judged_run[1], n_processes=1) == []
-    before = judged_run[0]
-    assert missing_evaluation_lines(before, n_processes=1) == []
-    (several,) = missing_evaluation_lines(before, n_processes=2)
-    assert several.startswith("no estimate: a fit with several processes")
+    few = unjudged(results, [0, 1, 10, 11])
+    assert missing_evaluation_lines(few, n_processes=1) == []
+    (several,) = missing_evaluation_lines(few, n_processes=2)
     assert "--labels-per-class" in several
+    (single,) = missing_evaluation_lines(unjudged(results, [0, 10]), n_processes=1)
+    assert "label more nodes" in single and "--" not in single
 
 
-def test_no_option_is_named_where_none_helps(results):
-    split = dataclasses.replace(results.split, train=np.array([0, 10]), test=np.empty(0, np.int64))
-    single = dataclasses.replace(results, split=split)
-    (line,) = missing_evaluation_lines(single, n_processes=1)
-    assert "--" not in line
-    assert "label more nodes" in line
-
-
-def test_notes_on_rivals_are_among_the_notes_of_a_run(results):
-    assert "not installed" in final_notes(results)
-
-
-def test_a_class_that_no_node_gets_is_said(results):
-    assert missing_class_line(results) is None
+def test_missing_classes_and_raw_probabilities_are_warned_of(results):
+    assert warning_lines(results) == []
     one = dataclasses.replace(results, probabilities=np.tile([0.9, 0.1], (20, 1)))
-    assert missing_class_line(one).endswith("birch & $x$")
-    assert missing_class_line(one) in final_notes(one)
-
-
-def test_a_class_counts_as_predicted_where_the_shown_answers_have_it(judged_run):
-    after = judged_run[1]
-    first = np.tile(np.eye(3)[0], (after.data.n_nodes, 1))
-    fitted = dataclasses.replace(after, probabilities=first)  # shown: what the folds say
-    shown, _ = merge_held_out(fitted)
-    assert len(set(shown.argmax(1).tolist())) == 3
-    assert missing_class_line(fitted) is None
-    told = dataclasses.replace(after.estimate, probabilities=first)
-    assert missing_class_line(dataclasses.replace(fitted, estimate=told)) is not None
-
-
-def test_raw_probabilities_are_said_to_be_so(judged_run):
-    before, after = judged_run[:2]
-    assert UNCALIBRATED in final_notes(dataclasses.replace(before, calibration=None))
-    assert UNCALIBRATED not in final_notes(before)
-    assert UNCALIBRATED not in final_notes(after)
+    assert warning_lines(one)[0].endswith("birch & $x$")
+    assert warning_lines(dataclasses.replace(one, classes=np.array([0]))) == []
+    assert warning_lines(dataclasses.replace(results, calibration=None)) == [UNCALIBRATED]
 
 
 # Versions of packages
 
 
-def test_versions_name_python_and_every_package():
-    assert set(package_versions()) == {"python", *PACKAGES}
+def test_versions_are_those_of_the_packages_and_every_extra_brings_its_own():
     assert package_versions()["numpy"] == find_version("numpy")
-
-
-def test_every_extra_brings_its_package():
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     for package, extra in EXTRAS.items():
         wanted = project["optional-dependencies"][extra]
         assert any(requirement.startswith(package) for requirement in wanted)
+
+
+# Tables
+
+
+def printed(table, width=120):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    return console.file.getvalue()
+
+
+def cells(table):
+    return [list(column.cells) for column in table.columns]
+
+
+@pytest.mark.parametrize(
+    ("n_folds", "title"),
+    [(1, "On 60 test labels, in %"), (5, "On 60 hidden labels, 5 folds, in %")],
+)
+def test_scores_stand_beside_those_of_rivals_in_eighty_columns(make_evaluation, n_folds, title):
+    labels = np.arange(60) % 3
+    own = 0.1 + 0.7 * np.eye(3)[(labels + (np.arange(60) < 9)) % 3]  # nine mistakes
+    rivals = {"SVM": np.eye(3)[labels]}
+    found = make_evaluation("abc", labels, own, np.arange(60), rivals, n_folds)
+    table = score_table(found)
+    assert table.title == title
+    one = found.own.metrics["accuracy"]
+    shown = f"{100 * one.value:.1f} [{100 * one.low:.0f}, {100 * one.high:.0f}]"
+    assert cells(table)[1][0] == shown
+    assert cells(table)[3][0] == "" and cells(table)[3][1].startswith("-15.0 [")
+    assert cells(table)[4] == ["1.5", "1.0"]  # seconds
+    assert [row.style for row in table.rows] == [None, "bold"]
+    assert any(shown in line for line in printed(table, 80).splitlines())
+
+
+def test_facts_runs_and_pairs_have_a_line_each(results):
+    assert "mean degree" in printed(fact_table(results))
+    run = RunSummary("a[b]", "fine", Interval(0.9, 0.8, 0.95), 10, 1234)
+    pair = RunPair("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
+    both = Comparison((run,), (pair,))
+    assert "a[b]" in printed(run_table(both)) and "1,234" in printed(run_table(both))
+    assert "+2.0" in printed(pair_table(both)) and "5 / 6 / 7" in printed(pair_table(both))

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from glnn.exceptions import DataFormatError
-from glnn.report.sources import DataSpec, Source
+from glnn.report.sources import Source
 from glnn.report.tune_run import TuneOptions, read_settings, run_tuning
 
 pytest.importorskip("optuna")
@@ -13,7 +13,7 @@ pytest.importorskip("optuna")
 def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     lines = []
     options = TuneOptions(n_trials=2, folds=2, nested=2, n_epochs=3, goal="log_loss")
-    reading = DataSpec(Source("blobs"), labels_per_class=4)
+    reading = Source("blobs", labels_per_class=4)
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / ".tuning.json.0f.part").write_text("of a worker that was killed")
     trials, judged = run_tuning(reading, options, tmp_path / "search", lines.append)

@@ -18,7 +18,7 @@ from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import FitProblem, hide_labels
 from glnn.engine.settings import resolve_settings
 from glnn.engine.tasks import Labels
-from glnn.report.sources import DataSpec, Source
+from glnn.report.sources import Source
 
 CASES = {
     "paper": ("paper", {"n_epochs": 30, "n_rounds": 2}, True),
@@ -46,9 +46,10 @@ def wide_file(folder):
 
 def wide_problem(peers, path):
     """Read a process's part of a problem."""
-    opened, _, rows = DataSpec(Source(str(path))).open(peers)
-    labels = Labels(np.arange(60), opened.data.labels[:60].copy(), 720, 4)
-    problem = FitProblem(rows.features, labels, rows.graph, None, peers)
+    source = Source(str(path), peers=peers)
+    labels = Labels(np.arange(60), source.data.labels[:60].copy(), 720, 4)
+    features, graph = source.local_rows
+    problem = FitProblem(features, labels, graph, None, peers)
     return dataclasses.replace(problem, folds=hide_labels(problem, N_FOLDS, 0))
 
 

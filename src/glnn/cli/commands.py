@@ -16,7 +16,8 @@ from glnn.cli import options as opt
 _MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow"), "bad": ("!!", "red")}
 
 
-def doctor(as_json: opt.AsJson = False) -> None:
+@opt.with_options
+def doctor(as_json: bool = False) -> None:
     """Check this installation: versions, devices, data folders, and a short fit."""
     from glnn.report.health import health_rows
 
@@ -32,8 +33,9 @@ def doctor(as_json: opt.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+@opt.with_options
 def report(
-    run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
+    run: Path,
     out: Annotated[
         Path | None, typer.Option(help="The HTML file; by default report.html in the run folder.")
     ] = None,
@@ -41,53 +43,41 @@ def report(
     """Write the HTML report of a run again; it opens in any browser, without a network."""
     from glnn.data.files import atomic_write
     from glnn.report.page.document import render
-    from glnn.report.page.page_data import read_page_data
+    from glnn.report.results import read_results
 
-    html = render(read_page_data(run / "page.npz"))
+    html = render(read_results(run))
     path = run / "report.html" if out is None else out
     with atomic_write(path) as file:
         file.write(html)
     typer.echo(str(path))
 
 
-EXPORT_EXAMPLES = """[bold]Examples[/bold]
-
-glnn export runs/digits-default-0 --to gexf  [dim]# opens in Gephi[/dim]
-
-glnn export runs/digits-default-0 --to csv --out tables"""
-
-
+@opt.with_options
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
+    run: Path,
     to: Annotated[
         str, typer.Option(help="graphml, gexf, csv, npz or parquet.", show_default=False)
     ],
     out: Annotated[
         Path | None, typer.Option(help="Folder of the files; by default export in the run folder.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
+    overwrite: bool = False,
 ) -> None:
     """Export nodes with class, probability and given label, and edges with weight and origin."""
     from glnn.report.export import export_graph
-    from glnn.report.page.page_data import read_page_data
+    from glnn.report.results import read_results
 
     folder = run / "export" if out is None else out
-    for path in export_graph(read_page_data(run / "page.npz"), folder, to, overwrite=overwrite):
+    for path in export_graph(read_results(run), folder, to, overwrite=overwrite):
         typer.echo(str(path))
 
 
-COMPARE_EXAMPLES = """[bold]Examples[/bold]
-
-glnn compare runs/digits-default-0 runs/digits-paper-0  [dim]# same labels, another preset[/dim]
-
-glnn compare runs/* --json > comparison.json"""
-
-
+@opt.with_options
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit.")
     ],
-    as_json: opt.AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
     from glnn.report.compare import compare_runs
@@ -102,20 +92,14 @@ def compare(
     console.print(pair_table(comparison))
 
 
-EXPLAIN_EXAMPLES = """[bold]Examples[/bold]
-
-glnn explain runs/people-default-0 ann  [dim]# the links of ann, and why they exist[/dim]
-
-glnn explain runs/people-default-0 ann --json > ann.json"""
-
-
+@opt.with_options
 def explain(
-    run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
+    run: Path,
     node: Annotated[
         str, typer.Argument(metavar="ID", help="Id of a node of the run.", show_default=False)
     ],
     links: Annotated[int, typer.Option(min=0, help="Links to show.")] = 10,
-    as_json: opt.AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Explain why a node got its class: its links, and the columns behind them."""
     from glnn.report.explained import explain_node, heading, link_table
@@ -148,8 +132,9 @@ glnn predict runs/people-default-0 new.csv  [dim]# ids, labels and probabilities
 glnn predict runs/people-default-0 new.csv --links friends_of_new.csv --out jobs_of_new.csv"""
 
 
+@opt.with_options
 def predict(
-    run: Annotated[Path, typer.Argument(help="Run folder of glnn fit.", show_default=False)],
+    run: Path,
     new: Annotated[
         Path,
         typer.Argument(
@@ -183,13 +168,13 @@ def predict(
     if out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["id", "label", "probability"])
-        chances = (f"{chance:.6g}" for chance in found.confidence)
+        chances = (f"{chance:.6g}" for chance in found.probabilities.max(1))
         writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
     else:
         answers = (found.ids, found.labels, found.probabilities, found.classes)
         write_predictions(out, *answers, spreadsheet_safe=spreadsheet_safe)
         typer.echo(f"{format_count(len(found.ids), 'row')} in {out}")
-    for line in found.row_accuracy.lines():
+    for line in found.accuracy:
         typer.echo(f"glnn: note: {line}", err=True)
 
 
@@ -197,51 +182,49 @@ TUNE_EXAMPLES = """[bold]Examples[/bold]
 
 glnn tune people.csv --label job --trials 30 --out runs/tuned
 
-glnn fit people.csv --label job --settings runs/tuned/tuning.json  [dim]# use it[/dim]
+glnn fit people.csv --label job --preset runs/tuned/tuning.json  [dim]# use it[/dim]
 
 The same command again resumes the search; several at once, with one --out, share the work."""
 
 
-@opt.with_table_options
+@opt.with_options
 def tune(
-    name: opt.Name,
+    name: str,
     columns: Any,
-    labels: opt.LabelFile = None,
-    graph: opt.GraphFile = None,
-    labels_per_class: opt.LabelsPerClass = None,
-    no_graph: opt.NoGraph = False,
-    preset: opt.Preset = "default",
-    epochs: opt.Epochs = None,
+    labels: Path | None = None,
+    graph: Path | None = None,
+    labels_per_class: int | None = None,
+    no_graph: bool = False,
+    preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    epochs: int | None = None,
     trials: Annotated[
         int, typer.Option(min=1, help="Number of settings to try; the first is the preset.")
     ] = 20,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
     nested: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Outer folds of the nested estimate, each with its own search; 0: no estimate.",
-        ),
+        int, typer.Option(min=0, help="Outer folds, each with its own search; 0: no estimate.")
     ] = 3,
     goal: Annotated[
         str, typer.Option(help="accuracy, balanced_accuracy, macro_f1 or log_loss.")
     ] = "accuracy",
-    seed: opt.Seed = 0,
-    device: opt.Device = "cpu",
-    threads: opt.Threads = None,
+    seed: int = 0,
+    device: str = "cpu",
+    threads: int | None = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the search; by default runs/NAME-tuning-SEED.")
     ] = None,
-    quiet: opt.Quiet = False,
+    quiet: bool = False,
 ) -> None:
     """Search for parameters by cross-validation, and evaluate the search by nested folds."""
     from glnn.exceptions import InputError
-    from glnn.report.sources import DataSpec, Source
+    from glnn.report.sources import Source
     from glnn.report.tune_run import SETTINGS, TuneOptions, run_tuning
 
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
-    source = Source(name, labels, graph, columns.replace(drop_constant=True, needs_label=True))
+    how = columns.replace(drop_constant=True, needs_label=True)
+    split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
+    source = Source(name, labels, graph, how, **split)
     options = TuneOptions(preset, trials, folds, nested, goal, seed, epochs, device, threads)
     folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)
@@ -249,9 +232,7 @@ def tune(
     def print_line(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    found, estimate = run_tuning(
-        DataSpec(source, no_graph, labels_per_class, seed), options, folder, print_line
-    )
+    found, estimate = run_tuning(source, options, folder, print_line)
     print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
     if estimate is not None:
         print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")

@@ -19,7 +19,8 @@ app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_i
 
 
 @app.command("list")
-def list_sets(as_json: opt.AsJson = False) -> None:
+@opt.with_options
+def list_sets(as_json: bool = False) -> None:
     """List the data sets with their sizes, and which of them are on this machine."""
     from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
 
@@ -40,14 +41,14 @@ def list_sets(as_json: opt.AsJson = False) -> None:
 
 
 @app.command()
-@opt.with_table_options
+@opt.with_options
 def info(
     name: Annotated[str, typer.Argument(help="A data set's name, or a file or folder of data.")],
     columns: Any,
-    labels: opt.LabelFile = None,
-    graph: opt.GraphFile = None,
+    labels: Path | None = None,
+    graph: Path | None = None,
     variant: Variant = "default",
-    as_json: opt.AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.files import one_line
@@ -57,14 +58,14 @@ def info(
 
     source = Source(name, labels, graph, columns, variant)
     try:
-        opened = source.open()
+        data = source.data
     except GlnnError as error:
         question = source.suggest_label()
         if question is None:
             raise
         raise InputError(f"{question} Otherwise: {error}") from None
-    rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(opened.data)]
-    question = source.suggest_label() if opened.data.n_classes == 0 else None
+    rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(data)]
+    question = source.suggest_label() if data.n_classes == 0 else None
     if question is not None:
         typer.echo(f"glnn: note: {question}", err=True)
     if as_json:
@@ -100,26 +101,26 @@ def fetch(
 
 
 @app.command()
-@opt.with_table_options
+@opt.with_options
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="File, folder or data set's name.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help=_OUT_HELP)],
     columns: Any,
-    labels: opt.LabelFile = None,
-    graph: opt.GraphFile = None,
+    labels: Path | None = None,
+    graph: Path | None = None,
     variant: Variant = "default",
     name: Annotated[str | None, typer.Option(help="Which set of a Planetoid folder.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
+    overwrite: bool = False,
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
     from glnn.report.sources import Source
 
     _check_target(target, overwrite)
-    opened = Source(source, labels, graph, columns, variant, name).open()
-    for note in opened.notes:
+    found = Source(source, labels, graph, columns, variant, name)
+    data = found.data
+    for note in found.notes:
         typer.echo(note)
-    data = opened.data
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
 

@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -21,36 +21,27 @@ COMMANDS = {  # commands of glnn-lab, listed even if it is not installed
     "bench": "Measure time, memory and growth, compared with other programs",
 }
 
+_MISSING = (
+    "belongs to the package glnn-lab, which is not installed. Install it with: "
+    "pip install glnn-lab (in a copy of the repository: pip install ./lab)"
+)
 Register = Callable[[typer.Typer], None]
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of installed packages, and stubs for those of glnn-lab if it is missing."""
     installed = {point.name: point for point in entry_points(group=GROUP)}
-    for name in [*COMMANDS, *(name for name in installed if name not in COMMANDS)]:
-        register = _load_command(installed[name]) if name in installed else _find_command(name)
+    for name in {**COMMANDS, **installed}:
+        try:
+            if name in installed:
+                register: Register = installed[name].load()
+            elif find_spec(PACKAGE) is not None:  # a source tree on the path has no entry points
+                register = import_module(f"{PACKAGE}.cli.{name}").register
+            else:
+                register = _stub_command(name, f"glnn {name} {_MISSING}")
+        except (ImportError, AttributeError) as error:
+            register = _stub_command(name, f"glnn {name} cannot be loaded: {error}.")
         register(app)
-
-
-def _load_command(point: EntryPoint) -> Register:
-    """Return the command of an installed package, or a stub if it cannot be imported."""
-    try:
-        register: Register = point.load()
-    except (ImportError, AttributeError) as error:
-        return _stub_command(point.name, f"glnn {point.name} cannot be loaded: {error}.")
-    return register
-
-
-def _find_command(name: str) -> Register:
-    """Return the command of a source tree on the path, which has no entry points, or a stub."""
-    if find_spec(PACKAGE) is not None:
-        register: Register = import_module(f"{PACKAGE}.cli.{name}").register
-        return register
-    return _stub_command(
-        name,
-        f"glnn {name} belongs to the package glnn-lab, which is not installed. Install it with: "
-        "pip install glnn-lab (in a copy of the repository: pip install ./lab)",
-    )
 
 
 def _stub_command(name: str, message: str) -> Register:
@@ -89,9 +80,9 @@ app = typer.Typer(
 app.command(epilog=fit_command.EXAMPLES)(fit_command.fit)
 app.command(epilog=commands.PREDICT_EXAMPLES)(commands.predict)
 app.command()(commands.report)
-app.command(epilog=commands.COMPARE_EXAMPLES)(commands.compare)
-app.command(epilog=commands.EXPLAIN_EXAMPLES)(commands.explain)
-app.command(epilog=commands.EXPORT_EXAMPLES)(commands.export)
+app.command()(commands.compare)
+app.command()(commands.explain)
+app.command()(commands.export)
 app.command(epilog=commands.TUNE_EXAMPLES)(commands.tune)
 app.add_typer(data_command.app, name="data")
 app.command()(commands.doctor)

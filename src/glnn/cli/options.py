@@ -1,264 +1,192 @@
-"""Options shared by the commands, with their help texts."""
+"""Options of the commands by name, with their help texts."""
 
 import functools
 import inspect
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-_TABLE, _METHOD, _OUTPUT = "Your own table", "Method", "Output"
+_data, _evaluation, _method, _output = (
+    functools.partial(typer.Option, rich_help_panel=panel)
+    for panel in ("Data", "Evaluation", "Method", "Output")
+)
 
-Name = Annotated[
-    str,
-    typer.Argument(
+OPTIONS: dict[str, Any] = {
+    "name": typer.Argument(
         metavar="NAME|FILE",
         help="A data set (digits, wine, breast_cancer, blobs, block_model; cora, citeseer, pubmed, "
         "terrorattack, terroristsrel) or a file (.csv, .tsv, .xlsx, .parquet, .npz, .graphml, "
         ".gexf).",
         show_default=False,
     ),
-]
-LabelFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels", help="Table of ids and labels, if they are not in FILE.", rich_help_panel=_TABLE
-    ),
-]
-GraphFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--graph", help="Edge list: source, target, optional weight.", rich_help_panel=_TABLE
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option("--id", help="Column of ids; 'id' if there is one.", rich_help_panel=_TABLE),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
+    "run": typer.Argument(help="Run folder of glnn fit.", show_default=False),
+    "id_column": _data("--id", help="Column of ids; 'id' if there is one."),
+    "label_column": _data(
         "--label",
         help="Column of labels; 'label' if there is one. Rows with an empty cell are predicted.",
-        rich_help_panel=_TABLE,
     ),
-]
-OnUnknown = Annotated[
-    str,
-    typer.Option(
-        help="Labels and edges of ids that are not in FILE: error or drop.", rich_help_panel=_TABLE
-    ),
-]
-Encode = Annotated[
-    str,
-    typer.Option(
+    "features": _data(help="Columns to use: names or patterns such as 'x*', separated by commas."),
+    "drop": _data(help="Columns to leave out, in the same way."),
+    "encode": _data(
         help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
         "frequency of the value; dates become numbers).",
-        rich_help_panel=_TABLE,
     ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
+    "missing": _data(
         help="Missing numbers: error, median, or indicator (median, and a column that marks "
         "missing values).",
-        rich_help_panel=_TABLE,
     ),
-]
-Dates = Annotated[
-    bool,
-    typer.Option("--dates", help="Convert columns of dates to numbers.", rich_help_panel=_TABLE),
-]
-Features = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Columns to use: names or patterns such as 'x*', separated by commas or repeated.",
-        rich_help_panel=_TABLE,
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(help="Columns to leave out, in the same way.", rich_help_panel=_TABLE),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        help="Delimiter of cells; by default detected (, ; tab |).", rich_help_panel=_TABLE
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(help="Decimal mark: . or , ; by default detected.", rich_help_panel=_TABLE),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(help="Text encoding, such as cp1252; by default UTF-8.", rich_help_panel=_TABLE),
-]
-LabelsPerClass = Annotated[
-    int | None,
-    typer.Option(
+    "on_unknown": _data(help="Labels and edges of ids that are not in FILE: error or drop."),
+    "labels": _data(help="Table of ids and labels, if they are not in FILE."),
+    "graph": _data(help="Edge list: source, target, optional weight."),
+    "no_graph": _data("--no-graph", help="Ignore a given graph."),
+    "labels_per_class": _evaluation(
         help="Train on this many labels of each class and test on all others. By default: the "
         "published split; 20 per class for data that come with glnn; all labels of your own table.",
-        rich_help_panel=_METHOD,
     ),
-]
-NoGraph = Annotated[
-    bool, typer.Option("--no-graph", help="Ignore a given graph.", rich_help_panel=_METHOD)
-]
-Preset = Annotated[
-    str,
-    typer.Option(
-        help="default (most accurate), paper (the paper's objective, solved exactly) or literal "
-        "(the paper's optimiser as printed).",
-        rich_help_panel=_METHOD,
+    "folds": _evaluation(
+        min=0,
+        help="Estimate the accuracy by cross-validation with this many folds; 0: no estimate and "
+        "no calibration. By default: 5 if there are no test labels, else none.",
+        show_default=False,
     ),
-]
-Head = Annotated[
-    str | None,
-    typer.Option(
-        help="Network: gcn, propagation, linear or hops; by default several are mixed.",
-        rich_help_panel=_METHOD,
-    ),
-]
-Neighbors = Annotated[
-    int | None,
-    typer.Option(
-        "--n-neighbors", help="Mean number of learned neighbours.", rich_help_panel=_METHOD
-    ),
-]
-Epochs = Annotated[
-    int | None, typer.Option(help="Epochs of each classifier step.", rich_help_panel=_METHOD)
-]
-Seed = Annotated[int, typer.Option(help="Random seed of the split and of the fit.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
-Threads = Annotated[
-    int | None, typer.Option(help="Most CPU threads; below 10,000 nodes one is used.")
-]
-Rivals = Annotated[
-    str,
-    typer.Option(
+    "rivals": _evaluation(
         metavar="auto|none|NAME,...",
         help="Methods to compare with on unseen labels: majority, logistic_regression, "
         "label_spreading, boosted_trees; with a graph also gcn, logistic_regression_neighbors, "
         "boosted_trees_neighbors. auto: all of them, none with several processes.",
-        rich_help_panel=_METHOD,
     ),
-]
-Group = Annotated[
-    str | None,
-    typer.Option(
+    "group": _evaluation(
         metavar="COLUMN",
         help="Column of groups, such as patients: the folds hide all labels of a group together.",
-        rich_help_panel=_METHOD,
     ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
+    "time_column": _evaluation(
         "--time",
         metavar="COLUMN",
         help="Column of times: each fold is predicted from earlier labels.",
-        rich_help_panel=_METHOD,
     ),
-]
-ClassWeight = Annotated[
-    str | None,
-    typer.Option(
-        help="With balanced, all classes have the same total weight.",
-        rich_help_panel=_METHOD,
+    "preset": _method(
+        help="default (most accurate), paper (the paper's objective, solved exactly), literal "
+        "(the paper's optimiser as printed), or the tuning.json of glnn tune.",
     ),
-]
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="Estimate the accuracy by cross-validation with this many folds. By default: 5 if "
-        "there are no test labels, else none.",
+    "epochs": _method(help="Epochs of each classifier step."),
+    "seed": _method(help="Random seed of the split and of the fit."),
+    "device": _method(help="cpu, cuda, cuda:1, ..."),
+    "threads": _method(help="Most CPU threads; below 10,000 nodes one is used."),
+    "settings": _method(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other setting, repeatable: of the fit (n_neighbors=15, head=gcn, "
+        "class_weight=balanced), or of reading a table (delimiter, decimal, encoding, dates=true).",
         show_default=False,
-        rich_help_panel=_METHOD,
     ),
-]
-NoEstimate = Annotated[
-    bool,
-    typer.Option("--no-estimate", help="No estimate and no calibration.", rich_help_panel=_METHOD),
-]
-Settings = Annotated[
-    Path | None,
-    typer.Option(help="File of parameters: tuning.json of glnn tune.", rich_help_panel=_METHOD),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Run folder; by default runs/NAME-PRESET-SEED.", rich_help_panel=_OUTPUT),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an existing run.", rich_help_panel=_OUTPUT)
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
+    "out": _output(help="Run folder; by default runs/NAME-PRESET-SEED."),
+    "overwrite": _output("--overwrite", help="Replace what is there."),
+    "resume": _output("--resume", help="Resume a run that was interrupted or killed."),
+    "checkpoint": _output(
         help="Folder for the state after each round, to resume from; by default next to the run "
         "folder, until the run is finished. Required with several processes.",
-        rich_help_panel=_OUTPUT,
     ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Resume a run that was interrupted or killed.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=_OUTPUT)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_OUTPUT)]
-
-_TABLE_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "id_column": (IdColumn, None),
-    "label_column": (LabelColumn, None),
-    "on_unknown": (OnUnknown, "error"),
-    "encode": (Encode, "error"),
-    "missing": (Missing, "error"),
-    "dates": (Dates, False),
-    "features": (Features, None),
-    "drop": (Drop, None),
-    "delimiter": (Delimiter, None),
-    "decimal": (Decimal, None),
-    "encoding": (Encoding, None),
+    "quiet": _output("--quiet", help="Print nothing but errors."),
+    "verbose": _output("--verbose", help="Print also the fit's choices and the solver's notes."),
+    "as_json": _output("--json", help="Print JSON."),
 }
 
 
-def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add all table options to a command.
+def _table_options(
+    id_column: str | None = None,
+    label_column: str | None = None,
+    features: list[str] | None = None,
+    drop: list[str] | None = None,
+    encode: str = "error",
+    missing: str = "error",
+    on_unknown: str = "error",
+    settings: list[str] | None = None,
+) -> None:
+    """Name the options that stand for a parameter ``columns``."""
 
-    The command receives them as its parameter ``columns``, a :class:`glnn.data.TableOptions`.
+
+_READING = ("delimiter", "decimal", "encoding", "dates")  # table options of --set
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give each parameter of a command the option of its name, unless it has its own.
+
+    A parameter ``columns`` stands for all table options and ``--set``; the command receives a
+    :class:`glnn.data.TableOptions`. A parameter ``settings`` receives what ``--set`` says of the
+    fit.
     """
-    own = inspect.signature(command).parameters
-    kind = inspect.Parameter.KEYWORD_ONLY
-    added = [
-        inspect.Parameter(name, kind, annotation=hint, default=default)
-        for name, (hint, default) in _TABLE_OPTIONS.items()
-    ]
+    own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
+    table = inspect.signature(_table_options).parameters if "columns" in own else {}
     parameters = []
-    for parameter in own.values():
-        if parameter.name == "columns":
-            parameters += added
-        else:
-            parameters.append(parameter.replace(kind=kind))
+    kept = [own[name] for name in own if name not in ("columns", "settings")]
+    for parameter in (*kept, *table.values()):
+        hint = parameter.annotation
+        if not hasattr(hint, "__metadata__"):
+            hint = Annotated[hint, OPTIONS[parameter.name]]
+        parameters.append(parameter.replace(kind=kind, annotation=hint))
 
     def wrapper(**given: Any) -> None:
-        from glnn.data import TableOptions
+        if table:
+            from glnn.data import TableOptions
 
-        table = {name: given.pop(name) for name in _TABLE_OPTIONS}
-        names = {name: split_patterns(table[name]) for name in ("features", "drop")}
-        command(**given, columns=TableOptions(**{**table, **names}))
+            chosen = {name: given.pop(name) for name in table}
+            settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)
+            chosen |= {name: settings.pop(name) for name in _READING if name in settings}
+            chosen |= {name: split_patterns(chosen[name]) for name in ("features", "drop")}
+            given |= {"settings": settings} if "settings" in own else {}
+            given["columns"] = TableOptions(**chosen)
+        command(**given)
 
     functools.update_wrapper(wrapper, command)
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapper
+
+
+def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:
+    """Return the settings ``NAME=VALUE`` by name; an unknown name raises an error.
+
+    Without ``of_fit`` only settings of reading a table are known.
+    """
+    from glnn._utils import did_you_mean
+    from glnn.exceptions import InputError
+
+    known, settings = list(_READING), {}
+    if of_fit:
+        from glnn.engine.settings import SETTING_NAMES
+
+        known += ["class_weight", *(name for name in SETTING_NAMES if name != "weights")]
+    for text in given:
+        name, sign, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign:
+            raise InputError(f"--set must be NAME=VALUE, got {text!r}.")
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise InputError(f"--set must name a setting, got {name!r}.{hint}")
+        settings[name] = value if name in _READING[:3] else parse_value(value)
+    return settings
+
+
+def parse_value(text: str) -> Any:
+    """Return a number, true, false, none, a list separated by commas, or the text itself.
+
+    Examples
+    --------
+    >>> [parse_value(text) for text in ("15", "1e-3", "true", "none", "gcn", "far,linear")]
+    [15, 0.001, True, None, 'gcn', ['far', 'linear']]
+    """
+    text = text.strip()
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return [parse_value(part) for part in text.split(",")] if "," in text else text
 
 
 def split_patterns(given: list[str] | None) -> tuple[str, ...]:
@@ -270,16 +198,3 @@ def split_patterns(given: list[str] | None) -> tuple[str, ...]:
     ('age', 'x*', 'height')
     """
     return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())
-
-
-def parse_rivals(given: str) -> str | tuple[str, ...] | None:
-    """Return the value of ``--rivals`` in the form of :func:`glnn.evaluate`.
-
-    Examples
-    --------
-    >>> parse_rivals("auto"), parse_rivals("none"), parse_rivals("gcn,majority")
-    ('auto', None, ('gcn', 'majority'))
-    """
-    if given in ("auto", "none"):
-        return None if given == "none" else given
-    return split_patterns([given])

@@ -207,8 +207,8 @@ def _check_unambiguous(where: str, column: pd.Series, name: str) -> None:
     if cell is not None:
         raise DataFormatError(
             f"column {quote(name)} of {where} must hold unambiguous numbers, got {quote(cell)}: "
-            "with decimal='.' (--decimal .) the comma separates thousands, with decimal=',' "
-            "(--decimal ,) it begins the fraction."
+            "with decimal='.' (--set decimal=.) the comma separates thousands, with decimal=',' "
+            "(--set decimal=,) it begins the fraction."
         )
     cell = find_ambiguous_date(column)
     if cell is not None:
@@ -227,7 +227,7 @@ def _text_column_error(
     known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
     row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
     advice = (
-        "It holds dates: turn them into numbers with dates=True (--dates)"
+        "It holds dates: turn them into numbers with dates=True (--set dates=true)"
         if is_date
         else "It holds text: encode it with encode='auto' (--encode auto)"
     )

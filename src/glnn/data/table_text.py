@@ -207,7 +207,7 @@ def describe_thousands(frame: pd.DataFrame, names: Collection[str]) -> Iterator[
         more = f" and {len(listed) - 3} more columns" if len(listed) > 3 else ""
         yield (
             f"features: {mark} read as thousands in {', '.join(listed[:3])}{more}; "
-            f"with --decimal {other} (decimal='{other}') they begin fractions"
+            f"with --set decimal={other} (decimal='{other}') they begin fractions"
         )
 
 
@@ -382,8 +382,8 @@ def _scan_text(path: Path, encoding: str) -> str:
                 place = n_bytes + int(getattr(error, "start", 0))
                 raise DataFormatError(
                     f"{quote_path(path)} must be {encoding.upper()} text, got other bytes at byte "
-                    f"{place}. Name its encoding with --encoding (encoding='cp1252' for many "
-                    "spreadsheets), or save it as UTF-8."
+                    f"{place}. Name its encoding with --set encoding=NAME (encoding='cp1252' for "
+                    "many spreadsheets), or save it as UTF-8."
                 ) from None
             if not block:
                 return sample

@@ -13,13 +13,14 @@ from glnn.data.network_files import check_xml_text, write_network_file
 from glnn.data.npz import write_graph_npz
 from glnn.data.table_files import escape_formula, write_frames
 from glnn.exceptions import InputError
-from glnn.report.page.page_data import DROPPED, KEPT, PageData, merge_links
+from glnn.report.links import DROPPED, KEPT, merge_links
+from glnn.report.results import Results
 
 FORMATS = ("graphml", "gexf", "csv", "npz", "parquet")
 
 
 def export_graph(
-    page: PageData, folder: Path, to: str, *, overwrite: bool = False
+    results: Results, folder: Path, to: str, *, overwrite: bool = False
 ) -> tuple[Path, ...]:
     """Write the nodes and learned edges of a run to ``folder``; return the paths of the files.
 
@@ -38,39 +39,38 @@ def export_graph(
             )
     folder.mkdir(parents=True, exist_ok=True)
     if to == "npz":
-        _write_npz(page, paths[0])
+        _write_npz(results, paths[0])
     elif len(paths) == 1:
-        for text in (*page.nodes.ids, *page.class_names):
+        for text in (*results.ids.astype(str), *results.class_names):
             check_xml_text(text)
-        write_network_file(build_network(page), paths[0])
+        write_network_file(build_network(results), paths[0])
     else:
-        for path, frame in zip(paths, (node_frame(page), edge_frame(page))):
+        for path, frame in zip(paths, (node_frame(results), edge_frame(results))):
             write_frames(path, [frame.map(escape_formula) if to == "csv" else frame])
     return paths
 
 
-def node_frame(page: PageData) -> pd.DataFrame:
+def node_frame(results: Results) -> pd.DataFrame:
     """Return a row for each node: id, predicted class, its probability, given label or ''."""
-    nodes, names = page.nodes, np.array(page.class_names, dtype=object)
-    known = nodes.seen & (nodes.truth >= 0)
+    names = np.array(results.class_names, dtype=object)
     return pd.DataFrame(
         {
-            "id": list(nodes.ids),
-            "class": names[nodes.predicted],
-            "probability": nodes.probabilities[np.arange(len(nodes)), nodes.predicted],
-            "given_label": np.where(known, names[nodes.truth], ""),
+            "id": results.ids.astype(str).astype(object),
+            "class": names[results.predictions],
+            "probability": results.probabilities.max(1),
+            "given_label": np.where(results.seen, names[results.labels], ""),
         }
     )
 
 
-def edge_frame(page: PageData) -> pd.DataFrame:
+def edge_frame(results: Results) -> pd.DataFrame:
     """Return a row for each learned edge; its origin is ``given`` or ``learned``.
 
     The column ``trust``, if known, is the share of a given edge's weight that was kept.
     """
-    links = merge_links(page.graphs.learned, page.graphs.given)
+    links = merge_links(results.adjacency, results.given)
     links = links.pick(links.fate != DROPPED)
-    ids = np.array(page.nodes.ids, dtype=object)
+    ids = results.ids.astype(str).astype(object)
     frame = pd.DataFrame(
         {
             "source": ids[links.source],
@@ -79,17 +79,17 @@ def edge_frame(page: PageData) -> pd.DataFrame:
             "origin": np.where(links.fate == KEPT, "given", "learned"),
         }
     )
-    if page.graphs.trust is None:
+    if results.trust is None:
         return frame
-    kept = np.asarray(page.graphs.trust[links.source, links.target], dtype=np.float64).ravel()
+    kept = np.asarray(results.trust[links.source, links.target], dtype=np.float64).ravel()
     return frame.assign(trust=np.where(links.fate == KEPT, kept, np.nan))
 
 
-def build_network(page: PageData) -> Any:
+def build_network(results: Results) -> Any:
     """Return a ``networkx.Graph`` with the columns of both frames as attributes."""
     network = import_optional("networkx").Graph()
-    nodes: list[Any] = node_frame(page).to_dict("records")
-    edges: list[Any] = edge_frame(page).to_dict("records")
+    nodes: list[Any] = node_frame(results).to_dict("records")
+    edges: list[Any] = edge_frame(results).to_dict("records")
     network.add_nodes_from((node.pop("id"), node) for node in nodes)
     for edge in edges:  # an edge that was not given has no trust
         ends = edge.pop("source"), edge.pop("target")
@@ -97,10 +97,10 @@ def build_network(page: PageData) -> Any:
     return network
 
 
-def _write_npz(page: PageData, path: Path) -> None:
-    learned = sp.csr_matrix(page.graphs.learned)
-    nodes = node_frame(page).astype({"id": str, "class": str, "given_label": str})
-    given = page.graphs.given
+def _write_npz(results: Results, path: Path) -> None:
+    learned = sp.csr_matrix(results.adjacency)
+    nodes = node_frame(results).astype({"id": str, "class": str, "given_label": str})
+    given = results.given
     rows = np.repeat(np.arange(learned.shape[0]), np.diff(learned.indptr))
     is_given = np.zeros(learned.nnz, dtype=bool)
     if given is not None:

@@ -13,7 +13,7 @@ of nodes and edges.
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import fft
 
 from glnn.graph.prior import normalize_adjacency
@@ -43,8 +43,12 @@ def plane_layout(
     places = np.zeros((graph.shape[0], 2))
     if linked.size:
         inner = graph[linked][:, linked]
-        found = _optimize(_affinities(inner), spectral_layout(inner, rng), rng)
-        places[linked] = _scale_to_disc(found)
+        share = sp.diags(1 / np.asarray(inner.sum(1)).ravel()) @ inner
+        both = sp.csr_matrix(share + share.T)  # each node has the same weight
+        found = _optimize(both / both.sum(), spectral_layout(inner, rng), rng)
+        radius = np.linalg.norm(found, axis=1, keepdims=True)
+        unit = max(float(np.quantile(radius, 0.99)), 1e-12)
+        places[linked] = found / np.maximum(unit, radius / 1.05)  # the last 1 % at the border
     alone = np.setdiff1d(np.arange(graph.shape[0]), linked)
     order = alone if groups is None else alone[np.argsort(groups[alone], kind="stable")]
     angle = 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
@@ -74,20 +78,6 @@ def spectral_layout(
     places = np.zeros((n_nodes, 2))
     places[:, : min(2, width)] = (left * sizes)[:, :2]
     return np.asarray(places / max(float(places.std()), 1e-12) + _JITTER * jitter)
-
-
-def _scale_to_disc(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
-    """Scale 99 % of the positions into the unit disc, and move the others to its border."""
-    radius = np.linalg.norm(places, axis=1, keepdims=True)
-    unit = max(float(np.quantile(radius, 0.99)), 1e-12)
-    return np.asarray(places / np.maximum(unit, radius / 1.05))
-
-
-def _affinities(graph: sp.csr_matrix) -> sp.csr_matrix:
-    """Scale a graph so that each node has the same weight and all entries sum to one."""
-    share = sp.diags(1 / np.asarray(graph.sum(1)).ravel()) @ graph
-    both = sp.csr_matrix(share + share.T)
-    return both / both.sum()
 
 
 def _optimize(
@@ -131,10 +121,22 @@ def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
     :math:`S_0 = \sum_j q_{ij}^2` and :math:`S_1 = \sum_j q_{ij}^2 y_j` the force is
     :math:`(y_i S_0 - S_1) / Z`, in which a node's own share cancels.
     """
-    corner, step, side = _make_grid(places)
-    points, shares = _bilinear_weights(places, corner, step, side)
-    charges = np.stack([np.ones(len(places)), *places.T])
-    fields = np.stack([_deposit(points, shares * c, side) for c in charges])
+    low, width = places.min(0), max(float(np.ptp(places, 0).max()), 1.0)
+    side = int(np.clip(np.ceil(width / _STEP), 16, _MOST_POINTS - 2)) + 2
+    side = int(fft.next_fast_len(side, real=True))
+    step = width / (side - 2)
+    at = (places - low) / step
+    whole = at.astype(np.int64)
+    right, up = (at - whole).T
+    corners = [(a, b) for a in (0, 1) for b in (0, 1)]
+    points = np.stack([(whole[:, 0] + a) * side + whole[:, 1] + b for a, b in corners])
+    shares = np.stack([(right if a else 1 - right) * (up if b else 1 - up) for a, b in corners])
+    fields = np.stack(
+        [
+            np.bincount(points.ravel(), (shares * c).ravel(), side * side).reshape(side, side)
+            for c in (np.ones(len(places)), *places.T)
+        ]
+    )
     far = np.minimum(np.arange(2 * side), 2 * side - np.arange(2 * side)) * step
     near = 1 / (1 + far[:, None] ** 2 + far**2)
     size = (2 * side, 2 * side)
@@ -144,33 +146,3 @@ def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
     total = float((fields[0] * reached).sum() - len(places))  # Z: pairs of different nodes
     s0, *s1 = ((part.ravel()[points] * shares).sum(0) for part in sums)
     return np.asarray((places * s0[:, None] - np.stack(s1, 1)) / max(total, 1e-12))
-
-
-def _make_grid(places: Float[np.ndarray, "n 2"]) -> tuple[np.ndarray, float, int]:
-    """Return the lower corner, spacing and points per side of a square grid of all positions."""
-    low, high = places.min(0), places.max(0)
-    width = max(float((high - low).max()), 1.0)
-    side = int(np.clip(np.ceil(width / _STEP), 16, _MOST_POINTS - 2)) + 2
-    side = int(fft.next_fast_len(side, real=True))
-    return low, width / (side - 2), side
-
-
-def _bilinear_weights(
-    places: Float[np.ndarray, "n 2"], corner: np.ndarray, step: float, side: int
-) -> tuple[Int[np.ndarray, "4 n"], Float[np.ndarray, "4 n"]]:
-    """Return the four grid points around each position, and their bilinear weights."""
-    at = (places - corner) / step
-    whole = at.astype(np.int64)
-    right, up = (at - whole).T
-    points = np.stack([(whole[:, 0] + a) * side + whole[:, 1] + b for a in (0, 1) for b in (0, 1)])
-    shares = np.stack(
-        [(right if a else 1 - right) * (up if b else 1 - up) for a in (0, 1) for b in (0, 1)]
-    )
-    return points, shares
-
-
-def _deposit(
-    points: Int[np.ndarray, "4 n"], amounts: Float[np.ndarray, "4 n"], side: int
-) -> Float[np.ndarray, "g g"]:
-    sums = np.bincount(points.ravel(), amounts.ravel(), minlength=side * side)
-    return np.asarray(sums.reshape(side, side))

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from glnn.exceptions import MissingDependencyError
 from glnn.report.layout import plane_layout
-from glnn.report.page.page_data import Search
-from glnn.report.results import FitResults, edge_endpoints
+from glnn.report.links import extract_links
+from glnn.report.results import Results, Search
 from glnn.report.text import verdict_line
 
 # Colours that can be distinguished with any colour vision
@@ -31,13 +31,7 @@ INK, PALE = "#22252B", "#B8BDC6"
 
 
 def colour_and_mark(number: int) -> tuple[str, str]:
-    """Return the colour and mark of a class; marks change when the colours are used up.
-
-    Examples
-    --------
-    >>> colour_and_mark(0)[1], colour_and_mark(10)[1]
-    ('o', 's')
-    """
+    """Return the colour and mark of a class; marks change when the colours are used up."""
     return COLOURS[number % len(COLOURS)], MARKS[number // len(COLOURS) % len(MARKS)]
 
 
@@ -60,7 +54,7 @@ def blank_figure(width: float, height: float) -> Any:
     return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def graph_figure(results: FitResults, places: Float[np.ndarray, "n 2"] | None = None) -> Any:
+def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> Any:
     """Draw the learned graph, coloured by predicted class, with the legend below it.
 
     ``places`` are the positions of the nodes; by default they are computed.
@@ -81,40 +75,38 @@ def image_bytes(figure: Any, form: str = "png") -> bytes:
     return buffer.getvalue()
 
 
-def _title(results: FitResults) -> str:
+def _title(results: Results) -> str:
     """Return the title, with the verdict: even noise may look like separate groups."""
-    facts = results.facts
+    facts = results.graph_facts
     return (
-        f"{results.data.name}: the learned graph, {facts.n_nodes:,} nodes, "
+        f"{results.name}: the learned graph, {facts.n_nodes:,} nodes, "
         f"{facts.n_edges:,} edges, {facts.mean_degree:.1f} neighbours on average\n"
         f"{verdict_line(results)}"
     )
 
 
-def _draw_nodes(
-    axis: Any, results: FitResults, given_places: Float[np.ndarray, "n 2"] | None
-) -> None:
+def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 2"] | None) -> None:
     collections = import_module("matplotlib.collections")
-    shown = _sample(results.data.n_nodes, MOST_NODES)
+    shown = _sample(results.n_nodes, MOST_NODES)
     graph = results.adjacency[shown][:, shown]
     if given_places is not None and len(shown) == len(given_places):
         places = given_places
     else:
         places = plane_layout(graph, results.predictions[shown])
-    i, j = edge_endpoints(graph)
-    kept = _sample(len(i), MOST_EDGES)
-    lines = np.stack([places[i[kept]], places[j[kept]]], axis=1)
+    links = extract_links(graph)
+    kept = _sample(links.nnz, MOST_EDGES)
+    lines = np.stack([places[links.row[kept]], places[links.col[kept]]], axis=1)
     faint = float(np.clip(900 / max(len(kept), 1), 0.06, 0.5))
     axis.add_collection(
         collections.LineCollection(lines, colors=INK, linewidths=0.4, alpha=faint, zorder=1)
     )
     size = float(np.clip(22_000 / len(shown), 3, 60))
     predictions = results.predictions[shown]
-    for number in results.classes:
+    for number in range(len(results.class_names)):
         colour, mark = colour_and_mark(int(number))
         at = places[predictions == number]
         style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
-        axis.scatter(*at.T, label=_shorten(results.data.class_names[number]), **style)
+        axis.scatter(*at.T, label=_shorten(results.class_names[number]), **style)
     _mark_nodes(axis, results, shown, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")
@@ -122,23 +114,23 @@ def _draw_nodes(
 
 
 def _mark_nodes(
-    axis: Any, results: FitResults, shown: np.ndarray, places: np.ndarray, size: float
+    axis: Any, results: Results, shown: np.ndarray, places: np.ndarray, size: float
 ) -> None:
     """Circle the labelled nodes, and cross out the test nodes that are predicted wrong."""
     labelled = places[np.isin(shown, results.split.train)]
     ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.3, "zorder": 4}
     axis.scatter(*labelled.T, s=size * 2.2 + 14, label="labelled", **ring)
     test = results.split.test
-    wrong = test[results.predictions[test] != results.data.labels[test]]
+    wrong = test[results.predictions[test] != results.labels[test]]
     if wrong.size:
         crossed = places[np.isin(shown, wrong)]
         cross = {"marker": "x", "color": "black", "linewidths": 0.8, "zorder": 3}
         axis.scatter(*crossed.T, s=size * 1.1 + 6, label=f"wrong ({wrong.size})", **cross)
 
 
-def _draw_legend(figure: Any, axis: Any, results: FitResults) -> None:
+def _draw_legend(figure: Any, axis: Any, results: Results) -> None:
     handles, names = axis.get_legend_handles_labels()
-    n_classes, n_alone = len(results.classes), results.facts.n_isolated
+    n_classes, n_alone = len(results.class_names), results.graph_facts.n_isolated
     if n_classes > _MOST_IN_LEGEND:
         cut = n_classes - _MOST_IN_LEGEND
         handles = handles[:_MOST_IN_LEGEND] + handles[n_classes:]

@@ -13,89 +13,62 @@ from glnn.data.edges import read_edges
 from glnn.data.encode import ColumnCode, TableEncoder
 from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
-from glnn.data.npz import read_graph_npz
 from glnn.data.table_text import TableOptions, strip_cells, to_text
 from glnn.data.tables import index_ids, read_table
 from glnn.engine.archive import read_checked_json
 from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.quality.metrics import Interval, accuracy_interval
+from glnn.quality.metrics import accuracy_interval
 from glnn.report.text import format_count, format_percent, uncalibrated_lines
 
-# Accuracy on new rows with a label
+DATA_FORMAT = ("glnn data", 3)  # kind and version of data.json
 
 
-@dataclass(frozen=True)
-class NewRowAccuracy:
-    """Accuracy on the rows with a label, without those that the fit was trained on."""
+def describe_accuracy(
+    truth: Sequence[str], predicted: np.ndarray, seen: Bool[np.ndarray, "n"]
+) -> list[str]:
+    """Return the accuracy on rows with a label in one line; an empty text is no label.
 
-    n_correct: int  # evaluated rows that are predicted right
-    n_evaluated: int  # rows with a label that was not used in training
-    n_training: int  # rows left out, as their label was used in training
-
-    @classmethod
-    def of(
-        cls, truth: Sequence[str], predicted: np.ndarray, seen: Bool[np.ndarray, "n"]
-    ) -> "NewRowAccuracy":
-        """Compare labels with predictions; an empty text is no label.
-
-        Examples
-        --------
-        >>> seen = np.array([True, False, False])
-        >>> NewRowAccuracy.of(["u", "u", ""], np.array(["u", "v", "v"]), seen)
-        NewRowAccuracy(n_correct=0, n_evaluated=1, n_training=1)
-        """
-        known = np.array(truth, dtype=object) != ""
-        evaluated = known & ~seen
-        is_right = np.array(truth, dtype=object) == predicted.astype(object)
-        return cls(
-            int((is_right & evaluated).sum()), int(evaluated.sum()), int((known & seen).sum())
-        )
-
-    @property
-    def accuracy(self) -> Interval | None:
-        """Share of right predictions, with its interval; ``None`` without an evaluated row."""
-        return accuracy_interval(self.n_correct, self.n_evaluated) if self.n_evaluated else None
-
-    def lines(self) -> list[str]:
-        """Return the accuracy in one line; no line if the table has no labels."""
-        found = self.accuracy
-        left_out = f"{format_count(self.n_training, 'row')} used in training"
-        if found is None:
-            reason = f"no accuracy: left out {left_out}, and no other row has a label"
-            return [reason] if self.n_training else []
-        line = (
-            f"accuracy on {format_count(self.n_evaluated, 'row')} with a label not used in "
-            f"training: {format_percent(found.value)} "
-            f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-        )
-        return [f"{line}; left out {left_out}" if self.n_training else line]
+    Rows whose label was used in training (``seen``) are left out. No line if no row has a label.
+    """
+    labels = np.array(truth, dtype=object)
+    known = labels != ""
+    judged = known & ~seen
+    n_judged, n_seen = int(judged.sum()), int((known & seen).sum())
+    left_out = f"left out {format_count(n_seen, 'row')} used in training"
+    if not n_judged:
+        return [f"no accuracy: {left_out}, and no other row has a label"] if n_seen else []
+    found = accuracy_interval(int((labels == predicted)[judged].sum()), n_judged)
+    line = (
+        f"accuracy on {format_count(n_judged, 'row')} with a label not used in training: "
+        f"{format_percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    )
+    return [f"{line}; {left_out}" if n_seen else line]
 
 
 def find_training_rows(
-    run: Path, model: GLNNClassifier, features: sp.csr_matrix, ids: np.ndarray | None
+    model: GLNNClassifier, features: sp.csr_matrix, ids: np.ndarray | None
 ) -> Bool[np.ndarray, "n"]:
     """Return which rows of a table are nodes of the run whose label was used in training.
 
     They are found by their ids or, if run or table has none, by their values.
     """
     given = model.fitted_nodes().labels >= 0
-    _, known = read_graph_npz(run / "graph.npz")
-    if known is not None and ids is not None:
-        names = [str(name) for name in known[given].tolist()]
-        return np.isin([str(name) for name in ids.tolist()], names)
-    fitted = model._model
+    if model.row_names_ is not None and ids is not None:
+        return np.isin(ids.astype(str), model.row_names_[given].astype(str))
     digests = digest_rows(model._check_features(features, reset=False))
-    equal, shares = lookup_training_rows(digests, fitted.digests, given[:, None].astype(float))
+    known = model._model.digests
+    equal, shares = lookup_training_rows(digests, known, given[:, None].astype(float))
     seen = np.zeros(len(equal), dtype=bool)
     seen[equal] = shares[:, 0] > 0
     return seen
 
 
-# Predictions for new rows
-
-DATA_FORMAT = ("glnn data", 3)  # kind and version of data.json
+def run_ids(model: GLNNClassifier) -> np.ndarray:
+    """Return the ids of the nodes of a run, or their numbers if they have none."""
+    names = model.row_names_
+    return np.arange(len(model.label_distributions_)) if names is None else np.asarray(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +80,7 @@ class NewPredictions:
     probabilities: np.ndarray
     classes: list[str]
     notes: tuple[str, ...]
-    row_accuracy: NewRowAccuracy  # on the rows with a label
-
-    @property
-    def confidence(self) -> np.ndarray:
-        """The probability of each predicted label."""
-        return np.asarray(self.probabilities.max(1))
+    accuracy: list[str]  # a line on the rows with a label, if there are any
 
 
 def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredictions:
@@ -123,16 +91,17 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     description = read_data_description(run)
     model = GLNNClassifier.load(run)
     new = read_new_rows(table, description)
-    joined, more = (None, ()) if links is None else _read_links(run, new, links)
+    joined, more = (None, ()) if links is None else _read_links(model, new, links)
     probabilities = model.predict_proba(new.features, joined)
     classes = [str(name) for name in model.classes_]
     labels = np.array(classes)[probabilities.argmax(1)]
     seen = np.zeros(len(labels), dtype=bool)
     if any(new.labels):
-        seen = find_training_rows(run, model, new.features, new.ids)
-    accuracy = NewRowAccuracy.of(new.labels, labels, seen)
+        seen = find_training_rows(model, new.features, new.ids)
+    accuracy = describe_accuracy(new.labels, labels.astype(object), seen)
     notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
-    return NewPredictions(new.node_ids, labels, probabilities, classes, notes, accuracy)
+    ids = np.arange(len(labels)) if new.ids is None else new.ids
+    return NewPredictions(ids, labels, probabilities, classes, notes, accuracy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +112,6 @@ class NewRows:
     ids: np.ndarray | None
     labels: list[str]
     notes: tuple[str, ...]
-
-    @property
-    def node_ids(self) -> np.ndarray:
-        """The rows' ids, or their numbers where they have none."""
-        return np.arange(self.features.shape[0]) if self.ids is None else self.ids
 
 
 def read_new_rows(table: Path, description: dict[str, Any]) -> NewRows:
@@ -198,14 +162,13 @@ def read_data_description(run: Path) -> dict[str, Any]:
     return read_checked_json(path, *DATA_FORMAT, "Fit again")
 
 
-def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, tuple[str, ...]]:
+def _read_links(
+    model: GLNNClassifier, data: NewRows, links: Path
+) -> tuple[sp.csr_matrix, tuple[str, ...]]:
     """Return the links from new rows to training rows, and a note on all other edges."""
-    graph, ids = read_graph_npz(run / "graph.npz")
-    n_old = graph.shape[0]
-    old = [str(name) for name in (np.arange(n_old) if ids is None else ids).tolist()]
     if data.ids is None:
         raise InputError("the new rows must have an id column for --links, got none.")
-    new = [str(name) for name in data.ids.tolist()]
+    old, new = (ids.astype(str).tolist() for ids in (run_ids(model), data.ids))
     shared = sorted(set(old) & set(new))
     if shared:
         raise InputError(
@@ -214,7 +177,7 @@ def _read_links(run: Path, data: NewRows, links: Path) -> tuple[sp.csr_matrix, t
         )
     index = {name: number for number, name in enumerate([*old, *new])}
     joined, report = read_edges(links, index)
-    across = joined[n_old:, :n_old]
+    across = joined[len(old) :, : len(old)]
     n_other = report.n_rows - report.n_repeated - report.n_self_loops - int(across.nnz)
     notes = (f"links: left out {n_other} edges that join no new row to a training row",)
     return sp.csr_matrix(across), notes if n_other else ()

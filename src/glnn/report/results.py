@@ -1,311 +1,371 @@
-"""The results of a run: scores on test nodes, statistics of the graph, predictions as a table."""
+"""The results of a fit: what its page, its tables and its files show, and their storage."""
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from jaxtyping import Bool, Float, Int
 
-from glnn.data import NodeData, Split, write_predictions
-from glnn.engine.callbacks import History
-from glnn.engine.settings import FitSettings
+from glnn.data import Split, write_predictions
+from glnn.data.files import quote_path
+from glnn.data.npz import NpzFile, write_npz
+from glnn.engine.folds import Folds
+from glnn.engine.settings import FitSettings, resolve_settings
+from glnn.estimator import GLNNClassifier
+from glnn.exceptions import DataFormatError, GlnnError, InputError
+from glnn.graph.convert import as_adjacency
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
-from glnn.quality.metrics import Score as MethodScore
-from glnn.quality.metrics import ScoredPredictions, bootstrap_weights
-from glnn.quality.verdict import Verdict, make_verdict
-from glnn.report.page.page_data import LinkTerms, Round, Search
+from glnn.quality.estimate import estimate
+from glnn.quality.folds import HeldOut
+from glnn.quality.labelling import suspect_labels
+from glnn.quality.metrics import Interval, Score, ScoredPredictions
+from glnn.quality.rivals import NodeProblem
+from glnn.report.links import GraphFacts, LinkTerms, link_terms, metric_columns
 from glnn.solver import Certificate
 
-# Scores on test nodes
-
 
 @dataclass(frozen=True, eq=False)
-class Score:
-    """The score of one method on the test nodes."""
+class Round:
+    """One round: a graph step and a classifier step."""
 
-    method: str  # the name to show
-    accuracy: float | None  # None without test nodes
-    seconds: float  # time of the fit
-    note: str = ""  # why there is no number, or what was left out of the data
-    probabilities: np.ndarray | None = None  # test nodes x classes of the data
-    name: str = ""  # the name in code
-
-    def to_dict(self) -> dict[str, str | float | None]:
-        """Return plain values, ready for JSON."""
-        return {name: vars(self)[name] for name in ("method", "accuracy", "seconds", "note")}
-
-
-@dataclass(frozen=True, eq=False)
-class HoldoutScores:
-    """Scores of a fit and of its rivals on the test nodes."""
-
-    own: MethodScore  # the fit
-    others: tuple[MethodScore, ...]  # the rivals
-
-    @classmethod
-    def of(
-        cls,
-        labels: np.ndarray,
-        probabilities: np.ndarray,
-        classes: np.ndarray,
-        n_classes: int,
-        others: Sequence[Score] = (),
-        seconds: float = 0.0,
-    ) -> "HoldoutScores":
-        """Score the test nodes, which have the class numbers ``labels``.
-
-        ``classes`` has the class number of each column of ``probabilities``. A class without a
-        training label has no column; its nodes count as mistakes. Methods in ``others`` without
-        probabilities are skipped. ``seconds`` is the time of the fit.
-        """
-        full = np.zeros((len(labels), n_classes))
-        full[:, classes] = probabilities
-        own = ScoredPredictions(labels, full)
-        weights = bootstrap_weights(len(own), np.random.default_rng(0))
-        compared = [
-            MethodScore.of(
-                other.name,
-                other.method,
-                ScoredPredictions(labels, other.probabilities),
-                weights,
-                other.seconds,
-                own,
-            )
-            for other in others
-            if other.probabilities is not None
-        ]
-        return cls(MethodScore.of("glnn", "GLNN", own, weights, seconds), tuple(compared))
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the fit is better than chance, and than the rivals."""
-        return make_verdict(self.own, self.others)
-
-
-# Statistics of a graph
+    name: str  # such as "round 1"
+    graph: sp.csr_matrix  # after the round
+    terms: Mapping[str, float] = field(default_factory=dict)  # values of the objective's terms
 
 
 @dataclass(frozen=True)
-class GraphFacts:
-    """Statistics of an undirected graph.
+class Search:
+    """The trials of a hyperparameter search; the first trial is the unchanged preset."""
 
-    Equal labels are counted on edges between test nodes only: the graph is learned from the other
-    labels, so that among those the share would be high for noise, too.
-    """
+    goal: str  # the metric on hidden labels
+    values: tuple[float | int, ...]  # of the goal, one per trial
+    params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
+    # for each parameter its value in every trial, None where it was the preset's
+    log: tuple[str, ...] = ()  # parameters searched on a logarithmic scale
+    is_low_best: bool = False  # whether a lower value is better
+    verdict: str = ""  # a sentence on the nested estimate of the whole search
 
-    n_nodes: int
-    n_edges: int  # without loops
-    n_loops: int
-    mean_degree: float
-    n_isolated: int  # nodes without an edge
-    n_components: int
-    equal_labels: float | None  # share of edges between test nodes that join equal labels
-    n_labelled_edges: int  # edges between test nodes
-    n_given: int | None = None  # edges of the given graph; None without one
-    n_kept: int | None = None  # given edges that the learned graph has
-    n_added: int | None = None  # learned edges that were not given
-    equal_by_chance: float | None = None  # expected equal_labels if the ends were paired at random
+    def best_so_far(self) -> Float[np.ndarray, "t"]:
+        """Return the best value up to each trial."""
+        best = np.minimum if self.is_low_best else np.maximum
+        return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
 
-    @classmethod
-    def of(
-        cls,
-        adjacency: sp.csr_matrix,
-        hidden: np.ndarray,
-        given: sp.csr_matrix | None = None,
-    ) -> "GraphFacts":
-        """Compute the statistics; ``hidden`` has the classes of test nodes, and -1 elsewhere.
-
-        Examples
-        --------
-        >>> path = sp.csr_matrix(np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0.0]]))
-        >>> facts = GraphFacts.of(path, np.array([0, 0, -1]))
-        >>> facts.n_edges, facts.equal_labels, facts.n_labelled_edges
-        (2, 1.0, 1)
-        """
-        n_nodes = adjacency.shape[0]
-        i, j = edge_endpoints(adjacency)
-        degree = np.bincount(np.concatenate([i, j]), minlength=n_nodes)
-        known = (hidden[i] >= 0) & (hidden[j] >= 0)
-        return cls(
-            n_nodes=n_nodes,
-            n_edges=len(i),
-            n_loops=int(np.count_nonzero(adjacency.diagonal())),
-            mean_degree=float(degree.mean()),
-            n_isolated=int((degree == 0).sum()),
-            n_components=int(connected_components(adjacency, directed=False)[0]),
-            equal_labels=_mean_or_none(hidden[i[known]] == hidden[j[known]]),
-            n_labelled_edges=int(known.sum()),
-            equal_by_chance=_expected_equal_share(
-                np.concatenate([hidden[i[known]], hidden[j[known]]])
-            ),
-            **_compare_with_given(adjacency, given),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, ready for JSON."""
-        return asdict(self)
-
-
-def edge_endpoints(adjacency: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two ends of every edge, each edge once and loops left out."""
-    upper = sp.triu(adjacency, k=1, format="coo")
-    stored = upper.data != 0
-    return upper.row[stored].astype(np.int64), upper.col[stored].astype(np.int64)
-
-
-def _mean_or_none(equal: np.ndarray) -> float | None:
-    return float(equal.mean()) if equal.size else None
-
-
-def _expected_equal_share(ends: np.ndarray) -> float | None:
-    """Return the probability that two ends drawn at random are of the same class."""
-    return float(np.square(np.bincount(ends) / ends.size).sum()) if ends.size else None
-
-
-def _compare_with_given(
-    adjacency: sp.csr_matrix, given: sp.csr_matrix | None
-) -> dict[str, int | None]:
-    if given is None:
-        return {"n_given": None, "n_kept": None, "n_added": None}
-    n_nodes = adjacency.shape[0]
-    learned, old = (i * n_nodes + j for i, j in (edge_endpoints(adjacency), edge_endpoints(given)))
-    n_kept = int(np.isin(old, learned).sum())
-    return {"n_given": len(old), "n_kept": n_kept, "n_added": len(learned) - n_kept}
-
-
-# Results of a run
-
-
-def describe_settings(settings: FitSettings, data: NodeData) -> dict[str, Any]:
-    """Return the settings of a fit to such data as plain values, track by track.
-
-    ``tracks`` are their names, and ``track`` the settings of each.
-    """
-    own = settings.tracks_for(data.graph is not None)
-    page = asdict(settings)
-    del page["no_graph"]
-    track = {t.name: {k: v for k, v in asdict(t).items() if k != "name"} for t in own}
-    return page | {"tracks": list(track), "track": track}
+    def points(self, name: str) -> list[tuple[float | int, float | int]]:
+        """Return the pairs (parameter, goal) of the trials that set the parameter."""
+        pairs = zip(self.params[name], self.values)
+        return [(part, value) for part, value in pairs if part is not None]
 
 
 @dataclass(frozen=True, eq=False)
-class FitResults:
-    """The results of a fit."""
+class Results:
+    """What came out of a fit; name, nodes, labels, probabilities and graph are required."""
 
-    data: NodeData
+    name: str  # of the data
+    ids: np.ndarray  # names of the nodes, integers or text
+    class_names: tuple[str, ...]
+    labels: Int[np.ndarray, "n"]  # known class numbers, -1 if unknown
     split: Split
-    classes: np.ndarray  # class number in data of each column of probabilities
-    probabilities: np.ndarray  # all nodes x classes
+    probabilities: Float[np.ndarray, "n c"]  # of a judged node: without its own label
     adjacency: sp.csr_matrix  # the learned graph
-    certificate: Certificate | None  # None if the graph was not solved for
-    facts: GraphFacts
-    scores: tuple[Score, ...]  # GLNN first, then the rivals
-    history: History
-    settings: Mapping[str, Any]  # all settings, as plain values
-    seed: int = 0
-    device: str = "cpu"
-    seconds: Mapping[str, float] = field(default_factory=dict)  # time of each part
-    notes: tuple[str, ...] = ()  # what was left out or encoded in the data
-    estimate: Evaluation | None = None  # by cross-validation, if it was run
+    given: sp.csr_matrix | None = None
+    classes: Int[np.ndarray, "k"] | None = None  # classes that the fit knows; None: all
+    evaluation: Evaluation | None = None  # on labels that the fit had not seen
     suspects: tuple[int, ...] = ()  # nodes whose given label disagrees with the model
-    command: str = ""  # the command line of the run, if it had one
+    calibration: Calibration | None = None  # None: probabilities are not calibrated
+    certificate: Certificate | None = None  # None if the graph was not solved for
+    history: tuple[Mapping[str, Any], ...] = ()  # one record an epoch
     rounds: tuple[Round, ...] = ()  # the graph after each round
     terms: LinkTerms | None = None  # contribution of each term to each link
     metric: tuple[tuple[str, float], ...] = ()  # columns with most weight in the learned metric
-    digest: str = ""  # hash of the data
     trust: sp.csr_matrix | None = None  # share of each given link's weight that was kept
+    settings: Mapping[str, Any] = field(default_factory=dict)  # all settings, as plain values
+    preset: Mapping[str, Any] = field(default_factory=dict)  # those of the unchanged preset
+    choices: Mapping[str, Any] = field(default_factory=dict)  # what the fit chose by itself
     search: Search | None = None  # how parameters were chosen, if they were searched for
-    calibration: Calibration | None = None  # None: probabilities are not calibrated
-    groups: np.ndarray | None = None  # group of each node, if rows of a group are hidden together
-    times: np.ndarray | None = None  # time of each node, if earlier labels predict later ones
+    facts: Mapping[str, str] = field(default_factory=dict)  # seed, device, digest, versions, ...
+    seconds: Mapping[str, float] = field(default_factory=dict)  # time of each part
+    command: str = ""  # the command line of the run, if it had one
+    notes: tuple[str, ...] = ()  # what was left out or encoded in the data
+
+    def __post_init__(self) -> None:
+        sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
+        if sizes != {self.adjacency.shape[0]}:
+            raise InputError("results must have one id, label and row of probabilities a node.")
 
     @property
-    def predictions(self) -> np.ndarray:
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.ids)
+
+    @property
+    def predictions(self) -> Int[np.ndarray, "n"]:
         """The predicted class number of every node."""
-        return np.asarray(self.classes[self.probabilities.argmax(1)])
+        return np.asarray(self.probabilities.argmax(1))
+
+    @property
+    def seen(self) -> Bool[np.ndarray, "n"]:
+        """Which nodes had a label in the fit."""
+        return self._mask(self.split.train, self.split.val)
+
+    @property
+    def held_out(self) -> Bool[np.ndarray, "n"]:
+        """Which nodes are predicted without their own label, though it is known."""
+        hidden = () if self.evaluation is None else self.evaluation.held_out.hidden_nodes
+        return self._mask(self.split.test, hidden)
+
+    @property
+    def judged(self) -> Int[np.ndarray, "n"]:
+        """The predictions of labels that were not seen, -1 elsewhere."""
+        return np.where(self.held_out, self.predictions, -1)
+
+    @property
+    def suspect(self) -> Bool[np.ndarray, "n"]:
+        """Which nodes have a given label that disagrees with the model."""
+        return self._mask(self.suspects)
 
     @cached_property
-    def holdout(self) -> HoldoutScores | None:
-        """Scores on the test nodes; ``None`` without any."""
-        test = self.split.test
-        if not test.size:
-            return None
-        labels, probabilities = self.data.labels[test], self.probabilities[test]
-        own, *others = self.scores
-        return HoldoutScores.of(
-            labels, probabilities, self.classes, self.data.n_classes, others, own.seconds
-        )
+    def graph_facts(self) -> GraphFacts:
+        """Statistics of the learned graph."""
+        hidden = np.where(self._mask(self.split.test), self.labels, -1)
+        return GraphFacts.of(self.adjacency, hidden, self.given)
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The verdict of the estimate, else of the test labels; ``None`` without either."""
-        if self.estimate is not None:
-            return self.estimate.verdict
-        return None if self.holdout is None else self.holdout.verdict
+    def is_calibrated(self) -> bool:
+        """Whether probabilities are calibrated on held-out labels."""
+        return self.calibration is not None and not self.calibration.is_identity
 
     @property
-    def calibration_method(self) -> str | None:
-        """Which held-out labels calibrated the probabilities; ``None`` without calibration."""
-        if self.calibration is None or self.calibration.is_identity:
-            return None
-        is_validated = self.split.val.size and self.estimate is None
-        return "validation" if is_validated else "folds"
-
-    @property
-    def class_names(self) -> list[str]:
-        """Names of the classes, in the order of the columns of ``probabilities``."""
-        return [self.data.class_names[number] for number in self.classes]
+    def has_single_labels(self) -> bool:
+        """Whether every class has at most one training label, so that none can be held out."""
+        return bool(np.bincount(self.labels[self.split.train], minlength=1).max() < 2)
 
     def accuracy(self, part: str) -> float | None:
-        """Return the accuracy on ``train``, ``val`` or ``test``; ``None`` if it is empty."""
-        return accuracy(self.predictions, self.data.labels, getattr(self.split, part))
+        """Return the accuracy on ``val`` or ``test``; ``None`` if it is empty."""
+        nodes = getattr(self.split, part)
+        right = self.predictions[nodes] == self.labels[nodes]
+        return float(right.mean()) if nodes.size else None
+
+    def _mask(self, *parts: Any) -> np.ndarray:
+        mask = np.zeros(self.n_nodes, dtype=bool)
+        for nodes in parts:
+            mask[np.asarray(nodes, dtype=np.int64)] = True
+        return mask
 
 
-def accuracy(predictions: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> float | None:
-    """Return the share of nodes that are predicted right, or ``None`` without nodes.
+# Results of a fitted classifier
 
-    Examples
-    --------
-    >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([1, 2]))
-    0.5
+
+def collect_results(
+    model: GLNNClassifier,
+    *,
+    class_names: Sequence[str],
+    labels: np.ndarray,
+    ids: np.ndarray | None,
+    split: Split,
+    evaluation: Evaluation | None,
+    column_names: Sequence[str] | None = None,
+    **fields: Any,
+) -> Results:
+    """Return the results of a fitted classifier; ``fields`` are further fields of the results.
+
+    Nodes that the evaluation has judged get the probabilities of the fits without their label.
     """
-    return float((predictions[nodes] == labels[nodes]).mean()) if nodes.size else None
+    class_names = tuple(class_names)
+    nodes, n_nodes = model.fitted_nodes(column_names), len(labels)
+    classes = _index_classes(model.classes_, class_names)
+    probabilities = np.zeros((n_nodes, len(class_names)))
+    probabilities[:, classes] = model.label_distributions_
+    suspects: tuple[int, ...] = ()
+    if evaluation is not None:
+        hidden = evaluation.held_out.hidden_nodes
+        columns = _index_classes(evaluation.classes, class_names)
+        probabilities[np.ix_(hidden, columns)] = evaluation.probabilities[hidden]
+        if not split.test.size or not np.isin(hidden, split.test).all():
+            found = suspect_labels(evaluation.held_out, evaluation.probabilities)
+            suspects = tuple(found.nodes.tolist())
+    settings, has_graph = model._resolve_settings(), fields.get("given") is not None
+    return Results(
+        ids=np.arange(n_nodes) if ids is None else ids,
+        class_names=class_names,
+        labels=labels,
+        split=split,
+        probabilities=probabilities,
+        adjacency=model.graph_,
+        classes=classes,
+        evaluation=evaluation,
+        suspects=suspects,
+        calibration=model.calibration_,
+        certificate=model.certificate_,
+        history=tuple(dict(record) for record in model.history_),
+        terms=link_terms(nodes),
+        metric=metric_columns(nodes),
+        trust=model.edge_trust_,
+        settings=describe_settings(settings, has_graph),
+        preset=describe_settings(resolve_settings(model.preset), has_graph),
+        choices=model.choices_,
+        **fields,
+    )
+
+
+def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> Results:
+    """Return the results of a classifier that has no run folder.
+
+    ``fitted_to`` are the arguments of its fit: features, labels, graph and validation nodes. It is
+    ``None`` for a loaded model; its prior graph is then shown as the given one.
+    """
+    nodes = model.fitted_nodes()
+    graph = None if fitted_to is None else fitted_to[2]
+    labelled, none = np.flatnonzero(nodes.labels >= 0), np.empty(0, np.int64)
+    val = np.setdiff1d(labelled, nodes.trained)
+    return collect_results(
+        model,
+        name="GLNNClassifier",
+        class_names=[str(label) for label in model.classes_],
+        labels=nodes.labels,
+        ids=model.row_names_,
+        split=Split(nodes.trained, val, none, name="labels of y", seed=model.seed_),
+        evaluation=_evaluate_held_out(model),
+        given=model.prior_graph_ if graph is None else as_adjacency(graph, nodes.n_nodes),
+        command=f"{model!r}.fit(X, y)",
+        facts={"seed": str(model.seed_), "device": str(model.device)},
+    )
+
+
+def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
+    """Return the evaluation on the labels that a fit has hidden, without rivals."""
+    held_out = model.held_out_
+    if held_out is None or not held_out.hidden_nodes.size:
+        return None
+    nodes, hidden = model.fitted_nodes(), held_out.hidden_nodes
+    fold, none = held_out.fold[hidden], np.empty(0, np.int64)
+    folds = Folds(tuple(hidden[fold == number] for number in np.unique(fold)), (), none)
+    problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
+    how: Any = {"class_weight": model.class_weight}
+    return estimate(problem, held_out, model.folds_ or folds, model.classes_, **how)
+
+
+def _index_classes(labels: np.ndarray, class_names: tuple[str, ...]) -> np.ndarray:
+    """Return the number of each label among the names of classes."""
+    place = {name: number for number, name in enumerate(class_names)}
+    return np.array([place[str(label)] for label in labels], dtype=np.int64)
+
+
+def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:
+    """Return the settings of a fit as plain values: ``tracks``, and by ``track`` those of each."""
+    page = dataclasses.asdict(settings)
+    del page["no_graph"]
+    track = {}
+    for one in settings.tracks_for(has_graph):
+        track[one.name] = {k: v for k, v in dataclasses.asdict(one).items() if k != "name"}
+    return page | {"tracks": list(track), "track": track}
+
+
+# Storage
+
+_FORMAT = "glnn results 1"
+
+
+def write_results(path: Path, results: Results) -> None:
+    """Write results to an npz file: one JSON text, and the arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    words = json.dumps({"format": _FORMAT, "results": _encode(results, arrays)})
+    write_npz(path, {"words": np.frombuffer(words.encode(), np.uint8), **arrays})
+
+
+def read_results(run: Path) -> Results:
+    """Read the results of a run folder; any other file raises an error of one line."""
+    path = run / "results.npz"
+    if not path.is_file():
+        raise InputError(
+            f"{quote_path(run)} must be the folder of a run that glnn fit has written, got none: "
+            "results.npz is missing."
+        )
+    try:
+        with NpzFile(path) as archive:
+            words = json.loads(archive.read("words", kinds="u", ndim=1).tobytes())
+            if words["format"] != _FORMAT:
+                raise ValueError("unknown format")
+            results = _decode(words["results"], archive)
+    except GlnnError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise DataFormatError(
+            f"{quote_path(path)} must hold the results of a run, got: {error or 'no data'}."
+        ) from None
+    if not isinstance(results, Results):
+        raise DataFormatError(f"{quote_path(path)} must hold the results of a run.")
+    return results
+
+
+_CLASSES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(Results, Split, Round, Search, LinkTerms, Certificate, Calibration),
+        *(Evaluation, Folds, HeldOut, Score, ScoredPredictions, Interval),
+    )
+}
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__} | {
+            "fields": {name: _encode(part, arrays) for name, part in parts.items()}
+        }
+    if sp.issparse(value):
+        matrix = sp.csr_matrix(value)
+        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
+        return {"csr": _encode(tuple(parts.values()), arrays), "shape": list(matrix.shape)}
+    if isinstance(value, np.ndarray):
+        array = value if value.dtype != object else value.astype(np.str_)
+        name = f"a{len(arrays)}"
+        arrays[name] = array
+        return {"array": name, "kinds": array.dtype.kind, "ndim": array.ndim}
+    if isinstance(value, Mapping):
+        return {"map": {str(name): _encode(part, arrays) for name, part in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_encode(part, arrays) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _decode(value: Any, archive: NpzFile) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(part, archive) for part in value)
+    if not isinstance(value, dict):
+        return value
+    if "class" in value:
+        fields = {name: _decode(part, archive) for name, part in value["fields"].items()}
+        return _CLASSES[value["class"]](**fields)
+    if "csr" in value:
+        return sp.csr_matrix(_decode(value["csr"], archive), shape=tuple(value["shape"]))
+    if "array" in value:
+        return archive.read(value["array"], kinds=value["kinds"], ndim=value["ndim"])
+    return {name: _decode(part, archive) for name, part in value["map"].items()}
 
 
 # Predictions as a table
 
 
-def write_node_predictions(path: Path, results: FitResults) -> None:
+def write_node_predictions(path: Path, results: Results) -> None:
     """Write one line a node, with its given label and whether the prediction was held out."""
-    names, data = results.class_names, results.data
-    probabilities, held_out = merge_held_out(results)
-    given = np.full(data.n_nodes, "", dtype=object)
-    seen = np.concatenate([results.split.train, results.split.val])
-    given[seen] = np.array(data.class_names, dtype=object)[data.labels[seen]]
-    is_held_out = np.where(held_out, "yes", "no")
+    names, seen = np.array(results.class_names, dtype=object), results.seen
+    classes = np.arange(len(names)) if results.classes is None else results.classes
+    given = np.where(seen, names[results.labels], "")
+    held_out = np.where(results.held_out, "yes", "no")
     write_predictions(
         path,
-        data.ids,
-        [names[k] for k in probabilities.argmax(1)],
-        probabilities,
-        names,
+        results.ids,
+        names[results.predictions].tolist(),
+        results.probabilities[:, classes],
+        names[classes].tolist(),
         given=given.tolist(),
-        held_out=np.where(given == "", "", is_held_out).tolist(),
+        held_out=np.where(seen, held_out, "").tolist(),
         spreadsheet_safe=True,
     )
-
-
-def merge_held_out(results: FitResults) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities, held-out ones for labelled nodes, and which nodes have those."""
-    probabilities = np.array(results.probabilities, dtype=np.float64)
-    held_out = np.zeros(len(probabilities), dtype=bool)
-    if results.estimate is not None:
-        nodes = results.estimate.held_out.hidden_nodes
-        probabilities[nodes] = results.estimate.probabilities[nodes]
-        held_out[nodes] = True
-    return probabilities, held_out

@@ -4,11 +4,9 @@ import json
 import math
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from jaxtyping import Float
 
 from glnn.data import write_graph
 from glnn.data.files import (
@@ -24,13 +22,13 @@ from glnn.engine.archive import write_checked_json
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
-from glnn.report.page.document import build_page, render
-from glnn.report.page.page_data import write_page_data
+from glnn.report.page.document import render
 from glnn.report.page.subset import MAX_NODES
+from glnn.report.plots import graph_figure, image_bytes
 from glnn.report.predict import DATA_FORMAT
-from glnn.report.results import FitResults, write_node_predictions
-from glnn.report.sources import OpenedSource
-from glnn.report.text import package_versions, verdict_line
+from glnn.report.results import Results, write_node_predictions, write_results
+from glnn.report.sources import Source
+from glnn.report.text import verdict_line
 
 RUN_FILES = (
     "model.safetensors",
@@ -42,7 +40,7 @@ RUN_FILES = (
     "split.json",
     "data.json",
     "graph.png",
-    "page.npz",
+    "results.npz",
     "report.html",
 )
 
@@ -91,7 +89,7 @@ def remove_state(folder: Path, *, only_empty: bool = False) -> None:
 
 
 def write_run(
-    folder: Path, opened: OpenedSource, results: FitResults | None, model: GLNNClassifier
+    folder: Path, source: Source, results: Results | None, model: GLNNClassifier
 ) -> tuple[str, ...]:
     """Write all files of a run to a temporary folder, and put them in place in one step.
 
@@ -102,61 +100,44 @@ def write_run(
         model.save(folder)
         return ()
     with replace_folder(folder, RUN_FILES) as new:
-        return _write_files(new, opened, results, model)
-
-
-def _write_files(
-    folder: Path, opened: OpenedSource, results: FitResults, model: GLNNClassifier
-) -> tuple[str, ...]:
-    model.save(folder)
-    data = results.data
-    write_graph(results.adjacency, folder / "graph.npz", data.ids)
-    write_node_predictions(folder / "predictions.csv", results)
-    results.split.save(folder / "split.json")
-    _write_text(folder / "history.jsonl", results.history.to_jsonl())
-    write_checked_json(
-        folder / "data.json", *DATA_FORMAT, _replace_nonfinite(describe_data(opened))
-    )
-    _write_json(folder / "metrics.json", collect_metrics(results))
-    places = None
-    if data.n_nodes <= MAX_NODES:
-        places = plane_layout(results.adjacency, results.predictions)
-    page = build_page(results, places)
-    write_page_data(folder / "page.npz", page)
-    _write_text(folder / "report.html", render(page))
-    return write_picture(folder / "graph.png", results, places)
-
-
-def write_picture(
-    path: Path, results: FitResults, places: Float[np.ndarray, "n 2"] | None
-) -> tuple[str, ...]:
-    """Draw the learned graph into a PNG file; without matplotlib return a line with the reason."""
-    from glnn.report import plots  # matplotlib is imported only when something is drawn
-
-    try:
-        image = plots.image_bytes(plots.graph_figure(results, places))
-    except MissingDependencyError as error:
-        return (f"no picture: {error}",)
-    with atomic_write(path, "wb") as file:
-        file.write(image)
+        model.save(new)
+        write_graph(results.adjacency, new / "graph.npz", source.data.ids)
+        write_node_predictions(new / "predictions.csv", results)
+        results.split.save(new / "split.json")
+        lines = [json.dumps(_replace_nonfinite(record)) + "\n" for record in results.history]
+        _write_text(new / "history.jsonl", "".join(lines))
+        how = _replace_nonfinite(describe_data(source))
+        write_checked_json(new / "data.json", *DATA_FORMAT, how)
+        metrics = _replace_nonfinite(collect_metrics(results))
+        _write_text(new / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+        write_results(new / "results.npz", results)
+        places = None
+        if results.n_nodes <= MAX_NODES:
+            places = plane_layout(results.adjacency, results.predictions)
+        _write_text(new / "report.html", render(results, places))
+        try:
+            image = image_bytes(graph_figure(results, places))
+        except MissingDependencyError as error:
+            return (f"no picture: {error}",)
+        with atomic_write(new / "graph.png", "wb") as file:
+            file.write(image)
     return ()
 
 
-def collect_metrics(results: FitResults) -> dict[str, Any]:
+def collect_metrics(results: Results) -> dict[str, Any]:
     """Return everything that was measured, ready for JSON."""
-    split, data = results.split, results.data
+    split, evaluation = results.split, results.evaluation
     parts = {"train": split.train, "validation": split.val, "test": split.test}
+    certificate = results.certificate
     return {
         "verdict": verdict_line(results),
         "format": "glnn metrics",
-        "version": 2,
+        "version": 3,
         "data": {
-            "name": data.name,
-            "n_nodes": data.n_nodes,
-            "n_features": data.n_features,
-            "n_given_edges": data.n_edges,
-            "classes": list(data.class_names),
-            "provenance": dict(data.provenance),
+            "name": results.name,
+            "n_nodes": results.n_nodes,
+            "n_given_edges": results.graph_facts.n_given,
+            "classes": list(results.class_names),
             "notes": list(results.notes),
         },
         "labels": {"split": split.name, "seed": split.seed}
@@ -165,43 +146,28 @@ def collect_metrics(results: FitResults) -> dict[str, Any]:
             "validation": results.accuracy("val"),  # on nodes that chose the epoch
             "test": results.accuracy("test"),
         },
-        "calibrated": results.calibration_method is not None,
-        "calibration": _describe_calibration(results),
-        "comparison": None if results.verdict is None else results.verdict.to_dict(),
-        "estimate": None if results.estimate is None else results.estimate.to_dict(),
-        "suspect_labels": [str(data.node_ids[node]) for node in results.suspects],
-        "scores": [score.to_dict() for score in results.scores],
-        "graph": results.facts.to_dict(),
-        "certificate": None if results.certificate is None else results.certificate.to_dict(),
-        "settings": dict(results.settings),
-        "seed": results.seed,
-        "device": results.device,
+        "calibrated": results.is_calibrated,
+        "evaluation": None if evaluation is None else evaluation.to_dict(),
+        "suspect_labels": [str(results.ids[node]) for node in results.suspects],
+        "graph": asdict(results.graph_facts),
+        "certificate": None if certificate is None else certificate.to_dict(),
+        "settings": {**results.settings, "chosen": dict(results.choices)},
+        "facts": dict(results.facts),
         "seconds": dict(results.seconds),
-        "versions": package_versions(),
     }
 
 
-def _describe_calibration(results: FitResults) -> dict[str, Any]:
-    """Return how probabilities were calibrated, and by how many labels."""
-    n_labels = 0 if results.calibration is None else results.calibration.n_labels
-    return {"method": results.calibration_method, "n_labels": n_labels}
-
-
-def describe_data(opened: OpenedSource) -> dict[str, Any]:
+def describe_data(source: Source) -> dict[str, Any]:
     """Return how the features were read, to read new rows in the same way."""
-    report, names, options = opened.report, opened.data.feature_names, opened.source.options
+    report, names, options = source.report, source.data.feature_names, source.options
     return {
-        "name": opened.data.name,
+        "name": source.data.name,
         "feature_names": None if names is None else list(names),
         "options": options.to_dict(),
         "encoder": None if report is None else report.encoder.to_dict(),
         "id_column": None if report is None else report.columns.id,
         "label_column": options.label_column or (report and report.columns.label),
     }
-
-
-def _write_json(path: Path, page: Mapping[str, Any]) -> None:
-    _write_text(path, json.dumps(_replace_nonfinite(page), indent=2, allow_nan=False) + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:

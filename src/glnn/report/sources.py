@@ -1,9 +1,9 @@
 """Find and read the data that a user names (a data set, table or other file), and split labels."""
 
-import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +25,13 @@ from glnn.exceptions import InputError
 DEFAULT_PER_CLASS = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
-    """Where the data come from: a name or path, and how to read a table."""
+    """The data of a run: a name or path, how to read and split them, and, once read, the data.
+
+    With several processes each keeps the feature values of its own rows only, and reads no others
+    if the format allows. Only process 0 has the whole given graph, to count its edges.
+    """
 
     name: str  # a data set's name, or the path of a file or folder
     labels: Path | None = None  # table of labels by id
@@ -35,6 +39,10 @@ class Source:
     options: TableOptions = DEFAULT_OPTIONS  # how to use the columns of a table
     variant: str = DEFAULT_GRAPH  # which graph of a published set that has several
     set_name: str | None = None  # which set of a Planetoid folder
+    no_graph: bool = False  # ignore a given graph
+    labels_per_class: int | None = None  # see choose_split
+    seed: int = 0  # of the split
+    peers: Peers = SINGLE_PROCESS
 
     @property
     def is_table(self) -> bool:
@@ -50,26 +58,69 @@ class Source:
         path = Path(self.name)
         return self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options)
 
-    def open(self) -> "OpenedSource":
-        """Read the data; notes list what was left out or encoded."""
-        source = self._load()
-        return OpenedSource.of(self, source, source.data)
-
-    def rows(self) -> RowSource:
-        """Return the data by rows: from the file if its format allows, else from memory."""
-        path = Path(self.name)
-        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
-        if not is_file or self.is_edge_list or path.suffix.lower() not in (".npz", ".parquet"):
-            return self._load()
-        if not self.is_table:
-            self._check_table_options()
-        return open_source(path, self.options, self.graph, self.labels)
-
     @property
     def adjacent_edge_file(self) -> Path | None:
         """The edge list in the same folder as a table, if no other edge list is given."""
         beside = edge_table_path(Path(self.name))
         return beside if self.is_table and self.graph is None and beside.is_file() else None
+
+    @cached_property
+    def rows(self) -> RowSource:
+        """The data by rows: for several processes from the file if its format allows."""
+        path = Path(self.name)
+        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
+        has_rows = is_file and path.suffix.lower() in (".npz", ".parquet") and not self.is_edge_list
+        if not self.is_table:
+            self._check_table_options()
+        if self.peers.size > 1 and has_rows:
+            return open_source(path, self.options, self.graph, self.labels)
+        if self.is_table:
+            graph = self.graph or self.adjacent_edge_file
+            return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
+        data = open_data(self.name, name=self.set_name, graph=self.variant, options=self.options)
+        if self.labels is not None:
+            data = replace_labels(data, self.labels, self.options)
+        return RecordSource(data)
+
+    @cached_property
+    def data(self) -> NodeData:
+        """The data that were read; without feature values if there are several processes."""
+        rows, no_graph = self.rows, {"graph": None} if self.no_graph else {}
+        if self.peers.size == 1 and isinstance(rows, RecordSource):
+            return rows.data.replace(**no_graph) if no_graph else rows.data
+        if self.peers.rank == 0 and not self.no_graph:
+            return rows.record.replace(graph=rows.graph_rows(slice(None)))
+        return rows.record
+
+    @cached_property
+    def split(self) -> Split:
+        """Which labels are for training, validation and test."""
+        return choose_split(self.data, self.labels_per_class, self.seed)
+
+    @cached_property
+    def local_rows(self) -> tuple[Any, sp.csr_matrix | None]:
+        """Features and given graph of the rows of this process."""
+        if self.peers.size == 1:
+            return self.data.features, self.data.graph
+        own = Partition(self.rows.record.n_nodes, self.peers).rows
+        return self.rows.features(own), None if self.no_graph else self.rows.graph_rows(own)
+
+    @property
+    def report(self) -> TableReport | None:
+        """How the columns of a table became features."""
+        return self.rows.report
+
+    @property
+    def digest(self) -> str:
+        """A hash of the data."""
+        return RecordSource(self.data).digest if self.peers.size == 1 else self.rows.digest
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or encoded."""
+        beside = self.adjacent_edge_file
+        found = () if beside is None else (f"graph: taken from {beside.name}",)
+        return found + (self.report.lines() if self.report else ())
 
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
@@ -85,16 +136,6 @@ class Source:
             return None
         asked = f"Is it {quote(likely)}? Then add --label {quote(likely)}."
         return f"{quote_path(Path(self.name))} has no column named 'label'. {asked}"
-
-    def _load(self) -> RecordSource:
-        if self.is_table:
-            graph = self.graph or self.adjacent_edge_file
-            return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
-        self._check_table_options()
-        data = open_data(self.name, name=self.set_name, graph=self.variant, options=self.options)
-        if self.labels is not None:
-            data = replace_labels(data, self.labels, self.options)
-        return RecordSource(data)
 
     def _check_table_options(self) -> None:
         given = {
@@ -115,85 +156,6 @@ class Source:
             )
 
 
-class LocalRows(NamedTuple):
-    """The rows of this process: features, and the given graph if there is one."""
-
-    features: Any
-    graph: sp.csr_matrix | None
-
-
-@dataclass(frozen=True)
-class OpenedSource:
-    """The data that were read from a source, with notes for the user."""
-
-    source: Source
-    data: NodeData
-    notes: tuple[str, ...] = ()  # what was left out or encoded
-    report: TableReport | None = None  # how the columns of a table became features
-    precomputed_digest: str | None = None  # given if the data lack the values to compute it
-
-    @classmethod
-    def of(cls, source: Source, rows: RowSource, data: NodeData) -> "OpenedSource":
-        """Return the data with the notes and the report of their source."""
-        beside, report = source.adjacent_edge_file, rows.report
-        found = () if beside is None else (f"graph: taken from {beside.name}",)
-        return cls(source, data, found + (report.lines() if report else ()), report)
-
-    @property
-    def digest(self) -> str:
-        """A hash of the data."""
-        return self.precomputed_digest or RecordSource(self.data).digest
-
-    @property
-    def groups(self) -> np.ndarray | None:
-        """The group of each row, if a column of groups was named."""
-        return None if self.report is None else self.report.groups
-
-    @property
-    def times(self) -> np.ndarray | None:
-        """The time of each row, if a column of times was named."""
-        return None if self.report is None else self.report.times
-
-    def drop_graph(self) -> "OpenedSource":
-        """Return the data without the given graph."""
-        return dataclasses.replace(self, data=self.data.replace(graph=None))
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """Which data to read, and how to split their labels."""
-
-    source: Source
-    no_graph: bool = False
-    labels_per_class: int | None = None
-    seed: int = 0
-
-    def open(self, peers: Peers = SINGLE_PROCESS) -> tuple[OpenedSource, Split, LocalRows]:
-        """Read the data, choose the split, and return both with the rows of this process.
-
-        With several processes each keeps the feature values of its own rows only, and reads no
-        others if the format allows. Only process 0 has the whole given graph, to count its edges.
-        """
-        if peers.size == 1:
-            opened = self.source.open()
-            opened = opened.drop_graph() if self.no_graph else opened
-            rows = LocalRows(opened.data.features, opened.data.graph)
-        else:
-            opened, rows = self._open_local_rows(peers)
-        return opened, choose_split(opened.data, self.labels_per_class, self.seed), rows
-
-    def _open_local_rows(self, peers: Peers) -> tuple[OpenedSource, LocalRows]:
-        source = self.source.rows()
-        own = Partition(source.record.n_nodes, peers).rows
-        rows = LocalRows(source.features(own), None if self.no_graph else source.graph_rows(own))
-        data, digest = source.record, None
-        if peers.rank == 0:
-            whole = None if self.no_graph else source.graph_rows(slice(None))
-            data, digest = data.replace(graph=whole), source.digest
-        opened = OpenedSource.of(self.source, source, data)
-        return dataclasses.replace(opened, precomputed_digest=digest), rows
-
-
 def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Split:
     """Return the split of the labels into training, validation and test.
 
@@ -202,7 +164,21 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
     class for the data sets that come with glnn. In all other data every known label is for
     training.
     """
-    _check_labels(data)
+    n_known = int((class_sizes(data) > 0).sum())
+    if n_known < 2:
+        got, advice = (
+            ("no label at all", "Name the column with --label, or the file with --labels.")
+            if n_known == 0
+            else ("one class only", "Label rows of another one; is --label the right column?")
+        )
+        raise InputError(
+            f"{quote(data.name)} must have labels of at least two classes, got {got}. {advice}"
+        )
+    if "-1" in data.class_names:
+        raise InputError(
+            "a class must not be named '-1', which marks rows without a label. "
+            "Leave those cells empty, or rename the class."
+        )
     if labels_per_class is not None:
         return _split_per_class(data, labels_per_class, seed)
     if {"train", "test"}.issubset(data.splits):
@@ -221,22 +197,3 @@ def _split_per_class(data: NodeData, labels_per_class: int, seed: int) -> Split:
     n_rest = int(sizes.sum() - count * (sizes > 0).sum())
     kept = {"n_val": 0, "n_test": max(0, n_rest)}
     return make_split(data, "per_class", seed, n_per_class=count, **kept)
-
-
-def _check_labels(data: NodeData) -> None:
-    """Raise InputError for less than two classes, or for a class named -1."""
-    n_known = int((class_sizes(data) > 0).sum())
-    if n_known < 2:
-        got, advice = (
-            ("no label at all", "Name the column with --label, or the file with --labels.")
-            if n_known == 0
-            else ("one class only", "Label rows of another one; is --label the right column?")
-        )
-        raise InputError(
-            f"{quote(data.name)} must have labels of at least two classes, got {got}. {advice}"
-        )
-    if "-1" in data.class_names:
-        raise InputError(
-            "a class must not be named '-1', which marks rows without a label. "
-            "Leave those cells empty, or rename the class."
-        )

@@ -6,11 +6,13 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from glnn.quality.calibration import Calibration
+from glnn.quality.metrics import Interval
 from glnn.quality.verdict import MIN_LABELS
-from glnn.report.results import FitResults, GraphFacts, merge_held_out
+from glnn.report.results import Results
 from glnn.solver import Certificate
 
 DASH = "–"  # placeholder for a missing number
+_NBSP = "\N{NO-BREAK SPACE}"
 
 UNCALIBRATED = (
     "probabilities are not calibrated on held-out labels; networks are often overconfident"
@@ -22,10 +24,10 @@ def format_percent(share: float | None) -> str:
 
     Examples
     --------
-    >>> format_percent(0.98765), format_percent(None)
-    ('98.8 %', '–')
+    >>> format_percent(0.98765), format_percent(None), format_percent(float("nan"))
+    ('98.8 %', '–', '–')
     """
-    return DASH if share is None else f"{100 * share:.1f} %"
+    return DASH if share is None or np.isnan(share) else f"{100 * share:.1f} %"
 
 
 def format_count(number: int, noun: str) -> str:
@@ -39,8 +41,50 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[str, str]]:
-    """Return the statistics of a learned graph as pairs of a name and a value."""
+def format_share(one: Interval) -> str:
+    r"""Return a share with its interval in percent.
+
+    Examples
+    --------
+    >>> format_share(Interval(0.881, 0.85, 0.912)), format_share(Interval(*3 * [float("nan")]))
+    ('88.1\xa0% [85.0,\xa091.2]', '–')
+    """
+    value = format_percent(one.value).replace(" ", _NBSP)
+    return (
+        f"{value} [{100 * one.low:.1f},{_NBSP}{100 * one.high:.1f}]"
+        if one.low == one.low
+        else value
+    )
+
+
+def format_lead(one: Interval) -> str:
+    r"""Return a difference of shares in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> format_lead(Interval(0.02, -0.01, 0.05))
+    '+2.0 [-1.0,\xa0+5.0]'
+    """
+    return f"{100 * one.value:+.1f} [{100 * one.low:+.1f},{_NBSP}{100 * one.high:+.1f}]"
+
+
+def format_number(one: Interval) -> str:
+    r"""Return a number with its interval, without a percent sign.
+
+    Examples
+    --------
+    >>> format_number(Interval(0.31234, 0.25, 0.4)), format_number(Interval(*3 * [float("nan")]))
+    ('0.312 [0.250,\xa00.400]', '–')
+    """
+    if np.isnan(one.value):
+        return DASH
+    bounds = f" [{one.low:.3f},{_NBSP}{one.high:.3f}]" if one.low == one.low else ""
+    return f"{one.value:.3f}{bounds}"
+
+
+def fact_rows(results: Results) -> list[tuple[str, str]]:
+    """Return the statistics of the learned graph as pairs of a name and a value."""
+    facts, certificate = results.graph_facts, results.certificate
     rows = [
         ("edges", f"{facts.n_edges:,}"),
         ("mean degree", f"{facts.mean_degree:.2f}"),
@@ -48,50 +92,45 @@ def fact_rows(facts: GraphFacts, certificate: Certificate | None) -> list[tuple[
         ("connected components", f"{facts.n_components:,}"),
     ]
     if facts.equal_labels is not None:
-        rows.append(("edges that join equal labels", describe_equal_labels(facts)))
+        rows.append(("edges that join equal labels", describe_equal_labels(results)))
     if facts.n_given is not None:
         rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
         rows.append(("edges added", f"{facts.n_added:,}"))
-    rows.append(
-        ("certificate (graph, not accuracy)", "none" if certificate is None else str(certificate))
-    )
+    if certificate is not None:
+        state = "yes" if certificate.converged else "no"
+        rows.append(("proven to be the best graph for its objective", state))
     return rows
 
 
-def describe_equal_labels(facts: GraphFacts) -> str:
+def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
+    facts = results.graph_facts
     share, chance = format_percent(facts.equal_labels), format_percent(facts.equal_by_chance)
     return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
 
 
-def verdict_line(results: FitResults) -> str:
+def verdict_line(results: Results) -> str:
     """Return the verdict on a run in one sentence."""
-    if results.verdict is not None:
-        return results.verdict.sentence
+    if results.evaluation is not None:
+        return results.evaluation.verdict.sentence
     n_train = int(results.split.train.size)
     if n_train < MIN_LABELS:
         return f"too few labels to tell: {n_train}"
-    why = "none can be held out" if has_single_labels(results) else "no estimate was made"
+    why = "none can be held out" if results.has_single_labels else "no estimate was made"
     return f"not evaluated: all labels were used for training, and {why}"
 
 
-def evaluation_advice(results: FitResults) -> str:
-    """Return what to do to have a run evaluated that was not."""
-    if has_single_labels(results):
+def evaluation_advice(results: Results) -> str:
+    """Return what to do to have a fit evaluated that was not."""
+    if results.has_single_labels:
         return (
             "Each class has a single label, which cannot be held out: label more nodes, "
             f"{MIN_LABELS} or more in all."
         )
     return (
-        "Fit in one process, to the end and without --no-estimate, or keep labels for a test with "
-        "--labels-per-class."
+        "Fit in one process, to the end and without --folds 0, or keep labels for a test with "
+        "--labels-per-class. In Python, run glnn.evaluate on the same data."
     )
-
-
-def has_single_labels(results: FitResults) -> bool:
-    """Return whether every class has at most one training label, so that none can be held out."""
-    counts = np.bincount(results.data.labels[results.split.train], minlength=1)
-    return int(counts.max()) < 2
 
 
 def uncalibrated_lines(calibration: Calibration | None) -> list[str]:
@@ -127,91 +166,74 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
     ]
 
 
-def label_sentence(results: FitResults) -> str:
+def label_sentence(results: Results) -> str:
     """Return how many labels were used for training, validation and test."""
     split = results.split
     parts = [f"{format_count(split.train.size, 'label')} for training"]
     if split.val.size:
         parts.append(f"{split.val.size:,} to choose the epoch")
     parts.append(f"{split.test.size:,} for the test" if split.test.size else "none for the test")
-    return f"{results.data.name}: {', '.join(parts)} (split '{split.name}', seed {split.seed})"
+    return f"{results.name}: {', '.join(parts)} (split '{split.name}', seed {split.seed})"
 
 
 # Notes and warnings
 
 
-def final_notes(results: FitResults) -> list[str]:
-    """Return the notes on a run: its choices, warnings, labels that disagree with the model."""
-    notes = [] if results.certificate is None else list(results.certificate.notes)
-    notes += mixture_lines(results)
-    notes += rival_notes(results)
-    notes += [] if results.estimate is None else list(results.estimate.notes)
-    return [*notes, *warning_lines(results), *suspect_lines(results)]
+def final_notes(results: Results, *, verbose: bool) -> list[str]:
+    """Return the notes on a run: warnings, labels that disagree with the model.
 
-
-def rival_notes(results: FitResults) -> list[str]:
-    """Return the notes on rivals that were scored on the test labels, or failed to be."""
-    return [score.note for score in results.scores if score.note]
-
-
-def mixture_lines(results: FitResults) -> list[str]:
-    """Return a line on the tracks of a fit and the trust in the given graph, if there are several.
-
-    Tracks whose weight became negligible are not named.
+    With ``verbose`` also what the solver and the fit say of their choices.
     """
-    if len(results.settings.get("tracks", ())) < 2:
-        return []
-    chosen = results.settings["chosen"]
-    trust = f"; the given graph is {chosen['given graph']}" if "given graph" in chosen else ""
-    return [f"mixture of tracks: {chosen['mixture']}{trust}"]
+    evaluation = results.evaluation
+    notes = [] if evaluation is None else list(evaluation.notes)
+    notes += [*warning_lines(results), *suspect_lines(results)]
+    if verbose:
+        notes += [f"{name}: {value}" for name, value in results.choices.items()]
+    if verbose and results.certificate is not None:
+        notes += [f"certificate: {results.certificate}", *results.certificate.notes]
+    return notes
 
 
-def warning_lines(results: FitResults) -> list[str]:
+def warning_lines(results: Results) -> list[str]:
     """Return warnings on the predictions: not calibrated, classes that are never predicted."""
-    missing = missing_class_line(results)
-    return [*uncalibrated_lines(results.calibration), *([] if missing is None else [missing])]
+    lines = uncalibrated_lines(results.calibration)
+    known = results.classes if results.classes is not None else np.arange(len(results.class_names))
+    missing = np.setdiff1d(known, results.predictions)
+    if missing.size:
+        names = ", ".join(results.class_names[number] for number in missing)
+        lines.append(f"classes that are predicted for no node: {names}")
+    return lines
 
 
-def missing_evaluation_lines(results: FitResults, *, n_processes: int) -> list[str]:
+def missing_evaluation_lines(results: Results, *, n_processes: int) -> list[str]:
     """Return why a run was not evaluated if the user did not ask for that, and what to do."""
-    if results.verdict is not None:
+    if results.evaluation is not None:
         return []
     if n_processes == 1:
-        return [evaluation_advice(results)] if has_single_labels(results) else []
+        return [evaluation_advice(results)] if results.has_single_labels else []
     return [
         "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
         "or keep labels for a test with --labels-per-class"
     ]
 
 
-def missing_class_line(results: FitResults) -> str | None:
-    """Return a line on the classes that are predicted for no node, or ``None``."""
-    shown, _ = merge_held_out(results)
-    missing = np.setdiff1d(results.classes, results.classes[shown.argmax(1)])
-    if not missing.size:
-        return None
-    names = ", ".join(results.data.class_names[number] for number in missing)
-    return f"classes that are predicted for no node: {names}"
-
-
-def suspect_lines(results: FitResults, most: int = 5) -> list[str]:
+def suspect_lines(results: Results, most: int = 5) -> list[str]:
     """Return lines on the given labels that disagree most with the model."""
-    estimate = results.estimate
-    if estimate is None or not results.suspects:
-        return []
-    data = results.data
     n_found = len(results.suspects)
+    if not n_found:
+        return []
     verb, without = ("disagrees", "it") if n_found == 1 else ("disagree", "them")
     lines = [
         f"{format_count(n_found, 'given label')} {verb} with the model, which predicts another "
         f"class without {without}"
     ]
     for node in results.suspects[:most]:
-        row = estimate.probabilities[node]
-        given = data.class_names[data.labels[node]]
-        predicted = data.class_names[results.classes[row.argmax()]]
+        row = results.probabilities[node]
+        given, predicted = (
+            results.class_names[number] for number in (results.labels[node], row.argmax())
+        )
         lines.append(
-            f"  {data.node_ids[node]}: given {given}, predicted {predicted} ({row.max():.0%})"
+            f"  {results.ids[node]}: given {given}, predicted {predicted} ({row.max():.0%})"
         )
     if n_found > most:
         lines.append(f"  and {n_found - most} more: see suspect_labels in metrics.json")
@@ -232,13 +254,7 @@ EXTRAS = {  # optional packages, and the extra of glnn that installs each
 
 
 def find_version(package: str) -> str | None:
-    """Return the installed version of a package, or ``None``.
-
-    Examples
-    --------
-    >>> find_version("no such package") is None
-    True
-    """
+    """Return the installed version of a package, or ``None``."""
     try:
         return version(package)
     except PackageNotFoundError:

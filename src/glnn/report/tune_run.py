@@ -18,10 +18,10 @@ from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.exceptions import DataFormatError, MissingDependencyError
 from glnn.quality.estimate import Evaluation
-from glnn.report.page.page_data import Search
 from glnn.report.plots import image_bytes, tuning_figure
+from glnn.report.results import Search
 from glnn.report.run import mask_test_labels
-from glnn.report.sources import DataSpec
+from glnn.report.sources import Source
 from glnn.tuning import SPACE, Trials, TunedClassifier
 
 SETTINGS, STORAGE, TABLE, PICTURE = "tuning.json", "study.db", "trials.csv", "trials.png"
@@ -43,7 +43,7 @@ class TuneOptions:
 
 
 def run_tuning(
-    spec: DataSpec, options: TuneOptions, folder: Path, report_line: Callable[[str], None]
+    source: Source, options: TuneOptions, folder: Path, report_line: Callable[[str], None]
 ) -> tuple[Trials, Evaluation | None]:
     """Search for parameters, evaluate the search by nested folds, and write the results.
 
@@ -51,8 +51,8 @@ def run_tuning(
     the storage, from which a search can be resumed. ``report_line`` is called with a line of text
     for each trial and each outer fold.
     """
-    opened, split, _ = spec.open()
-    data, y = opened.data, mask_test_labels(opened.data, split)
+    data, split = source.data, source.split
+    y = mask_test_labels(data, split)
     chosen = split.val if split.val.size else None
     base: Any = {"preset": options.preset, "n_epochs": options.n_epochs, "device": options.device}
 

@@ -1,25 +1,16 @@
 """A made-up run for the page's tests: classes as blobs, links mostly within them."""
 
+import base64
+import gzip
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.report.page.page_data import (
-    ClassQuality,
-    Curve,
-    Graphs,
-    Learning,
-    LinkTerms,
-    Nodes,
-    PageData,
-    PageEvaluation,
-    PageMeasure,
-    PageMethod,
-    Round,
-    RunRecipe,
-    Search,
-    extract_links,
-)
+from glnn.data import Split
+from glnn.report.links import LinkTerms, extract_links
+from glnn.report.results import Results, Round, Search
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -27,152 +18,110 @@ HOSTILE = "<script>alert(1)</script>"
 def made_graph(rng, classes, n_links, pure):
     """Random symmetric links; a share ``pure`` of them joins nodes of one class."""
     n_nodes = len(classes)
-    by_class = [np.flatnonzero(classes == c) for c in range(classes.max() + 1)]
-    source = rng.integers(0, n_nodes, n_links)
-    target = rng.integers(0, n_nodes, n_links)
+    source, target = rng.integers(0, n_nodes, (2, n_links))
     near = rng.random(n_links) < pure
-    for c, members in enumerate(by_class):
+    for c in range(classes.max() + 1):
         own = near & (classes[source] == c)
-        target[own] = rng.choice(members, own.sum())
+        target[own] = rng.choice(np.flatnonzero(classes == c), own.sum())
     keep = source != target
     weight = rng.uniform(0.05, 1.0, n_links)[keep]
     graph = sp.csr_matrix((weight, (source[keep], target[keep])), shape=(n_nodes, n_nodes))
-    graph = graph.maximum(graph.T)
-    return sp.csr_matrix(graph)
+    return sp.csr_matrix(graph.maximum(graph.T))
 
 
-def made_page(n_nodes=120, n_classes=3, seed=0, *, with_given=True, with_terms=True):
-    """Return a page of the size asked for, with every section filled."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(0, n_classes, n_nodes)
-    names = ("ash", "birch & oak", HOSTILE, *(f"class {k}" for k in range(3, n_classes)))[
-        :n_classes
-    ]
-    predicted = np.where(rng.random(n_nodes) < 0.85, classes, rng.integers(0, n_classes, n_nodes))
-    sharp = rng.uniform(0.4, 0.99, n_nodes)
-    probabilities = (
-        np.full((n_nodes, n_classes), 1.0) * ((1 - sharp) / max(n_classes - 1, 1))[:, None]
-    )
-    probabilities[np.arange(n_nodes), predicted] = sharp
-    seen = rng.random(n_nodes) < 0.2
-    given = made_graph(rng, classes, 3 * n_nodes, 0.7)
-    learned = made_graph(rng, classes, 2 * n_nodes, 0.95) + 0.5 * given.multiply(
-        rng.random(given.shape) < 0.5 if n_nodes < 2000 else 1.0
-    )
-    learned = sp.csr_matrix(learned.maximum(learned.T))
-    n_links = extract_links(learned).nnz
-    terms = LinkTerms(
-        ("given", "similarity", "predictions", "penalties"),
-        rng.normal(0.2, 0.2, (n_links, 4)),
-        tuple(f"column {k}" for k in range(30)),
-        rng.integers(0, 30, (n_links, 2)),
-        rng.uniform(0.1, 0.5, (n_links, 2)),
-    )
-    nodes = Nodes(
-        [f"node-{k}" for k in range(n_nodes)],
-        predicted,
-        probabilities,
-        np.where(seen | (rng.random(n_nodes) < 0.5), classes, -1),
-        seen,
-        predicted,
-        seen & (predicted != classes),
-    )
-    return PageData(
-        title=f"Trees {HOSTILE}",
-        class_names=names,
-        nodes=nodes,
-        graphs=Graphs(learned, given if with_given else None, terms if with_terms else None),
-        subtitle="24 labels for training, 60 for the test",
-        evaluation=made_evaluation(names, nodes),
-        learning=made_learning(given, learned),
-        reproduce=RunRecipe(
-            "glnn fit trees.csv --label kind --seed 3",
-            (("seed", "3"), ("data", "sha256 0123"), ("glnn", "0.1.0")),
-            (("n_epochs", "50", "300"),),
-            (("n_epochs", "50"), ("n_rounds", "2")),
-        ),
-        notes=("2 rows without a label",),
-        search=Search(
-            "accuracy",
-            (0.81, 0.79, 0.86),
-            {"n_steps": (None, 3, 7), "learning_rate": (None, 0.002, 0.02)},
-            ("learning_rate",),
-            verdict="about 84 % of unseen labels right (95 % interval 80–88 %)",
-        ),
+def made_history(n_rounds=3, n_epochs=40):
+    columns = ("loss", "validation_loss", "validation_accuracy")
+    return tuple(
+        {"stage": f"classifier {k + 1}", "epoch": e} | dict.fromkeys(columns, float(np.exp(-e / 9)))
+        for k in range(n_rounds)
+        for e in range(n_epochs)
     )
 
 
-def made_evaluation(names, nodes):
-    confusion = np.zeros((len(names), len(names)), dtype=np.int64)
-    judged = nodes.truth >= 0
-    np.add.at(confusion, (nodes.truth[judged], nodes.judged[judged]), 1)
-    return PageEvaluation(
-        "about 85 % of unseen labels right (95 % interval 81–89 %)",
-        "good",
-        "Five folds over 84 labelled nodes; 95 % intervals by bootstrap over nodes.",
-        (
-            PageMethod("GLNN", PageMeasure("accuracy", 0.85, 0.81, 0.89), is_own=True),
-            PageMethod(
-                "logistic regression",
-                PageMeasure("accuracy", 0.81, 0.76, 0.85),
-                PageMeasure("lead", 0.04, 0.01, 0.07),
+@pytest.fixture(scope="session")
+def make_page(make_evaluation):
+    """Return a function that makes results of the size asked for, with every section filled."""
+
+    def made(n_nodes=120, n_classes=3, seed=0):
+        rng = np.random.default_rng(seed)
+        classes = rng.integers(0, n_classes, n_nodes)
+        names = ("ash", "birch & oak", HOSTILE, *(f"class {k}" for k in range(3, n_classes)))
+        wrong = rng.random(n_nodes) < np.where(classes == 1, 0.95, 0.1)  # the second class is weak
+        said = np.where(wrong, rng.integers(0, n_classes, n_nodes), classes)
+        sharp = rng.uniform(0.5, 0.99, n_nodes)[:, None]
+        probabilities = np.where(np.eye(n_classes)[said] == 1, sharp, (1 - sharp) / (n_classes - 1))
+        seen = rng.random(n_nodes) < 0.2
+        known = seen | (rng.random(n_nodes) < 0.5)
+        labels, nodes = np.where(known, classes, -1), np.arange(n_nodes)
+        given = made_graph(rng, classes, 3 * n_nodes, 0.7)
+        learned = made_graph(rng, classes, 2 * n_nodes, 0.95) + 0.5 * given
+        n_links = extract_links(learned).nnz
+        even = np.full((n_nodes, n_classes), 1 / n_classes)
+        split = Split(nodes[seen], nodes[:0], nodes[known & ~seen], name="mine", seed=3)
+        rivals = {"Largest class": even, "Truth": np.eye(n_classes)[classes]}
+        return Results(
+            name=f"Trees {HOSTILE}",
+            ids=np.array([f"node-{k}" for k in nodes]),
+            class_names=names[:n_classes],
+            labels=labels,
+            split=split,
+            probabilities=probabilities,
+            adjacency=sp.csr_matrix(learned),
+            given=given,
+            evaluation=make_evaluation(
+                names[:n_classes], labels, probabilities, nodes[known], rivals, 2, ["a remark"]
             ),
-            PageMethod(
-                "largest class",
-                PageMeasure("accuracy", 0.37, 0.31, 0.42),
-                PageMeasure("lead", 0.48, 0.43, 0.55),
+            suspects=tuple(nodes[seen & wrong].tolist()),
+            history=made_history(),
+            rounds=(
+                Round("round 1", sp.csr_matrix(given + learned), {"smooth": 3.0, "ridge": 1.0}),
+                Round("round 2", learned, {"smooth": 2.0, "ridge": 1.5}),
+                Round("round 3", learned, {"smooth": 1.9, "ridge": 1.6}),
             ),
-        ),
-        (PageMeasure("log loss", 0.42, 0.35, 0.5), PageMeasure("macro-F1", 0.83, 0.8, 0.87)),
-        tuple(
-            ClassQuality(
-                name,
-                30,
-                PageMeasure("precision", 0.8, 0.7, 0.9),
-                PageMeasure("recall", 0.45 if k == 1 else 0.9, 0.3, 0.95),
-            )
-            for k, name in enumerate(names)
-        ),
-        confusion,
-        tuple((0.1 * k + 0.05, 0.1 * k, 10 + k) for k in range(3, 10)),
-        0.05,
-        ("12 labels of class ash are few",),
-    )
-
-
-def made_learning(given, learned):
-    epochs = 40
-    loss = [float(np.exp(-k / 15)) for k in range(epochs)]
-    return Learning(
-        (
-            Round(
-                "round 1", sp.csr_matrix((given + learned) / 2), {"smoothness": 3.0, "ridge": 1.0}
+            terms=LinkTerms(
+                ("given", "similarity", "predictions", "penalties"),
+                rng.normal(0.2, 0.2, (n_links, 4)),
+                tuple(f"column {k}" for k in range(30)),
+                rng.integers(0, 30, (n_links, 2)),
+                rng.uniform(0.1, 0.5, (n_links, 2)),
             ),
-            Round("round 2", learned, {"smoothness": 2.0, "ridge": 1.5}),
-            Round("round 3", learned, {"smoothness": 1.9, "ridge": 1.6}),
-        ),
-        tuple(
-            Curve(
-                f"round {k}",
-                {
-                    "loss": loss,
-                    "validation_loss": [2 * v for v in loss],
-                    "validation_accuracy": [1 - v / 2 for v in loss],
-                },
-            )
-            for k in (1, 2, 3)
-        ),
-        tuple((f"column {k}", 1.0 / (1 + k)) for k in range(8)),
-        ("The graph is the best one for its objective: no weight is further than 1e-9.",),
-        (("given graph", "trusted"), ("rounds", "2")),
-    )
+            metric=tuple((f"column {k}", 1.0 / (1 + k)) for k in range(8)),
+            settings={"n_epochs": 50, "n_rounds": 2},
+            preset={"n_epochs": 300, "n_rounds": 2},
+            choices={"given graph": "trusted", "n_rounds": 2},
+            search=Search(
+                "accuracy",
+                (0.81, 0.79, 0.86),
+                {"n_steps": (None, 3, 7), "learning_rate": (None, 0.002, 0.02)},
+                ("learning_rate",),
+                verdict="about 84 % of unseen labels right (95 % interval 80–88 %)",
+            ),
+            facts={"seed": "3", "data digest": "sha256 0123"},
+            command="glnn fit trees.csv --label kind --seed 3",
+            notes=("2 rows without a label",),
+        )
+
+    return made
 
 
-@pytest.fixture
-def make_page():
-    return made_page
+@pytest.fixture(scope="session")
+def decode_block():
+    """Return the inverse of ``encode_block``, as in the page's script."""
 
+    def decode(text):
+        whole = gzip.decompress(base64.b64decode(text))
+        at = 4 + int.from_bytes(whole[:4], "little")
+        words, arrays = {}, {}
+        for entry in json.loads(whole[4:at]):
+            n_entries = int(np.prod(entry["shape"]))
+            size = n_entries * (1 if entry["kind"] == "json" else np.dtype(entry["kind"]).itemsize)
+            block = whole[at : at + size]
+            if entry["kind"] == "json":
+                words = json.loads(block)
+            else:
+                kind = np.dtype(entry["kind"]).newbyteorder("<")
+                arrays[entry["name"]] = np.frombuffer(block, kind).reshape(entry["shape"])
+            at += size + -size % 4
+        return words, arrays
 
-@pytest.fixture
-def make_learning():
-    return made_learning
+    return decode

@@ -12,7 +12,6 @@ import pytest
 
 from glnn.cli.main import main
 from glnn.report.page.document import render
-from glnn.report.page.subset import decode_block
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
@@ -37,7 +36,7 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, files, make_page):
+def open_page(browser, files, make_page, decode_block):
     """Return a function that opens a page and checks at the end that nothing went wrong in it."""
     tabs, wrong = [], []
 
@@ -55,7 +54,8 @@ def open_page(browser, files, make_page):
         tab.on("request", lambda asked: asked.url == path.as_uri() or wrong.append(asked.url))
         tab.goto(path.as_uri())
         tab.wait_for_selector(READY, timeout=30_000)
-        tab.block = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8")).group(1)
+        block = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8")).group(1)
+        tab.words, tab.arrays = decode_block(block)
         return tab
 
     opened.wrong = wrong
@@ -67,10 +67,9 @@ def open_page(browser, files, make_page):
 
 def place_of(tab, node, canvas="#map-learned"):
     """Where a node lies on the screen while the whole map is seen."""
-    _, arrays = decode_block(tab.block)
     tab.locator(canvas).scroll_into_view_if_needed()
     box = tab.locator(canvas).bounding_box()
-    x, y = arrays["places"][node] / 65535
+    x, y = tab.arrays["places"][node] / 65535
     scale = 0.94 * min(box["width"], box["height"])
     return (
         box["x"] + box["width"] / 2 + (x - 0.5) * scale,
@@ -136,7 +135,7 @@ def test_pointing_at_a_node_names_it_with_label_prediction_and_probabilities(ope
     tab = open_page()
     tab.mouse.move(*place_of(tab, 7))
     tip = tab.locator("#tip")
-    words, arrays = decode_block(tab.block)
+    words, arrays = tab.words, tab.arrays
     assert tip.is_visible()
     told = tip.inner_text()
     named = next(k for k, name in enumerate(words["ids"]) if told.splitlines()[0] == name)

@@ -5,7 +5,7 @@ import pytest
 
 from glnn.report.page import charts
 from glnn.report.page.charts import error_frames, learning_frames, search_frames
-from glnn.report.page.page_data import Curve, Learning, Search
+from glnn.report.results import Search
 
 
 def drawn_values(figure, column):
@@ -19,16 +19,11 @@ def test_the_reliability_curve_passes_through_its_bins():
     assert drawn_values(figure, "right")[0] == [0.1, 0.9]
 
 
-def test_the_heaviest_column_is_on_top():
-    figure = charts.metric_chart([("heavy", 2.0), ("light", 1.0)])
-    assert figure.y_range.factors == ["light", "heavy"]
-
-
 @pytest.mark.parametrize("log", [True, False])
 def test_stages_are_named_and_follow_each_other(log):
     curves = [
-        Curve("round 1", {"loss": [2.0, 1.0, None]}),
-        Curve("far, round 2", {"loss": [1.0, 0.0]}),
+        ("round 1", {"loss": [2.0, 1.0, np.nan]}),
+        ("far, round 2", {"loss": [1.0, 0.0]}),
     ]
     figure = charts.curves_chart(curves, ("loss",), "loss", log)
     assert drawn_values(figure, "epoch") == [[0, 1, 2], [3, 4]]
@@ -37,16 +32,15 @@ def test_stages_are_named_and_follow_each_other(log):
     assert type(figure.yaxis[0]).__name__ == ("LogAxis" if log else "LinearAxis")
 
 
-def test_bars_have_one_series_each(make_page):
-    figure = charts.balance_chart(["a", "b"], [0.5, 0.5], [0.2, 0.8])
+def test_bars_have_one_series_each():
+    figure = charts.bar_chart(["a", "b"], {"x": [0.5, 0.5], "y": [0.2, 0.8]}, "share", percent=True)
     source = figure.renderers[0].data_source.data
     assert (source["s0"], source["s1"]) == ([0.5, 0.5], [0.2, 0.8])
-    assert charts.edges_chart(["r"], [3], [1]).renderers[1].data_source.data["s1"] == [1]
-    assert len(charts.terms_chart(["t"], {"r1": [1.0], "r2": [2.0], "r3": [3.0]}).renderers) == 3
+    assert len(charts.bar_chart(["t"], {f"r{k}": [k] for k in range(3)}, "value").renderers) == 3
 
 
 def test_a_chart_is_plain_values_and_bokehs_script_comes_from_its_package():
-    text = charts.chart_json(charts.metric_chart([("a", 1.0)]), "place")
+    text = charts.chart_json(charts.bar_chart(["a"], {"x": [1.0]}, "y"), "place")
     assert text["target_id"] == "place"
     assert "Bokeh" in charts.bokeh_script()
     assert charts.has_bokeh()
@@ -59,23 +53,13 @@ def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
     assert list(best["y"]) == [0.7, 0.7, 0.6] and list(preset["y"]) == [0.7] * 3
 
 
-@pytest.mark.parametrize(("log", "axis"), [((), "LinearAxis"), (("n_steps",), "LogAxis")])
-def test_a_parameter_is_drawn_where_a_trial_set_it(log, axis):
-    search = Search("accuracy", (0.7, 0.9, 0.6), {"n_steps": (None, 5, 2)}, log)
-    figure = charts.parameter_chart(search, "n_steps")
-    assert drawn_values(figure, "part") == [[5, 2]] and drawn_values(figure, "value") == [
-        [0.9, 0.6]
-    ]
-    assert type(figure.xaxis[0]).__name__ == axis
-
-
 # Frames
 
 
 def test_every_chart_has_its_numbers_as_a_table(make_page):
     page = make_page()
     frames = error_frames(page) + learning_frames(page) + search_frames(page)
-    assert len({frame.target for frame in frames}) == len(frames) == 10
+    assert len({frame.target for frame in frames}) == len(frames) == 8
     for frame in frames:
         assert frame.lines
         assert {len(line) for line in frame.lines} == {len(frame.head)}
@@ -85,7 +69,7 @@ def test_shares_of_predictions_count_every_node(make_page):
     page = make_page(90)
     balance = next(frame for frame in error_frames(page) if frame.target == "chart-balance")
     counts = [int(line[2].split()[0]) for line in balance.lines]
-    np.testing.assert_array_equal(counts, np.bincount(page.nodes.predicted))
+    np.testing.assert_array_equal(counts, np.bincount(page.predictions))
 
 
 def test_every_round_is_named_in_every_table(make_page):
@@ -95,8 +79,15 @@ def test_every_round_is_named_in_every_table(make_page):
             assert {"round 1", "round 2", "round 3"} <= set(words)
 
 
+def test_changes_of_rounds_are_counted(make_page):
+    edges = next(f for f in learning_frames(make_page()) if f.target == "chart-edges")
+    assert edges.lines[-1] == ("round 3", "0", "0")  # the same graph again
+
+
 def test_nothing_is_drawn_of_what_is_not_known(make_page):
-    page = dataclasses.replace(make_page(), learning=Learning(), evaluation=None)
+    page = dataclasses.replace(
+        make_page(), rounds=(), metric=(), history=(), given=None, evaluation=None
+    )
     assert learning_frames(page) == []
     assert [frame.target for frame in error_frames(page)] == ["chart-balance"]
 
@@ -104,9 +95,7 @@ def test_nothing_is_drawn_of_what_is_not_known(make_page):
 def test_a_search_shows_its_trials_and_each_parameter_that_one_of_them_set(make_page):
     params = {"n_steps": (None, 5, 2), "dropout": (None, 0.1, 0.3), "head": (None, None, None)}
     page = dataclasses.replace(make_page(), search=Search("macro_f1", (0.7, 0.8, 0.6), params))
-    trials, *parts = search_frames(page)
+    (trials,) = search_frames(page)
     assert trials.lines[0] == ("1", "0.7000", "preset", "preset", "preset")
     assert trials.lines[2] == ("3", "0.6000", "2", "0.3", "preset")
-    assert [part.title for part in parts] == ["n_steps", "dropout"]
-    assert parts[0].lines == (("2", "0.6000"), ("5", "0.8000"))
     assert search_frames(dataclasses.replace(page, search=None)) == []

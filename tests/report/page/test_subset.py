@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glnn.report.page.page_data import ADDED, DROPPED, extract_links, merge_links
+from glnn.report.links import ADDED, DROPPED, extract_links, merge_links
 from glnn.report.page.subset import (
     build_arrays,
-    decode_block,
     encode_block,
     quantize,
     select_links,
@@ -22,15 +21,13 @@ def test_a_small_graph_is_shown_whole_and_nothing_is_said_to_be_left_out(make_pa
     shown = select_subset(page)
     assert shown.left_out == ""
     assert len(shown.chosen) == 60
-    np.testing.assert_allclose(
-        shown.links.weight.sum(), extract_links(page.graphs.learned).data.sum()
-    )
+    np.testing.assert_allclose(shown.links.weight.sum(), extract_links(page.adjacency).data.sum())
 
 
 def test_a_sample_keeps_labelled_nodes_and_says_what_it_leaves_out(make_page):
     page = make_page(200)
     shown = select_subset(page, max_nodes=80, max_links=50)
-    assert np.isin(np.flatnonzero(page.nodes.seen), shown.chosen).all()
+    assert np.isin(np.flatnonzero(page.seen), shown.chosen).all()
     assert len(shown.chosen) == 80
     assert len(shown.links) == 50
     assert "80 of 200 nodes" in shown.left_out
@@ -39,7 +36,7 @@ def test_a_sample_keeps_labelled_nodes_and_says_what_it_leaves_out(make_page):
 
 
 def test_of_too_many_links_no_node_loses_its_heaviest_and_given_ones_come_before_added(make_page):
-    links = merge_links(*(getattr(make_page(150).graphs, name) for name in ("learned", "given")))
+    links = merge_links(*(getattr(make_page(150), name) for name in ("adjacency", "given")))
     n_needed = int((links.fate != ADDED).sum()) + 150
     drawn = select_links(links, n_needed)
     assert len(drawn) == n_needed
@@ -53,9 +50,9 @@ def test_of_too_many_links_no_node_loses_its_heaviest_and_given_ones_come_before
 
 def test_shares_of_terms_stay_with_their_links_in_a_sample(make_page):
     page = make_page(150)
-    weights = extract_links(page.graphs.learned).data
-    terms = dataclasses.replace(page.graphs.terms, names=("all",), shares=weights[:, None])
-    page = dataclasses.replace(page, graphs=dataclasses.replace(page.graphs, terms=terms))
+    weights = extract_links(page.adjacency).data
+    terms = dataclasses.replace(page.terms, names=("all",), shares=weights[:, None])
+    page = dataclasses.replace(page, terms=terms)
     shown = select_subset(page, max_nodes=70)
     _, arrays = build_arrays(page, shown)
     np.testing.assert_allclose(arrays["shares"][:, 0], shown.links.weight, rtol=2**-8)
@@ -65,9 +62,9 @@ def test_shares_of_terms_stay_with_their_links_in_a_sample(make_page):
 def test_probabilities_and_classes_survive_their_short_form(make_page):
     page = make_page(40)
     words, arrays = build_arrays(page, select_subset(page))
-    np.testing.assert_allclose(arrays["probabilities"] / 65535, page.nodes.probabilities, atol=1e-5)
-    np.testing.assert_array_equal(arrays["truth"].astype(int) - 1, page.nodes.truth)
-    assert words["ids"] == list(page.nodes.ids)
+    np.testing.assert_allclose(arrays["probabilities"] / 65535, page.probabilities, atol=1e-5)
+    np.testing.assert_array_equal(arrays["truth"].astype(int) - 1, page.labels)
+    assert words["ids"] == page.ids.tolist()
 
 
 # The block of data
@@ -76,7 +73,7 @@ KINDS = st.sampled_from([np.uint8, np.uint16, np.uint32, np.float32])
 
 
 @given(st.lists(st.tuples(KINDS, st.integers(0, 7)), max_size=4), st.text(max_size=9))
-def test_what_is_packed_comes_back_whatever_its_length(blocks, text):
+def test_what_is_packed_comes_back_whatever_its_length(decode_block, blocks, text):
     arrays = {f"a{k}": np.arange(n, dtype=kind) for k, (kind, n) in enumerate(blocks)}
     words, found = decode_block(encode_block({"text": text}, arrays))
     assert words == {"text": text}
