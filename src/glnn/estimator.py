@@ -7,6 +7,7 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
@@ -25,19 +26,16 @@ from glnn.data.arguments import (
     make_name_column,
     resolve_row_names,
 )
-from glnn.data.node_data import ids_from_text
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
-from glnn.engine.archive import parse_settings, wrap_unpack_errors
-from glnn.engine.callbacks import Callback, History, StageLog, notify_stage
+from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
+from glnn.engine.callbacks import Callback, History, Record, StageLog, notify_stage
 from glnn.engine.fit import FitResult, fit_problem
-from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord, hide_labels
+from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
 from glnn.engine.folds import N_FOLDS, make_folds
 from glnn.engine.inputs import (
     UNLABELLED,
     as_labels,
     check_device,
-    decode_classes,
-    encode_classes,
     encode_targets,
     is_unlabelled,
     split_labels,
@@ -91,6 +89,7 @@ from glnn.quality.labelling import (
     suspect_labels,
     uncertainty_weight,
 )
+from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -695,49 +694,50 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         every process must call it; the first one writes.
         """
         self._check_fitted()
-        record, shares = self._record.pack()
-        page = {
-            "params": self._plain_params(),
-            "classes": encode_classes(self.classes_),
-            "certificate": None if self.certificate_ is None else self.certificate_.to_dict(),
-            "choices": self.choices_,
-            "mixture": self.mixture_,
-            "calibration": self.calibration_.to_dict(),
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "row_names": None if self.row_names_ is None else self.row_names_.astype(str).tolist(),
-            "history": [dict(epoch) for epoch in self.history_],
-            "shares": shares,
-        }
-        self._model.save(Path(folder), page, self._held_out_arrays() | record)
+        params = self.get_params(deep=False) | {"random_state": self.seed_, "callbacks": None}
+        own = params.pop("settings")
+        saved = _SavedFit(
+            self._model,
+            params | {"device": str(self.device)},
+            dict(own) if isinstance(own, Mapping) else own,
+            self.classes_,
+            self.row_names_,
+            self.n_features_in_,
+            [str(name) for name in getattr(self, "feature_names_in_", [])],
+            self._record.labels,
+            self._record.trains,
+            self._record.shares,
+            self.held_out_,
+            self.calibration_,
+            self.certificate_,
+            self.choices_,
+            self.mixture_,
+            [dict(epoch) for epoch in self.history_],
+        )
+        write_archive(Path(folder), saved, self._model.partition)
 
     @classmethod
     def load(cls, folder: str | Path) -> "GLNNClassifier":
         """Load a model that :meth:`save` wrote."""
-        model, page = Model.load(Path(folder))
+        saved = read_archive(Path(folder), _SavedFit)
         with wrap_unpack_errors(Path(folder)):
-            return cls(**_parse_params(page["params"]))._restore(model, page)
+            return cls(**saved.constructor_params())._restore(saved)
 
-    def _restore(self, model: Model, page: dict[str, Any]) -> "GLNNClassifier":
-        """Set the attributes of a fit from a saved model."""
-        self.classes_ = decode_classes(page["classes"])
-        self.n_features_in_ = int(page["n_features_in"])
-        if page["feature_names_in"]:
-            self.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
-        names, certificate = page["row_names"], page["certificate"]
-        self.row_names_ = None if names is None else ids_from_text(names)
+    def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
+        """Set the attributes of a fit from a saved one."""
+        self.classes_, self.row_names_ = saved.classes, saved.row_names
+        self.n_features_in_, self.seed_ = saved.n_features_in, saved.params["random_state"]
+        if saved.feature_names_in:
+            self.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
         self.folds_ = None  # not saved: they serve fits
-        self.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
-        self.choices_, self.seed_ = page["choices"], page["params"]["random_state"]
-        self.mixture_ = page["mixture"]
+        self.certificate_, self.choices_ = saved.certificate, saved.choices
+        self.mixture_ = saved.mixture
         history = History()
-        for record in page["history"]:
+        for record in saved.history:
             history.append(record)
-        self._store_fit(model, history)
-        self._record = FitRecord.unpack(page["more"], page["shares"])
-        arrays = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
-        held_out = HeldOut(**arrays) if arrays else None
-        return self._store_calibration(held_out, Calibration.from_dict(page["calibration"]))
+        self._store_fit(saved.model.with_networks(), history)
+        self._record = FitRecord(saved.labels, saved.trains, saved.shares)
+        return self._store_calibration(saved.held_out, saved.calibration)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows with all that explanations need.
@@ -819,15 +819,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise InputError(
             f"random_state must be a seed of at least 0 or a generator, got {state!r}."
         )
-
-    def _plain_params(self) -> dict[str, Any]:
-        """Return the parameters that are not ``None`` as JSON values, with the seed used."""
-        params = self.get_params(deep=False) | {"callbacks": None, "random_state": self.seed_}
-        if isinstance(self.settings, FitSettings):
-            params["settings"] = dataclasses.asdict(self.settings)
-        elif self.settings is not None:
-            params["settings"] = _to_plain(self.settings)
-        return {name: value for name, value in _to_plain(params).items() if value is not None}
 
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
         """Return class probabilities before calibration."""
@@ -977,13 +968,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.held_out_ = complete
         return complete
 
-    def _held_out_arrays(self) -> dict[str, np.ndarray]:
-        """Return the predictions of hidden labels as arrays for saving."""
-        held_out = self.held_out_
-        return (
-            {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
-        )
-
     def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
         """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
         n_fits = (len(nodes.trained) + 1) * (1 if self.folds_ is None else 1 + len(self.folds_))
@@ -1061,21 +1045,35 @@ def _make_propagate(model: Model) -> Propagate:
     return propagate
 
 
-def _to_plain(value: Any) -> Any:
-    """Return a parameter as a JSON value; weights become a dictionary."""
-    if isinstance(value, Weights):
-        return vars(value)
-    if isinstance(value, Mapping):
-        return {name: _to_plain(part) for name, part in value.items()}
-    return value.item() if isinstance(value, np.generic) else value
+@dataclass(frozen=True, eq=False)
+class _SavedFit:
+    """What a folder of a fitted classifier holds."""
 
+    model: Model
+    params: dict[str, Any]  # of the constructor, without settings
+    settings: FitSettings | dict[str, Any] | None
+    classes: np.ndarray
+    row_names: np.ndarray | None
+    n_features_in: int
+    feature_names_in: list[str]
+    labels: np.ndarray  # as in FitRecord
+    trains: np.ndarray
+    shares: LinkShares | None
+    held_out: HeldOut | None
+    calibration: Calibration
+    certificate: Certificate | None
+    choices: dict[str, Any]
+    mixture: dict[str, float]
+    history: list[Record]
 
-def _parse_params(page: dict[str, Any]) -> dict[str, Any]:
-    """Return constructor parameters from the values of ``_plain_params``."""
-    params = {"calibrate": None} | page  # None is not written, and "auto" is the default
-    settings = page.get("settings", {})
-    if "no_graph" in settings:
-        params["settings"] = parse_settings(settings)
-    elif "weights" in settings:
-        params["settings"] = settings | {"weights": Weights(**settings["weights"])}
-    return params
+    def constructor_params(self) -> dict[str, Any]:
+        """Return the parameters of the constructor, with what JSON has made plain restored."""
+        params = self.params | {"settings": self.settings}
+        if isinstance(params["class_weight"], dict):  # JSON has text for keys
+            given = params["class_weight"]
+            known = {str(label): label for label in self.classes.tolist()}
+            params["class_weight"] = {known[name]: weight for name, weight in given.items()}
+        if isinstance(self.settings, dict) and "weights" in self.settings:
+            weights = Weights(**self.settings["weights"])
+            params["settings"] = self.settings | {"weights": weights}
+        return params

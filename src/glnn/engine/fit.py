@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import nn
 
 from glnn.distributed import Partition, run_everywhere
 from glnn.engine.callbacks import Callback, History
@@ -121,7 +120,7 @@ class FittedTrack:
     name: str
     weight: float
     head: HeadSettings
-    network: nn.Module
+    network: Any  # a module; its parameters by name while it is loaded
     graph: sp.csr_matrix  # this process's rows of it
     new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
     sees_graph: bool  # whether the given graph takes part

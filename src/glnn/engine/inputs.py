@@ -160,23 +160,6 @@ def _is_missing(label: Any) -> bool:
     return label is None or is_nan or (isinstance(label, (int, str)) and label in (-1, "", "-1"))
 
 
-def encode_classes(classes: np.ndarray) -> dict[str, Any]:
-    """Return the classes as JSON values, with their type."""
-    kind = {"i": "integer", "u": "integer", "b": "boolean", "f": "float"}.get(classes.dtype.kind)
-    if kind is None and not all(isinstance(label, str) for label in classes.tolist()):
-        raise InputError(
-            "classes must be numbers or text to be saved, got "
-            f"{', '.join(sorted({type(label).__name__ for label in classes.tolist()}))}."
-        )
-    return {"kind": kind or "text", "values": classes.tolist()}
-
-
-def decode_classes(page: dict[str, Any]) -> np.ndarray:
-    """Return the classes from the output of :func:`encode_classes`."""
-    dtypes = {"integer": np.int64, "boolean": np.bool_, "float": np.float64, "text": np.str_}
-    return np.array(page["values"], dtype=dtypes[page["kind"]])
-
-
 # Scaling of features
 
 ScalingName = Literal["auto", "rows", "columns", "trimmed", "unit", "none"]

@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,24 +15,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.distributed import SINGLE_PROCESS, Partition
-from glnn.engine.archive import (
-    ShardedArray,
-    fill_networks,
-    pack_matrix,
-    pack_networks,
-    pack_new_rows,
-    parse_settings,
-    read_archive,
-    unpack_matrix,
-    unpack_new_rows,
-    wrap_unpack_errors,
-    write_archive,
-)
+from glnn.distributed import Partition
+from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
 from glnn.engine.mixture import mix
-from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.settings import FitSettings
 from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
@@ -216,8 +203,6 @@ def _keys(digests: np.ndarray) -> np.ndarray:
 
 # The model
 
-_EXTRA = "more."  # prefix of the names of the caller's arrays in a saved model
-
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -352,99 +337,23 @@ class Model:
         nodes = NewNodes(track.graph, self.features, scaled, seen, new.loops)
         return nodes.predict_on_walk(track.network)
 
-    def save(
-        self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
-    ) -> None:
-        """Write the model into a folder, with the caller's metadata and arrays.
-
-        Over several processes, all must call it, and process 0 writes.
-        """
-        partition = None if self.partition.peers.size == 1 else self.partition
-        arrays: dict[str, np.ndarray | ShardedArray] = {
-            **{f"{_EXTRA}{name}": array for name, array in (more or {}).items()},
-            "scaling.center": self.scaling.center,
-            "scaling.scale": self.scaling.scale,
-        }
-        for name in ("adjacency", "prior", "features", "distributions", "digests"):
-            pack_matrix(name, getattr(self, name), arrays, partition)
-        if self.structure is not None:
-            pack_matrix("voices", self.structure.embedding, arrays, partition)
-        pack_networks([track.network for track in self.tracks], arrays)
-        facts = {
-            "settings": dataclasses.asdict(self.settings),
-            "scaling": self.scaling.kind,
-            "structure": None if self.structure is None else self.structure.size,
-            "tracks": _pack_tracks(self.tracks, arrays, partition),
-        }
-        write_archive(folder, arrays, page | facts, self.partition.peers)
+    def save(self, folder: Path) -> None:
+        """Write the model into a folder; over several processes, all must call it."""
+        write_archive(folder, self, self.partition)
 
     @classmethod
-    def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
-        """Read a saved model and its metadata, with the caller's arrays under ``more``."""
-        arrays, page = read_archive(folder)
-        page["more"] = {
-            name.removeprefix(_EXTRA): array
-            for name, array in arrays.items()
-            if name.startswith(_EXTRA)
-        }
+    def load(cls, folder: Path) -> "Model":
+        """Read a saved model."""
+        saved = read_archive(folder, cls)
         with wrap_unpack_errors(folder):
-            return _unpack(arrays, page), page
+            return saved.with_networks()
 
-
-def _pack_tracks(
-    tracks: Sequence[FittedTrack],
-    arrays: dict[str, np.ndarray | ShardedArray],
-    partition: Partition | None,
-) -> list[dict[str, Any]]:
-    """Add the graphs of tracks to the arrays; return the tracks' plain facts."""
-    facts = []
-    for place, track in enumerate(tracks):
-        pack_matrix(f"graph.{place}", track.graph, arrays, partition)
-        rows = None
-        if track.new_rows is not None:
-            rows = pack_new_rows(track.new_rows, arrays, partition, f"new_rows.{place}")
-        facts.append(
-            {
-                "name": track.name,
-                "weight": track.weight,
-                "head": dataclasses.asdict(track.head),
-                "new_rows": rows,
-                "sees_graph": track.sees_graph,
-            }
-        )
-    return facts
-
-
-def _unpack_tracks(
-    page: list[dict[str, Any]], arrays: dict[str, np.ndarray], n_features: int, n_classes: int
-) -> tuple[FittedTrack, ...]:
-    heads = [HeadSettings(**track["head"]) for track in page]
-    networks = [build_head(head, n_features, n_classes, torch.Generator()) for head in heads]
-    fill_networks(networks, arrays)
-    found = []
-    for place, (track, head, network) in enumerate(zip(page, heads, networks)):
-        rows = None
-        if track["new_rows"] is not None:
-            rows = unpack_new_rows(track["new_rows"], arrays, f"new_rows.{place}")
-        graph, sees = unpack_matrix(f"graph.{place}", arrays), track["sees_graph"]
-        found.append(FittedTrack(track["name"], track["weight"], head, network, graph, rows, sees))
-    return tuple(found)
-
-
-def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
-    scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
-    features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
-    return Model(
-        parse_settings(page["settings"]),
-        scaling,
-        _unpack_tracks(page["tracks"], arrays, features.shape[1], distributions.shape[1]),
-        unpack_matrix("adjacency", arrays),
-        unpack_matrix("prior", arrays),
-        distributions,
-        features,
-        arrays["digests"],
-        None
-        if page["structure"] is None
-        else SpectralFeatures(arrays["voices"], page["structure"]),
-        Partition(features.shape[0], SINGLE_PROCESS),
-    )
+    def with_networks(self) -> "Model":
+        """Return the model with networks in place of the parameters that a file holds."""
+        sizes = self.features.shape[1], self.distributions.shape[1]
+        tracks = []
+        for track in self.tracks:
+            network = build_head(track.head, *sizes, torch.Generator())
+            network.load_state_dict(track.network)
+            tracks.append(dataclasses.replace(track, network=network))
+        return dataclasses.replace(self, tracks=tuple(tracks))
