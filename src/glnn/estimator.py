@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
@@ -39,8 +39,8 @@ from glnn.engine.inputs import (
     encode_targets,
     is_unlabelled,
     split_labels,
+    warn_of_class_minus_one,
 )
-from glnn.engine.mixture import mix
 from glnn.engine.model import Model
 from glnn.engine.rounds import HeldOutLabels
 from glnn.engine.settings import (
@@ -52,19 +52,14 @@ from glnn.engine.settings import (
 )
 from glnn.engine.tasks import Labels, Validation
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
-from glnn.graph.adjacency import GraphOperator
-from glnn.graph.convert import as_adjacency, as_adjacency_rows
-from glnn.graph.operators import RandomWalk, add_loops, drop_loops, retained_edge_shares
-from glnn.graph.pairs import SparseAdjacency
-from glnn.graph.prior import normalize_adjacency
-from glnn.nn.row_heads import RowNet
+from glnn.graph.convert import as_adjacency_rows
+from glnn.graph.operators import retained_edge_shares
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
     ColumnImportance,
     Explanation,
     FittedNodes,
-    Propagate,
     can_refit_quickly,
     center_and_normalize,
     column_importance,
@@ -269,8 +264,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changes = {}
         for name, value in params.items():
             if name.startswith(_SETTING):
-                check_setting_name(name.removeprefix(_SETTING))
-                changes[name.removeprefix(_SETTING)] = value
+                setting = name.removeprefix(_SETTING)
+                check_setting_name(setting)
+                changes[setting] = value
             elif name not in known:
                 raise InputError(_unknown_parameter(name, known))
             else:
@@ -301,49 +297,39 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Features, nodes x columns, dense or sparse: array, tensor or numeric DataFrame (its
-            index gives the names of the rows). A ``NodeData`` or PyG ``Data`` also provides the
-            labels (of its training and validation nodes), the graph and the validation nodes.
-            ``None``: there are no features, only a graph; the index of a Series ``y`` then gives
-            the names of the rows.
+            Features, nodes x columns: array, tensor, sparse matrix or numeric DataFrame. A
+            ``NodeData`` or PyG ``Data`` also has labels, graph and validation nodes. ``None``:
+            there is only a graph.
         y
             One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
             text) marks an unlabelled row.
         graph
-            ``None``, a scipy sparse or dense adjacency matrix, a ``2 x E`` array of node numbers,
-            or PyG ``Data``; or a networkx graph or a DataFrame of edges (source, target, optional
-            weight) that refers to rows by name.
+            ``None``, an adjacency matrix, a ``2 x E`` array of node numbers, or PyG ``Data``; or a
+            networkx graph or a DataFrame of edges (source, target, optional weight) that refers to
+            rows by name.
         validation
-            Numbers or mask of labelled rows that are used only to choose the epoch and to
-            calibrate.
+            Numbers or mask of labelled rows that only choose the epoch and calibrate.
         ids
-            Names of the rows; default: the index of a DataFrame ``X``, else numbers from 0.
+            Names of the rows; default: the index of a DataFrame ``X`` (or of a Series ``y`` without
+            ``X``), else numbers from 0.
         sample_weight
-            Weight of the label of each row, at least 0; ignored for unlabelled rows.
+            Weight of the label of each row, at least 0.
         folds
-            Without ``validation``, the labels are hidden in this many folds, to find the weights of
-            the tracks and to calibrate.
-        groups
-            A value for each row; the labels of a group are hidden together. For rows that belong
-            together, such as visits of one patient.
-        times
-            A value for each row; labels are predicted from earlier ones alone.
+            Number of folds in which labels are hidden, without ``validation``, to weight the tracks
+            and to calibrate.
+        groups, times
+            A value for each row: the labels of a group are hidden together, such as visits of one
+            patient; labels are predicted from earlier ones alone.
         peers
-            The processes of a distributed fit (:func:`glnn.distributed.join_processes`). With
-            several processes, ``X`` and ``graph`` (scipy sparse, rows x N) hold only the rows that
-            ``glnn.distributed.Partition(len(y), peers)`` assigns to this process, as arrays; ``y``
-            and ``validation`` are the same in every process.
+            The processes of a distributed fit (:func:`glnn.distributed.join_processes`). ``X`` and
+            ``graph`` (scipy sparse, rows x N) then hold only the rows that
+            ``glnn.distributed.Partition(len(y), peers)`` assigns to this process.
         checkpoint
             Folder for the state after each round, so that an interrupted fit can be resumed.
-
-        Returns
-        -------
-        GLNNClassifier
-            The fitted estimator itself.
         """
         if self.calibrate not in (None, "auto"):
             raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
-        self.row_names_ = None
+        self.row_names_, given = None, y
         if peers.size == 1:
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
@@ -355,8 +341,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
         )
         settings = plan["settings"]
+        warn_of_class_minus_one(given)
         if graph is not None:
-            problem = dataclasses.replace(problem, graph=_convert_graph(graph, problem.partition))
+            checked = as_adjacency_rows(graph, problem.partition)
+            problem = dataclasses.replace(problem, graph=checked)
         if not isinstance(self.random_state, numbers.Integral):  # use the seed of process 0
             plan["seed"] = int(peers.broadcast(float(plan["seed"])))
         self.folds_ = None
@@ -387,21 +375,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y, graph, validation).transduction_
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return calibrated class probabilities of training rows or new rows.
+        """Return calibrated class probabilities of training rows or new rows, rows x classes.
 
-        Parameters
-        ----------
-        X
-            Features, as in ``fit``. ``None`` after a fit without features: all training rows, or
-            the new rows of ``links``.
-        links
-            Known edges from new rows to the training rows (rows x training rows), if the model was
-            fitted with a graph. With ``links`` every row is treated as a new node.
-
-        Returns
-        -------
-        ndarray
-            Probabilities, rows x classes, in the order of ``classes_``.
+        ``links`` are known edges from new rows to the training rows (rows x training rows), if the
+        model was fitted with a graph; with them every row is treated as a new node. After a fit
+        without features ``X`` is ``None``: all training rows, or the new rows of ``links``.
         """
         raw = self._raw_proba(X, links)
         return self.calibration_.apply(raw)
@@ -428,23 +406,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Calibrate the probabilities with predictions of hidden labels.
 
         ``fit`` does this itself, controlled by ``calibrate``. If an :class:`~glnn.Evaluation` of
-        the same data exists, pass its ``held_out`` to calibrate without further fits.
-
-        Parameters
-        ----------
-        held_out : HeldOut or None
-            Predictions of labels that the fits did not see; ``None`` removes the calibration.
-
-        Returns
-        -------
-        GLNNClassifier
-            The estimator itself.
+        the same data exists, pass its ``held_out`` to calibrate without further fits; ``None``
+        removes the calibration.
         """
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        return self._store_calibration(
-            held_out, held_out.calibration(weights=self._calibration_weights(held_out))
-        )
+        given = getattr(self, "_sample_weight", None)
+        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
+            given = None  # every hidden label has weight zero: weight them equally instead
+        weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
+        return self._store_calibration(held_out, held_out.calibration(weights=weights))
 
     def predict_set(
         self, alpha: float = 0.1, X: Any = None, links: Any = None
@@ -452,20 +423,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         r"""Return conformal prediction sets: :math:`1 - \alpha` of them contain the true label.
 
         This holds on average over rows from the same distribution as the labelled ones. An empty
-        set means that the row is unlike the labelled rows of every class. If the fit has too few
+        set means that the row is unlike the labelled rows of every class. ``X`` and ``links`` are
+        new rows, as in ``predict_proba``; ``None``: the training rows. If the fit has too few
         predictions of hidden labels, the first call makes five more fits.
-
-        Parameters
-        ----------
-        alpha : number in (0, 1), default 0.1
-            Fraction of sets that may miss the true label.
-        X, links
-            New rows, as in ``predict_proba``; ``None``: the training rows.
-
-        Returns
-        -------
-        list of tuple
-            The labels in the set of each row.
         """
         held_out = self._require_held_out(min_conformal_labels(alpha))
         sets = ConformalSets.of(held_out)
@@ -479,27 +439,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels that disagree with the model and may be mistakes.
 
         A label is listed if a fit that did not see it predicts another class with confidence.
+        The most suspect comes first; ``attrs["n_estimated"]`` is the estimated number of mistakes.
         After a fit with validation nodes, the first call makes five more fits.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suspect label, the most suspect first: the row's number (``node``),
-            its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
-            ``probability``. ``attrs["n_estimated"]`` is the estimated number of mistakes.
         """
-        from pandas import DataFrame
-
         held_out = self._require_held_out(None)
         found = suspect_labels(held_out, held_out.calibrated())
-        columns = {
-            "node": found.nodes,
-            **make_name_column(self.row_names_, found.nodes),
-            "given": self.classes_[found.given],
-            "predicted": self.classes_[found.predicted],
-            "probability": found.probability,
-        }
-        frame = DataFrame(columns)
+        frame = self._make_frame(
+            found.nodes,
+            given=self.classes_[found.given],
+            predicted=self.classes_[found.predicted],
+            probability=found.probability,
+        )
         frame.attrs["n_estimated"] = found.n_estimated
         return frame
 
@@ -558,26 +508,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
         """Suggest which rows to label next (active learning).
 
-        Suggested are the rows whose labels would reduce the uncertainty of the predictions most.
-
-        Parameters
-        ----------
-        k : int >= 1, default 10
-            Number of suggestions.
-        among
-            Numbers or mask of the rows that may be suggested; ``None``: all. Labelled rows are
-            never suggested.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suggestion, the best first: the row's number (``node``), its ``name``
-            if rows have names, the ``predicted`` label and its ``probability``, and the ``gain``:
-            by how much the label would reduce the variance of all rows, weighted by their
-            uncertainty.
+        Suggested are the ``k`` rows whose labels would reduce the uncertainty of the predictions
+        most, the best first; ``gain`` is by how much. ``among`` are the numbers or the mask of the
+        rows that may be suggested, by default all without a label.
         """
-        from pandas import DataFrame
-
         check_integer("k", k, low=1)
         nodes = self.fitted_nodes()
         every = np.arange(nodes.n_nodes)
@@ -589,14 +523,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             center_and_normalize(nodes.embedding()), weights, known, pool, k
         )
         best = nodes.probabilities[chosen].argmax(1)
-        columns = {
-            "node": chosen,
-            **make_name_column(self.row_names_, chosen),
-            "predicted": self.classes_[best],
-            "probability": nodes.probabilities[chosen, best],
-            "gain": gains,
-        }
-        return DataFrame(columns)
+        return self._make_frame(
+            chosen,
+            predicted=self.classes_[best],
+            probability=nodes.probabilities[chosen, best],
+            gain=gains,
+        )
+
+    def _make_frame(self, rows: np.ndarray, **columns: np.ndarray) -> "DataFrame":
+        """Return a table of rows by number (``node``), with their names if they have any."""
+        from pandas import DataFrame
+
+        return DataFrame({"node": rows, **make_name_column(self.row_names_, rows), **columns})
 
     def column_importance(
         self,
@@ -610,26 +548,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> ColumnImportance:
         """Measure the permutation importance of feature columns on rows that were not fitted.
 
-        Each row is classified as a new node, once with its own values and once with one column
-        shuffled among the rows.
-
-        Parameters
-        ----------
-        X, y
-            Rows and their labels; unlabelled rows are ignored.
-        links
-            Known edges from the rows to the training rows, as in ``predict_proba``.
-        n_columns : int >= 1, default 20
-            Number of columns to shuffle: those with the largest weight in the learned similarity.
-        n_repeats : int >= 1, default 5
-            How often each column is shuffled.
-        random_state : int >= 0, default 0
-            Seed of the shuffling.
-
-        Returns
-        -------
-        ColumnImportance
-            The loss of accuracy for each shuffled column, the largest first.
+        Each labelled row is classified as a new node, once with its own values and ``n_repeats``
+        times with one column shuffled among the rows; ``links`` as in ``predict_proba``. Shuffled
+        are the ``n_columns`` columns with the largest weight in the learned similarity.
         """
         features = self._check_features(X, reset=False)
         numbers = self._encode_labels(y, features.shape[0])
@@ -697,22 +618,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params = self.get_params(deep=False) | {"random_state": self.seed_, "callbacks": None}
         own = params.pop("settings")
         saved = _SavedFit(
-            self._model,
-            params | {"device": str(self.device)},
-            dict(own) if isinstance(own, Mapping) else own,
-            self.classes_,
-            self.row_names_,
-            self.n_features_in_,
-            [str(name) for name in getattr(self, "feature_names_in_", [])],
-            self._record.labels,
-            self._record.trains,
-            self._record.shares,
-            self.held_out_,
-            self.calibration_,
-            self.certificate_,
-            self.choices_,
-            self.mixture_,
-            [dict(epoch) for epoch in self.history_],
+            model=self._model,
+            params=params | {"device": str(self.device)},
+            settings=dict(own) if isinstance(own, Mapping) else own,
+            feature_names=[str(name) for name in getattr(self, "feature_names_in_", [])],
+            labels=self._record.labels,
+            trains=self._record.trains,
+            shares=self._record.shares,
+            history=[dict(epoch) for epoch in self.history_],
+            **{name: getattr(self, f"{name}_") for name in _SAVED},
         )
         write_archive(Path(folder), saved, self._model.partition)
 
@@ -725,13 +639,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
         """Set the attributes of a fit from a saved one."""
-        self.classes_, self.row_names_ = saved.classes, saved.row_names
-        self.n_features_in_, self.seed_ = saved.n_features_in, saved.params["random_state"]
-        if saved.feature_names_in:
-            self.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
+        for name in _SAVED:
+            setattr(self, f"{name}_", getattr(saved, name))
+        self.seed_ = saved.params["random_state"]
         self.folds_ = None  # not saved: they serve fits
-        self.certificate_, self.choices_ = saved.certificate, saved.choices
-        self.mixture_ = saved.mixture
+        if saved.feature_names:
+            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         history = History()
         for record in saved.history:
             history.append(record)
@@ -755,7 +668,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return FittedNodes(
             model.adjacency,
             model.features,
-            _make_propagate(model),
+            model.propagate,
             self._record.labels,
             np.flatnonzero(self._record.trains),
             self.label_distributions_,
@@ -810,12 +723,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state: Any = self.random_state
         if isinstance(state, numbers.Integral) and int(state) >= 0:
             return int(state)
-        if state is None:
-            return int(np.random.default_rng().integers(2**31))
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**31))
         if isinstance(state, np.random.RandomState):
             return int(state.randint(2**31 - 1))
+        if state is None or isinstance(state, np.random.Generator):
+            return int(np.random.default_rng(state).integers(2**31))
         raise InputError(
             f"random_state must be a seed of at least 0 or a generator, got {state!r}."
         )
@@ -823,18 +734,14 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
         """Return class probabilities before calibration."""
         self._check_fitted()
-        if X is None:
-            X = self._featureless_rows(links)
+        if X is None:  # after a fit without features
+            n_nodes = len(self._model.distributions)
+            if self._model.structure is None or self.n_features_in_ != n_nodes:
+                raise InputError("X must hold features as in fit, got None.")
+            X = sp.identity(n_nodes, dtype=np.float32, format="csr")
+            if links is not None:
+                X = sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
         return self._model.predict_proba(self._check_features(X, reset=False), links)
-
-    def _featureless_rows(self, links: Any) -> sp.csr_matrix:
-        """Return placeholder features for a fit without features, of training or new rows."""
-        n_nodes = len(self._model.distributions)
-        if self._model.structure is None or self.n_features_in_ != n_nodes:
-            raise InputError("X must hold features as in fit, got None.")
-        if links is None:
-            return sp.identity(n_nodes, dtype=np.float32, format="csr")
-        return sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -891,13 +798,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_model"):
             raise NotFittedError("This GLNNClassifier is not fitted yet; call fit first.")
 
-    def _calibration_weights(self, held_out: HeldOut) -> np.ndarray | None:
-        """Return the weights of the hidden labels, as in the fit; ``None``: all equal."""
-        given = getattr(self, "_sample_weight", None)
-        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
-            given = None  # every hidden label has weight zero: weight them equally instead
-        return label_weights(self.class_weight, given, self.classes_, held_out.classes)
-
     def _store_calibration(
         self, held_out: HeldOut | None, calibration: Calibration
     ) -> "GLNNClassifier":
@@ -915,15 +815,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         nodes = problem.validation.nodes.numpy()
         return hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
-
-    def _hold_out(self) -> HeldOut | None:
-        """Fit once per fold without its labels; ``None`` if no label can be hidden."""
-        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
-        if np.bincount(trains[trains >= 0]).max() < 2:
-            return None
-        folds = make_folds(trains, N_FOLDS, self.seed_)
-        with notify_stage(self._resolve_callbacks(), "hidden labels"):
-            return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
 
     def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
         """Fit again without the labels of some rows; return the probabilities of all rows."""
@@ -959,14 +850,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without. Fit without validation nodes before saving."
             )
         self._check_unchanged()
-        complete = self._hold_out()
-        if complete is None:
+        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
+        if np.bincount(trains[trains >= 0]).max() < 2:
             raise InputError(
                 "some class must have at least two labels, so that one can be hidden; got one "
                 "label per class. Label more rows."
             )
-        self.held_out_ = complete
-        return complete
+        folds = make_folds(trains, N_FOLDS, self.seed_)
+        with notify_stage(self._resolve_callbacks(), "hidden labels"):
+            found = hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
+        self.held_out_ = found
+        return found
 
     def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
         """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
@@ -1002,13 +896,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return numbers
 
 
-def _convert_graph(graph: Any, partition: Partition) -> sp.csr_matrix:
-    """Return the graph as a checked CSR matrix, or the rows of this process."""
-    if partition.peers.size == 1:
-        return as_adjacency(graph, partition.n_nodes)
-    return as_adjacency_rows(graph, partition)
-
-
 def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
     """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
     rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
@@ -1018,53 +905,39 @@ def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut
     return HeldOut(rows, classes, fold)
 
 
-def _make_propagate(model: Model) -> Propagate:
-    """Return a function that propagates signals as the tracks do, mixed by their weights.
-
-    For a head that keeps the hops apart, the mean over the hops counts.
-    """
-
-    @cache
-    def graph(place: int) -> GraphOperator:
-        track = model.tracks[place]
-        if not isinstance(track.network, RowNet):
-            return SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
-        seen = add_loops if track.network.needs_loops else drop_loops
-        return RandomWalk.of(seen(track.graph), dtype=torch.float64)
-
-    def propagate(signals: np.ndarray) -> np.ndarray:
-        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
-        parts = []
-        for place, track in enumerate(model.tracks):
-            network: Any = track.network
-            with torch.no_grad():
-                found = network.propagate(graph(place), columns)
-            parts.append((found.mean(1) if isinstance(network, RowNet) else found).numpy())
-        return mix(parts, [track.weight for track in model.tracks])
-
-    return propagate
+# attributes that are saved as they are
+_SAVED = (
+    "classes",
+    "row_names",
+    "n_features_in",
+    "held_out",
+    "calibration",
+    "certificate",
+    "choices",
+    "mixture",
+)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _SavedFit:
     """What a folder of a fitted classifier holds."""
 
     model: Model
     params: dict[str, Any]  # of the constructor, without settings
     settings: FitSettings | dict[str, Any] | None
-    classes: np.ndarray
-    row_names: np.ndarray | None
-    n_features_in: int
-    feature_names_in: list[str]
+    feature_names: list[str]
     labels: np.ndarray  # as in FitRecord
     trains: np.ndarray
     shares: LinkShares | None
+    history: list[Record]
+    classes: np.ndarray
+    row_names: np.ndarray | None
+    n_features_in: int
     held_out: HeldOut | None
     calibration: Calibration
     certificate: Certificate | None
     choices: dict[str, Any]
     mixture: dict[str, float]
-    history: list[Record]
 
     def constructor_params(self) -> dict[str, Any]:
         """Return the parameters of the constructor, with what JSON has made plain restored."""

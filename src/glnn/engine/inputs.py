@@ -2,10 +2,12 @@
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from sklearn.exceptions import DataConversionWarning
@@ -114,6 +116,22 @@ def split_labels(
             f"got {n_left}."
         )
     return train, held
+
+
+def warn_of_class_minus_one(y: Any) -> None:
+    """Warn if ``y`` holds -1, 0 and 1, and -1 is no more frequent than a class."""
+    if not isinstance(y, Sequence | np.ndarray | pd.Series):
+        return
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "if" or not np.isin(labels, (-1, 0, 1)).all():
+        return
+    counts = [int((labels == value).sum()) for value in (-1, 0, 1)]
+    if 0 < counts[0] <= max(counts[1:]):
+        warnings.warn(
+            "y holds -1, 0 and 1, and -1 is read as 'no label'. If it is a class, rename the "
+            "classes, as in y + 1; if not, None in place of -1 silences this.",
+            stacklevel=3,
+        )
 
 
 def _check_targets(labels: np.ndarray) -> None:

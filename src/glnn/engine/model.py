@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,14 @@ from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
-from glnn.graph.adjacency import GraphOperator
-from glnn.graph.operators import SpectralFeatures, add_loops, drop_loops, random_walk_matrix
+from glnn.graph.adjacency import GraphOperator, SparseAdjacency
+from glnn.graph.operators import (
+    RandomWalk,
+    SpectralFeatures,
+    add_loops,
+    drop_loops,
+    random_walk_matrix,
+)
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features
@@ -111,8 +118,6 @@ class NewNodes:
 _DIGEST_BYTES = 16
 _BLOCK_ROWS = 4096  # dense rows per block: they stay in the processor's cache
 
-_NONE = np.empty((0, _DIGEST_BYTES), dtype=np.uint8)
-
 
 def digest_rows(features: Any) -> np.ndarray:
     """Return a 16-byte digest of each row, the same for dense and sparse rows.
@@ -123,37 +128,10 @@ def digest_rows(features: Any) -> np.ndarray:
     >>> bool((digest_rows(dense) == digest_rows(sp.csr_matrix(dense))).all())
     True
     """
-    if sp.issparse(features) and features.nnz < features.shape[0] * features.shape[1]:
+    if sp.issparse(features):
         return _digest_sparse(features)
-    rows = to_dense_array(features)
-    starts = range(0, len(rows), _BLOCK_ROWS)
-    return np.concatenate(
-        [_NONE, *(_digest_dense(rows[start : start + _BLOCK_ROWS]) for start in starts)]
-    )
-
-
-def _digest_dense(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of dense rows; rows without zeros take a faster path."""
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
-    is_full = (rows != 0).all(1)
-    found = np.empty((len(rows), _DIGEST_BYTES), dtype=np.uint8)
-    found[is_full] = _digest_full(rows[is_full])
-    if not is_full.all():
-        found[~is_full] = _digest_sparse(rows[~is_full])
-    return found
-
-
-def _digest_full(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of rows without zeros: all share the digest of their column numbers."""
-    columns = hashlib.blake2b(
-        np.arange(rows.shape[1], dtype=np.int64).tobytes(), digest_size=_DIGEST_BYTES
-    )
-    digests = []
-    for row in rows:
-        content = columns.copy()
-        content.update(row)
-        digests.append(content.digest())
-    return _stack_digests(digests)
+    starts = range(0, max(1, len(features)), _BLOCK_ROWS)
+    return np.concatenate([_digest_sparse(features[k : k + _BLOCK_ROWS]) for k in starts])
 
 
 def _digest_sparse(rows: Any) -> np.ndarray:
@@ -163,17 +141,8 @@ def _digest_sparse(rows: Any) -> np.ndarray:
     csr.eliminate_zeros()
     columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
     bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
-    return _stack_digests(
-        [
-            hashlib.blake2b(
-                columns[start:end] + values[start:end], digest_size=_DIGEST_BYTES
-            ).digest()
-            for start, end in itertools.pairwise(bounds)
-        ]
-    )
-
-
-def _stack_digests(digests: list[bytes]) -> np.ndarray:
+    parts = [columns[start:end] + values[start:end] for start, end in itertools.pairwise(bounds)]
+    digests = [hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest() for part in parts]
     return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
 
 
@@ -258,6 +227,31 @@ class Model:
             return None
         last = self.features[:, -self.structure.embedding.shape[1] :]
         return to_dense_array(last)
+
+    def propagate(self, signals: np.ndarray) -> np.ndarray:
+        """Propagate signals over the graph as the tracks do, mixed by their weights.
+
+        For a head that keeps the hops apart, the mean over the hops counts.
+        """
+        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
+        parts = []
+        for track, graph in zip(self.tracks, self._operators):
+            with torch.no_grad():
+                found = track.network.propagate(graph, columns)
+            parts.append((found.mean(1) if isinstance(track.network, RowNet) else found).numpy())
+        return mix(parts, [track.weight for track in self.tracks])
+
+    @cached_property
+    def _operators(self) -> list[GraphOperator]:
+        """The graph of each track as its network sees it, in double precision."""
+        found: list[GraphOperator] = []
+        for track in self.tracks:
+            if isinstance(track.network, RowNet):
+                seen = add_loops if track.network.needs_loops else drop_loops
+                found.append(RandomWalk.of(seen(track.graph), dtype=torch.float64))
+            else:
+                found.append(SparseAdjacency.from_scipy(normalize_adjacency(track.graph)))
+        return found
 
     def was_fitted_to(self, features: Any, graph: Any) -> bool:
         """Return whether these are the rows and the graph of a fit in one process."""

@@ -48,12 +48,12 @@ from glnn.solver import LearnedGraph
 def mask_test_labels(data: NodeData, split: Split) -> np.ndarray:
     """Return the labels of training and validation nodes; all other nodes are unlabelled.
 
-    Labels are integers if all class names are integers (unlabelled: -1), otherwise names
+    Labels are integers if all class names are integers (unlabelled: ``None``), otherwise names
     (unlabelled: an empty text).
     """
     seen = np.concatenate([split.train, split.val])
     if all(name == str(_parse_integer(name)) for name in data.class_names):
-        y = np.full(data.n_nodes, -1, dtype=np.int64)
+        y = np.full(data.n_nodes, None, dtype=object)
         y[seen] = np.array([int(name) for name in data.class_names])[data.labels[seen]]
         return y
     named = np.full(data.n_nodes, "", dtype=object)
