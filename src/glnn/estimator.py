@@ -864,13 +864,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
         """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
-        n_fits = (len(nodes.trained) + 1) * (1 if self.folds_ is None else 1 + len(self.folds_))
+        n_fits = (len(nodes.trained) + 1) * self._n_fits_per_call()
         is_quick = can_refit_quickly(n_fits, nodes.features.shape)
         if not is_quick or not hasattr(self, "_fitted_to"):
             return None
         if self._leave_one_out_cache is None:
             self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
         return self._leave_one_out_cache
+
+    def _n_fits_per_call(self) -> int:
+        """Return how often one call of ``fit`` trains, including folds."""
+        return 1 if self.folds_ is None else 1 + len(self.folds_)
 
     def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
         """Leave labels out one at a time, with the seed of this fit and further seeds."""

@@ -192,38 +192,7 @@ def test_a_fit_interrupted_after_any_round_of_any_track_leaves_the_same_files(
         assert fitted(problem, settings, tmp_path / f"from {state.name}", state) == straight
 
 
-def test_a_fit_interrupted_after_every_round_goes_on_to_the_same_bits(
-    problem, tmp_path, all_tracks_count
-):
-    problem = without_validation(problem)
-    n_runs = 0
-
-    def once(progress):
-        checkpoint.save(progress)
-        raise StoppedError
-
-    while True:
-        steps, n_runs = fresh(problem, settings=THREE), n_runs + 1
-        checkpoint, rounds = Checkpoint(tmp_path, steps), Rounds(steps)
-        try:
-            found = rounds.run(checkpoint.load() or rounds.start(), once)
-            break
-        except StoppedError:
-            continue
-    assert n_runs == 5 * (N_FOLDS + 1) + 1  # rounds of a training, one run to notice the end
-    straight = fresh(problem, settings=THREE)
-    same(found, run(straight))
-    assert list(steps.history) == list(straight.history)
-
-
 # What a checkpoint holds
-
-
-def test_a_finished_fit_is_read_back_whole(problem, tmp_path):
-    first = run(fresh(problem, settings=THREE), tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    same(run(fresh(problem, settings=THREE), tmp_path), first)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_tracks_that_were_given_up_stay_so(problem, tmp_path, bad_linear, monkeypatch):
@@ -235,20 +204,6 @@ def test_tracks_that_were_given_up_stay_so(problem, tmp_path, bad_linear, monkey
     assert [state.track.name for state in progress.states] == ["learned", "linear"]
     monkeypatch.setattr(rounds_module, "NEGLIGIBLE", 0.0)  # which would keep all of them
     same(run(fresh(problem, settings=settings), tmp_path), mixture)
-
-
-def test_after_a_fold_there_is_what_its_track_says_of_its_labels(problem, tmp_path):
-    problem = without_validation(problem)
-    steps = fresh(problem, settings=THREE)
-    stopped_after_one_round(tmp_path, steps)
-    progress = Checkpoint(tmp_path, fresh(problem, settings=THREE)).load()
-    assert (progress.part, len(progress.states), progress.kept) == (0, 1, ())
-    rounds = Rounds(steps)
-    assert rounds.nodes[rounds.entries[0]].tolist() == problem.folds.hidden[0].tolist()
-    asked = progress.judged.any(2)
-    assert np.flatnonzero(asked[0]).tolist() == rounds.entries[0].tolist()
-    np.testing.assert_allclose(progress.judged[0, rounds.entries[0]].sum(1), 1)
-    assert not asked[1:].any()
 
 
 def test_what_tracks_share_is_stored_once(problem, tmp_path, all_tracks_count):
@@ -351,16 +306,6 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(problem, tmp_path, damage, 
     with pytest.raises(CheckpointError, match=words) as caught:
         Checkpoint(tmp_path, fresh(problem)).load()
     assert "\n" not in str(caught.value)
-
-
-def test_the_page_is_json_and_the_rest_safetensors(problem, tmp_path):
-    stopped_after_one_round(tmp_path, fresh(problem))
-    page = json.loads((tmp_path / PAGE).read_text())
-    (state,) = page["states"]
-    assert (state["name"], state["round"], len(page["files"])) == ("learned", 1, 1)
-    assert len(page["history"]) == 8
-    (file,) = tmp_path.glob("*.safetensors")
-    assert load_file(file)["states.0.probabilities"].shape == (60, 2)
 
 
 # State of the callbacks

@@ -47,7 +47,7 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line_that_names_it(kind, nam
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_type_of_a_choice_lists_what_is_accepted(name):
     part = FitSettings if name == "scaling" else GraphSettings
-    part = HeadSettings if name in ("head", "powers") else part
+    part = HeadSettings if name == "head" else part
     assert set(typing.get_args(typing.get_type_hints(part)[name])) == set(CHOICES[name])
 
 

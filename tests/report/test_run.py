@@ -220,7 +220,7 @@ def test_only_labels_of_the_split_are_seen():
     data, split = named("a", "b", "c")
     assert mask_test_labels(data, split).tolist() == ["a", "b", "c", ""]
     whole, split = named("7", "10", "2")
-    assert mask_test_labels(whole, split).tolist() == [7, 10, 2, -1]
+    assert mask_test_labels(whole, split).tolist() == [7, 10, 2, None]
 
 
 @pytest.mark.parametrize("names", [("7", "10", "2"), ("b", "a", "c"), ("1", "02", "x")])

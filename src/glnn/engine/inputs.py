@@ -119,14 +119,14 @@ def split_labels(
 
 
 def warn_of_class_minus_one(y: Any) -> None:
-    """Warn if ``y`` holds -1, 0 and 1, and -1 is no more frequent than a class."""
+    """Warn if ``y`` holds -1, 0 and 1, and -1 is no more frequent than 0 and 1 on average."""
     if not isinstance(y, Sequence | np.ndarray | pd.Series):
         return
     labels = np.asarray(y)
     if labels.dtype.kind not in "if" or not np.isin(labels, (-1, 0, 1)).all():
         return
     counts = [int((labels == value).sum()) for value in (-1, 0, 1)]
-    if 0 < counts[0] <= max(counts[1:]):
+    if counts[0] and 2 * counts[0] <= counts[1] + counts[2]:
         warnings.warn(
             "y holds -1, 0 and 1, and -1 is read as 'no label'. If it is a class, rename the "
             "classes, as in y + 1; if not, None in place of -1 silences this.",
@@ -275,27 +275,13 @@ def _choose_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
 
 
 def make_generator(seed: int, *stream: int, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return an independent generator for a numbered stream of a seed.
-
-    Examples
-    --------
-    >>> a = torch.rand(1, generator=make_generator(0, 1))
-    >>> b = torch.rand(1, generator=make_generator(0, 1))
-    >>> bool(a == b)
-    True
-    """
+    """Return an independent generator for a numbered stream of a seed."""
     state = np.random.SeedSequence([seed, *stream]).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
 
 def check_device(device: Any) -> str:
-    """Return the name of a device after checking that PyTorch can use it.
-
-    Examples
-    --------
-    >>> check_device("cpu")
-    'cpu'
-    """
+    """Return the name of a device after checking that PyTorch can use it."""
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError):
