@@ -10,7 +10,7 @@ from glnn.distributed import SINGLE_PROCESS
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import base
-from glnn.objective.base import Coupling, ImplicitMap, RowCoefficients, to_vector
+from glnn.objective.base import ImplicitMap
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import (
     Closeness,

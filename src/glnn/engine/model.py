@@ -26,7 +26,7 @@ from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
-from glnn.graph.adjacency import GraphOperator, SparseAdjacency
+from glnn.graph.adjacency import GraphOperator
 from glnn.graph.operators import (
     RandomWalk,
     SpectralFeatures,
@@ -34,6 +34,7 @@ from glnn.graph.operators import (
     drop_loops,
     random_walk_matrix,
 )
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features

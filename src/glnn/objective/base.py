@@ -170,8 +170,6 @@ class RowCoefficients:
         )
 
 
-
-
 def to_vector(value: float | int) -> Tensor:
     """Return a number as a vector with one entry, in double precision."""
     return torch.tensor([float(value)], dtype=torch.float64)
