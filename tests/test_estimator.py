@@ -73,6 +73,9 @@ def test_every_learnt_attribute_is_there_and_fits_the_others(wine, fitted):
     assert fitted.certificate_.converged
     assert fitted.n_iter_ == len(fitted.history_)
     assert fitted.n_features_in_ == 13
+    assert fitted.edge_trust_ is None and "given graph" not in fitted.choices_
+    dense = fitted.graph_.toarray() != 0
+    assert fitted.n_edges_ == (dense.sum() - np.trace(dense)) / 2
     assert (fitted.transduction_ == y)[partial < 0].mean() > 0.9
 
 
@@ -148,10 +151,6 @@ def test_weights_without_a_ridge_are_those_of_the_tracks_that_see_the_graph(wine
         clf.fit(X, partial)
 
 
-def test_without_a_graph_there_is_no_trust(fitted):
-    assert fitted.edge_trust_ is None and "given graph" not in fitted.choices_
-
-
 def test_weights_of_tracks_sum_to_one_and_choices_say_them(wine, all_tracks_count):
     X, _, partial = wine
     fitted = GLNNClassifier(n_epochs=3, n_rounds=1, random_state=0).fit(X, partial, folds=2)
@@ -182,31 +181,6 @@ def test_one_track_alone_has_all_the_weight(wine, params, name):
     assert {record["stage"].split()[0] for record in clf.history_} == {"classifier"}
 
 
-def test_tracks_keep_the_order_of_the_preset_and_only_those_named_are_trained(
-    wine, all_tracks_count
-):
-    X, _, partial = wine
-    quick = {"n_epochs": 2, "n_rounds": 1, "random_state": 0, "calibrate": None}
-    one, two = (
-        GLNNClassifier(**quick, tracks=names).fit(X, partial)
-        for names in (["features", "linear"], ["linear", "features"])
-    )
-    assert list(one.mixture_) == list(two.mixture_) == ["features", "linear"]
-    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
-    assert {record["stage"].split(",")[0] for record in one.history_} == set(one.mixture_)
-
-
-def test_validation_rows_choose_the_epoch_and_never_train(wine):
-    X, y, partial = wine
-    labelled = np.flatnonzero(partial >= 0)
-    chosen = labelled[::2]
-    mask = np.zeros(len(y), dtype=bool)
-    mask[chosen] = True
-    one, two = (GLNNClassifier(**FAST).fit(X, partial, validation=v) for v in (chosen, mask))
-    np.testing.assert_array_equal(one.label_distributions_, two.label_distributions_)
-    assert "validation_loss" in one.history_[0]
-
-
 def test_labels_that_are_hidden_from_the_fit_change_nothing(wine):
     X, y, partial = wine
     rng = np.random.default_rng(1)
@@ -235,16 +209,6 @@ def test_new_rows_are_within_two_points_of_transductive_accuracy():
     transductive = (clf.predict(X[unlabelled]) == y[unlabelled]).mean()
     assert clf.score(X[held], y[held]) > transductive - 0.02
     assert transductive > 0.85
-
-
-def test_it_works_in_a_pipeline_and_in_a_grid_search(wine):
-    X, y, _ = wine
-    pipe = make_pipeline(
-        StandardScaler(), GLNNClassifier(**FAST, tracks=["features"], calibrate=None)
-    )
-    assert pipe.fit(X, y).score(X, y) > 0.9
-    search = GridSearchCV(pipe, {"glnnclassifier__n_neighbors": [5, 10]}, cv=2).fit(X, y)
-    assert search.best_score_ > 0.8
 
 
 def test_callbacks_see_every_stage(wine, all_tracks_count):
@@ -283,11 +247,9 @@ LABELS = [0, 1, -1, -1, -1, -1]
     ("X", "y", "more", "words"),
     [
         (np.where(GOOD == 3, np.nan, GOOD), LABELS, {}, "X must be finite"),
-        (np.where(GOOD == 3, np.inf, GOOD), LABELS, {}, "X must be finite"),
         (GOOD, [-1] * 6, {}, "no label at all"),
         (GOOD, [1, 1, -1, -1, -1, -1], {}, "one class only"),
         (GOOD, [0, 1], {}, "one label for each of the 6 rows"),
-        (GOOD, [0, 1, 0, 1, 0, 1, 0], {}, "one label for each of the 6 rows"),
         (GOOD[:1], [0], {}, "at least two rows"),
         (np.empty((6, 0)), LABELS, {}, "at least one row and one column"),
         (np.array([["a", "b"]] * 6), LABELS, {}, "must be real numbers"),
@@ -356,13 +318,6 @@ def test_use_before_fit_is_refused():
         GLNNClassifier().predict(GOOD)
 
 
-def test_verbose_writes_the_stages(wine, capsys):
-    X, _, partial = wine
-    quick = {"n_epochs": 2, "random_state": 0, "n_rounds": 1, "calibrate": None}
-    GLNNClassifier(**quick, verbose=True).fit(X, partial)
-    assert "[glnn] features, classifier 1" in capsys.readouterr().out
-
-
 def test_a_pipeline_that_passes_frames_on_keeps_the_names_of_the_rows(wine):
     X, _, partial = wine
     names = [f"wine {k}" for k in range(len(X))]
@@ -373,16 +328,6 @@ def test_a_pipeline_that_passes_frames_on_keeps_the_names_of_the_rows(wine):
     steps.fit(frame, partial, glnnclassifier__graph=edges)
     assert steps[-1].feature_names_in_.tolist() == list(frame)
     assert steps[-1].prior_graph_[0, 1] > 0
-
-
-def test_fits_that_hide_labels_after_the_fit_are_one_stage(wine, capsys):
-    X, _, partial = wine
-    quick = {"n_epochs": 2, "n_rounds": 1, "random_state": 0, "tracks": ["features"]}
-    model = GLNNClassifier(**quick, verbose=True)
-    model.fit(X, partial, validation=np.flatnonzero(partial >= 0)[::2]).suspect_labels()
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith("[glnn] hidden labels")
-    assert sum("classifier 1" in line for line in lines) == 1
 
 
 def test_a_graph_alone_is_enough():
@@ -414,13 +359,6 @@ def test_features_are_asked_for_again_where_there_were_any():
     clf = GLNNClassifier(random_state=0, n_epochs=5).fit(np.eye(4)[:, :2], [0, 1, -1, -1])
     with pytest.raises(InputError, match="X must hold features as in fit, got None"):
         clf.predict(None)
-
-
-def test_edges_are_counted_without_loops(fitted):
-    model = fitted
-    dense = model.graph_.toarray() != 0
-    assert model.graph_.diagonal().any()
-    assert model.n_edges_ == (dense.sum() - np.trace(dense)) / 2
 
 
 # Parameters
@@ -543,11 +481,6 @@ def test_the_network_has_the_learned_graph_under_the_rows_names(page_fit):
     assert classes == [str(label) for label in clf.transduction_]
 
 
-def test_the_page_is_written_where_it_is_wanted(page_fit, tmp_path):
-    path = page_fit[0].report(tmp_path / "fit.html")
-    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
 @pytest.mark.parametrize("call", [lambda clf: clf.to_networkx(), lambda clf: clf.report("x.html")])
 def test_nothing_is_given_before_a_fit(call):
     with pytest.raises(NotFittedError):
@@ -605,7 +538,7 @@ def test_rows_keep_their_names(tmp_path):
     frame = pd.DataFrame(x, index=[f"w{k}" for k in range(12)])
     frame.columns = ["a", "b"]
     quick = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
-    seen = np.where(np.arange(12) < 8, y, -1)
+    seen = np.where(np.arange(12) < 6, y, -1)
     GLNNClassifier(**quick).fit(frame, seen).save(tmp_path / "model")
     again = GLNNClassifier.load(tmp_path / "model")
     assert again.row_names_.tolist() == list(frame.index)

@@ -1,7 +1,6 @@
 """Checks of user input, display of records, work on threads, optional packages."""
 
 import math
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 from glnn import GLNNClassifier, NodeData, learn_graph
 from glnn._utils import (
     ReprMixin,
-    check_array,
     check_choice,
     check_features,
     check_indices,
@@ -29,10 +27,6 @@ from glnn.exceptions import InputError, MissingDependencyError
 
 def refused(match):
     return pytest.raises(InputError, match=match)
-
-
-def test_a_choice_comes_back_as_it_is():
-    assert check_choice("head", "gcn", ("gcn", "propagation")) == "gcn"
 
 
 @pytest.mark.parametrize("value", ["GCN", "gcns", None, 3, ["gcn"]])
@@ -66,23 +60,11 @@ def test_what_is_not_a_number_is_refused(value):
         check_number("rate", value)
 
 
-def test_an_open_end_excludes_its_bound():
-    with refused(r"^rate must be finite, greater than 0; got 0\.$"):
-        check_number("rate", 0.0, low=0, open_low=True)
-    assert check_number("rate", 0.0, low=0) == 0
-
-
 @pytest.mark.parametrize("value", [1, 3, np.int32(2), np.uint8(3)])
 def test_a_whole_number_in_its_range_comes_back_as_an_int(value):
     found = check_integer("n_views", value, low=1, high=3)
     assert type(found) is int
     assert found == value
-
-
-@pytest.mark.parametrize(("value", "match"), [(0, "at least 1 and at most 3; got 0"), (4, "got 4")])
-def test_a_whole_number_outside_its_range_is_refused(value, match):
-    with refused(f"^n_views must be .*{match}"):
-        check_integer("n_views", value, low=1, high=3)
 
 
 @pytest.mark.parametrize("value", [1.0, "1", None, True, math.nan])
@@ -121,10 +103,6 @@ def test_sparse_features_stay_sparse(kind, dtype):
     assert np.array_equal(found.toarray(), [[0, 1], [1, 0]])
 
 
-def test_a_list_of_rows_is_taken_as_features():
-    assert check_features("X", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
-
-
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
 def test_checking_sparse_features_does_not_change_them(dtype):
     unsorted_and_twice = sp.csr_matrix(
@@ -140,21 +118,20 @@ def test_checking_sparse_features_does_not_change_them(dtype):
 
 
 BAD_FEATURES = [
-    ([[1.0, math.nan], [math.inf, 0.0]], r"finite, got 2 NaN or infinite values\. Impute or drop"),
-    (sp.csr_matrix([[1.0, math.nan]]), r"finite, got 1 NaN or infinite values"),
-    ([1.0, 2.0], r"two dimensions \(nodes x features\), got 1\. Reshape one column"),
-    (3.0, r"two dimensions \(nodes x features\), got 0"),
-    (np.zeros((2, 2, 2)), r"two dimensions \(nodes x features\), got 3"),
-    (sp.coo_array(np.ones(3)), r"two dimensions \(nodes x features\), got 1"),
-    (np.zeros((0, 3)), r"at least one row and one column, got 0 sample\(s\) and 3 feature\(s\)"),
-    (np.zeros((3, 0)), r"at least one row and one column, got 3 sample\(s\) and 0 feature\(s\) "),
-    (sp.csr_matrix((3, 0)), r"at least one row and one column, got 3 sample\(s\) and 0 feature"),
-    ([["a", "b"]], r"real numbers, got dtype <U1\. Encode text"),
-    (np.array([[1, "b"]], dtype=object), r"numbers, got an array of Python objects.* Encode text"),
-    (np.array([[{}]], dtype=object), r"numbers, got an array of Python objects"),
-    (np.ones((1, 1), dtype=complex), r"real numbers, got dtype complex128"),
-    (np.ones((1, 1), dtype="M8[s]"), r"real numbers, got dtype datetime64"),
-    ([[1.0], [1.0, 2.0]], r"an array whose rows all have the same length"),
+    ([[1.0, math.nan], [math.inf, 0.0]], "finite, got 2 NaN"),
+    (sp.csr_matrix([[1.0, math.nan]]), "finite, got 1 NaN"),
+    ([1.0, 2.0], "two dimensions"),
+    (np.zeros((2, 2, 2)), "two dimensions"),
+    (sp.coo_array(np.ones(3)), "two dimensions"),
+    (np.zeros((0, 3)), "at least one row and one column"),
+    (sp.csr_matrix((3, 0)), "at least one row and one column"),
+    ([["a", "b"]], "real numbers"),
+    (np.array([[1, "b"]], dtype=object), "numbers, got an array of Python objects"),
+    (np.array([[{}]], dtype=object), "numbers, got an array of Python objects"),
+    (np.ones((1, 1), dtype=complex), "real numbers"),
+    ([[1.0], [1.0, 2.0]], "an array whose rows all have the same length"),
+    ([[1.0, 1e200]], "values of at most"),
+    (sp.csr_matrix([[1.0, -1e200]]), "values of at most"),
 ]
 
 
@@ -165,20 +142,14 @@ def test_bad_features_are_refused_in_one_line_under_the_callers_name(features, m
     assert "\n" not in str(caught.value)
 
 
-def test_an_array_is_not_copied():
-    given = np.ones(3)
-    assert check_array("x", given) is given
-
-
-@pytest.mark.parametrize("given", [[2, 0], np.array([2, 0], dtype=np.uint8), (2, 0)])
-def test_node_numbers_keep_their_order(given):
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [([2, 0], [2, 0]), (np.array([2], dtype=np.uint8), [2]), ([True, False, True], [0, 2])],
+)
+def test_node_numbers_and_masks_give_node_numbers(given, rows):
     found = check_indices("validation", given, 3)
-    assert found.tolist() == [2, 0]
+    assert found.tolist() == rows
     assert found.dtype == np.int64
-
-
-def test_a_mask_gives_the_numbers_of_its_nodes():
-    assert check_indices("validation", [True, False, True], 3).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("nothing", [[], np.empty(0), np.zeros(3, dtype=bool)])
@@ -208,24 +179,12 @@ def test_bad_node_numbers_are_refused_in_one_line(indices, match):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_features_whose_squares_are_no_numbers_are_refused(sign, as_sparse):
-    features = np.array([[1.0, sign * 1e200]])
-    with pytest.raises(InputError, match=r"at most 1e\+150 in size.*got 1e\+200"):
-        check_features("X", sp.csr_matrix(features) if as_sparse else features)
-
-
 # Display of records
 
 
 class Box(ReprMixin):
     def _repr_items(self):
         return {"name": "<box>", "sides": "6"}
-
-
-def test_a_line_has_the_title_and_the_facts():
-    assert repr(Box()) == "Box(<box>: 6 sides)"
 
 
 def test_a_table_is_escaped():
@@ -247,16 +206,6 @@ def test_records_fit_on_a_line(data):
     assert repr(learned).startswith("LearnedGraph(trace reading: 30 nodes, ")
     assert len(repr(learned)) < 200
     assert "<table>" in learned._repr_html_()
-
-
-def test_every_row_of_a_table_is_a_name_and_its_value(data):
-    learned = learn_graph(data.features, n_neighbors=5)
-    proven = f"optimal (relative gap {learned.certificate.relative_gap:.0e})"
-    assert f"<tr><th>graph problem</th><td>{proven}</td></tr>" in learned._repr_html_()
-    assert repr(learned).endswith(f"edges, graph problem {proven})")
-    without = data.replace(graph=None)
-    assert "<tr><th>edges</th><td>none</td></tr>" in without._repr_html_()
-    assert repr(without).endswith("30 labels, no edges)")
 
 
 # NumPy work on threads
@@ -301,11 +250,6 @@ def test_answers_come_in_the_order_of_the_items(n_numbers):
     assert thread_map(lambda k: k, [], n_numbers) == []
 
 
-def test_little_work_stays_in_this_thread():
-    here = threading.get_ident()
-    assert set(thread_map(lambda _: threading.get_ident(), [1, 2, 3], 10)) == {here}
-
-
 def test_an_error_in_a_thread_is_raised_here():
     with pytest.raises(ZeroDivisionError):
         thread_map(lambda k: 1 / k, [1, 0], MANY)
@@ -330,7 +274,3 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'glnn\[tables\]'"):
         import_optional("pyarrow")
-
-
-def test_an_installed_package_is_returned():
-    assert import_optional("json").loads("[1]") == [1]

@@ -26,13 +26,7 @@ _MAX_FEATURE = 1e150  # sums of squares of larger values overflow in double prec
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``choices``; the error suggests the nearest one.
-
-    Examples
-    --------
-    >>> check_choice("reading", "trace", ["trace", "channel"])
-    'trace'
-    """
+    """Return ``value`` if it is one of ``choices``; the error suggests the nearest one."""
     options = list(choices)
     if isinstance(value, str) and value in options:
         return value
@@ -206,10 +200,8 @@ def format_item(name: str, value: str) -> str:
 
     Examples
     --------
-    >>> format_item("edges", "1,200"), format_item("edges", "none")
-    ('1,200 edges', 'no edges')
-    >>> format_item("problem", "solved")
-    'problem solved'
+    >>> format_item("edges", "1,200"), format_item("problem", "solved")
+    ('1,200 edges', 'problem solved')
     """
     if value == "none":
         return f"no {name}"
@@ -217,13 +209,7 @@ def format_item(name: str, value: str) -> str:
 
 
 def html_table(items: Mapping[str, object]) -> str:
-    """Return an HTML table with one row for each item, escaped.
-
-    Examples
-    --------
-    >>> html_table({"a < b": 3})
-    '<table><tr><th>a &lt; b</th><td>3</td></tr></table>'
-    """
+    """Return an HTML table with one row for each item, escaped."""
     rows = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
         for name, value in items.items()
@@ -271,11 +257,6 @@ def thread_map(
     """Return the function of each item, in order, computed on as many threads as PyTorch uses.
 
     ``n_numbers`` is how many numbers a call reads; if they are few, no threads are started.
-
-    Examples
-    --------
-    >>> thread_map(lambda k: k**2, [1, 2, 3], n_numbers=10**6)
-    [1, 4, 9]
     """
     import torch  # not at import time: reading data does not need it
 
@@ -290,12 +271,6 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
     """Apply a row-wise function to arrays of equal length, by blocks of rows on threads.
 
     ``function`` takes some rows of each array and returns one array with as many rows.
-
-    Examples
-    --------
-    >>> map_row_blocks(lambda rows: rows.sum(1, keepdims=True), np.eye(2))
-    array([[1.],
-           [1.]])
     """
     n_rows, width = len(arrays[0]), sum(array.shape[1] for array in arrays)
     n_block = max(1, _BLOCK_SIZE // max(1, width))
@@ -319,13 +294,7 @@ _EXTRAS = {"pyarrow": "tables", "openpyxl": "tables", "torch_geometric": "pyg", 
 
 
 def import_optional(module: str) -> Any:
-    """Import an optional module; the error names the extra of glnn that installs it.
-
-    Examples
-    --------
-    >>> import_optional("json").dumps([1])
-    '[1]'
-    """
+    """Import an optional module; the error names the extra of glnn that installs it."""
     package = module.partition(".")[0]
     try:
         with warnings.catch_warnings():  # PyTorch Geometric scripts functions at import

@@ -7,7 +7,8 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
@@ -25,24 +26,21 @@ from glnn.data.arguments import (
     make_name_column,
     resolve_row_names,
 )
-from glnn.data.node_data import ids_from_text
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
-from glnn.engine.archive import parse_settings, wrap_unpack_errors
-from glnn.engine.callbacks import Callback, History, StageLog, notify_stage
+from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
+from glnn.engine.callbacks import Callback, History, Record, StageLog, notify_stage
 from glnn.engine.fit import FitResult, fit_problem
-from glnn.engine.fit_problem import RECORD, FitProblem, FitRecord, hide_labels
+from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
 from glnn.engine.folds import N_FOLDS, make_folds
 from glnn.engine.inputs import (
     UNLABELLED,
     as_labels,
     check_device,
-    decode_classes,
-    encode_classes,
     encode_targets,
     is_unlabelled,
     split_labels,
+    warn_of_class_minus_one,
 )
-from glnn.engine.mixture import mix
 from glnn.engine.model import Model
 from glnn.engine.rounds import HeldOutLabels
 from glnn.engine.settings import (
@@ -54,19 +52,14 @@ from glnn.engine.settings import (
 )
 from glnn.engine.tasks import Labels, Validation
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
-from glnn.graph.adjacency import GraphOperator
-from glnn.graph.convert import as_adjacency, as_adjacency_rows
-from glnn.graph.operators import RandomWalk, add_loops, drop_loops, retained_edge_shares
-from glnn.graph.pairs import SparseAdjacency
-from glnn.graph.prior import normalize_adjacency
-from glnn.nn.row_heads import RowNet
+from glnn.graph.convert import as_adjacency_rows
+from glnn.graph.operators import retained_edge_shares
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
     ColumnImportance,
     Explanation,
     FittedNodes,
-    Propagate,
     can_refit_quickly,
     center_and_normalize,
     column_importance,
@@ -91,6 +84,7 @@ from glnn.quality.labelling import (
     suspect_labels,
     uncertainty_weight,
 )
+from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -270,8 +264,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changes = {}
         for name, value in params.items():
             if name.startswith(_SETTING):
-                check_setting_name(name.removeprefix(_SETTING))
-                changes[name.removeprefix(_SETTING)] = value
+                setting = name.removeprefix(_SETTING)
+                check_setting_name(setting)
+                changes[setting] = value
             elif name not in known:
                 raise InputError(_unknown_parameter(name, known))
             else:
@@ -302,49 +297,39 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Features, nodes x columns, dense or sparse: array, tensor or numeric DataFrame (its
-            index gives the names of the rows). A ``NodeData`` or PyG ``Data`` also provides the
-            labels (of its training and validation nodes), the graph and the validation nodes.
-            ``None``: there are no features, only a graph; the index of a Series ``y`` then gives
-            the names of the rows.
+            Features, nodes x columns: array, tensor, sparse matrix or numeric DataFrame. A
+            ``NodeData`` or PyG ``Data`` also has labels, graph and validation nodes. ``None``:
+            there is only a graph.
         y
             One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
             text) marks an unlabelled row.
         graph
-            ``None``, a scipy sparse or dense adjacency matrix, a ``2 x E`` array of node numbers,
-            or PyG ``Data``; or a networkx graph or a DataFrame of edges (source, target, optional
-            weight) that refers to rows by name.
+            ``None``, an adjacency matrix, a ``2 x E`` array of node numbers, or PyG ``Data``; or a
+            networkx graph or a DataFrame of edges (source, target, optional weight) that refers to
+            rows by name.
         validation
-            Numbers or mask of labelled rows that are used only to choose the epoch and to
-            calibrate.
+            Numbers or mask of labelled rows that only choose the epoch and calibrate.
         ids
-            Names of the rows; default: the index of a DataFrame ``X``, else numbers from 0.
+            Names of the rows; default: the index of a DataFrame ``X`` (or of a Series ``y`` without
+            ``X``), else numbers from 0.
         sample_weight
-            Weight of the label of each row, at least 0; ignored for unlabelled rows.
+            Weight of the label of each row, at least 0.
         folds
-            Without ``validation``, the labels are hidden in this many folds, to find the weights of
-            the tracks and to calibrate.
-        groups
-            A value for each row; the labels of a group are hidden together. For rows that belong
-            together, such as visits of one patient.
-        times
-            A value for each row; labels are predicted from earlier ones alone.
+            Number of folds in which labels are hidden, without ``validation``, to weight the tracks
+            and to calibrate.
+        groups, times
+            A value for each row: the labels of a group are hidden together, such as visits of one
+            patient; labels are predicted from earlier ones alone.
         peers
-            The processes of a distributed fit (:func:`glnn.distributed.join_processes`). With
-            several processes, ``X`` and ``graph`` (scipy sparse, rows x N) hold only the rows that
-            ``glnn.distributed.Partition(len(y), peers)`` assigns to this process, as arrays; ``y``
-            and ``validation`` are the same in every process.
+            The processes of a distributed fit (:func:`glnn.distributed.join_processes`). ``X`` and
+            ``graph`` (scipy sparse, rows x N) then hold only the rows that
+            ``glnn.distributed.Partition(len(y), peers)`` assigns to this process.
         checkpoint
             Folder for the state after each round, so that an interrupted fit can be resumed.
-
-        Returns
-        -------
-        GLNNClassifier
-            The fitted estimator itself.
         """
         if self.calibrate not in (None, "auto"):
             raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
-        self.row_names_ = None
+        self.row_names_, given = None, y
         if peers.size == 1:
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
@@ -356,8 +341,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
         )
         settings = plan["settings"]
+        warn_of_class_minus_one(given)
         if graph is not None:
-            problem = dataclasses.replace(problem, graph=_convert_graph(graph, problem.partition))
+            checked = as_adjacency_rows(graph, problem.partition)
+            problem = dataclasses.replace(problem, graph=checked)
         if not isinstance(self.random_state, numbers.Integral):  # use the seed of process 0
             plan["seed"] = int(peers.broadcast(float(plan["seed"])))
         self.folds_ = None
@@ -388,21 +375,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y, graph, validation).transduction_
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return calibrated class probabilities of training rows or new rows.
+        """Return calibrated class probabilities of training rows or new rows, rows x classes.
 
-        Parameters
-        ----------
-        X
-            Features, as in ``fit``. ``None`` after a fit without features: all training rows, or
-            the new rows of ``links``.
-        links
-            Known edges from new rows to the training rows (rows x training rows), if the model was
-            fitted with a graph. With ``links`` every row is treated as a new node.
-
-        Returns
-        -------
-        ndarray
-            Probabilities, rows x classes, in the order of ``classes_``.
+        ``links`` are known edges from new rows to the training rows (rows x training rows), if the
+        model was fitted with a graph; with them every row is treated as a new node. After a fit
+        without features ``X`` is ``None``: all training rows, or the new rows of ``links``.
         """
         raw = self._raw_proba(X, links)
         return self.calibration_.apply(raw)
@@ -429,23 +406,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Calibrate the probabilities with predictions of hidden labels.
 
         ``fit`` does this itself, controlled by ``calibrate``. If an :class:`~glnn.Evaluation` of
-        the same data exists, pass its ``held_out`` to calibrate without further fits.
-
-        Parameters
-        ----------
-        held_out : HeldOut or None
-            Predictions of labels that the fits did not see; ``None`` removes the calibration.
-
-        Returns
-        -------
-        GLNNClassifier
-            The estimator itself.
+        the same data exists, pass its ``held_out`` to calibrate without further fits; ``None``
+        removes the calibration.
         """
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        return self._store_calibration(
-            held_out, held_out.calibration(weights=self._calibration_weights(held_out))
-        )
+        given = getattr(self, "_sample_weight", None)
+        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
+            given = None  # every hidden label has weight zero: weight them equally instead
+        weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
+        return self._store_calibration(held_out, held_out.calibration(weights=weights))
 
     def predict_set(
         self, alpha: float = 0.1, X: Any = None, links: Any = None
@@ -453,20 +423,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         r"""Return conformal prediction sets: :math:`1 - \alpha` of them contain the true label.
 
         This holds on average over rows from the same distribution as the labelled ones. An empty
-        set means that the row is unlike the labelled rows of every class. If the fit has too few
+        set means that the row is unlike the labelled rows of every class. ``X`` and ``links`` are
+        new rows, as in ``predict_proba``; ``None``: the training rows. If the fit has too few
         predictions of hidden labels, the first call makes five more fits.
-
-        Parameters
-        ----------
-        alpha : number in (0, 1), default 0.1
-            Fraction of sets that may miss the true label.
-        X, links
-            New rows, as in ``predict_proba``; ``None``: the training rows.
-
-        Returns
-        -------
-        list of tuple
-            The labels in the set of each row.
         """
         held_out = self._require_held_out(min_conformal_labels(alpha))
         sets = ConformalSets.of(held_out)
@@ -480,27 +439,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels that disagree with the model and may be mistakes.
 
         A label is listed if a fit that did not see it predicts another class with confidence.
+        The most suspect comes first; ``attrs["n_estimated"]`` is the estimated number of mistakes.
         After a fit with validation nodes, the first call makes five more fits.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suspect label, the most suspect first: the row's number (``node``),
-            its ``name`` if rows have names, the ``given`` label, the ``predicted`` label and its
-            ``probability``. ``attrs["n_estimated"]`` is the estimated number of mistakes.
         """
-        from pandas import DataFrame
-
         held_out = self._require_held_out(None)
         found = suspect_labels(held_out, held_out.calibrated())
-        columns = {
-            "node": found.nodes,
-            **make_name_column(self.row_names_, found.nodes),
-            "given": self.classes_[found.given],
-            "predicted": self.classes_[found.predicted],
-            "probability": found.probability,
-        }
-        frame = DataFrame(columns)
+        frame = self._make_frame(
+            found.nodes,
+            given=self.classes_[found.given],
+            predicted=self.classes_[found.predicted],
+            probability=found.probability,
+        )
         frame.attrs["n_estimated"] = found.n_estimated
         return frame
 
@@ -559,26 +508,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
         """Suggest which rows to label next (active learning).
 
-        Suggested are the rows whose labels would reduce the uncertainty of the predictions most.
-
-        Parameters
-        ----------
-        k : int >= 1, default 10
-            Number of suggestions.
-        among
-            Numbers or mask of the rows that may be suggested; ``None``: all. Labelled rows are
-            never suggested.
-
-        Returns
-        -------
-        DataFrame
-            One row for each suggestion, the best first: the row's number (``node``), its ``name``
-            if rows have names, the ``predicted`` label and its ``probability``, and the ``gain``:
-            by how much the label would reduce the variance of all rows, weighted by their
-            uncertainty.
+        Suggested are the ``k`` rows whose labels would reduce the uncertainty of the predictions
+        most, the best first; ``gain`` is by how much. ``among`` are the numbers or the mask of the
+        rows that may be suggested, by default all without a label.
         """
-        from pandas import DataFrame
-
         check_integer("k", k, low=1)
         nodes = self.fitted_nodes()
         every = np.arange(nodes.n_nodes)
@@ -590,14 +523,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             center_and_normalize(nodes.embedding()), weights, known, pool, k
         )
         best = nodes.probabilities[chosen].argmax(1)
-        columns = {
-            "node": chosen,
-            **make_name_column(self.row_names_, chosen),
-            "predicted": self.classes_[best],
-            "probability": nodes.probabilities[chosen, best],
-            "gain": gains,
-        }
-        return DataFrame(columns)
+        return self._make_frame(
+            chosen,
+            predicted=self.classes_[best],
+            probability=nodes.probabilities[chosen, best],
+            gain=gains,
+        )
+
+    def _make_frame(self, rows: np.ndarray, **columns: np.ndarray) -> "DataFrame":
+        """Return a table of rows by number (``node``), with their names if they have any."""
+        from pandas import DataFrame
+
+        return DataFrame({"node": rows, **make_name_column(self.row_names_, rows), **columns})
 
     def column_importance(
         self,
@@ -611,26 +548,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> ColumnImportance:
         """Measure the permutation importance of feature columns on rows that were not fitted.
 
-        Each row is classified as a new node, once with its own values and once with one column
-        shuffled among the rows.
-
-        Parameters
-        ----------
-        X, y
-            Rows and their labels; unlabelled rows are ignored.
-        links
-            Known edges from the rows to the training rows, as in ``predict_proba``.
-        n_columns : int >= 1, default 20
-            Number of columns to shuffle: those with the largest weight in the learned similarity.
-        n_repeats : int >= 1, default 5
-            How often each column is shuffled.
-        random_state : int >= 0, default 0
-            Seed of the shuffling.
-
-        Returns
-        -------
-        ColumnImportance
-            The loss of accuracy for each shuffled column, the largest first.
+        Each labelled row is classified as a new node, once with its own values and ``n_repeats``
+        times with one column shuffled among the rows; ``links`` as in ``predict_proba``. Shuffled
+        are the ``n_columns`` columns with the largest weight in the learned similarity.
         """
         features = self._check_features(X, reset=False)
         numbers = self._encode_labels(y, features.shape[0])
@@ -695,49 +615,42 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         every process must call it; the first one writes.
         """
         self._check_fitted()
-        record, shares = self._record.pack()
-        page = {
-            "params": self._plain_params(),
-            "classes": encode_classes(self.classes_),
-            "certificate": None if self.certificate_ is None else self.certificate_.to_dict(),
-            "choices": self.choices_,
-            "mixture": self.mixture_,
-            "calibration": self.calibration_.to_dict(),
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "row_names": None if self.row_names_ is None else self.row_names_.astype(str).tolist(),
-            "history": [dict(epoch) for epoch in self.history_],
-            "shares": shares,
-        }
-        self._model.save(Path(folder), page, self._held_out_arrays() | record)
+        params = self.get_params(deep=False) | {"random_state": self.seed_, "callbacks": None}
+        own = params.pop("settings")
+        saved = _SavedFit(
+            model=self._model,
+            params=params | {"device": str(self.device)},
+            settings=dict(own) if isinstance(own, Mapping) else own,
+            feature_names=[str(name) for name in getattr(self, "feature_names_in_", [])],
+            labels=self._record.labels,
+            trains=self._record.trains,
+            shares=self._record.shares,
+            history=[dict(epoch) for epoch in self.history_],
+            **{name: getattr(self, f"{name}_") for name in _SAVED},
+        )
+        write_archive(Path(folder), saved, self._model.partition)
 
     @classmethod
     def load(cls, folder: str | Path) -> "GLNNClassifier":
         """Load a model that :meth:`save` wrote."""
-        model, page = Model.load(Path(folder))
+        saved = read_archive(Path(folder), _SavedFit)
         with wrap_unpack_errors(Path(folder)):
-            return cls(**_parse_params(page["params"]))._restore(model, page)
+            return cls(**saved.constructor_params())._restore(saved)
 
-    def _restore(self, model: Model, page: dict[str, Any]) -> "GLNNClassifier":
-        """Set the attributes of a fit from a saved model."""
-        self.classes_ = decode_classes(page["classes"])
-        self.n_features_in_ = int(page["n_features_in"])
-        if page["feature_names_in"]:
-            self.feature_names_in_ = np.array(page["feature_names_in"], dtype=object)
-        names, certificate = page["row_names"], page["certificate"]
-        self.row_names_ = None if names is None else ids_from_text(names)
+    def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
+        """Set the attributes of a fit from a saved one."""
+        for name in _SAVED:
+            setattr(self, f"{name}_", getattr(saved, name))
+        self.seed_ = saved.params["random_state"]
         self.folds_ = None  # not saved: they serve fits
-        self.certificate_ = None if certificate is None else Certificate.from_dict(certificate)
-        self.choices_, self.seed_ = page["choices"], page["params"]["random_state"]
-        self.mixture_ = page["mixture"]
+        if saved.feature_names:
+            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         history = History()
-        for record in page["history"]:
+        for record in saved.history:
             history.append(record)
-        self._store_fit(model, history)
-        self._record = FitRecord.unpack(page["more"], page["shares"])
-        arrays = {n: array for n, array in page["more"].items() if not n.startswith(RECORD)}
-        held_out = HeldOut(**arrays) if arrays else None
-        return self._store_calibration(held_out, Calibration.from_dict(page["calibration"]))
+        self._store_fit(saved.model.with_networks(), history)
+        self._record = FitRecord(saved.labels, saved.trains, saved.shares)
+        return self._store_calibration(saved.held_out, saved.calibration)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows with all that explanations need.
@@ -755,7 +668,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return FittedNodes(
             model.adjacency,
             model.features,
-            _make_propagate(model),
+            model.propagate,
             self._record.labels,
             np.flatnonzero(self._record.trains),
             self.label_distributions_,
@@ -810,40 +723,25 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state: Any = self.random_state
         if isinstance(state, numbers.Integral) and int(state) >= 0:
             return int(state)
-        if state is None:
-            return int(np.random.default_rng().integers(2**31))
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**31))
         if isinstance(state, np.random.RandomState):
             return int(state.randint(2**31 - 1))
+        if state is None or isinstance(state, np.random.Generator):
+            return int(np.random.default_rng(state).integers(2**31))
         raise InputError(
             f"random_state must be a seed of at least 0 or a generator, got {state!r}."
         )
 
-    def _plain_params(self) -> dict[str, Any]:
-        """Return the parameters that are not ``None`` as JSON values, with the seed used."""
-        params = self.get_params(deep=False) | {"callbacks": None, "random_state": self.seed_}
-        if isinstance(self.settings, FitSettings):
-            params["settings"] = dataclasses.asdict(self.settings)
-        elif self.settings is not None:
-            params["settings"] = _to_plain(self.settings)
-        return {name: value for name, value in _to_plain(params).items() if value is not None}
-
     def _raw_proba(self, X: Any, links: Any) -> np.ndarray:
         """Return class probabilities before calibration."""
         self._check_fitted()
-        if X is None:
-            X = self._featureless_rows(links)
+        if X is None:  # after a fit without features
+            n_nodes = len(self._model.distributions)
+            if self._model.structure is None or self.n_features_in_ != n_nodes:
+                raise InputError("X must hold features as in fit, got None.")
+            X = sp.identity(n_nodes, dtype=np.float32, format="csr")
+            if links is not None:
+                X = sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
         return self._model.predict_proba(self._check_features(X, reset=False), links)
-
-    def _featureless_rows(self, links: Any) -> sp.csr_matrix:
-        """Return placeholder features for a fit without features, of training or new rows."""
-        n_nodes = len(self._model.distributions)
-        if self._model.structure is None or self.n_features_in_ != n_nodes:
-            raise InputError("X must hold features as in fit, got None.")
-        if links is None:
-            return sp.identity(n_nodes, dtype=np.float32, format="csr")
-        return sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -900,13 +798,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_model"):
             raise NotFittedError("This GLNNClassifier is not fitted yet; call fit first.")
 
-    def _calibration_weights(self, held_out: HeldOut) -> np.ndarray | None:
-        """Return the weights of the hidden labels, as in the fit; ``None``: all equal."""
-        given = getattr(self, "_sample_weight", None)
-        if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
-            given = None  # every hidden label has weight zero: weight them equally instead
-        return label_weights(self.class_weight, given, self.classes_, held_out.classes)
-
     def _store_calibration(
         self, held_out: HeldOut | None, calibration: Calibration
     ) -> "GLNNClassifier":
@@ -924,15 +815,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         nodes = problem.validation.nodes.numpy()
         return hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
-
-    def _hold_out(self) -> HeldOut | None:
-        """Fit once per fold without its labels; ``None`` if no label can be hidden."""
-        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
-        if np.bincount(trains[trains >= 0]).max() < 2:
-            return None
-        folds = make_folds(trains, N_FOLDS, self.seed_)
-        with notify_stage(self._resolve_callbacks(), "hidden labels"):
-            return hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
 
     def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
         """Fit again without the labels of some rows; return the probabilities of all rows."""
@@ -968,31 +850,31 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without. Fit without validation nodes before saving."
             )
         self._check_unchanged()
-        complete = self._hold_out()
-        if complete is None:
+        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
+        if np.bincount(trains[trains >= 0]).max() < 2:
             raise InputError(
                 "some class must have at least two labels, so that one can be hidden; got one "
                 "label per class. Label more rows."
             )
-        self.held_out_ = complete
-        return complete
-
-    def _held_out_arrays(self) -> dict[str, np.ndarray]:
-        """Return the predictions of hidden labels as arrays for saving."""
-        held_out = self.held_out_
-        return (
-            {} if held_out is None else {name: np.asarray(a) for name, a in vars(held_out).items()}
-        )
+        folds = make_folds(trains, N_FOLDS, self.seed_)
+        with notify_stage(self._resolve_callbacks(), "hidden labels"):
+            found = hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
+        self.held_out_ = found
+        return found
 
     def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
         """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
-        n_fits = (len(nodes.trained) + 1) * (1 if self.folds_ is None else 1 + len(self.folds_))
+        n_fits = (len(nodes.trained) + 1) * self._n_fits_per_call()
         is_quick = can_refit_quickly(n_fits, nodes.features.shape)
         if not is_quick or not hasattr(self, "_fitted_to"):
             return None
         if self._leave_one_out_cache is None:
             self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
         return self._leave_one_out_cache
+
+    def _n_fits_per_call(self) -> int:
+        """Return how often one call of ``fit`` trains, including folds."""
+        return 1 if self.folds_ is None else 1 + len(self.folds_)
 
     def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
         """Leave labels out one at a time, with the seed of this fit and further seeds."""
@@ -1018,13 +900,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return numbers
 
 
-def _convert_graph(graph: Any, partition: Partition) -> sp.csr_matrix:
-    """Return the graph as a checked CSR matrix, or the rows of this process."""
-    if partition.peers.size == 1:
-        return as_adjacency(graph, partition.n_nodes)
-    return as_adjacency_rows(graph, partition)
-
-
 def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
     """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
     rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
@@ -1034,48 +909,48 @@ def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut
     return HeldOut(rows, classes, fold)
 
 
-def _make_propagate(model: Model) -> Propagate:
-    """Return a function that propagates signals as the tracks do, mixed by their weights.
-
-    For a head that keeps the hops apart, the mean over the hops counts.
-    """
-
-    @cache
-    def graph(place: int) -> GraphOperator:
-        track = model.tracks[place]
-        if not isinstance(track.network, RowNet):
-            return SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
-        seen = add_loops if track.network.needs_loops else drop_loops
-        return RandomWalk.of(seen(track.graph), dtype=torch.float64)
-
-    def propagate(signals: np.ndarray) -> np.ndarray:
-        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
-        parts = []
-        for place, track in enumerate(model.tracks):
-            network: Any = track.network
-            with torch.no_grad():
-                found = network.propagate(graph(place), columns)
-            parts.append((found.mean(1) if isinstance(network, RowNet) else found).numpy())
-        return mix(parts, [track.weight for track in model.tracks])
-
-    return propagate
+# attributes that are saved as they are
+_SAVED = (
+    "classes",
+    "row_names",
+    "n_features_in",
+    "held_out",
+    "calibration",
+    "certificate",
+    "choices",
+    "mixture",
+)
 
 
-def _to_plain(value: Any) -> Any:
-    """Return a parameter as a JSON value; weights become a dictionary."""
-    if isinstance(value, Weights):
-        return vars(value)
-    if isinstance(value, Mapping):
-        return {name: _to_plain(part) for name, part in value.items()}
-    return value.item() if isinstance(value, np.generic) else value
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _SavedFit:
+    """What a folder of a fitted classifier holds."""
 
+    model: Model
+    params: dict[str, Any]  # of the constructor, without settings
+    settings: FitSettings | dict[str, Any] | None
+    feature_names: list[str]
+    labels: np.ndarray  # as in FitRecord
+    trains: np.ndarray
+    shares: LinkShares | None
+    history: list[Record]
+    classes: np.ndarray
+    row_names: np.ndarray | None
+    n_features_in: int
+    held_out: HeldOut | None
+    calibration: Calibration
+    certificate: Certificate | None
+    choices: dict[str, Any]
+    mixture: dict[str, float]
 
-def _parse_params(page: dict[str, Any]) -> dict[str, Any]:
-    """Return constructor parameters from the values of ``_plain_params``."""
-    params = {"calibrate": None} | page  # None is not written, and "auto" is the default
-    settings = page.get("settings", {})
-    if "no_graph" in settings:
-        params["settings"] = parse_settings(settings)
-    elif "weights" in settings:
-        params["settings"] = settings | {"weights": Weights(**settings["weights"])}
-    return params
+    def constructor_params(self) -> dict[str, Any]:
+        """Return the parameters of the constructor, with what JSON has made plain restored."""
+        params = self.params | {"settings": self.settings}
+        if isinstance(params["class_weight"], dict):  # JSON has text for keys
+            given = params["class_weight"]
+            known = {str(label): label for label in self.classes.tolist()}
+            params["class_weight"] = {known[name]: weight for name, weight in given.items()}
+        if isinstance(self.settings, dict) and "weights" in self.settings:
+            weights = Weights(**self.settings["weights"])
+            params["settings"] = self.settings | {"weights": weights}
+        return params

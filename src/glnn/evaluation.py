@@ -1,7 +1,6 @@
 """Cross-validated evaluation of a classifier: the function :func:`glnn.evaluate`."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
-from glnn.engine.archive import compute_digest, pack_matrix
+from glnn.engine.archive import compute_digest
 from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier
@@ -207,13 +206,8 @@ def make_node_problem(
 
 def evaluation_digest(problem: NodeProblem, classes: np.ndarray, estimator: Any) -> bytes:
     """Return a digest of all inputs that the predictions of the folds depend on."""
-    arrays: dict[str, Any] = {}
-    pack_matrix("features", problem.features, arrays)
-    if problem.graph is not None:
-        pack_matrix("graph", problem.graph, arrays)
-    for name in ("labels", "train", "validation"):
-        arrays[name] = getattr(problem, name)
     settings = dict(estimator.get_params(deep=False))
     settings.pop("callbacks", None)  # they do not change the result
     facts = [type(estimator).__name__, repr(settings), [str(label) for label in classes]]
-    return compute_digest(json.dumps(facts), arrays)
+    data = [problem.features, problem.graph, problem.labels, problem.train, problem.validation]
+    return compute_digest([facts, data])

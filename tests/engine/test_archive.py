@@ -1,53 +1,158 @@
-import dataclasses
 import io
 import json
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from safetensors.numpy import load
+from torch import Tensor
 
 from glnn.data import files
-from glnn.distributed import Partition
+from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.engine import archive
 from glnn.engine.archive import (
-    ShardedArray,
+    Packer,
     compute_digest,
     drop_repeats,
-    fill_networks,
-    pack_matrix,
-    pack_networks,
-    pack_new_rows,
-    parse_settings,
-    parse_track,
     read_archive,
     read_checked_json,
     restore_repeats,
-    unpack_matrix,
-    unpack_new_rows,
+    unpack,
     write_archive,
     write_arrays,
     write_checked_json,
 )
-from glnn.engine.settings import PRESETS
-from glnn.engine.tasks import build_head
+from glnn.engine.settings import PRESETS, FitSettings, Track
 from glnn.exceptions import CheckpointError, InputError
-from glnn.solver import learn_graph
+from glnn.solver import NewRowProblem, learn_graph
+
+# Dataclasses, arrays and plain values
+
+
+def round_trip(kind, value):
+    packer = Packer()
+    page = json.loads(json.dumps(packer.pack(value)))
+    return unpack(kind, page, packer.arrays)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_settings_come_back(preset):
+    assert round_trip(FitSettings, PRESETS[preset]) == PRESETS[preset]
+    either = FitSettings | dict[str, Any] | None
+    for value in (PRESETS[preset], {"scaling": "none", "tracks": ["far"]}, None):
+        assert round_trip(either, value) == value
+
+
+@pytest.mark.parametrize("part", ["name", "head", "graph"])
+def test_a_track_that_lacks_a_part_is_refused(part):
+    page = Packer().pack(PRESETS["default"].tracks[0])
+    del page[part]
+    with pytest.raises(KeyError):
+        unpack(Track, page, {})
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    dense: np.ndarray
+    sparse: sp.csr_matrix | None
+    either: Any
+    names: np.ndarray
+    tensors: dict[str, Tensor]
+    pairs: tuple[tuple[str, float], ...]
+    partition: Partition
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_arrays_tensors_text_and_matrices_come_back(is_sparse):
+    csr = sp.csr_matrix(np.eye(3))
+    either = csr if is_sparse else np.eye(2, dtype=np.float32)
+    tensors = {"a.b": torch.arange(3), "c": torch.tensor(2.5)}
+    pairs = (("x", 0.5), ("y", np.float64(1.5)))
+    whole = Whole(
+        np.arange(3), csr if is_sparse else None, either, np.array(["ä", ""]), tensors, pairs,
+        Partition(3, SINGLE_PROCESS),
+    )  # fmt: skip
+    again = round_trip(Whole, whole)
+    np.testing.assert_array_equal(again.dense, whole.dense)
+    assert sp.issparse(again.either) == is_sparse and (again.sparse is None) != is_sparse
+    assert abs(again.either - either).max() == 0 and again.either.dtype == either.dtype
+    assert again.names.tolist() == ["ä", ""] and again.pairs == pairs
+    assert all(torch.equal(part, again.tensors[name]) for name, part in tensors.items())
+    assert again.partition.n_nodes == 3
+
+
+def test_objects_that_are_no_text_are_refused_in_one_line():
+    with pytest.raises(InputError, match="classes must be numbers or text to be saved, got tuple"):
+        Packer().pack({"classes": np.array([("a", 1), None], dtype=object)})
+
+
+@pytest.mark.parametrize("place", ["indices", "indptr", "shape"])
+def test_a_matrix_that_points_beyond_its_end_is_refused(place):
+    packer = Packer()
+    page, arrays = packer.pack(sp.csr_matrix(np.eye(3)), "m"), packer.arrays
+    arrays[f"m.{place}"] = arrays[f"m.{place}"] + (5 if place == "indices" else -2)
+    with pytest.raises((ValueError, IndexError)):
+        unpack(Any, page, arrays)
+
+
+@pytest.mark.parametrize(("n_columns", "width"), [(2**31 - 1, np.int32), (2**31, np.int64)])
+def test_columns_beyond_32_bits_keep_their_numbers(n_columns, width):
+    last = np.array([n_columns - 1], dtype=np.int64)
+    matrix = sp.csr_matrix((np.ones(1), last, np.array([0, 1])), shape=(1, n_columns))
+    packer = Packer()
+    page = packer.pack(matrix, "x")
+    assert packer.arrays["x.indices"].dtype == width
+    assert unpack(Any, page, packer.arrays).indices.tolist() == [n_columns - 1]
+
+
+@pytest.mark.parametrize("with_graph", [True, False])
+def test_the_one_row_problem_gives_the_same_links_again(blocks, with_graph):
+    features, graph, _ = blocks
+    rows = learn_graph(features, graph if with_graph else None).new_rows
+    again = round_trip(NewRowProblem, rows)
+    new = features[:3] + features[10:13]
+    found, expected = again.connect(new), rows.connect(new)
+    assert abs(found.links - expected.links).max() == 0
+    np.testing.assert_array_equal(found.loops, expected.loops)
+
+
+def test_the_digest_knows_names_types_shapes_and_values():
+    array = np.arange(6.0)
+    same = compute_digest(["x", {"a": array, "b": array}])
+    assert same == compute_digest(["x", {"b": array, "a": array.copy()}])
+    others = [
+        compute_digest(["y", {"a": array, "b": array}]),
+        compute_digest(["x", {"a": array, "c": array}]),
+        compute_digest(["x", {"a": array, "b": array.reshape(2, 3)}]),
+        compute_digest(["x", {"a": array, "b": array.view(np.int64)}]),
+        compute_digest(["x", {"a": array, "b": array + 1e-9}]),
+    ]
+    assert len({same, *others}) == 6
+
 
 # Folder of a saved model
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    a: np.ndarray
+    note: str
+
+
 @pytest.fixture
 def saved(tmp_path):
-    write_archive(tmp_path / "m", {"a": np.arange(3.0)}, {"note": "x"})
+    write_archive(tmp_path / "m", Kept(np.arange(3.0), "x"))
     return tmp_path / "m"
 
 
 def test_what_is_written_is_read_again(saved):
-    arrays, page = read_archive(saved)
-    np.testing.assert_array_equal(arrays["a"], np.arange(3.0))
-    assert page["note"] == "x"
+    again = read_archive(saved, Kept)
+    np.testing.assert_array_equal(again.a, np.arange(3.0))
+    assert again.note == "x"
+    assert sorted(p.name for p in saved.iterdir()) == ["model.json", "model.safetensors"]
 
 
 def test_a_model_that_is_replaced_is_the_old_or_the_new_one_whenever_the_power_fails(
@@ -57,32 +162,12 @@ def test_a_model_that_is_replaced_is_the_old_or_the_new_one_whenever_the_power_f
     cuts = power_cuts(saved.parent)
     with monkeypatch.context() as patch:
         cuts.watch(patch, (files, "exchange_folders"))
-        write_archive(saved, {"a": np.arange(9.0)}, {"note": "y"})
+        write_archive(saved, Kept(np.arange(9.0), "y"))
     assert list(saved.parent.iterdir()) == [saved]
     for state in cuts.states():
-        arrays, page = read_archive(state / "m")
-        assert (page["note"], len(arrays["a"])) in (("x", 3), ("y", 9))
+        again = read_archive(state / "m", Kept)
+        assert (again.note, len(again.a)) in (("x", 3), ("y", 9))
         assert (state / "m" / "mine.txt").exists()
-
-
-@pytest.mark.parametrize("matrix", [np.eye(3), sp.csr_matrix(np.eye(3)), None])
-def test_matrices_survive_packing(matrix):
-    arrays: dict[str, np.ndarray] = {}
-    pack_matrix("m", matrix, arrays)
-    again = unpack_matrix("m", arrays)
-    assert (again is None) == (matrix is None)
-    if matrix is not None:
-        assert sp.issparse(again) == sp.issparse(matrix)
-        assert abs(again - matrix).max() == 0
-
-
-@pytest.mark.parametrize("place", ["indices", "indptr", "shape"])
-def test_a_matrix_that_points_beyond_its_end_is_refused(place):
-    arrays = {}
-    pack_matrix("m", sp.csr_matrix(np.eye(3)), arrays)
-    arrays[f"m.{place}"] = arrays[f"m.{place}"] + (5 if place == "indices" else -2)
-    with pytest.raises((ValueError, IndexError)):
-        unpack_matrix("m", arrays)
 
 
 def damage_page(change):
@@ -102,7 +187,7 @@ def damage_page(change):
         (lambda f: (f / "model.json").write_text("{"), "cannot be read"),
         (lambda f: (f / "model.json").write_bytes(b"\xff"), "cannot be read"),
         (lambda f: (f / "model.json").write_text("[]"), "cannot be read"),
-        (damage_page({"version": 99}), "of format 5, got '99'"),
+        (damage_page({"version": 99}), "of format 6, got '99'"),
         (damage_page({"note": "y"}), "damaged"),
         (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "damaged"),
     ],
@@ -110,22 +195,8 @@ def damage_page(change):
 def test_a_broken_folder_is_refused_in_one_line(saved, damage, words):
     damage(saved)
     with pytest.raises(CheckpointError, match=words) as caught:
-        read_archive(saved)
+        read_archive(saved, Kept)
     assert "\n" not in str(caught.value)
-
-
-def test_no_partial_file_is_left_beside_the_model(saved):
-    assert sorted(p.name for p in saved.iterdir()) == ["model.json", "model.safetensors"]
-
-
-@pytest.mark.parametrize(("n_columns", "width"), [(2**31 - 1, np.int32), (2**31, np.int64)])
-def test_columns_beyond_32_bits_keep_their_numbers(n_columns, width):
-    last = np.array([n_columns - 1], dtype=np.int64)
-    matrix = sp.csr_matrix((np.ones(1), last, np.array([0, 1])), shape=(1, n_columns))
-    arrays = {}
-    pack_matrix("x", matrix, arrays)
-    assert arrays["x.indices"].dtype == width
-    assert unpack_matrix("x", arrays).indices.tolist() == [n_columns - 1]
 
 
 # Arrays in a safetensors file
@@ -165,9 +236,9 @@ def test_spread_arrays_follow_each_other_in_the_file_of_the_first(
     def work(peers):
         rows = Partition(11, peers).rows
         file = io.BytesIO() if peers.rank == 0 else None
-        parts = {name: ShardedArray(array[rows]) for name, array in spread.items()}
+        parts = {name: array[rows] for name, array in spread.items()}
         own = WHOLE if peers.rank == 0 else {}
-        digest = write_arrays(file and file.write, {**own, **parts}, peers)
+        digest = write_arrays(file and file.write, {**own, **parts}, peers, spread)
         return digest, file.getvalue() if file else b""
 
     (digest, written), *_ = together(size, work)
@@ -221,19 +292,23 @@ def test_parts_that_are_equal_in_one_process_alone_are_two_arrays(together):
     def work(peers):
         rows = Partition(8, peers).rows
         spread = {"a": first, "b": other, "c": first.copy(), "d": other.copy()}
-        return set(drop_repeats({n: ShardedArray(x[rows]) for n, x in spread.items()}, peers))
+        return set(drop_repeats({n: x[rows] for n, x in spread.items()}, peers, spread))
 
     for kept in together(2, work):
         assert {"a", "b"} < kept
         assert {"c", "d"}.isdisjoint(kept)
 
 
+@dataclass(frozen=True, eq=False)
+class Many:
+    parts: dict[str, np.ndarray]
+
+
 def test_the_folder_of_a_model_holds_equal_arrays_once(tmp_path):
     large = np.random.default_rng(0).random(10_000)
-    write_archive(tmp_path / "one", {"a": large}, {})
-    write_archive(tmp_path / "many", {name: large.copy() for name in "abcdef"}, {})
-    arrays, _ = read_archive(tmp_path / "many")
-    same(arrays, dict.fromkeys("abcdef", large))
+    write_archive(tmp_path / "one", Many({"a": large}))
+    write_archive(tmp_path / "many", Many({name: large.copy() for name in "abcdef"}))
+    same(read_archive(tmp_path / "many", Many).parts, dict.fromkeys("abcdef", large))
     one, many = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("one", "many"))
     assert many < 1.05 * one
 
@@ -241,57 +316,11 @@ def test_the_folder_of_a_model_holds_equal_arrays_once(tmp_path):
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"b": "missing"}'])
 def test_a_list_of_equal_arrays_that_is_none_is_refused_in_one_line(tmp_path, monkeypatch, content):
     forged = {"a": np.zeros(2), "repeated": np.frombuffer(content, dtype=np.uint8)}
-    monkeypatch.setattr(archive, "drop_repeats", lambda arrays, peers: forged)
-    write_archive(tmp_path / "m", {}, {})
+    monkeypatch.setattr(archive, "drop_repeats", lambda arrays, peers, sharded: forged)
+    write_archive(tmp_path / "m", Many({}))
     with pytest.raises(CheckpointError, match="was damaged or is not complete") as caught:
-        read_archive(tmp_path / "m")
+        read_archive(tmp_path / "m", Many)
     assert "\n" not in str(caught.value)
-
-
-# Parts of a fit
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_settings_survive_as_plain_values(preset):
-    settings = PRESETS[preset]
-    page = json.loads(json.dumps(dataclasses.asdict(settings)))
-    assert parse_settings(page) == settings
-    for tracks, pages in ((settings.tracks, "tracks"), (settings.no_graph, "no_graph")):
-        assert tuple(map(parse_track, page[pages])) == tracks
-
-
-@pytest.mark.parametrize("part", ["name", "head", "graph"])
-def test_a_track_that_lacks_a_part_is_refused(part):
-    page = dataclasses.asdict(PRESETS["default"].tracks[0])
-    del page[part]
-    with pytest.raises((KeyError, TypeError)):
-        parse_track(page)
-
-
-def test_networks_get_the_parameters_that_were_packed():
-    heads = [track.head for track in PRESETS["default"].tracks]
-    first, other = (
-        [build_head(head, 4, 3, torch.Generator().manual_seed(seed)) for head in heads]
-        for seed in (0, 1)
-    )
-    arrays: dict[str, np.ndarray] = {}
-    pack_networks(first, arrays)
-    fill_networks(other, arrays)
-    for one, two in zip(first, other):
-        assert all(torch.equal(p, q) for p, q in zip(one.parameters(), two.parameters()))
-
-
-@pytest.mark.parametrize("with_graph", [True, False])
-def test_the_one_row_problem_gives_the_same_links_again(blocks, with_graph):
-    features, graph, _ = blocks
-    rows = learn_graph(features, graph if with_graph else None).new_rows
-    arrays: dict[str, np.ndarray] = {}
-    page = pack_new_rows(rows, arrays)
-    again = unpack_new_rows(page, arrays)
-    new = features[:3] + features[10:13]
-    found, expected = again.connect(new), rows.connect(new)
-    assert abs(found.links - expected.links).max() == 0
-    np.testing.assert_array_equal(found.loops, expected.loops)
 
 
 # JSON files with a checksum
@@ -351,21 +380,3 @@ def test_a_page_beyond_the_limit_is_refused_unread(path):
         file.truncate(2**30 + 1)
     with pytest.raises(CheckpointError, match="at most"):
         read_checked_json(path, "test", 4)
-
-
-def test_the_digest_knows_names_types_shapes_and_values():
-    array = np.arange(6.0)
-    same = compute_digest("x", {"a": array, "b": array})
-    assert same == compute_digest("x", {"b": array, "a": array.copy()})
-    others = [
-        compute_digest("y", {"a": array, "b": array}),
-        compute_digest("x", {"a": array, "c": array}),
-        compute_digest("x", {"a": array, "b": array.reshape(2, 3)}),
-        compute_digest("x", {"a": array, "b": array.view(np.int64)}),
-        compute_digest("x", {"a": array, "b": array + 1e-9}),
-    ]
-    assert len({same, *others}) == 6
-
-
-def test_the_page_is_plain_json(path):
-    assert json.loads(path.read_text())["numbers"] == PAGE["numbers"]

@@ -10,7 +10,7 @@ from glnn.distributed import SINGLE_PROCESS
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import base
-from glnn.objective.base import Coupling, ImplicitMap, RowCoefficients, to_vector
+from glnn.objective.base import ImplicitMap
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import (
     Closeness,
@@ -219,23 +219,3 @@ def test_squares_of_a_map_by_its_definition_are_estimated(penalty_of, pairs_of, 
         plain.gram_diagonal(active), term.pair_map(pairs).gram_diagonal(active), rtol=0.1, atol=1e-9
     )
     assert not plain.gram_diagonal(torch.zeros_like(active)).any()
-
-
-# Links of a new node
-
-
-def shares():
-    tied = Coupling(2.0, to_vector(1), 1.0, 0.5)
-    first = RowCoefficients(1.0, 2.0, to_vector(3), 4.0, 5.0, (torch.eye(2),), (tied,))
-    second = RowCoefficients(10.0, 20.0, torch.arange(3.0, dtype=torch.float64), 40.0)
-    return first, second
-
-
-def test_a_share_comes_back_from_arrays_and_numbers():
-    total = shares()[0] + shares()[1]
-    back = RowCoefficients.from_arrays(*total.cpu().to_arrays())
-    assert_close(back.edges, total.edges)
-    assert_close(back.metrics[0], total.metrics[0])
-    assert back.couplings[0].edges.tolist() == [1.0]
-    assert back.to_arrays()[1] == total.to_arrays()[1]
-    assert RowCoefficients.from_arrays(*RowCoefficients().to_arrays()).edges is None

@@ -188,7 +188,7 @@ def test_with_validation_nodes_each_fold_is_fitted(blobs, do_run, tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "seen"),
-    [(("a", "b", "c"), ["a", "b", "c", ""]), (("7", "10", "2"), [7, 10, 2, -1])],
+    [(("a", "b", "c"), ["a", "b", "c", ""]), (("7", "10", "2"), [7, 10, 2, None])],
 )
 def test_only_labels_of_the_split_are_seen(names, seen):
     data = NodeData.from_arrays(np.eye(4), [0, 1, 2, 0], class_names=names)

@@ -1,16 +1,17 @@
-"""Files of saved models and checkpoints, without pickle.
+"""Files of saved models and checkpoints: safetensors for arrays, JSON with a checksum for the rest.
 
-Named arrays go into a safetensors file, also from several processes; metadata goes into a JSON
-file with a checksum. The functions ``pack_...`` and ``unpack_...`` turn parts of a fit into named
-arrays and JSON values and back.
+:func:`pack` turns any nesting of dataclasses, arrays and plain values into JSON values and named
+arrays, and :func:`unpack` turns them back into the declared types. Nothing is pickled.
 """
 
+import dataclasses
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load
-from torch import nn
+from torch import Tensor, nn
 
 from glnn.data.files import (
     atomic_write,
@@ -31,51 +32,208 @@ from glnn.data.files import (
     replace_folder,
 )
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
-from glnn.engine.settings import FitSettings, GraphSettings, HeadSettings, Track
 from glnn.exceptions import CheckpointError, GlnnError, InputError
-from glnn.graph.prior import PriorGraph
-from glnn.objective import Weights
-from glnn.objective.base import RowCoefficients
-from glnn.solver import FeatureSignal, NewRowProblem
+
+# Dataclasses, arrays and plain values as JSON and named arrays
+
+Arrays = dict[str, np.ndarray]
+
+# Fields with one row per node: over several processes each has its rows, and a file has all.
+_SHARDED = {
+    *(f"Model.{name}" for name in ("adjacency", "prior", "distributions", "features", "digests")),
+    "FittedTrack.graph",
+    "NewRowProblem.signal",
+    "PriorGraph.prior",
+    "SpectralFeatures.embedding",
+}
+
+
+class Packer:
+    """Packs values into JSON and arrays; with a partition, notes which arrays are sharded."""
+
+    def __init__(self, partition: Partition | None = None) -> None:
+        self.arrays: Arrays = {}
+        self.sharded: set[str] = set()  # names of arrays of which each process has some rows
+        self._partition = partition
+
+    def pack(self, value: Any, name: str = "", *, is_sharded: bool = False) -> Any:
+        """Return JSON values; arrays are stored under names that begin with ``name``."""
+        if sp.issparse(value):
+            self._store_csr(sp.csr_matrix(value), name, is_sharded=is_sharded)
+            return {"$csr": name}
+        if isinstance(value, Tensor):
+            self.arrays[name] = value.detach().cpu().numpy()
+            return {"$tensor": name}
+        if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+            return {"$text": [_check_text(text, name) for text in value.tolist()]}
+        if isinstance(value, np.ndarray):
+            self._store(value, name, is_sharded=is_sharded)
+            return {"$array": name}
+        if dataclasses.is_dataclass(value):
+            kind = type(value).__name__
+            return {
+                field.name: self.pack(
+                    getattr(value, field.name),
+                    _join(name, field.name),
+                    is_sharded=self._partition is not None and f"{kind}.{field.name}" in _SHARDED,
+                )
+                for field in dataclasses.fields(value)
+            }
+        if isinstance(value, nn.Module):
+            value = value.state_dict()
+        if isinstance(value, Mapping):
+            return {str(key): self.pack(part, _join(name, key)) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.pack(part, _join(name, place)) for place, part in enumerate(value)]
+        if isinstance(value, Peers):
+            return None
+        return value.item() if isinstance(value, np.generic) else value
+
+    def _store(self, array: np.ndarray, name: str, *, is_sharded: bool) -> None:
+        self.arrays[name] = array
+        if is_sharded:
+            self.sharded.add(name)
+
+    def _store_csr(self, csr: sp.csr_matrix, name: str, *, is_sharded: bool) -> None:
+        offsets, n_rows = csr.indptr.astype(np.int64), csr.shape[0]
+        if is_sharded:
+            assert self._partition is not None  # the caller has looked
+            rank, n_rows = self._partition.peers.rank, self._partition.n_nodes
+            before = self._partition.all_gather_count(csr.nnz)[:rank].sum()
+            offsets = (offsets + before)[int(rank > 0) :]
+        width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
+        columns = csr.indices.astype(width, copy=False)
+        for part, array in (("data", csr.data), ("indices", columns), ("indptr", offsets)):
+            self._store(array, f"{name}.{part}", is_sharded=is_sharded)
+        self.arrays[f"{name}.shape"] = np.array([n_rows, csr.shape[1]], dtype=np.int64)
+
+
+def _join(name: str, part: object) -> str:
+    return f"{name}.{part}" if name else str(part)
+
+
+def _check_text(text: object, name: str) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be numbers or text to be saved, got {type(text).__name__}.")
+    return text
+
+
+def unpack(kind: Any, page: Any, arrays: Arrays) -> Any:
+    """Return a value of a declared type from the output of :meth:`Packer.pack`.
+
+    Examples
+    --------
+    >>> packer = Packer()
+    >>> page = packer.pack((np.arange(3), "x"))
+    >>> unpack(tuple[np.ndarray, str], page, packer.arrays)
+    (array([0, 1, 2]), 'x')
+    """
+    options = typing.get_args(kind)
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return unpack(_choose_option(options, page), page, arrays)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        names = [field.name for field in dataclasses.fields(kind)]
+        parts = {name: unpack(hints[name], page[name], arrays) for name in names}
+        return kind(**parts)  # type: ignore[operator]
+    if typing.get_origin(kind) is tuple:
+        inner = [options[0]] * len(page) if options[-1] is Ellipsis else options
+        return tuple(unpack(part, each, arrays) for part, each in zip(inner, page, strict=True))
+    if isinstance(page, list):
+        return [unpack(options[0] if options else Any, part, arrays) for part in page]
+    if isinstance(page, dict) and not any(name.startswith("$") for name in page):
+        inner_kind = options[1] if options else Any
+        return {name: unpack(inner_kind, part, arrays) for name, part in page.items()}
+    return SINGLE_PROCESS if kind is Peers else _fetch(page, arrays)
+
+
+def _fetch(page: Any, arrays: Arrays) -> Any:
+    """Return a plain value, or the array that a page refers to."""
+    match page:
+        case {"$array": name}:
+            return arrays[name]
+        case {"$tensor": name}:
+            return torch.from_numpy(arrays[name].copy())
+        case {"$csr": name}:
+            return _unpack_csr(name, arrays)
+        case {"$text": texts}:
+            return np.array(texts, dtype=np.str_)
+    return page
+
+
+def _choose_option(options: tuple[Any, ...], page: Any) -> Any:
+    """Return the type of a union that a page was made from."""
+    others = [option for option in options if option is not types.NoneType]
+    if page is None or len(others) == 1:
+        return Any if page is None else others[0]
+    classes = [option for option in others if dataclasses.is_dataclass(option)]
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
+    return next((kind for kind, own in zip(classes, names) if own == set(page)), Any)
+
+
+def _unpack_csr(name: str, arrays: Arrays) -> sp.csr_matrix:
+    parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    matrix = sp.csr_matrix(parts, shape=tuple(arrays[f"{name}.shape"]))
+    matrix.check_format(full_check=True)  # SciPy does not check the range of indices elsewhere
+    return matrix
+
+
+@contextmanager
+def wrap_unpack_errors(path: Path) -> Iterator[None]:
+    """Turn any error while unpacking a file into a :class:`CheckpointError` of one line."""
+    try:
+        yield
+    except GlnnError:
+        raise
+    except Exception as error:
+        reason = one_line(error) or "no detail"
+        raise CheckpointError(
+            f"{quote_path(path)} was damaged or is not complete: {type(error).__name__}: {reason}."
+        ) from None
+
+
+def compute_digest(value: Any) -> bytes:
+    """Return the SHA-256 digest of plain values, arrays and dataclasses, however nested."""
+    packer = Packer()
+    page = packer.pack(value)
+    digest = hashlib.sha256(json.dumps(page, sort_keys=True).encode())
+    for name, array in sorted(packer.arrays.items()):
+        digest.update(name.encode() + _array_digest(array))
+    return digest.digest()
+
+
+def _array_digest(array: np.ndarray) -> bytes:
+    digest = hashlib.sha256(f"{array.dtype} {array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
 
 # Arrays in a safetensors file
 
 CHUNK_BYTES = 2**26  # of an array that one message between processes holds
 
-_TYPES = {
-    "float64": "F64",
-    "float32": "F32",
-    "int64": "I64",
-    "int32": "I32",
-    "uint8": "U8",
-    "bool": "BOOL",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ShardedArray:
-    """An array split by rows over the processes, in the order of their ranks."""
-
-    part: np.ndarray
-
+_TYPES = {"float": "F", "int": "I", "uint": "U"}  # and the number of bits
 
 WriteBytes = Callable[[bytes | memoryview], object]
-Arrays = Mapping[str, np.ndarray | ShardedArray]
 
 
-def write_arrays(write: WriteBytes | None, arrays: Arrays, peers: Peers = SINGLE_PROCESS) -> str:
-    """Write the arrays of process 0, and the sharded arrays of all processes, to one file.
+def write_arrays(
+    write: WriteBytes | None,
+    arrays: Arrays,
+    peers: Peers = SINGLE_PROCESS,
+    sharded: Collection[str] = (),
+) -> str:
+    """Write the arrays of process 0, with the rows that all processes have of sharded ones.
 
-    ``write`` writes bytes to the file in process 0 and is ``None`` elsewhere. Every process must
-    have the same names of sharded arrays. Returns the SHA-256 digest of the file in process 0, and
-    that of no bytes elsewhere.
+    ``write`` writes bytes to the file in process 0 and is ``None`` elsewhere. Returns the SHA-256
+    digest of the file in process 0.
     """
-    order = sorted(arrays, key=lambda name: (-_local_part(arrays[name]).itemsize, name))
-    lengths = {
-        n: _gather_lengths(array, peers)
-        for n, array in arrays.items()
-        if isinstance(array, ShardedArray)
-    }
+    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    lengths: dict[str, np.ndarray] = {}
+    for name in sorted(sharded):
+        counts = np.zeros(peers.size, dtype=np.int64)
+        counts[peers.rank] = len(arrays[name])
+        lengths[name] = peers.all_reduce(counts)
     digest = hashlib.sha256()
     for piece in _iter_chunks(order, arrays, lengths, peers):
         if write is not None:
@@ -89,15 +247,14 @@ def _iter_chunks(
 ) -> Iterator[bytes | memoryview]:
     """Yield the bytes of the file in process 0; the others send their parts and yield nothing."""
     if peers.rank == 0:
-        yield _build_header({name: _describe(name, arrays[name], lengths) for name in order})
+        yield _build_header({name: (arrays[name], lengths.get(name)) for name in order})
     for name in order:
-        array = arrays[name]
-        if isinstance(array, ShardedArray):
-            for piece in _exchange_chunks(array.part, lengths[name], peers):
+        if name in lengths:
+            for piece in _exchange_chunks(arrays[name], lengths[name], peers):
                 if peers.rank == 0:
                     yield _to_bytes(piece)
         elif peers.rank == 0:
-            yield _to_bytes(array)
+            yield _to_bytes(arrays[name])
 
 
 def _exchange_chunks(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[np.ndarray]:
@@ -114,39 +271,23 @@ def _exchange_chunks(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Ite
             yield peers.all_to_all(sent)[source]
 
 
-def _build_header(entries: dict[str, tuple[str, list[int], int]]) -> bytes:
+def _build_header(entries: dict[str, tuple[np.ndarray, np.ndarray | None]]) -> bytes:
     page: dict[str, Any] = {}
     first = 0
-    for name, (kind, shape, n_bytes) in entries.items():
-        page[name] = {"dtype": kind, "shape": shape, "data_offsets": [first, first + n_bytes]}
-        first += n_bytes
+    for name, (array, lengths) in entries.items():
+        kind = array.dtype.name.rstrip("0123456789")
+        if kind not in (*_TYPES, "bool"):
+            raise InputError(
+                f"arrays of type {array.dtype} cannot be saved, got one named {name!r}."
+            )
+        tag = "BOOL" if kind == "bool" else f"{_TYPES[kind]}{8 * array.itemsize}"
+        shape = list(array.shape) if lengths is None else [int(lengths.sum()), *array.shape[1:]]
+        last = first + int(np.prod(shape)) * array.itemsize
+        page[name] = {"dtype": tag, "shape": shape, "data_offsets": [first, last]}
+        first = last
     text = json.dumps(page, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the format aligns arrays to 8 bytes
     return struct.pack("<Q", len(text)) + text
-
-
-def _describe(
-    name: str, array: np.ndarray | ShardedArray, lengths: dict[str, np.ndarray]
-) -> tuple[str, list[int], int]:
-    """Return an array's type, shape and number of bytes."""
-    part = _local_part(array)
-    kind = _TYPES.get(part.dtype.name)
-    if kind is None:
-        raise InputError(f"arrays of type {part.dtype} cannot be saved, got one named {name!r}.")
-    shape = list(part.shape)
-    if name in lengths:
-        shape[0] = int(lengths[name].sum())
-    return kind, shape, int(np.prod(shape)) * part.itemsize
-
-
-def _gather_lengths(array: ShardedArray, peers: Peers) -> np.ndarray:
-    counts = np.zeros(peers.size, dtype=np.int64)
-    counts[peers.rank] = len(array.part)
-    return peers.all_reduce(counts)
-
-
-def _local_part(array: np.ndarray | ShardedArray) -> np.ndarray:
-    return array.part if isinstance(array, ShardedArray) else array
 
 
 def _to_bytes(array: np.ndarray) -> memoryview:
@@ -154,32 +295,30 @@ def _to_bytes(array: np.ndarray) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
-_Array = TypeVar("_Array", np.ndarray, np.ndarray | ShardedArray)
 _REPEATED = "repeated"  # name of the array with the names of arrays that are not stored
 
 
 def drop_repeats(
-    arrays: Mapping[str, _Array], peers: Peers = SINGLE_PROCESS
-) -> dict[str, _Array | np.ndarray]:
+    arrays: Arrays, peers: Peers = SINGLE_PROCESS, sharded: Collection[str] = ()
+) -> Arrays:
     """Return arrays of which equal ones are stored once; :func:`restore_repeats` undoes it.
 
     Sharded arrays are equal if they are so in every process.
     """
-    keys = {name: compute_digest("", {"": _local_part(array)}) for name, array in arrays.items()}
-    sharded = sorted(name for name, array in arrays.items() if isinstance(array, ShardedArray))
-    if sharded:
-        own = np.frombuffer(b"".join([keys[name] for name in sharded]), dtype=np.uint8)
-        everywhere = np.stack(peers.all_gather(own.reshape(len(sharded), -1)), axis=1)
-        keys |= {name: everywhere[place].tobytes() for place, name in enumerate(sharded)}
+    keys = {name: _array_digest(array) for name, array in arrays.items()}
+    names = sorted(sharded)
+    if names:
+        own = np.frombuffer(b"".join(keys[name] for name in names), dtype=np.uint8)
+        everywhere = np.stack(peers.all_gather(own.reshape(len(names), -1)), axis=1)
+        keys |= {name: part.tobytes() for name, part in zip(names, everywhere)}
     first: dict[bytes, str] = {}
     repeated = {name: first.setdefault(keys[name], name) for name in sorted(keys)}
     repeated = {name: other for name, other in repeated.items() if name != other}
     kept = {name: array for name, array in arrays.items() if name not in repeated}
-    names = np.frombuffer(json.dumps(repeated).encode(), dtype=np.uint8)
-    return kept | {_REPEATED: names}
+    return kept | {_REPEATED: np.frombuffer(json.dumps(repeated).encode(), dtype=np.uint8)}
 
 
-def restore_repeats(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def restore_repeats(arrays: Arrays) -> Arrays:
     """Return all arrays that were given to :func:`drop_repeats`."""
     kept = dict(arrays)
     repeated = json.loads(kept.pop(_REPEATED).tobytes())
@@ -190,16 +329,6 @@ def restore_repeats(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 _CHECKSUM = "page_sha256"  # key of the digest
 _MAX_BYTES = 2**30  # of a JSON file
-_UNPACK_ERRORS = (
-    LookupError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    AssertionError,
-)
 
 
 def write_checked_json(path: Path, kind: str, version: int, page: Mapping[str, Any]) -> None:
@@ -233,60 +362,36 @@ def read_checked_json(
     return page
 
 
-@contextmanager
-def wrap_unpack_errors(path: Path) -> Iterator[None]:
-    """Turn any error while unpacking a file into a :class:`CheckpointError` of one line."""
-    try:
-        yield
-    except GlnnError:
-        raise
-    except _UNPACK_ERRORS as error:
-        reason = one_line(error) or "no detail"
-        raise CheckpointError(
-            f"{quote_path(path)} was damaged or is not complete: {type(error).__name__}: {reason}."
-        ) from None
-
-
-def compute_digest(facts: str, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the SHA-256 digest of a text and of arrays with their names, types and shapes."""
-    digest = hashlib.sha256(facts.encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
-
-
 def _page_digest(page: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
 
 
 # Folder of a saved model
 
-FORMAT = "glnn-model"
-VERSION = 5
+FORMAT, VERSION = "glnn-model", 6
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
+_Kind = TypeVar("_Kind")
 
-def write_archive(
-    folder: Path,
-    arrays: dict[str, np.ndarray | ShardedArray],
-    page: dict[str, Any],
-    peers: Peers = SINGLE_PROCESS,
-) -> None:
-    """Write the arrays, then the metadata with their digest, so that reading detects a torn write.
 
-    Equal arrays are written once.
+def write_archive(folder: Path, value: Any, partition: Partition | None = None) -> None:
+    """Write a dataclass: its arrays, then the rest with their digest, to detect a torn write.
 
-    Over several processes, process 0 writes, and the others send their parts of sharded arrays.
+    Equal arrays are written once. Over several processes, all must call it; process 0 writes, and
+    the others send their parts of sharded arrays.
     """
+    peers = SINGLE_PROCESS if partition is None else partition.peers
+    packer = Packer(partition if peers.size > 1 else None)
+    page = packer.pack(value)
     run_everywhere(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
-    arrays = drop_repeats(arrays, peers)
+    arrays = drop_repeats(packer.arrays, peers, packer.sharded)
+    sharded = packer.sharded & arrays.keys()
     if peers.rank:
-        write_arrays(None, arrays, peers)
+        write_arrays(None, arrays, peers, sharded)
         return
     with _open_target(folder) as place:
         with atomic_write(place / _ARRAYS, "wb") as file:
-            digest = write_arrays(file.write, arrays, peers)
+            digest = write_arrays(file.write, arrays, peers, sharded)
         write_checked_json(place / _PAGE, FORMAT, VERSION, {"arrays_sha256": digest, **page})
 
 
@@ -309,8 +414,8 @@ def _make_folder(folder: Path) -> None:
         ) from None
 
 
-def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays and the metadata of :func:`write_archive`; check their digests."""
+def read_archive(folder: Path, kind: type[_Kind]) -> _Kind:
+    """Read the dataclass that :func:`write_archive` wrote, after checking the digests."""
     advice = "Name a folder that glnn fit or GLNNClassifier.save wrote"
     page = read_checked_json(folder / _PAGE, FORMAT, VERSION, advice)
     name = quote_path(folder / _ARRAYS)
@@ -319,133 +424,7 @@ def read_archive(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
             raise CheckpointError(f"{name} does not belong to {_PAGE} or was damaged. {advice}.")
         with wrap_unpack_errors(folder):
-            return restore_repeats(load(packed)), page
+            found: _Kind = unpack(kind, page, restore_repeats(load(packed)))
+            return found
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{name} cannot be read: {type(error).__name__}. {advice}.") from None
-
-
-def pack_matrix(
-    name: str,
-    matrix: Any,
-    arrays: dict[str, np.ndarray | ShardedArray],
-    partition: Partition | None = None,
-) -> None:
-    """Add a dense or CSR matrix to the arrays under ``name``; ``None`` adds nothing.
-
-    With a partition, each process passes its rows of the matrix.
-    """
-    if matrix is None:
-        return
-    if not sp.issparse(matrix):
-        arrays[name] = _shard(np.asarray(matrix), partition)
-        return
-    csr = sp.csr_matrix(matrix)
-    offsets, n_rows = csr.indptr.astype(np.int64), csr.shape[0]
-    if partition is not None:
-        before = partition.all_gather_count(csr.nnz)[: partition.peers.rank].sum()
-        offsets, n_rows = (offsets + before)[int(partition.peers.rank > 0) :], partition.n_nodes
-    arrays[f"{name}.data"] = _shard(csr.data, partition)
-    width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
-    arrays[f"{name}.indices"] = _shard(csr.indices.astype(width, copy=False), partition)
-    arrays[f"{name}.indptr"] = _shard(offsets, partition)
-    arrays[f"{name}.shape"] = np.array([n_rows, csr.shape[1]], dtype=np.int64)
-
-
-def _shard(part: np.ndarray, partition: Partition | None) -> np.ndarray | ShardedArray:
-    return part if partition is None else ShardedArray(part)
-
-
-def unpack_matrix(name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return the matrix packed under ``name``, or ``None``."""
-    if name in arrays:
-        return arrays[name]
-    if f"{name}.data" not in arrays:
-        return None
-    parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    matrix = sp.csr_matrix(parts, shape=tuple(arrays[f"{name}.shape"]))
-    matrix.check_format(full_check=True)  # SciPy does not check the range of indices elsewhere
-    return matrix
-
-
-# Parts of a fit as arrays and JSON values
-
-
-def pack_networks(
-    networks: Sequence[nn.Module], arrays: dict[str, np.ndarray | ShardedArray]
-) -> None:
-    """Add the parameters of networks to the arrays, by position."""
-    for place, network in enumerate(networks):
-        for name, value in network.state_dict().items():
-            arrays[f"network.{place}.{name}"] = value.cpu().numpy()
-
-
-def fill_networks(networks: Sequence[nn.Module], arrays: dict[str, np.ndarray]) -> None:
-    """Load the parameters from the output of :func:`pack_networks` into networks."""
-    for place, network in enumerate(networks):
-        prefix = f"network.{place}."
-        state = {
-            name.removeprefix(prefix): torch.from_numpy(array.copy())
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
-        network.load_state_dict(state)
-
-
-def parse_settings(page: dict[str, Any]) -> FitSettings:
-    """Return the settings that were written as plain values."""
-    tracks = {name: tuple(map(parse_track, page[name])) for name in ("tracks", "no_graph")}
-    return FitSettings(**(page | tracks))
-
-
-def parse_track(page: dict[str, Any]) -> Track:
-    """Return a track that was written likewise."""
-    graph = page["graph"] | {"weights": Weights(**page["graph"]["weights"])}
-    parts: dict[str, Any] = {"head": HeadSettings(**page["head"]), "graph": GraphSettings(**graph)}
-    return Track(**(page | parts))
-
-
-def pack_new_rows(
-    rows: NewRowProblem,
-    arrays: dict[str, np.ndarray | ShardedArray],
-    partition: Partition | None = None,
-    prefix: str = "new_rows",
-) -> dict[str, Any]:
-    """Add the graph problem of new rows to the arrays; return its JSON metadata.
-
-    With a partition, each process has its rows of the signal and of the prior graph.
-    """
-    shares, facts = rows.share.to_arrays()
-    arrays |= {f"{prefix}.share.{name}": array for name, array in shares.items()}
-    for name in ("scale", "shift"):
-        pack_matrix(f"{prefix}.transform.{name}", getattr(rows.transform, name), arrays)
-    pack_matrix(f"{prefix}.signal", rows.signal, arrays, partition)
-    if rows.prior is not None:
-        arrays[f"{prefix}.prior.degrees"] = rows.prior.degrees
-        pack_matrix(f"{prefix}.prior", rows.prior.prior, arrays, partition)
-    return {
-        "transform": {"kind": rows.transform.kind, "n_features": rows.transform.n_features},
-        "share": facts,
-        "prior": None if rows.prior is None else rows.prior.kind,
-        "n_candidates": rows.n_candidates,
-    }
-
-
-def unpack_new_rows(
-    page: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str = "new_rows"
-) -> NewRowProblem:
-    """Return the graph problem of new rows from the output of :func:`pack_new_rows`."""
-    transform = f"{prefix}.transform."
-    scale, shift = (unpack_matrix(transform + name, arrays) for name in ("scale", "shift"))
-    prior = None
-    if page["prior"] is not None:
-        matrix = unpack_matrix(f"{prefix}.prior", arrays)
-        prior = PriorGraph(page["prior"], arrays[f"{prefix}.prior.degrees"], matrix)
-    share = f"{prefix}.share."
-    shares = {name.removeprefix(share): a for name, a in arrays.items() if name.startswith(share)}
-    return NewRowProblem(
-        FeatureSignal(page["transform"]["kind"], page["transform"]["n_features"], scale, shift),
-        unpack_matrix(f"{prefix}.signal", arrays),
-        RowCoefficients.from_arrays(shares, page["share"]),
-        prior,
-        page["n_candidates"],
-    )

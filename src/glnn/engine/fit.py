@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import nn
 
 from glnn.distributed import Partition, run_everywhere
 from glnn.engine.callbacks import Callback, History
@@ -27,18 +26,15 @@ from glnn.solver.attribution import LinkShares
 
 # Memory
 
-_UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 FIXED = 2**26  # bytes that a fit of any size takes
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def estimate_bytes(problem: FitProblem, settings: FitSettings) -> int:
     r"""Return about how many bytes a fit takes at its peak, on top of its data.
 
-    For the preset ``literal``, :math:`56\,n^2`: a dense matrix in single precision with its
-    gradient, two moments, the prior graph, and what one evaluation of the loss leaves. Otherwise
-    a sum over what is stored: nodes x (candidates and hidden units), given edges, and entries of
-    the features. The factors were measured; see docs/reliability.md.
+    For the preset ``literal``, :math:`56\,n^2`: dense matrices in single precision. Otherwise a sum
+    over nodes x (candidates and hidden units), given edges, and entries of the features. The
+    factors were measured; see docs/reliability.md.
     """
     n_nodes, n_features = map(int, problem.features.shape)
     if settings.is_literal:
@@ -61,54 +57,21 @@ def check_memory(problem: FitProblem, settings: FitSettings) -> None:
         else "Set n_candidates to fewer, or spread the fit over processes with torchrun"
     )
     raise InputError(
-        f"this fit of {problem.features.shape[0]:,} nodes needs about {format_bytes(needed)} of "
-        f"memory, got {format_bytes(free)}. {way_out}."
+        f"this fit of {problem.features.shape[0]:,} nodes needs about {needed / 2**30:.1f} GB of "
+        f"memory, got {free / 2**30:.1f} GB. {way_out}."
     )
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an error of NumPy or PyTorch means that memory has run out."""
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
-    words = ("can't allocate memory", "not enough memory")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in words)
-
-
 def free_bytes() -> int | None:
-    """Return the number of bytes this process can still allocate, or ``None`` if unknown.
-
-    That is the free memory of the machine, or the limit of a container.
-    """
-    free = _read_number("/proc/meminfo", "MemAvailable:")
-    if free is None:
-        return None
-    free *= 1024
-    for name in _LIMITS:
-        free = min(free, _read_number(name) or free)
-    return free
-
-
-def _read_number(path: str, after: str = "") -> int | None:
-    """Return the first integer of a file, or the first one after a word."""
+    """Return the free memory of the machine or its container, or ``None`` if unknown."""
     try:
-        text = Path(path).read_text(encoding="ascii")
-        return int((text.split(after)[1] if after else text).split()[0])
+        free = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
     except (OSError, LookupError, ValueError):
         return None
-
-
-def format_bytes(count: int) -> str:
-    """Return a number of bytes as text with a unit.
-
-    Examples
-    --------
-    >>> format_bytes(2**31), format_bytes(3 * 2**19)
-    ('2.0 GB', '1.5 MB')
-    """
-    for unit in ("TB", "GB", "MB", "KB"):
-        if count >= _UNITS[unit]:
-            return f"{count / _UNITS[unit]:.1f} {unit}"
-    return f"{count} bytes"
+    try:
+        return min(free, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no container, or no limit
+        return free
 
 
 # The fit
@@ -121,7 +84,7 @@ class FittedTrack:
     name: str
     weight: float
     head: HeadSettings
-    network: nn.Module
+    network: Any  # a module; its parameters by name while it is loaded
     graph: sp.csr_matrix  # this process's rows of it
     new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
     sees_graph: bool  # whether the given graph takes part
@@ -257,7 +220,9 @@ def _explain_out_of_memory(device: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        words = ("can't allocate memory", "not enough memory")
+        is_full = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        if not is_full and not any(text in str(error) for text in words):
             raise
         other = "spread the fit over processes" if device == "cpu" else "take device='cpu'"
         raise GlnnError(

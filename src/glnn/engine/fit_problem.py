@@ -13,7 +13,6 @@ from glnn.engine.inputs import UNLABELLED
 from glnn.engine.tasks import Labels, Validation
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import LearnedGraph
-from glnn.solver.signals import FeatureSignal
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,6 @@ def hide_labels(
     if np.bincount(classes[classes >= 0], minlength=1).max() < 2:
         return None
     return make_folds(classes, n_folds, seed, groups, times)
-
-
-RECORD = "record."  # prefix of the names of its saved arrays
 
 
 class FitRecord:
@@ -102,39 +98,3 @@ class FitRecord:
         if validation is not None:
             labels[validation.nodes.cpu().numpy()] = validation.labels.cpu().numpy()
         return cls(labels, trains, attribution)
-
-    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
-        """Return the arrays by name, and the JSON metadata of the shares."""
-        arrays = {f"{RECORD}labels": self.labels, f"{RECORD}trains": self.trains}
-        return arrays, pack_shares(self.shares, arrays)
-
-    @classmethod
-    def unpack(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> "FitRecord":
-        """Return the record from the output of :meth:`pack`; other arrays are ignored."""
-        labels, trains = arrays[f"{RECORD}labels"], arrays[f"{RECORD}trains"]
-        return cls(labels, trains, unpack_shares(arrays, facts))
-
-
-def pack_shares(shares: LinkShares | None, arrays: dict[str, np.ndarray]) -> dict[str, Any] | None:
-    """Add the arrays of link shares to ``arrays``; return their JSON metadata."""
-    if shares is None:
-        return None
-    parts = {
-        "values": shares.values,
-        "metric": shares.metric,
-        "scale": shares.transform.scale,
-        "shift": shares.transform.shift,
-    }
-    arrays |= {f"{RECORD}{name}": part for name, part in parts.items() if part is not None}
-    facts = {"kind": shares.transform.kind, "n_features": shares.transform.n_features}
-    return {"names": list(shares.names)} | facts
-
-
-def unpack_shares(arrays: dict[str, np.ndarray], facts: dict[str, Any] | None) -> LinkShares | None:
-    """Return the link shares from the output of :func:`pack_shares`."""
-    if facts is None:
-        return None
-    scale, shift = (arrays.get(f"{RECORD}{name}") for name in ("scale", "shift"))
-    transform = FeatureSignal(facts["kind"], facts["n_features"], scale, shift)
-    values, metric = arrays[f"{RECORD}values"], arrays.get(f"{RECORD}metric")
-    return LinkShares(tuple(facts["names"]), values, transform, metric)

@@ -2,10 +2,12 @@
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from sklearn.exceptions import DataConversionWarning
@@ -116,6 +118,22 @@ def split_labels(
     return train, held
 
 
+def warn_of_class_minus_one(y: Any) -> None:
+    """Warn if ``y`` holds -1, 0 and 1, and -1 is no more frequent than 0 and 1 on average."""
+    if not isinstance(y, Sequence | np.ndarray | pd.Series):
+        return
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "if" or not np.isin(labels, (-1, 0, 1)).all():
+        return
+    counts = [int((labels == value).sum()) for value in (-1, 0, 1)]
+    if counts[0] and 2 * counts[0] <= counts[1] + counts[2]:
+        warnings.warn(
+            "y holds -1, 0 and 1, and -1 is read as 'no label'. If it is a class, rename the "
+            "classes, as in y + 1; if not, None in place of -1 silences this.",
+            stacklevel=3,
+        )
+
+
 def _check_targets(labels: np.ndarray) -> None:
     """Refuse targets that are not classes, with scikit-learn's error message."""
     if labels.ndim == 1 and labels.dtype.kind in "iub":
@@ -158,23 +176,6 @@ def is_unlabelled(labels: np.ndarray) -> np.ndarray:
 def _is_missing(label: Any) -> bool:
     is_nan = isinstance(label, float) and label != label
     return label is None or is_nan or (isinstance(label, (int, str)) and label in (-1, "", "-1"))
-
-
-def encode_classes(classes: np.ndarray) -> dict[str, Any]:
-    """Return the classes as JSON values, with their type."""
-    kind = {"i": "integer", "u": "integer", "b": "boolean", "f": "float"}.get(classes.dtype.kind)
-    if kind is None and not all(isinstance(label, str) for label in classes.tolist()):
-        raise InputError(
-            "classes must be numbers or text to be saved, got "
-            f"{', '.join(sorted({type(label).__name__ for label in classes.tolist()}))}."
-        )
-    return {"kind": kind or "text", "values": classes.tolist()}
-
-
-def decode_classes(page: dict[str, Any]) -> np.ndarray:
-    """Return the classes from the output of :func:`encode_classes`."""
-    dtypes = {"integer": np.int64, "boolean": np.bool_, "float": np.float64, "text": np.str_}
-    return np.array(page["values"], dtype=dtypes[page["kind"]])
 
 
 # Scaling of features
@@ -274,27 +275,13 @@ def _choose_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
 
 
 def make_generator(seed: int, *stream: int, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return an independent generator for a numbered stream of a seed.
-
-    Examples
-    --------
-    >>> a = torch.rand(1, generator=make_generator(0, 1))
-    >>> b = torch.rand(1, generator=make_generator(0, 1))
-    >>> bool(a == b)
-    True
-    """
+    """Return an independent generator for a numbered stream of a seed."""
     state = np.random.SeedSequence([seed, *stream]).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
 
 def check_device(device: Any) -> str:
-    """Return the name of a device after checking that PyTorch can use it.
-
-    Examples
-    --------
-    >>> check_device("cpu")
-    'cpu'
-    """
+    """Return the name of a device after checking that PyTorch can use it."""
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError):

@@ -5,8 +5,8 @@ import dataclasses
 import hashlib
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,30 +16,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.distributed import SINGLE_PROCESS, Partition
-from glnn.engine.archive import (
-    ShardedArray,
-    fill_networks,
-    pack_matrix,
-    pack_networks,
-    pack_new_rows,
-    parse_settings,
-    read_archive,
-    unpack_matrix,
-    unpack_new_rows,
-    wrap_unpack_errors,
-    write_archive,
-)
+from glnn.distributed import Partition
+from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
 from glnn.engine.mixture import mix
-from glnn.engine.settings import FitSettings, HeadSettings
+from glnn.engine.settings import FitSettings
 from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
 from glnn.graph.adjacency import GraphOperator
-from glnn.graph.operators import SpectralFeatures, add_loops, drop_loops, random_walk_matrix
+from glnn.graph.operators import (
+    RandomWalk,
+    SpectralFeatures,
+    add_loops,
+    drop_loops,
+    random_walk_matrix,
+)
+from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features
@@ -124,8 +119,6 @@ class NewNodes:
 _DIGEST_BYTES = 16
 _BLOCK_ROWS = 4096  # dense rows per block: they stay in the processor's cache
 
-_NONE = np.empty((0, _DIGEST_BYTES), dtype=np.uint8)
-
 
 def digest_rows(features: Any) -> np.ndarray:
     """Return a 16-byte digest of each row, the same for dense and sparse rows.
@@ -136,37 +129,10 @@ def digest_rows(features: Any) -> np.ndarray:
     >>> bool((digest_rows(dense) == digest_rows(sp.csr_matrix(dense))).all())
     True
     """
-    if sp.issparse(features) and features.nnz < features.shape[0] * features.shape[1]:
+    if sp.issparse(features):
         return _digest_sparse(features)
-    rows = to_dense_array(features)
-    starts = range(0, len(rows), _BLOCK_ROWS)
-    return np.concatenate(
-        [_NONE, *(_digest_dense(rows[start : start + _BLOCK_ROWS]) for start in starts)]
-    )
-
-
-def _digest_dense(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of dense rows; rows without zeros take a faster path."""
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
-    is_full = (rows != 0).all(1)
-    found = np.empty((len(rows), _DIGEST_BYTES), dtype=np.uint8)
-    found[is_full] = _digest_full(rows[is_full])
-    if not is_full.all():
-        found[~is_full] = _digest_sparse(rows[~is_full])
-    return found
-
-
-def _digest_full(rows: np.ndarray) -> np.ndarray:
-    """Return the digests of rows without zeros: all share the digest of their column numbers."""
-    columns = hashlib.blake2b(
-        np.arange(rows.shape[1], dtype=np.int64).tobytes(), digest_size=_DIGEST_BYTES
-    )
-    digests = []
-    for row in rows:
-        content = columns.copy()
-        content.update(row)
-        digests.append(content.digest())
-    return _stack_digests(digests)
+    starts = range(0, max(1, len(features)), _BLOCK_ROWS)
+    return np.concatenate([_digest_sparse(features[k : k + _BLOCK_ROWS]) for k in starts])
 
 
 def _digest_sparse(rows: Any) -> np.ndarray:
@@ -176,17 +142,8 @@ def _digest_sparse(rows: Any) -> np.ndarray:
     csr.eliminate_zeros()
     columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
     bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
-    return _stack_digests(
-        [
-            hashlib.blake2b(
-                columns[start:end] + values[start:end], digest_size=_DIGEST_BYTES
-            ).digest()
-            for start, end in itertools.pairwise(bounds)
-        ]
-    )
-
-
-def _stack_digests(digests: list[bytes]) -> np.ndarray:
+    parts = [columns[start:end] + values[start:end] for start, end in itertools.pairwise(bounds)]
+    digests = [hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest() for part in parts]
     return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
 
 
@@ -215,8 +172,6 @@ def _keys(digests: np.ndarray) -> np.ndarray:
 
 
 # The model
-
-_EXTRA = "more."  # prefix of the names of the caller's arrays in a saved model
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +228,31 @@ class Model:
             return None
         last = self.features[:, -self.structure.embedding.shape[1] :]
         return to_dense_array(last)
+
+    def propagate(self, signals: np.ndarray) -> np.ndarray:
+        """Propagate signals over the graph as the tracks do, mixed by their weights.
+
+        For a head that keeps the hops apart, the mean over the hops counts.
+        """
+        columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
+        parts = []
+        for track, graph in zip(self.tracks, self._operators):
+            with torch.no_grad():
+                found = track.network.propagate(graph, columns)
+            parts.append((found.mean(1) if isinstance(track.network, RowNet) else found).numpy())
+        return mix(parts, [track.weight for track in self.tracks])
+
+    @cached_property
+    def _operators(self) -> list[GraphOperator]:
+        """The graph of each track as its network sees it, in double precision."""
+        found: list[GraphOperator] = []
+        for track in self.tracks:
+            if isinstance(track.network, RowNet):
+                seen = add_loops if track.network.needs_loops else drop_loops
+                found.append(RandomWalk.of(seen(track.graph), dtype=torch.float64))
+            else:
+                found.append(SparseAdjacency.from_scipy(normalize_adjacency(track.graph)))
+        return found
 
     def was_fitted_to(self, features: Any, graph: Any) -> bool:
         """Return whether these are the rows and the graph of a fit in one process."""
@@ -352,99 +332,23 @@ class Model:
         nodes = NewNodes(track.graph, self.features, scaled, seen, new.loops)
         return nodes.predict_on_walk(track.network)
 
-    def save(
-        self, folder: Path, page: dict[str, Any], more: Mapping[str, np.ndarray] | None = None
-    ) -> None:
-        """Write the model into a folder, with the caller's metadata and arrays.
-
-        Over several processes, all must call it, and process 0 writes.
-        """
-        partition = None if self.partition.peers.size == 1 else self.partition
-        arrays: dict[str, np.ndarray | ShardedArray] = {
-            **{f"{_EXTRA}{name}": array for name, array in (more or {}).items()},
-            "scaling.center": self.scaling.center,
-            "scaling.scale": self.scaling.scale,
-        }
-        for name in ("adjacency", "prior", "features", "distributions", "digests"):
-            pack_matrix(name, getattr(self, name), arrays, partition)
-        if self.structure is not None:
-            pack_matrix("voices", self.structure.embedding, arrays, partition)
-        pack_networks([track.network for track in self.tracks], arrays)
-        facts = {
-            "settings": dataclasses.asdict(self.settings),
-            "scaling": self.scaling.kind,
-            "structure": None if self.structure is None else self.structure.size,
-            "tracks": _pack_tracks(self.tracks, arrays, partition),
-        }
-        write_archive(folder, arrays, page | facts, self.partition.peers)
+    def save(self, folder: Path) -> None:
+        """Write the model into a folder; over several processes, all must call it."""
+        write_archive(folder, self, self.partition)
 
     @classmethod
-    def load(cls, folder: Path) -> tuple["Model", dict[str, Any]]:
-        """Read a saved model and its metadata, with the caller's arrays under ``more``."""
-        arrays, page = read_archive(folder)
-        page["more"] = {
-            name.removeprefix(_EXTRA): array
-            for name, array in arrays.items()
-            if name.startswith(_EXTRA)
-        }
+    def load(cls, folder: Path) -> "Model":
+        """Read a saved model."""
+        saved = read_archive(folder, cls)
         with wrap_unpack_errors(folder):
-            return _unpack(arrays, page), page
+            return saved.with_networks()
 
-
-def _pack_tracks(
-    tracks: Sequence[FittedTrack],
-    arrays: dict[str, np.ndarray | ShardedArray],
-    partition: Partition | None,
-) -> list[dict[str, Any]]:
-    """Add the graphs of tracks to the arrays; return the tracks' plain facts."""
-    facts = []
-    for place, track in enumerate(tracks):
-        pack_matrix(f"graph.{place}", track.graph, arrays, partition)
-        rows = None
-        if track.new_rows is not None:
-            rows = pack_new_rows(track.new_rows, arrays, partition, f"new_rows.{place}")
-        facts.append(
-            {
-                "name": track.name,
-                "weight": track.weight,
-                "head": dataclasses.asdict(track.head),
-                "new_rows": rows,
-                "sees_graph": track.sees_graph,
-            }
-        )
-    return facts
-
-
-def _unpack_tracks(
-    page: list[dict[str, Any]], arrays: dict[str, np.ndarray], n_features: int, n_classes: int
-) -> tuple[FittedTrack, ...]:
-    heads = [HeadSettings(**track["head"]) for track in page]
-    networks = [build_head(head, n_features, n_classes, torch.Generator()) for head in heads]
-    fill_networks(networks, arrays)
-    found = []
-    for place, (track, head, network) in enumerate(zip(page, heads, networks)):
-        rows = None
-        if track["new_rows"] is not None:
-            rows = unpack_new_rows(track["new_rows"], arrays, f"new_rows.{place}")
-        graph, sees = unpack_matrix(f"graph.{place}", arrays), track["sees_graph"]
-        found.append(FittedTrack(track["name"], track["weight"], head, network, graph, rows, sees))
-    return tuple(found)
-
-
-def _unpack(arrays: dict[str, np.ndarray], page: dict[str, Any]) -> Model:
-    scaling = Scaling(page["scaling"], arrays["scaling.center"], arrays["scaling.scale"])
-    features, distributions = unpack_matrix("features", arrays), arrays["distributions"]
-    return Model(
-        parse_settings(page["settings"]),
-        scaling,
-        _unpack_tracks(page["tracks"], arrays, features.shape[1], distributions.shape[1]),
-        unpack_matrix("adjacency", arrays),
-        unpack_matrix("prior", arrays),
-        distributions,
-        features,
-        arrays["digests"],
-        None
-        if page["structure"] is None
-        else SpectralFeatures(arrays["voices"], page["structure"]),
-        Partition(features.shape[0], SINGLE_PROCESS),
-    )
+    def with_networks(self) -> "Model":
+        """Return the model with networks in place of the parameters that a file holds."""
+        sizes = self.features.shape[1], self.distributions.shape[1]
+        tracks = []
+        for track in self.tracks:
+            network = build_head(track.head, *sizes, torch.Generator())
+            network.load_state_dict(track.network)
+            tracks.append(dataclasses.replace(track, network=network))
+        return dataclasses.replace(self, tracks=tuple(tracks))

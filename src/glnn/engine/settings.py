@@ -60,13 +60,7 @@ class GraphSettings:
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Weights):
             raise InputError(f"weights must be glnn.Weights, got {type(self.weights).__name__}.")
-        _check_choices(self, "reading", "signal", "prior", "support", "metric")
-        check_integer("n_candidates", self.n_candidates, low=1)
-        check_integer("n_rounds", self.n_rounds, low=1)
-        if self.n_neighbors is not None:
-            check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
-        check_number("prediction_weight", self.prediction_weight, low=0)
-        check_number("task_weight", self.task_weight, low=0)
+        _check_settings(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,25 +112,7 @@ class HeadSettings:
         return self.consistency_weight == 0 and self.smoothness_weight == 0
 
     def __post_init__(self) -> None:
-        _check_choices(self, "head")
-        for name in ("n_hidden", "n_views", "ramp_epochs", "n_epochs"):
-            check_integer(name, getattr(self, name), low=1)
-        check_integer("n_steps", self.n_steps, low=0)
-        for name in ("patience", "batch_labels"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), low=1)
-        for name in ("batch_nodes", "pool_size"):
-            check_integer(name, getattr(self, name), low=0)
-        for name in ("dropout", "drop_node", "teleport"):
-            check_number(name, getattr(self, name), low=0, high=0.99)
-        if self.gate is not None:
-            check_number("gate", self.gate, low=0, high=0.99)
-        if self.max_gradient is not None:
-            check_number("max_gradient", self.max_gradient, low=0, open_low=True)
-        for name in ("consistency_weight", "smoothness_weight", "weight_decay"):
-            check_number(name, getattr(self, name), low=0)
-        for name in ("consistency_temperature", "smoothness_temperature", "learning_rate"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        _check_settings(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +142,7 @@ class FitSettings:
     seeks_structure: bool = False  # signal "structure" where features say nothing
 
     def __post_init__(self) -> None:
-        _check_choices(self, "scaling")
+        check_choice("scaling", self.scaling, SCALINGS)
 
     @property
     def is_literal(self) -> bool:
@@ -198,8 +174,7 @@ class FitSettings:
 
     def map_tracks(self, change: Callable[[Track], Track]) -> "FitSettings":
         """Return the settings with every track changed."""
-        both = (tuple(map(change, tracks)) for tracks in (self.tracks, self.no_graph))
-        tracks, no_graph = both
+        tracks, no_graph = tuple(map(change, self.tracks)), tuple(map(change, self.no_graph))
         return dataclasses.replace(self, tracks=tracks, no_graph=no_graph)
 
     def select(self, names: Sequence[str]) -> "FitSettings":
@@ -209,11 +184,8 @@ class FitSettings:
             raise InputError(f"tracks must be a list of names, got {names!r}.")
         for name in names:
             check_choice("tracks", name, known)
-        chosen = (
-            tuple(track for track in tracks if track.name in names)
-            for tracks in (self.tracks, self.no_graph)
-        )
-        tracks, no_graph = chosen
+        tracks = tuple(track for track in self.tracks if track.name in names)
+        no_graph = tuple(track for track in self.no_graph if track.name in names)
         return dataclasses.replace(self, tracks=tracks, no_graph=no_graph)
 
     def replace_setting(self, name: str, value: Any) -> "FitSettings":
@@ -239,8 +211,7 @@ class FitSettings:
             )
         changes = {name: value} | ({"n_neighbors": None} if name == "weights" else {})
         seeks = self.seeks_structure and name != "signal"
-        settings = dataclasses.replace(self, seeks_structure=seeks)
-        changed = settings.map_tracks(
+        changed = dataclasses.replace(self, seeks_structure=seeks).map_tracks(
             lambda track: dataclasses.replace(
                 track, graph=dataclasses.replace(track.graph, **changes)
             )
@@ -260,9 +231,29 @@ def _with_head_setting(track: Track, name: str, value: Any, *, is_other: bool) -
     return dataclasses.replace(track, head=dataclasses.replace(track.head, **{name: value}))
 
 
-def _check_choices(settings: Any, *names: str) -> None:
-    for name in names:
-        check_choice(name, getattr(settings, name), CHOICES[name])
+_COUNTS = "n_candidates n_rounds n_hidden n_views ramp_epochs n_epochs patience batch_labels"
+_WHOLE = dict.fromkeys(_COUNTS.split(), 1) | {"n_steps": 0, "batch_nodes": 0, "pool_size": 0}
+_SHARES = ("dropout", "drop_node", "teleport", "gate")  # from 0 to 0.99
+_TEMPERATURES = ("consistency_temperature", "smoothness_temperature")
+_POSITIVE = (*_TEMPERATURES, "n_neighbors", "max_gradient", "learning_rate")
+
+
+def _check_settings(settings: Any) -> None:
+    """Raise InputError for a setting out of its range; ``None`` is allowed where it is declared."""
+    for part in dataclasses.fields(settings):
+        name, value = part.name, getattr(settings, part.name)
+        if value is None and "None" in str(part.type):
+            continue
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
+        elif name in _WHOLE:
+            check_integer(name, value, low=_WHOLE[name])
+        elif name in _SHARES:
+            check_number(name, value, low=0, high=0.99)
+        elif name in _POSITIVE:
+            check_number(name, value, low=0, open_low=True)
+        elif name != "weights":
+            check_number(name, value, low=0)
 
 
 def field_names(settings: type[GraphSettings] | type[HeadSettings]) -> list[str]:

@@ -14,9 +14,8 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -161,31 +160,6 @@ class RowCoefficients:
             self.couplings + other.couplings,
         )
 
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return arrays by name and a JSON object, to be written to a file."""
-        arrays = {f"metric.{k}": metric.numpy() for k, metric in enumerate(self.metrics)}
-        arrays |= {f"coupling.{k}": c.edges.numpy() for k, c in enumerate(self.couplings)}
-        if self.edges is not None:
-            arrays["edges"] = self.edges.numpy()
-        facts: dict[str, Any] = {name: float(getattr(self, name)) for name in _NUMBERS}
-        facts["n_metrics"] = len(self.metrics)
-        facts["couplings"] = [[c.weight, c.loop, c.target] for c in self.couplings]
-        return arrays, facts
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "RowCoefficients":
-        """Return the coefficients that :meth:`to_arrays` has written."""
-        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-        return cls(
-            **{name: facts[name] for name in _NUMBERS},
-            edges=tensors.get("edges"),
-            metrics=tuple(tensors[f"metric.{k}"] for k in range(facts["n_metrics"])),
-            couplings=tuple(
-                Coupling(weight, tensors[f"coupling.{k}"], loop, target)
-                for k, (weight, loop, target) in enumerate(facts["couplings"])
-            ),
-        )
-
     def cpu(self) -> "RowCoefficients":
         """Return the coefficients on the CPU, where new nodes are connected."""
         return dataclasses.replace(
@@ -194,9 +168,6 @@ class RowCoefficients:
             metrics=tuple(metric.cpu() for metric in self.metrics),
             couplings=tuple(dataclasses.replace(c, edges=c.edges.cpu()) for c in self.couplings),
         )
-
-
-_NUMBERS = ("edge_curvature", "loop_curvature", "loop", "prior")
 
 
 def to_vector(value: float | int) -> Tensor:

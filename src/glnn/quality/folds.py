@@ -189,11 +189,11 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
 
 
 def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes masked: by -1 for numbers, ``None`` otherwise."""
+    """Return the labels with those of some nodes masked: by NaN for floats, ``None`` otherwise."""
     known = encoded >= 0
     known[hidden] = False
-    if classes.dtype.kind in "if":
-        return np.where(known, classes[encoded], UNLABELLED)
+    if classes.dtype.kind == "f":
+        return np.where(known, classes[encoded], np.nan)
     named = np.full(len(encoded), None, dtype=object)
     named[known] = classes[encoded[known]]
     return named

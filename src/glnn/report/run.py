@@ -342,7 +342,7 @@ class Run:
 def mask_test_labels(data: NodeData, split: Split) -> np.ndarray:
     """Return the labels of training and validation nodes; all other nodes are unlabelled.
 
-    Labels are integers if all class names are integers (unlabelled: -1), otherwise names
+    Labels are integers if all class names are integers (unlabelled: ``None``), otherwise names
     (unlabelled: an empty text).
     """
     seen, names = np.concatenate([split.train, split.val]), data.class_names
@@ -350,7 +350,7 @@ def mask_test_labels(data: NodeData, split: Split) -> np.ndarray:
     if all(
         d.isascii() and d.isdigit() and name == str(int(name)) for d, name in zip(digits, names)
     ):
-        y = np.full(data.n_nodes, -1, dtype=np.int64)
+        y = np.full(data.n_nodes, None, dtype=object)
         y[seen] = np.array([int(name) for name in names])[data.labels[seen]]
         return y
     named = np.full(data.n_nodes, "", dtype=object)
