@@ -14,7 +14,7 @@ Scalar = str | int | float | bool | None
 PERTURBATIONS = ("none", "delete", "add", "rewire", "poison", "no-graph")
 PROBES = ("accuracy", "adjacency")
 
-FIRST_SEED = 200  # reported numbers use the seeds from here on; smaller ones are for tuning
+FIRST_SEED = 300  # reported numbers use the seeds from here on; smaller ones are for tuning
 
 
 @dataclass(frozen=True, eq=False)
