@@ -1,5 +1,6 @@
 """What the pages of docs/ show is run, page by page, in a folder with the files they speak of."""
 
+import functools
 import re
 import shlex
 import shutil
@@ -29,7 +30,13 @@ def blocks(page, language):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The files that the pages name; fits take few epochs."""
-    monkeypatch.setitem(GLNNClassifier.__init__.__kwdefaults__, "n_epochs", 5)
+    initialize = GLNNClassifier.__init__
+
+    @functools.wraps(initialize)
+    def initialize_quickly(self, *args, **given):
+        initialize(self, *args, **{"n_epochs": 5} | given)
+
+    monkeypatch.setattr(GLNNClassifier, "__init__", initialize_quickly)
     shutil.copy(ROOT / "examples" / "customers.csv", tmp_path)
     (tmp_path / "newcomers.csv").write_text("id,age,visits,spend\nn0,31,3,25\nn1,58,5,150\n")
     people = ["id,age,height,group"]

@@ -128,7 +128,8 @@ def evaluate(
 
         def refit(nodes: np.ndarray) -> np.ndarray:
             copy = clone_with(model, calibrate=None)
-            copy.fit(X, mask_labels(classes, problem.labels, nodes), **more)
+            use_none = isinstance(model, GLNNClassifier)
+            copy.fit(X, mask_labels(classes, problem.labels, nodes, use_none=use_none), **more)
             found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
             return np.asarray(copy.predict_proba(X) if found is None else found)
 

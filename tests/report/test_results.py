@@ -127,7 +127,7 @@ def fitted():
     rng = np.random.default_rng(0)
     classes = np.arange(60) % 2
     features = rng.normal(size=(60, 4)) + 4 * classes[:, None]
-    labels = np.where(np.arange(60) < 40, classes, -1)
+    labels = np.where(np.arange(60) < 28, classes, -1)
     model = GLNNClassifier(n_epochs=5, n_rounds=1, random_state=0, tracks=["features"])
     return model.fit(features, labels, ids=[f"n{k}" for k in range(60)]), labels
 

@@ -188,10 +188,18 @@ def clone_with(estimator: Any, **changes: Any) -> Any:
     return type(estimator)(**kept, **wanted)
 
 
-def mask_labels(classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Return the labels with those of some nodes masked: by NaN for floats, ``None`` otherwise."""
+def mask_labels(
+    classes: np.ndarray, encoded: np.ndarray, hidden: np.ndarray, *, use_none: bool = True
+) -> np.ndarray:
+    """Return the labels with those of some nodes masked.
+
+    The mask is ``None``, or NaN for floats. With ``use_none=False`` numbers are masked by -1, which
+    is what classifiers of scikit-learn know.
+    """
     known = encoded >= 0
     known[hidden] = False
+    if classes.dtype.kind in "if" and not use_none:
+        return np.where(known, classes[encoded], UNLABELLED)
     if classes.dtype.kind == "f":
         return np.where(known, classes[encoded], np.nan)
     named = np.full(len(encoded), None, dtype=object)
