@@ -3,17 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from glnn.distributed import Partition
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import HeadTask, Labels, Validation, build_head
+from glnn.engine.tasks import Labels, RampedTask, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
 from glnn.nn.losses import consistency, cross_entropy, softmax_by_class
@@ -29,33 +28,24 @@ _MAX_NUMBERS = 2**27  # in a pool, unless labelled and validation nodes alone ha
 _CONSTANT_RATIO = 1e-5  # a column is constant if its deviation is at most this times its maximum
 
 
-@dataclass(frozen=True)
-class Pool:
-    """Standardised rows of propagated features of some nodes, the same in every process."""
+def gather_pool(
+    module: RowNet, walk: GraphOperator, features: Features, nodes: np.ndarray, partition: Partition
+) -> Float[Tensor, "p f"]:
+    """Return the standardised rows of propagated features of some nodes, the same in every process.
 
-    rows: Float[Tensor, "p f"]  # input of the head
-    nodes: Int[Tensor, "p"]  # labelled nodes, then validation nodes, then others
-
-    @classmethod
-    def of(
-        cls,
-        module: RowNet,
-        walk: GraphOperator,
-        features: Features,
-        nodes: np.ndarray,
-        partition: Partition,
-    ) -> "Pool":
-        """Propagate the features, keep the rows of ``nodes``, and fit the module's scaling to them.
-
-        ``features`` are those of this process's rows.
-        """
-        device = module.norm.scale.device
-        picked = torch.from_numpy(nodes[partition.is_local(nodes)] - partition.start).to(device)
-        blocks = [module.propagate(walk, x)[picked] for x in _column_blocks(features)]
-        propagated = blocks[0] if len(blocks) == 1 else torch.cat(blocks, 2)
-        rows = _gather_rows(propagated.flatten(1), nodes, partition)
-        module.norm.set_statistics(*_measure_columns(rows))
-        return cls(module.norm.standardize(rows), torch.from_numpy(nodes).to(device))
+    ``features`` are those of this process's rows. The module's scaling is fitted to the pool.
+    """
+    device = module.norm.scale.device
+    is_local = partition.is_local(nodes)
+    picked = torch.from_numpy(nodes[is_local] - partition.start).to(device)
+    blocks = [module.propagate(walk, x)[picked] for x in _column_blocks(features)]
+    rows = (blocks[0] if len(blocks) == 1 else torch.cat(blocks, 2)).flatten(1)
+    if partition.is_split:
+        whole = rows.new_zeros(len(nodes), rows.shape[1])
+        whole[torch.from_numpy(is_local).to(device)] = rows
+        rows = partition.peers.all_reduce_(whole)
+    module.norm.set_statistics(*_measure_columns(rows))
+    return module.norm.standardize(rows)
 
 
 def choose_pool_nodes(
@@ -110,17 +100,6 @@ def _measure_columns(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Fl
     return mean, deviation.index_fill(0, doubtful[is_constant], 0.0)
 
 
-def _gather_rows(
-    rows: Float[Tensor, "m f"], nodes: np.ndarray, partition: Partition
-) -> Float[Tensor, "p f"]:
-    """Gather the rows of the pool from all processes, in the order of ``nodes``."""
-    if partition.peers.size == 1:
-        return rows
-    whole = rows.new_zeros(len(nodes), rows.shape[1])
-    whole[torch.from_numpy(partition.is_local(nodes)).to(rows.device)] = rows
-    return partition.peers.all_reduce_(whole)
-
-
 # The task
 
 _MAX_COLUMNS = 6000  # of the head ``hops``, over all hops
@@ -140,7 +119,7 @@ def limit_hops(settings: HeadSettings, n_features: int) -> HeadSettings:
     return dataclasses.replace(settings, n_steps=n_steps)
 
 
-class RowTask(HeadTask):
+class RowTask(RampedTask):
     """Cross-entropy and agreement of views, on a mini-batch of propagated rows per step.
 
     Every process has the same rows and the same noise and takes the same steps, so training needs
@@ -157,7 +136,7 @@ class RowTask(HeadTask):
         walk: GraphOperator,
         features: Features,
         labels: Labels,
-        validation: Validation | None,
+        validation: Labels | None,
         settings: HeadSettings,
         *,
         init: torch.Generator,
@@ -174,22 +153,21 @@ class RowTask(HeadTask):
         rng = np.random.default_rng(init.initial_seed())
         labelled, n_columns = labels.nodes.numpy(), len(head.norm.mean)
         n_known = len(labelled) + len(held_out)
-        room = max(
-            0, labels.n_nodes // partition.peers.size - n_known
-        )  # no larger than a process's part of the rows
+        # no larger than a process's part of the rows
+        room = max(0, labels.n_nodes // partition.peers.size - n_known)
         n_others = min(settings.pool_size, room)
         nodes = choose_pool_nodes(labelled, held_out, n_others, labels.n_nodes, n_columns, rng)
-        self._pool = Pool.of(self.module, walk, features, nodes, partition)
+        self._pool = gather_pool(self.module, walk, features, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
-        self._validation_rows = slice(len(labelled), len(labelled) + len(held_out))
-        self._validation = None if validation is None else _renumber(validation, device)
+        self._validation_rows = slice(len(labelled), n_known)
+        self._validation = None if validation is None else validation.to(device)
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms on a new mini-batch."""
         s = self.settings
         picked = self._draw_labels()
-        batch = self._pool.rows[self._add_others(picked)]
+        batch = self._pool[self._add_others(picked)]
         logits = self.module.views(batch, s.n_views, self._noise)
         known = self._labels
         weights = None if known.weights is None else known.weights[picked]
@@ -205,13 +183,12 @@ class RowTask(HeadTask):
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 
-    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, from their rows of the pool."""
         if self._validation is None:
             return super().validate(validation)
-        return self._validation.measure(
-            self.module.row_logits(self._pool.rows[self._validation_rows])
-        )
+        rows = self._pool[self._validation_rows]
+        return self._validation.measure(self.module.row_logits(rows))
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the logits of every node without dropout."""
@@ -225,7 +202,7 @@ class RowTask(HeadTask):
 
     def _draw_labels(self) -> Tensor:
         """Draw labelled rows without replacement; return all of them if they are few."""
-        size, device = self.settings.batch_labels, self._pool.rows.device
+        size, device = self.settings.batch_labels, self._pool.device
         if size is None or size >= self._n_labels:
             return torch.arange(self._n_labels, device=device)
         keys = torch.rand(self._n_labels, generator=self._noise, device=device)
@@ -233,7 +210,7 @@ class RowTask(HeadTask):
 
     def _add_others(self, picked: Tensor) -> Tensor:
         """Append random unlabelled rows, validation nodes included (their labels are not used)."""
-        size, n_rows = self.settings.batch_nodes, len(self._pool.rows)
+        size, n_rows = self.settings.batch_nodes, len(self._pool)
         if size == 0 or n_rows == self._n_labels:
             return picked
         others = torch.randint(
@@ -245,9 +222,3 @@ class RowTask(HeadTask):
 def _default_gate(n_classes: int) -> float:
     r"""Return the gate that a probability of :math:`\frac{2}{C}` passes, at most 0.7."""
     return min(1 / (n_classes - 1), 0.7) if n_classes > 1 else 0.0
-
-
-def _renumber(validation: Validation, device: torch.device) -> Validation:
-    """Return the validation nodes numbered from 0, as rows of the pool's validation part."""
-    nodes = torch.arange(len(validation.nodes))
-    return dataclasses.replace(validation, nodes=nodes).to(device)
