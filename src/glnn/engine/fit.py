@@ -161,14 +161,14 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
         FittedTrack(
             state.track.name,
             weight,
-            state.trained.task.settings,
-            state.trained.task.module,
+            state.task.settings,
+            state.task.module,
             state.adjacency,
             state.new_rows or rows[state.track.sees_graph],
             state.track.sees_graph,
         )
         for state, weight in zip(mixture.states, mixture.weights)
-        if state.trained is not None
+        if state.task is not None
     )
     return FitResult(
         steps.settings,

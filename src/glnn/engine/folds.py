@@ -86,13 +86,7 @@ def make_folds(
 
 
 def max_folds(classes: np.ndarray) -> int:
-    """Return the largest useful number of folds for these labels.
-
-    Examples
-    --------
-    >>> max_folds(np.array([0] * 7 + [1, -1])), max_folds(np.array([0, 0, 1]))
-    (7, 5)
-    """
+    """Return the largest useful number of folds for these labels."""
     return max(N_FOLDS, int(np.bincount(classes[classes >= 0], minlength=1).max()))
 
 
@@ -107,12 +101,12 @@ def _check_values(name: str, values: Any, classes: np.ndarray) -> np.ndarray:
     known = array[classes >= 0]
     if any(value is None or value != value or value == "" for value in known.tolist()):
         raise InputError(f"{name} must have a value for every labelled row, got an empty one.")
-    ranks = np.zeros(len(array), dtype=np.int64)
+    numbers = np.zeros(len(array), dtype=np.int64)
     try:
-        ranks[classes >= 0] = np.unique(known, return_inverse=True)[1]
+        numbers[classes >= 0] = np.unique(known, return_inverse=True)[1]
     except TypeError:
         raise InputError(f"{name} must hold values of one kind, got a mixture.") from None
-    return ranks
+    return numbers
 
 
 def _group_folds(classes: np.ndarray, n_folds: int, seed: int, groups: np.ndarray) -> Folds:

@@ -20,7 +20,7 @@ from glnn.distributed import Partition
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
-from glnn.engine.mixture import mix
+from glnn.engine.rounds import mix
 from glnn.engine.settings import FitSettings
 from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head

@@ -15,28 +15,25 @@ one more label in favour of each track, which makes the weights alike where labe
 floor :math:`\varepsilon = 0.01` keeps a few confident mistakes from deciding.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
 
 from glnn.engine.settings import Track
-from glnn.engine.steps import FitState, Steps
+from glnn.engine.steps import FitState, IsHopeless, Steps
 
 # Weights of the tracks
 
-# A track with a smaller weight beside the heaviest one alone is not trained any further.
-NEGLIGIBLE = 0.15
+NEGLIGIBLE = 0.15  # a track with less beside the heaviest one alone is not trained any further
 _LEAST = 0.01  # no probability counts as smaller
 _N_STEPS = 1000
 _TOLERANCE = 1e-10
 
 
 def fit_weights(
-    right: Float64[np.ndarray, "v t"],
-    label_weights: Float64[np.ndarray, "v"] | None = None,
+    right: Float64[np.ndarray, "v t"], label_weights: Float64[np.ndarray, "v"] | None = None
 ) -> Float64[np.ndarray, "t"]:
     """Return the weights of tracks by expectation maximisation.
 
@@ -47,8 +44,6 @@ def fit_weights(
     >>> right = np.array([[0.9, 0.3], [0.8, 0.4], [0.9, 0.2]])
     >>> fit_weights(right).round(2)
     array([0.73, 0.27])
-    >>> fit_weights(right[:0])
-    array([0.5, 0.5])
     """
     n_tracks = right.shape[1]
     weights = np.full(n_tracks, 1 / n_tracks)
@@ -89,10 +84,6 @@ class Progress:
     part: int = 0  # the training under way: one a fold, then that on all labels
     states: tuple[FitState, ...] = ()  # the tracks of this training
     kept: tuple[str, ...] = ()  # those that take all their rounds; empty while that is open
-
-    def replace(self, **changes: object) -> "Progress":
-        """Return the progress with some of its parts replaced."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +130,21 @@ class Rounds:
 
     def __init__(self, steps: Steps) -> None:
         self.steps, self.tracks = steps, steps.tracks
-        labels, validation, folds = (
-            steps.problem.labels,
-            steps.problem.validation,
-            steps.problem.folds,
-        )
-        known = labels.nodes, labels.classes, labels.weights
+        validation, folds = steps.problem.validation, steps.problem.folds
+        known = validation or steps.problem.labels
         parts: list[np.ndarray] = []  # places of the labels that judge each training
         if validation is not None:
-            known = validation.nodes, validation.labels, validation.weights
-            parts = [np.arange(len(validation.nodes))] if len(self.tracks) > 1 else []
+            parts = [np.arange(len(known))] if len(self.tracks) > 1 else []
         elif folds is not None:
-            parts = [np.searchsorted(labels.nodes.numpy(), hidden) for hidden in folds.hidden]
+            parts = [np.searchsorted(known.nodes.numpy(), hidden) for hidden in folds.hidden]
         self._last = 0 if validation is not None else len(parts)  # the training on all labels
         places = np.concatenate([np.empty(0, dtype=np.int64), *parts])
-        self.nodes, self.classes = (each.cpu().numpy()[places] for each in known[:2])
+        self.nodes, self.classes = known.nodes.numpy()[places], known.classes.numpy()[places]
         ends = np.cumsum([0, *map(len, parts)])
         self.entries = [np.arange(*ends[k : k + 2]) for k in range(len(parts))]
         self.label_weights = 1 / np.bincount(places, minlength=1)[places]
-        if known[2] is not None:
-            self.label_weights *= known[2].double().cpu().numpy()[places]
+        if known.weights is not None:
+            self.label_weights *= known.weights.double().numpy()[places]
 
     def start(self) -> Progress:
         """Return the progress of a fit that has not begun."""
@@ -173,7 +159,7 @@ class Rounds:
             if progress.part == self._last:
                 return self._mix(progress)
             self._notify_fold_end(progress)
-            progress = progress.replace(part=progress.part + 1, states=(), kept=())
+            progress = Progress(progress.judged, progress.part + 1)
 
     def _run_part(self, progress: Progress, save: Save) -> Progress:
         """Train the tracks that count, without the labels of a fold or on all of them."""
@@ -187,9 +173,8 @@ class Rounds:
                 progress = self._record(progress, state)
                 save(progress)
         if not progress.kept:
-            progress = progress.replace(
-                kept=self._tracks_with_a_chance(progress, progress.part + 1)
-            )
+            kept = self._tracks_with_a_chance(progress, progress.part + 1)
+            progress = replace(progress, kept=kept)
         for state in progress.states:
             while state.track.name in progress.kept and not state.is_done:
                 state = steps.next_round(state)
@@ -217,9 +202,7 @@ class Rounds:
         for callback in self.steps.callbacks:
             callback.on_fold_end(self._fold_name(progress.part), n_right, len(own))
 
-    def _hopelessness(
-        self, progress: Progress, track: Track
-    ) -> Callable[[np.ndarray], bool] | None:
+    def _hopelessness(self, progress: Progress, track: Track) -> IsHopeless | None:
         """Return whether predictions give a track a negligible weight beside those before it."""
         if not progress.states or progress.part >= len(self.entries):
             return None
@@ -236,7 +219,7 @@ class Rounds:
         order = [track.name for track in self.tracks]
         states = sorted([*states, state], key=lambda s: order.index(s.track.name))
         judged = self._judge(progress, state.track.name, state.probabilities)
-        return judged.replace(states=tuple(states))
+        return replace(judged, states=tuple(states))
 
     def _judge(self, progress: Progress, name: str, probabilities: np.ndarray) -> Progress:
         """Return the progress with a track's predictions of the labels that judge this training."""
@@ -246,12 +229,7 @@ class Rounds:
         number = [track.name for track in self.tracks].index(name)
         judged = progress.judged.copy()
         judged[number, own] = self.steps.rows_of(probabilities, self.nodes[own])
-        return progress.replace(judged=judged)
-
-    def weights(self, progress: Progress, n_parts: int) -> dict[str, float]:
-        """Return the weight of every track by its predictions in the first trainings."""
-        weights = fit_weights(*self._evidence(progress, self.entries[:n_parts]))
-        return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
+        return replace(progress, judged=judged)
 
     def _evidence(
         self, progress: Progress, parts: Sequence[np.ndarray]
@@ -275,7 +253,8 @@ class Rounds:
 
     def _mix(self, progress: Progress) -> Mixture:
         """Return the tracks that count with their weights, which sum to one."""
-        weights = self.weights(progress, len(self.entries))
+        found = fit_weights(*self._evidence(progress, self.entries))
+        weights = {track.name: float(weight) for track, weight in zip(self.tracks, found)}
         states = sorted(
             (state for state in progress.states if state.track.name in progress.kept),
             key=lambda state: -weights[state.track.name],

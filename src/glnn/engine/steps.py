@@ -35,14 +35,6 @@ from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import append_columns
 
 
-@dataclass(frozen=True)
-class TrainedClassifier:
-    """The result of a classifier step."""
-
-    task: ClassifierTask | RowTask  # with the trained network
-    probabilities: np.ndarray  # class probabilities of this process's rows
-
-
 def predict_probabilities(task: TrainingTask) -> np.ndarray:
     """Return the class probabilities of every node in double precision."""
     with torch.no_grad():
@@ -75,10 +67,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Where a track stands. A step takes one and returns the next.
-
-    Graphs, signals and predictions are those of this process's rows.
-    """
+    """Where a track stands, in this process's rows. A step takes one and returns the next."""
 
     track: Track
     given: PriorGraph | None  # the given graph with its prior graph, if the track sees it
@@ -86,21 +75,19 @@ class FitState:
     adjacency: sp.csr_matrix | None = None  # the graph that the classifier sees
     learned: Solution | None = None  # the last solution of the graph problem
     new_rows: NewRowProblem | None = None  # the one-row problem of new nodes
-    trained: TrainedClassifier | None = None  # the last classifier
+    task: ClassifierTask | RowTask | None = None  # with the last trained network
+    predictions: np.ndarray | None = None  # class probabilities by this network
 
     def replace(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""
         return dataclasses.replace(self, **changes)
 
     def with_graph(self, learned: LearnedGraph) -> "FitState":
-        """Return the state with a solved graph.
-
-        The predictions of new nodes are not known yet, so without a given graph their one-row
-        problem is that of the first round, whose signals are features alone.
-        """
+        """Return the state with a solved graph."""
+        # Predictions of new nodes are not known yet, so without a given graph their one-row
+        # problem is that of the first round, whose signals are features alone.
         keeps = self.new_rows is not None and self.given is None
-        new_rows = self.new_rows if keeps else learned.new_rows
-        solution = Solution.of(learned)
+        new_rows, solution = self.new_rows if keeps else learned.new_rows, Solution.of(learned)
         return self.replace(adjacency=learned.adjacency, learned=solution, new_rows=new_rows)
 
     @property
@@ -116,8 +103,8 @@ class FitState:
     @property
     def probabilities(self) -> np.ndarray:
         """The class probabilities of the last classifier."""
-        assert self.trained is not None  # there was a classifier step
-        return self.trained.probabilities
+        assert self.predictions is not None  # there was a classifier step
+        return self.predictions
 
 
 # The signal ``structure``
@@ -158,9 +145,7 @@ def with_columns(scaled: Any, more: np.ndarray) -> Any:
 # Column weights
 
 
-def channel_weights(
-    features: Any, probabilities: np.ndarray, partition: Partition
-) -> np.ndarray:
+def channel_weights(features: Any, probabilities: np.ndarray, partition: Partition) -> np.ndarray:
     r"""Return how much each column says about the classes: :math:`w_f \ge 0`, mean one.
 
     Non-negative sparse columns (words): :math:`w_f = KL(p(c \mid f) \,\|\, p(c))`, smoothed by one
@@ -218,14 +203,12 @@ class Steps:
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
         self.structure: SpectralFeatures | None = None
-        signal: Any = None
+        # words keep their counts
+        self.signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
         if settings.graph.signal == STRUCTURE:
-            self.structure, signal = compute_structure(problem, self.scaled, seed)
-            self.scaled = with_columns(self.scaled, signal)
+            self.structure, self.signal = compute_structure(problem, self.scaled, seed)
+            self.scaled = with_columns(self.scaled, self.signal)
         self.features = Features.of(self.scaled, device=device)
-        if signal is None:  # words keep their counts
-            signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
-        self.signal = signal
         self.given: PriorGraph | None = None  # with its prior graph, which all rounds use
         if problem.graph is not None:
             kind: Any = settings.graph.prior  # which was checked
@@ -269,7 +252,7 @@ class Steps:
             return state.replace(adjacency=graph.astype(np.float64, copy=False))
         if given is not None and state.round == 1 and state.n_rounds > 1:
             return state.replace(adjacency=given.prior)
-        learned = self._solve_first(state) if state.trained is None else self._solve(state)
+        learned = self._solve_first(state) if state.task is None else self._solve(state)
         return state.with_graph(learned)
 
     def _solve_first(self, state: FitState) -> LearnedGraph:
@@ -311,18 +294,15 @@ class Steps:
         track = "" if len(self.tracks) == 1 else state.track.name
         return ", ".join(filter(None, (self._fold, track, f"{what} {state.round}")))
 
-    def task_signals(
-        self, state: FitState, predictions: np.ndarray | None = None
-    ) -> dict[str, Any]:
+    def task_signals(self, state: FitState, predictions: Any = None) -> dict[str, Any]:
         """Return what the last classifier, or other predictions, add to the graph problem."""
         signals: dict[str, Any] = {}
-        graph, trained = state.track.graph, state.trained
-        if predictions is None and trained is not None:
-            predictions = trained.probabilities
+        graph, task = state.track.graph, state.task
+        predictions = state.predictions if predictions is None else predictions
         if predictions is not None:
             signals["predictions"] = predictions
-            if graph.task_weight and trained and isinstance(trained.task, ClassifierTask):
-                left, right = factor_task_gradient(trained.task)
+            if graph.task_weight and isinstance(task, ClassifierTask):
+                left, right = factor_task_gradient(task)
                 signals["task"] = (graph.task_weight * left, right)
             if graph.metric == "learned":
                 weights = channel_weights(self.signal, predictions, self.partition)
@@ -366,13 +346,11 @@ class Steps:
 
         ``is_hopeless`` says of the predictions half way whether training ends there.
         """
-        task = self.build_task(state)
-        stops = []
+        task, head, stops = self.build_task(state), state.track.head, []
         if is_hopeless is not None:
-            epoch = state.track.head.n_epochs // 2
-            stops.append(StopIf(epoch, lambda: is_hopeless(predict_probabilities(task))))
-        self.train(task, self._stage("classifier", state), state.track.head, stops)
-        return state.replace(trained=TrainedClassifier(task, predict_probabilities(task)))
+            stops = [StopIf(head.n_epochs // 2, lambda: is_hopeless(predict_probabilities(task)))]
+        self.train(task, self._stage("classifier", state), head, stops)
+        return state.replace(task=task, predictions=predict_probabilities(task))
 
     def next_round(self, state: FitState, is_hopeless: IsHopeless | None = None) -> FitState:
         """Take the next round of a track: the graph step, then the classifier step."""

@@ -45,14 +45,14 @@ class Labels:
     """
 
     def __init__(self, nodes: Any, classes: Any, n_nodes: int, n_classes: int) -> None:
-        self.nodes: Int[Tensor, "l"] = torch.as_tensor(nodes, dtype=torch.int64)
-        self.classes: Int[Tensor, "l"] = torch.as_tensor(classes, dtype=torch.int64)
+        self.nodes: Int[Tensor, l] = torch.as_tensor(nodes, dtype=torch.int64)
+        self.classes: Int[Tensor, l] = torch.as_tensor(classes, dtype=torch.int64)
         self.n_nodes, self.n_classes = n_nodes, n_classes
         self._n_labels, self._peers = len(self.nodes), SINGLE_PROCESS  # over all processes
         # of each label, with mean one over all processes; ``None``: all alike
-        self.weights: Float[Tensor, "l"] | None = None
+        self.weights: Float[Tensor, l] | None = None
         # of an unlabelled node in the losses on predictions, by its target class
-        self.class_weights: Float[Tensor, "c"] | None = None
+        self.class_weights: Float[Tensor, c] | None = None
 
     def __len__(self) -> int:
         return self._n_labels

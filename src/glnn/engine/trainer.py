@@ -81,9 +81,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
 class _Epochs:
     """A task with its optimiser."""
 
-    def __init__(
-        self, task: TrainingTask, learning_rate: float, validation: Labels | None
-    ) -> None:
+    def __init__(self, task: TrainingTask, learning_rate: float, validation: Labels | None) -> None:
         self._task, self._validation = task, validation
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
