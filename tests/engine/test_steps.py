@@ -238,8 +238,8 @@ def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks,
     none = sp.csr_matrix((60, 60), dtype=np.float32)
     found = model.predict_new(none, alone.graph)
     assert (found.argmax(1) == blocks[2])[28:].mean() > 0.85
-    model.save(tmp_path, {})
-    assert_allclose(Model.load(tmp_path)[0].predict_new(none, alone.graph), found)
+    model.save(tmp_path)
+    assert_allclose(Model.load(tmp_path).predict_new(none, alone.graph), found)
 
 
 @pytest.mark.parametrize("is_bad", [True, False])
