@@ -139,6 +139,6 @@ def test_tensorboard_reads_the_history_of_every_track(tmp_path):
 
 
 def test_without_the_package_its_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingDependencyError, match=r"glnn\[tensorboard\]"):
         TensorBoardLog(tmp_path)

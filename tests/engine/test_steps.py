@@ -16,7 +16,6 @@ from glnn.engine.steps import (
     Steps,
     channel_weights,
     compute_structure,
-    with_columns,
     with_structure,
 )
 from glnn.engine.tasks import factor_task_gradient
@@ -172,7 +171,7 @@ def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
     np.testing.assert_allclose(task[0] @ task[1].T, weight * (left @ right.T), atol=1e-12)
 
 
-@pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1), (9, 12)])
+@pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1)])
 def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience, grace):
     changes = {"n_epochs": 300, "patience": patience, "ramp_epochs": grace}
     steps = steps_of(problem, resolve_settings("default", changes | {"head": "gcn"}))
@@ -223,9 +222,6 @@ def test_its_rows_are_as_long_as_those_of_the_features(problem):
     assert_allclose(np.linalg.norm(rows, axis=1), lengths.mean(), rtol=1e-5)
     _, alone = compute_structure(problem, np.zeros((60, 2), dtype=np.float32), 0)
     assert_allclose(np.linalg.norm(alone, axis=1), 1.0)  # features have no length
-    joined = with_columns(problem.features, rows)
-    assert_allclose(joined.toarray()[:, :20], problem.features.toarray())
-    assert_allclose(joined.toarray()[:, 20:], rows, rtol=1e-6)
 
 
 @pytest.mark.parametrize("head", [{}, {"head": "linear"}, {"head": "hops"}], ids=str)

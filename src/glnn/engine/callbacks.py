@@ -13,7 +13,8 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from glnn.exceptions import DataFormatError, MissingDependencyError
+from glnn._utils import import_optional
+from glnn.exceptions import DataFormatError
 from glnn.solver import LearnedGraph
 
 # History of the epochs
@@ -47,11 +48,11 @@ class History(list[Record]):
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError):
-                raise DataFormatError(
-                    f"{path.name} must hold one JSON object a line; line {number} is not JSON."
-                ) from None
+                record = None
             if not isinstance(record, dict):
-                raise DataFormatError(f"{path.name} line {number} must be a JSON object.")
+                raise DataFormatError(
+                    f"{path.name} must hold one JSON object a line; line {number} is none."
+                )
             history.append({k: math.nan if v is None else v for k, v in record.items()})
         return history
 
@@ -81,8 +82,7 @@ class Callback:
     With ``may_lag = True`` the calls for an epoch may come some epochs late, so that training on a
     CUDA device runs without waiting for the host. A request to stop then takes effect some epochs
     later, and the network may already be a later one. A callback that must stop at a certain
-    epoch, or inspects the network, leaves it ``False``; epochs on a CUDA device then run one by
-    one, which is slower.
+    epoch, or inspects the network, leaves it ``False``, which is slower.
     """
 
     may_lag: bool = False
@@ -176,31 +176,18 @@ class StageLog(Callback):
         sys.stdout.write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
 
 
-# TensorBoard
-
-
 class TensorBoardLog(Callback):
     """Log every number of every epoch, and the number of edges after each round, for TensorBoard.
 
     ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each training stage has its own
     group (``classifier 1/loss``) with the epoch as step; the step of ``graph/edges`` is the round.
-
-    Parameters
-    ----------
-    folder
-        Folder for the event files.
     """
 
     may_lag = True
 
     def __init__(self, folder: str | Path) -> None:
-        try:
-            board: Any = importlib.import_module("torch.utils.tensorboard")
-        except ImportError as error:
-            raise MissingDependencyError(
-                "this needs the package tensorboard, which is not installed. "
-                "Install it with: pip install 'glnn[tensorboard]'"
-            ) from error
+        import_optional("tensorboard")
+        board: Any = importlib.import_module("torch.utils.tensorboard")
         self._writer = board.SummaryWriter(str(folder))
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:

@@ -146,7 +146,7 @@ def _run_rounds(steps: Steps, folder: Path | None) -> Mixture:
     if folder is None:
         return rounds.run(rounds.start())
     checkpoint = Checkpoint(folder, steps)
-    return rounds.run(checkpoint.load() or rounds.start(), after_round=checkpoint.save)
+    return rounds.run(checkpoint.load() or rounds.start(), checkpoint.save)
 
 
 def _make_result(steps: Steps, mixture: Mixture) -> FitResult:

@@ -151,9 +151,8 @@ class Rounds:
         n_classes = self.steps.problem.labels.n_classes
         return Progress(np.zeros((len(self.tracks), len(self.nodes), n_classes)))
 
-    def run(self, progress: Progress, after_round: Save | None = None) -> Mixture:
-        """Take the rounds that are left; ``after_round`` is called with the progress after each."""
-        save = after_round or (lambda progress: None)
+    def run(self, progress: Progress, save: Save = lambda progress: None) -> Mixture:
+        """Take the rounds that are left; ``save`` is called with the progress after each."""
         while True:
             progress = self._run_part(progress, save)
             if progress.part == self._last:
@@ -189,10 +188,7 @@ class Rounds:
         labels, folds = self.steps.problem.labels, self.steps.problem.folds
         assert folds is not None  # there is a training for each of them
         places = np.searchsorted(labels.nodes.numpy(), folds.seen[part])
-        return self.steps.with_labels(labels.select(places), self._fold_name(part))
-
-    def _fold_name(self, part: int) -> str:
-        return f"fold {part + 1} of {self._last}"
+        return self.steps.with_labels(labels.select(places), f"fold {part + 1} of {self._last}")
 
     def _notify_fold_end(self, progress: Progress) -> None:
         """Tell the callbacks how many hidden labels the mean of the tracks predicts."""
@@ -200,7 +196,7 @@ class Rounds:
         predicted = progress.judged[:, own].sum(0).argmax(1)
         n_right = int((predicted == self.classes[own]).sum())
         for callback in self.steps.callbacks:
-            callback.on_fold_end(self._fold_name(progress.part), n_right, len(own))
+            callback.on_fold_end(f"fold {progress.part + 1} of {self._last}", n_right, len(own))
 
     def _hopelessness(self, progress: Progress, track: Track) -> IsHopeless | None:
         """Return whether predictions give a track a negligible weight beside those before it."""

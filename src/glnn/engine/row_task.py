@@ -74,18 +74,13 @@ def choose_pool_nodes(
     return np.concatenate([labelled, validation, others])
 
 
-def _block_width(n_rows: int, device: torch.device) -> int:
-    """Return how many columns are propagated at once; on a GPU as many as fit into memory."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return max(1, max(_MAX_BLOCK_SIZE, free // _BYTES_PER_NUMBER) // n_rows)
-    return max(1, _BLOCK_SIZE // n_rows, min(_MIN_WIDTH, _MAX_BLOCK_SIZE // n_rows))
-
-
 def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
-    """Yield dense blocks of feature columns."""
-    n_rows, n_columns = features.shape
-    width = _block_width(max(1, n_rows), features.device)
+    """Yield dense blocks of feature columns; on a GPU as many as fit into memory."""
+    n_rows, n_columns = max(1, features.shape[0]), features.shape[1]
+    width = max(1, _BLOCK_SIZE // n_rows, min(_MIN_WIDTH, _MAX_BLOCK_SIZE // n_rows))
+    if features.device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(features.device)
+        width = max(1, max(_MAX_BLOCK_SIZE, free // _BYTES_PER_NUMBER) // n_rows)
     for first in range(0, n_columns, width):
         yield features.columns(first, min(first + width, n_columns))
 
@@ -106,13 +101,7 @@ _MAX_COLUMNS = 6000  # of the head ``hops``, over all hops
 
 
 def limit_hops(settings: HeadSettings, n_features: int) -> HeadSettings:
-    """Return the settings with fewer hops, at least one, where features have many columns.
-
-    Examples
-    --------
-    >>> limit_hops(HeadSettings(head="hops", n_steps=5), 1500).n_steps
-    3
-    """
+    """Return the settings with fewer hops, at least one, where features have many columns."""
     if settings.head != "hops" or settings.n_steps == 0:
         return settings
     n_steps = min(settings.n_steps, max(1, _MAX_COLUMNS // n_features - 1))
@@ -123,10 +112,8 @@ class RowTask(RampedTask):
     """Cross-entropy and agreement of views, on a mini-batch of propagated rows per step.
 
     Every process has the same rows and the same noise and takes the same steps, so training needs
-    no communication; ``peers`` therefore stays a single process. ``walk`` is the random walk over
-    the graph, ``features`` holds this process's rows, ``labels`` and ``validation`` hold all
-    nodes. ``init`` draws the initial parameters, ``noise`` draws rows and dropout; both are the
-    same in every process.
+    no communication. ``features`` holds this process's rows, ``labels`` and ``validation`` hold
+    all nodes.
     """
 
     module: RowNet
@@ -139,12 +126,12 @@ class RowTask(RampedTask):
         validation: Labels | None,
         settings: HeadSettings,
         *,
-        init: torch.Generator,
-        noise: torch.Generator,
+        init: torch.Generator,  # draws the initial parameters
+        noise: torch.Generator,  # draws rows and dropout
         partition: Partition,
     ) -> None:
         device = features.device
-        self.features, self.settings, self.walk, self._noise = features, settings, walk, noise
+        self.features, self.settings, self.adj_hat, self._noise = features, settings, walk, noise
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         assert isinstance(head, RowNet)
         self.module = head.to(device)
@@ -174,12 +161,9 @@ class RowTask(RampedTask):
         loss = cross_entropy(logits, None, known.classes[picked], weights=weights)
         terms = {"cross_entropy": loss}
         if s.consistency_weight:
-            agreement = consistency(
-                softmax_by_class(logits),
-                s.consistency_temperature,
-                self.gate,
-                class_weights=known.class_weights,
-            )
+            by_class, temperature = known.class_weights, s.consistency_temperature
+            views = softmax_by_class(logits)
+            agreement = consistency(views, temperature, self.gate, class_weights=by_class)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 
@@ -189,11 +173,6 @@ class RowTask(RampedTask):
             return super().validate(validation)
         rows = self._pool[self._validation_rows]
         return self._validation.measure(self.module.row_logits(rows))
-
-    def scores(self) -> Float[Tensor, "n c"]:
-        """Return the logits of every node without dropout."""
-        logits: Tensor = self.module(self.walk, self.features)
-        return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return one group: weight decay applies to all parameters, column scales included."""

@@ -137,11 +137,6 @@ def compute_structure(
     return SpectralFeatures.of(graph, problem.partition, size=size or 1.0, seed=seed)
 
 
-def with_columns(scaled: Any, more: np.ndarray) -> Any:
-    """Return scaled features with further columns, sparse if they are."""
-    return append_columns(scaled, more).astype(np.float32)
-
-
 # Column weights
 
 
@@ -180,10 +175,7 @@ _PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")
 
 
 class Steps:
-    """The steps of one fit; each takes a state and returns the next one.
-
-    ``history`` holds every epoch so far, also those of choices that were dropped.
-    """
+    """The steps of one fit; each takes a state and returns the next one."""
 
     def __init__(
         self,
@@ -207,7 +199,7 @@ class Steps:
         self.signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
         if settings.graph.signal == STRUCTURE:
             self.structure, self.signal = compute_structure(problem, self.scaled, seed)
-            self.scaled = with_columns(self.scaled, self.signal)
+            self.scaled = append_columns(self.scaled, self.signal).astype(np.float32)
         self.features = Features.of(self.scaled, device=device)
         self.given: PriorGraph | None = None  # with its prior graph, which all rounds use
         if problem.graph is not None:
@@ -290,8 +282,7 @@ class Steps:
         return state.with_graph(self._solve(state, probabilities))
 
     def _stage(self, what: str, state: FitState) -> str:
-        """Return the name of a stage: fold, track, step; the only track of a fit needs no name."""
-        track = "" if len(self.tracks) == 1 else state.track.name
+        track = "" if len(self.tracks) == 1 else state.track.name  # a single one needs no name
         return ", ".join(filter(None, (self._fold, track, f"{what} {state.round}")))
 
     def task_signals(self, state: FitState, predictions: Any = None) -> dict[str, Any]:

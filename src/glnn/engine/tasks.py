@@ -124,10 +124,7 @@ class Labels:
 
 
 class TrainingTask(ABC):
-    """A model with its objective.
-
-    The trainer calls :meth:`losses` once per epoch, minimises their sum, and evaluates
-    :meth:`scores`. All random numbers come from generators that the task holds.
+    """A model with its objective. All random numbers come from generators that the task holds.
 
     Over several processes, the losses and their gradients are this process's summands of the
     totals, and the scores are those of its rows. The module is the same in every process.
@@ -146,10 +143,7 @@ class TrainingTask(ABC):
         """Return the class logits of every node, without randomness."""
 
     def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return loss and accuracy on the validation nodes, as tensors on the device.
-
-        A task may override this where it can score the validation nodes alone.
-        """
+        """Return loss and accuracy on the validation nodes, as tensors on the device."""
         return validation.measure(self.scores()[validation.nodes])
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -165,6 +159,8 @@ class RampedTask(TrainingTask):
     """
 
     settings: HeadSettings
+    features: Features
+    adj_hat: GraphOperator  # which the network propagates over
     _noise: torch.Generator
 
     def ramp(self, epoch: int) -> float:
@@ -183,6 +179,11 @@ class RampedTask(TrainingTask):
         """Return the weighted terms of this epoch."""
         return self.terms(self.ramp(epoch))
 
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Return the logits of every node without dropout."""
+        logits: Tensor = self.module(self.adj_hat, self.features)
+        return logits
+
 
 # The classifier on a fixed graph
 
@@ -192,20 +193,15 @@ def build_head(
 ) -> GCN | PropagationNet | LinearNet | HopsNet:
     """Return a freshly initialised network."""
     common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
-    if settings.head == "linear":
-        return LinearNet(n_features, n_classes, n_steps=settings.n_steps, **common)
-    common["n_hidden"] = settings.n_hidden
     if settings.head == "gcn":
-        return GCN(n_features, n_classes, **common)
+        return GCN(n_features, n_classes, n_hidden=settings.n_hidden, **common)
+    common["n_steps"] = settings.n_steps
+    if settings.head == "linear":
+        return LinearNet(n_features, n_classes, **common)
+    common["n_hidden"] = settings.n_hidden
     if settings.head == "hops":
-        return HopsNet(n_features, n_classes, n_steps=settings.n_steps, **common)
-    return PropagationNet(
-        n_features,
-        n_classes,
-        drop_node=settings.drop_node,
-        n_steps=settings.n_steps,
-        **common,
-    )
+        return HopsNet(n_features, n_classes, **common)
+    return PropagationNet(n_features, n_classes, drop_node=settings.drop_node, **common)
 
 
 _MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
@@ -214,23 +210,20 @@ _MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
 class ClassifierTask(RampedTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
-    ``adjacency`` is symmetric CSR; the network uses ``D^-1/2 A D^-1/2``. ``init`` draws the
-    initial parameters, ``noise`` draws all dropout.
-
-    Over several processes, graph and features hold the rows of this process, ``labels`` holds all
-    labels, ``init`` is the same in every process and ``noise`` is not. Each term is a mean over
-    all nodes, to which each process adds its summand.
+    The network uses ``D^-1/2 A D^-1/2``. Over several processes, graph and features hold the rows
+    of this process, and ``labels`` holds all labels. Each term is a mean over all nodes, to which
+    each process adds its summand.
     """
 
     def __init__(
         self,
-        adjacency: sp.csr_matrix,
+        adjacency: sp.csr_matrix,  # symmetric
         features: Features,
         labels: Labels,
         settings: HeadSettings,
         *,
-        init: torch.Generator,
-        noise: torch.Generator,
+        init: torch.Generator,  # draws the initial parameters, the same in every process
+        noise: torch.Generator,  # draws all dropout, each process its own
         partition: Partition | None = None,
         validation: Labels | None = None,
     ) -> None:
@@ -252,13 +245,11 @@ class ClassifierTask(RampedTask):
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; the ramp applies to the losses on predictions."""
-        s = self.settings
-        rows = self._labelled_rows
-        operator = self.adj_hat if rows is None else rows
+        s, labels, n_nodes = self.settings, self.labels, self.n_nodes
+        operator, nodes = self.adj_hat, labels.nodes
+        if self._labelled_rows is not None:  # those of the labelled nodes, in their order
+            operator, nodes = self._labelled_rows, None
         logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
-        labels, n_nodes = self.labels, self.n_nodes
-        # propagated rows are those of the labelled nodes, in their order
-        nodes = labels.nodes if rows is None else None
         known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.uses_labels_alone:
@@ -298,11 +289,6 @@ class ClassifierTask(RampedTask):
         if self._validation_rows is None:
             return super().validate(validation)
         return validation.measure(self.module(self._validation_rows, self.features))
-
-    def scores(self) -> Float[Tensor, "n c"]:
-        """Return the logits of every node without dropout."""
-        logits: Tensor = self.module(self.adj_hat, self.features)
-        return logits
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return two groups: weight decay applies to the first layer only, as in the paper."""
@@ -413,9 +399,9 @@ def factor_task_gradient(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
     """
     recorded = RecordingGraph(task.adj_hat)
     logits: Tensor = task.module(recorded, task.features)
-    nodes, classes = task.labels.nodes, task.labels.classes
-    weights = task.labels.weights
-    loss = cross_entropy(logits[None], nodes, classes, weights=weights) * len(nodes)
+    known = task.labels
+    loss = cross_entropy(logits[None], known.nodes, known.classes, weights=known.weights)
+    loss = loss * len(known.nodes)
     task.module.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     task.module.zero_grad(set_to_none=True)

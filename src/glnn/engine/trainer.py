@@ -21,6 +21,9 @@ from glnn.exceptions import GlnnError, SlowPathWarning
 
 # Gradients and Adam
 
+_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+_ADAM |= {"fused": True, "amsgrad": False, "maximize": False}
+
 
 class Adam:
     """Fused ``torch.optim.Adam`` on parameter groups with an optional ``weight_decay`` each.
@@ -47,23 +50,10 @@ class Adam:
             if not given:
                 continue
             parameters, means, squares, steps = (list(column) for column in zip(*given))
-            adam(
-                parameters,
-                [parameter.grad for parameter in parameters],
-                means,
-                squares,
-                [],
-                steps,
-                fused=True,
-                capturable=parameters[0].is_cuda,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=self._learning_rate,
-                weight_decay=weight_decay,
-                eps=1e-8,
-                maximize=False,
-            )
+            grads = [parameter.grad for parameter in parameters]
+            rates = {"lr": self._learning_rate, "weight_decay": weight_decay}
+            options = {"capturable": parameters[0].is_cuda, **rates, **_ADAM}
+            adam(parameters, grads, means, squares, [], steps, **options)
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
@@ -98,9 +88,10 @@ class _Epochs:
             parameter.grad = gradient
         return values.detach()
 
-    def _clip_gradients(self) -> None:
+    def _step(self) -> None:
         if self._task.max_gradient is not None:
             clip_gradients(self._parameters, self._task.max_gradient)
+        self._optimizer.step()
 
     def _clear_gradients(self) -> None:
         for parameter in self._parameters:
@@ -140,10 +131,9 @@ class EagerEpochs(_Epochs):
         """Take a step, and return the loss and its terms before it."""
         terms = self._task.losses(epoch)
         values = self._reduce(self._set_gradients(terms))
-        self._clip_gradients()
         loss = values.sum().item()
         if math.isfinite(loss):  # otherwise the caller ends the training
-            self._optimizer.step()
+            self._step()
         return {"loss": loss} | dict(zip(terms, values.tolist()))
 
     def _reduce(self, losses: Tensor) -> Tensor:
@@ -164,10 +154,6 @@ class EagerEpochs(_Epochs):
 
 READ_EVERY = 25  # epochs between two copies of the numbers to the host, where they are needed
 MIN_CAPTURE_EPOCHS = 10  # for shorter trainings a capture costs more than it saves
-
-
-class CaptureError(RuntimeError):
-    """An epoch cannot be captured; the task is unchanged."""
 
 
 class CapturedEpochs(_Epochs):
@@ -205,8 +191,10 @@ class CapturedEpochs(_Epochs):
         self._deadline = torch.full((), torch.inf, device=device)
         self._live = list(task.module.state_dict().values())
         self._best = [t.clone() for t in self._live]
-        is_cuda = device.type == "cuda"
-        self._stream, self._side = (_new_stream(device) if is_cuda else None for _ in range(2))
+        self._stream: Any = None
+        self._side: Any = None
+        if device.type == "cuda":
+            self._stream, self._side = (torch.cuda.Stream(device) for _ in range(2))  # type: ignore[no-untyped-call]
         self._graph = self._capture() if capture else None
 
     def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
@@ -247,7 +235,10 @@ class CapturedEpochs(_Epochs):
         return stop if needed >= stop else max(n_taken + 1, int(needed))
 
     def _capture(self) -> "torch.cuda.CUDAGraph":
-        """Run the first epoch eagerly, which loads the kernels, and capture the next one."""
+        """Run the first epoch eagerly, which loads the kernels, and capture the next one.
+
+        Where that fails, the task is as before.
+        """
         generators = self._task.generators()
         states, first = [g.get_state() for g in generators], [t.clone() for t in self._live]
         try:
@@ -265,12 +256,12 @@ class CapturedEpochs(_Epochs):
                     self._run_epoch()
                 finally:
                     graph.capture_end()
-        except RuntimeError as error:
+        except RuntimeError:
             for generator, state in zip(generators, states):
                 generator.set_state(state)
             self._load_state(first)
             self._clear_gradients()
-            raise CaptureError(str(error).strip().split("\n")[0]) from error
+            raise
         return graph
 
     def _run_first_epoch(self) -> None:
@@ -313,8 +304,7 @@ class CapturedEpochs(_Epochs):
             torch.where(is_better, new, old, out=old)
 
     def _step(self) -> None:
-        self._clip_gradients()
-        self._optimizer.step()
+        super()._step()
         self._epoch.add_(1)
 
     def _load_state(self, tensors: list[Tensor]) -> None:
@@ -333,9 +323,17 @@ class CapturedEpochs(_Epochs):
                 record |= {"validation_loss": loss, "validation_accuracy": accuracy}
             yield record
 
-    def _on_stream(self) -> AbstractContextManager[None]:
-        """Use the stream of the replays, ordered with the caller's stream."""
-        return nullcontext() if self._stream is None else _ordered_on(self._stream)
+    @contextmanager
+    def _on_stream(self) -> Iterator[None]:
+        """Use the stream of the replays after the caller's queued work, which then waits for it."""
+        if self._stream is None:
+            yield
+            return
+        outer = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(outer)
+        with torch.cuda.stream(self._stream):
+            yield
+        outer.wait_stream(self._stream)
 
     def _on_side_stream(self) -> AbstractContextManager[object]:
         """Use the second stream, after the work already queued."""
@@ -343,20 +341,6 @@ class CapturedEpochs(_Epochs):
             return nullcontext()
         self._side.wait_stream(torch.cuda.current_stream())
         return torch.cuda.stream(self._side)
-
-
-def _new_stream(device: torch.device) -> Any:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def _ordered_on(stream: Any) -> Iterator[None]:
-    """Use a stream after the current one's queued work, and make the current one wait for it."""
-    outer = torch.cuda.current_stream(stream.device)
-    stream.wait_stream(outer)
-    with torch.cuda.stream(stream):
-        yield
-    outer.wait_stream(stream)
 
 
 # The trainer
@@ -429,9 +413,10 @@ class Trainer:
         read_every = READ_EVERY if is_read else self.n_epochs
         try:
             return CapturedEpochs(task, self.learning_rate, validation, deadlines, read_every)
-        except CaptureError as error:
+        except RuntimeError as error:
+            reason = str(error).strip().split("\n")[0]
             warnings.warn(
-                f"epochs run one by one, because none could be captured: {error}",
+                f"epochs run one by one, because none could be captured: {reason}",
                 SlowPathWarning,
                 stacklevel=3,
             )

@@ -73,7 +73,6 @@ class _RandomViews(torch.autograd.Function):
 def _sum_of_products(
     by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "v n h"]
 ) -> Float[Tensor, "c h"]:
-    """Return the sum of the views' products."""
     if not hidden.is_cuda:
         return torch.bmm(by_class, hidden).sum(0)
     total = by_class[0] @ hidden[0]  # on a GPU only mm splits the sum over nodes
@@ -83,7 +82,6 @@ def _sum_of_products(
 
 
 def _split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
-    """Return concatenated columns as one matrix for each view."""
     return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
 
 
