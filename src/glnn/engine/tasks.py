@@ -246,9 +246,9 @@ class ClassifierTask(RampedTask):
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; the ramp applies to the losses on predictions."""
         s, labels, n_nodes = self.settings, self.labels, self.n_nodes
-        operator, nodes = self.adj_hat, labels.nodes
-        if self._labelled_rows is not None:  # those of the labelled nodes, in their order
-            operator, nodes = self._labelled_rows, None
+        operator: GraphOperator = self._labelled_rows or self.adj_hat
+        # propagated rows are those of the labelled nodes, in their order
+        nodes = labels.nodes if self._labelled_rows is None else None
         logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
         known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}

@@ -13,9 +13,8 @@ from glnn.nn.features import Features, keep_mask, rescaling
 class _RandomViews(torch.autograd.Function):
     """The views of :meth:`PropagationNet.views` and their gradient.
 
-    The columns of all views are concatenated, so that one product propagates them all; the logits
-    are stored class by class, as the losses need them. Most operations work in place: separate
-    autograd operations would copy the numbers a dozen times.
+    One product propagates the columns of all views; the logits are stored class by class, as the
+    losses need them. Separate autograd operations would copy the numbers a dozen times.
     """
 
     @staticmethod

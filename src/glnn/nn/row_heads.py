@@ -12,8 +12,6 @@ from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features, apply_dropout, keep_mask
 from glnn.nn.propagation import mean_of_powers
 
-_TINY = 1e-5  # added to the variances of a batch
-
 
 class ColumnNorm(nn.Module):
     r"""Standardises columns, with a learned scale and shift for each.
@@ -60,7 +58,7 @@ class ColumnNorm(nn.Module):
 def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
     """Return a batch with columns of mean 0 and variance 1; it takes no gradient."""
     centred = batch - batch.mean(0)
-    return centred.mul_((centred.square().mean(0) + _TINY).rsqrt())
+    return centred.mul_((centred.square().mean(0) + 1e-5).rsqrt())
 
 
 class RowNet(nn.Module):
