@@ -23,7 +23,7 @@ from develop import parse
 from joblib import Parallel, delayed
 
 from glnn import GLNNClassifier
-from glnn.engine import mixture, rounds
+from glnn.engine import rounds
 from glnn_lab.experiments.datasets import load_cell
 from glnn_lab.experiments.machine import use_threads
 
@@ -100,7 +100,7 @@ def score(run: Run, floor: float = 0.01, prior: float = 1.0, **tracks: Any) -> f
 
     def weigh(places: np.ndarray) -> np.ndarray:
         right = np.maximum(judged[:, places, classes[places]].T, floor)
-        return mixture.fit_weights(right, np.full(len(places), 1 / prior))
+        return rounds.fit_weights(right, np.full(len(places), 1 / prior))
 
     if not run["is judged by halves"]:
         weights = weigh(np.arange(len(classes)))

@@ -20,7 +20,7 @@ from glnn.data import NodeData, load_dataset
 from glnn.engine.callbacks import Callback
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import resolve_settings
-from glnn.engine.tasks import ClassifierTask, Labels, Validation
+from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.graph import prior_graph
 from glnn.nn import Features
@@ -83,7 +83,8 @@ def epoch_milliseconds(data: NodeData, preset: str, device: str) -> float:
     head = resolve_settings(preset).head
     features = Features.of(Scaling.fit(data.features).apply(data.features), device=device)
     labels = Labels(train.copy(), data.labels[train], data.n_nodes, data.n_classes)
-    chosen = Validation(torch.tensor(val), torch.tensor(data.labels[val])).to(features.device)
+    chosen = Labels(val.copy(), data.labels[val], data.n_nodes, data.n_classes)
+    chosen = chosen.to(features.device)
     spent = {}
     for n_epochs in (100, 100, 1100):
         task = ClassifierTask(

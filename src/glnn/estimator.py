@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
@@ -50,7 +49,7 @@ from glnn.engine.settings import (
     check_setting_name,
     resolve_settings,
 )
-from glnn.engine.tasks import Labels, Validation
+from glnn.engine.tasks import Labels
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
 from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.operators import retained_edge_shares
@@ -770,7 +769,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = Labels(train, encoded[train], n_nodes, len(self.classes_))
         chosen = None
         if held.size:
-            chosen = Validation(torch.from_numpy(held), torch.from_numpy(encoded[held]))
+            chosen = Labels(held, encoded[held], n_nodes, len(self.classes_))
         weights = label_weights(self.class_weight, sample_weight, self.classes_, encoded)
         if weights is not None:
             labels = labels.with_weights(weights[train])

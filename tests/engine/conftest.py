@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.tasks import Labels, Validation
+from glnn.engine.tasks import Labels
 
 
 @pytest.fixture
@@ -23,5 +22,5 @@ def blocks():
 def problem(blocks):
     features, graph, classes = blocks
     train, validation = np.arange(8), np.arange(8, 28)
-    chosen = Validation(torch.from_numpy(validation), torch.from_numpy(classes[validation]))
+    chosen = Labels(validation, classes[validation], 60, 2)
     return FitProblem(features, Labels(train, classes[train], 60, 2), graph, chosen)

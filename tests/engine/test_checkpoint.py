@@ -86,7 +86,7 @@ def same(first, second):
 def same_state(first, second):
     assert abs(first.adjacency - second.adjacency).max() == 0
     assert (first.probabilities == second.probabilities).all()
-    parameters = (state.trained.task.module.parameters() for state in (first, second))
+    parameters = (state.task.module.parameters() for state in (first, second))
     assert all(torch.equal(a, b) for a, b in zip(*parameters))
     assert (first.track, first.round) == (second.track, second.round)
 
@@ -152,7 +152,7 @@ def bad_linear(monkeypatch, blocks):
         if state.track.name != "linear":
             return state
         wrong = 1.0 * (blocks[2][:, None] != np.arange(2))
-        return state.replace(trained=dataclasses.replace(state.trained, probabilities=wrong))
+        return state.replace(predictions=wrong)
 
     def spoil():
         monkeypatch.setattr(Steps, "classifier_step", classifier_step)

@@ -12,7 +12,7 @@ from glnn.engine import fit
 from glnn.engine.fit import FIXED, check_memory, estimate_bytes, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord
 from glnn.engine.settings import resolve_settings
-from glnn.engine.tasks import Labels, Validation
+from glnn.engine.tasks import Labels
 from glnn.exceptions import GlnnError, InputError
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops
 from glnn.graph.pairs import SparseAdjacency
@@ -289,7 +289,7 @@ def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_trac
 
 def test_a_record_has_all_labels_and_finds_what_made_the_links_when_it_is_asked(monkeypatch):
     labels = Labels(np.array([4, 1]), np.array([1, 0]), 6, 2)
-    validation = Validation(torch.tensor([3]), torch.tensor([1]))
+    validation = Labels([3], [1], 6, 2)
     problem = FitProblem(np.zeros((6, 2)), labels, None, validation)
     learned = learn_graph(np.eye(6) + 1, weights=Weights(smoothness=1.0, ridge=1.0))
     found = []

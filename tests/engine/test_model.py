@@ -250,7 +250,6 @@ def network(kind, n_features=20):
         dropout=0.5,
         drop_node=0.5,
         n_steps=3,
-        teleport=0.0,
         generator=generator,
     )
 

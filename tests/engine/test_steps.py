@@ -3,27 +3,23 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
-from glnn.engine.inputs import Scaling, make_generator
+from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import (
-    _NOISE,
     STRUCTURE,
-    FitState,
     Solution,
     Steps,
-    TrainedClassifier,
+    channel_weights,
     compute_structure,
-    with_columns,
     with_structure,
 )
-from glnn.engine.tasks import Labels, factor_task_gradient
+from glnn.engine.tasks import factor_task_gradient
 from glnn.exceptions import InputError
-from glnn.graph.operators import RandomWalk
 from glnn.graph.prior import prior_graph
 from glnn.solver import learn_graph
 from glnn.solver.learn import GraphRequest, solve_graph
@@ -48,16 +44,10 @@ def test_a_step_returns_another_state_and_leaves_its_own_as_it_was(problem):
     start = begin(steps)
     solved = steps.graph_step(start)
     trained = steps.classifier_step(solved)
-    assert (start.adjacency, solved.trained) == (None, None)
+    assert (start.adjacency, solved.task) == (None, None)
     assert trained.adjacency is solved.adjacency
     assert len(steps.history) == 30
-
-
-def test_predictions_and_the_task_join_the_graph_problem_once_there_are_any(problem):
-    steps = steps_of(problem, resolve_settings("paper", changes=FAST))
-    solved = steps.graph_step(begin(steps))
     assert steps.task_signals(solved) == {}
-    trained = steps.classifier_step(solved)
     assert {"predictions", "task"} <= set(steps.task_signals(trained))
 
 
@@ -111,37 +101,18 @@ def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(pr
     assert calls == ["l2"]
 
 
-def test_other_labels_have_the_same_data_and_a_history_of_their_own(problem):
+def test_a_round_is_a_graph_step_and_a_classifier_step_with_noise_of_its_own(problem):
     steps = steps_of(problem, resolve_settings("paper", changes=FAST))
-    few = Labels(np.arange(2), np.arange(2), 60, 2)
-    other = steps.with_labels(few, "fold 1 of 2")
-    assert other.problem.labels is few
-    assert steps.problem.labels is problem.labels
-    assert other.features is steps.features
-    assert other.given is steps.given
-    other.next_round(other.start(other.tracks[0]))
-    assert (len(steps.history), len(other.history)) == (0, 30)
-    assert set(other.history.column("stage")) == {"fold 1 of 2, classifier 1"}
-
-
-def test_a_round_is_a_graph_step_and_a_classifier_step(problem):
-    steps = steps_of(problem, resolve_settings("paper", changes=FAST))
-    state = steps.next_round(steps.start(steps.tracks[0]))
+    fold = steps.with_labels(problem.labels, "fold 1 of 2")
+    state = fold.next_round(fold.start(steps.tracks[0]))
     by_hand = steps.classifier_step(steps.graph_step(begin(steps)))
     assert state.round == by_hand.round == 1
-    np.testing.assert_array_equal(state.probabilities, by_hand.probabilities)
-    assert (state.is_done, steps.next_round(steps.next_round(state)).is_done) == (False, True)
-
-
-def test_heads_that_see_the_same_walk_share_it(problem, monkeypatch):
-    made = []
-    of = RandomWalk.of
-    monkeypatch.setattr(RandomWalk, "of", lambda *args, **more: made.append(1) or of(*args, **more))
-    steps = steps_of(problem, resolve_settings("default"))
-    for each in (steps, steps.with_labels(problem.labels.select(np.arange(4)), "fold 1 of 2")):
-        for name in ("linear", "hops"):
-            each.build_task(each.graph_step(begin(each, name)))
-    assert len(made) == 2  # with loops and without
+    assert_array_equal(state.probabilities, by_hand.probabilities)
+    other = steps.classifier_step(by_hand.replace(round=2))
+    assert (other.probabilities != by_hand.probabilities).any()
+    assert (state.is_done, state.replace(round=3).is_done) == (False, True)
+    assert len(steps.history) == 2 * len(fold.history) == 60
+    assert set(fold.history.column("stage")) == {"fold 1 of 2, classifier 1"}
 
 
 def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(problem):
@@ -151,28 +122,10 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
     assert solved.learned.certificate.converged
     links = solved.new_rows.connect(problem.features[:3], problem.graph[:3]).links
     assert links.nnz >= problem.graph[:3].nnz  # new nodes join where they are linked
-    assert solved.trained is None
-    state = steps.graph_step(begin(steps)).replace(
-        trained=TrainedClassifier(steps.build_task(steps.graph_step(begin(steps))), probabilities)
-    )
-    assert steps.task_signals(state).keys() == {"predictions", "column_weights"}
-
-
-def test_the_given_graph_is_prepared_once(problem, monkeypatch):
-    steps = steps_of(problem, resolve_settings("paper"))
-    start = begin(steps)
-    monkeypatch.setattr("glnn.engine.steps.PriorGraph", None)  # asking it again would fail
-    assert steps.graph_step(start).adjacency is steps.given.prior
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_round_has_its_own_first_parameters_and_the_same_each_time(problem, number):
-    steps = steps_of(problem, resolve_settings("paper"))
+    assert solved.task is None
     state = steps.graph_step(begin(steps))
-    states = (state.replace(round=n) for n in (number, number, number + 1))
-    weights = [steps.build_task(of_round).module.first.weight for of_round in states]
-    assert (weights[0] == weights[1]).all()
-    assert (weights[0] != weights[2]).any()
+    state = state.replace(task=steps.build_task(state), predictions=probabilities)
+    assert steps.task_signals(state).keys() == {"predictions", "column_weights"}
 
 
 @pytest.mark.parametrize(
@@ -198,74 +151,20 @@ def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes
     assert seen[0].weights == steps.settings.graph.weights
 
 
-@pytest.mark.parametrize("weight", [0.5, 2.0])
-def test_the_task_joins_with_its_weight_as_a_cost(problem, weight):
-    steps = steps_of(problem, resolve_settings("paper", changes=FAST | {"task_weight": weight}))
+def test_the_task_joins_with_its_weight_as_a_cost(problem):
+    steps = steps_of(problem, resolve_settings("paper", changes=FAST | {"task_weight": 2.0}))
     trained = steps.classifier_step(steps.graph_step(begin(steps)))
-    task, (left, right) = (
-        steps.task_signals(trained)["task"],
-        factor_task_gradient(trained.trained.task),
-    )
-    np.testing.assert_allclose(task[0] @ task[1].T, weight * (left @ right.T), atol=1e-12)
+    task, (left, right) = steps.task_signals(trained)["task"], factor_task_gradient(trained.task)
+    np.testing.assert_allclose(task[0] @ task[1].T, 2 * (left @ right.T), atol=1e-12)
 
 
-@pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1), (9, 12)])
+@pytest.mark.parametrize(("patience", "grace"), [(3, 25), (3, 1)])
 def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience, grace):
     changes = {"n_epochs": 300, "patience": patience, "ramp_epochs": grace}
     steps = steps_of(problem, resolve_settings("default", changes | {"head": "gcn"}))
     steps.classifier_step(steps.graph_step(begin(steps)))
     losses = steps.history.column("validation_loss")
     assert len(losses) == max(int(np.argmin(losses)), grace) + patience + 1
-
-
-def test_a_round_has_its_own_noise_and_the_same_each_time(problem):
-    steps = steps_of(problem, resolve_settings("paper"))
-    state = steps.graph_step(begin(steps))
-    tasks = [steps.build_task(state.replace(round=number)) for number in (1, 1, 2)]
-    for task in tasks[1:]:  # the same parameters, so that noise alone can differ
-        task.module.load_state_dict(tasks[0].module.state_dict())
-    first, again, other = (task.losses(0)["cross_entropy"].item() for task in tasks)
-    assert first == again != other
-
-
-@pytest.mark.parametrize("kind", ["rows", "none", "columns"])
-def test_words_are_compared_as_they_are_and_other_columns_scaled(problem, kind):
-    scaling = Scaling.fit(problem.features, kind)
-    steps = Steps(problem, resolve_settings("default"), scaling, seed=0, device="cpu")
-    assert steps.signal is (steps.scaled if kind == "columns" else problem.features)
-
-
-def test_heads_on_rows_have_the_same_noise_in_every_process(problem):
-    steps = steps_of(problem, resolve_settings("default", {"head": "linear"}))
-    state = steps.graph_step(begin(steps))
-    task = steps.build_task(state)
-    assert task._noise.initial_seed() == make_generator(0, 1, _NOISE, 0).initial_seed()
-
-
-# State
-
-TRACKS = {track.name: track for track in resolve_settings("default").tracks}
-START = FitState(TRACKS["learned"], None)
-
-
-def test_a_state_is_a_value():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        START.round = 1
-    later = START.replace(round=2)
-    assert (START.round, later.round) == (0, 2)
-
-
-def test_a_track_that_learns_takes_its_rounds_and_a_head_on_rows_one():
-    assert [START.replace(round=n).is_done for n in range(4)] == [False, False, False, True]
-    rows = FitState(TRACKS["hops"], None)
-    assert [rows.replace(round=n).is_done for n in range(2)] == [False, True]
-
-
-def test_a_track_sees_the_given_graph_or_not(problem):
-    steps = steps_of(problem, resolve_settings("default"))
-    given = {track.name: steps.start(track).given for track in steps.tracks}
-    assert given.pop("features") is None
-    assert all(graph is steps.given for graph in given.values())
 
 
 def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
@@ -299,9 +198,6 @@ def test_it_is_chosen_where_features_say_nothing_and_a_graph_is_given(problem, a
     assert with_structure(resolve_settings("paper"), alone) == resolve_settings("paper")
     named = resolve_settings("default", changes={"signal": "l2"})
     assert with_structure(named, alone) == named
-
-
-def test_without_a_graph_it_is_refused(problem):
     settings = resolve_settings("default", changes={"signal": STRUCTURE})
     with pytest.raises(InputError, match="must come with a graph"):
         with_structure(settings, dataclasses.replace(problem, graph=None))
@@ -311,9 +207,8 @@ def test_its_rows_are_as_long_as_those_of_the_features(problem):
     _, rows = compute_structure(problem, problem.features, 0)
     lengths = np.sqrt(np.asarray(problem.features.multiply(problem.features).sum(1)))
     assert_allclose(np.linalg.norm(rows, axis=1), lengths.mean(), rtol=1e-5)
-    joined = with_columns(problem.features, rows)
-    assert_allclose(joined.toarray()[:, :20], problem.features.toarray())
-    assert_allclose(joined.toarray()[:, 20:], rows, rtol=1e-6)
+    _, alone = compute_structure(problem, np.zeros((60, 2), dtype=np.float32), 0)
+    assert_allclose(np.linalg.norm(alone, axis=1), 1.0)  # features have no length
 
 
 @pytest.mark.parametrize("head", [{}, {"head": "linear"}, {"head": "hops"}], ids=str)
@@ -330,29 +225,6 @@ def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks,
     assert_allclose(Model.load(tmp_path).predict_new(none, alone.graph), found)
 
 
-def test_processes_agree_with_one(alone, together):
-    settings = resolve_settings("default", {"head": "gcn", "n_epochs": 5, "dropout": 0.0})
-    whole = fit_problem(alone, settings, seed=0)
-
-    def work(peers):
-        part = dataclasses.replace(alone, peers=peers).partition
-        mine = dataclasses.replace(
-            alone, features=alone.features[part.rows], graph=alone.graph[part.rows], peers=peers
-        )
-        return fit_problem(mine, settings, seed=0).probabilities
-
-    found = np.vstack(together(2, work))
-    assert_allclose(found, whole.probabilities, atol=1e-3)
-
-
-def test_features_without_length_leave_the_structure_its_own(alone):
-    empty = np.zeros((alone.labels.n_nodes, 2), dtype=np.float32)
-    _, signal = compute_structure(alone, empty, 0)
-    lengths = np.linalg.norm(signal, axis=1)
-    assert_allclose(lengths[lengths > 0], 1.0)
-    assert (lengths > 0).any()
-
-
 @pytest.mark.parametrize("is_bad", [True, False])
 def test_a_training_whose_predictions_are_hopeless_ends_half_way(problem, is_bad):
     seen = []
@@ -366,3 +238,43 @@ def test_a_training_whose_predictions_are_hopeless_ends_half_way(problem, is_bad
     steps.next_round(begin(steps).replace(round=0), is_hopeless)
     assert len(steps.history) == (5 if is_bad else 9)
     assert [probabilities.shape for probabilities in seen] == [(60, 2)]
+
+
+# Weights of columns
+
+
+def test_word_weights_are_the_divergence_of_their_classes():
+    rng = np.random.default_rng(0)
+    words = sp.csr_matrix((rng.random((30, 5)) < 0.4).astype(float))
+    p = rng.dirichlet(np.ones(3), 30)
+    prior, mass = p.mean(0), words.toarray().T @ p
+    given = (mass + prior) / (mass.sum(1) + 1)[:, None]
+    direct = (given * np.log(given / prior)).sum(1)
+    assert_allclose(channel_weights(words, p, Partition(30)), direct / direct.mean())
+
+
+def test_real_columns_weigh_by_their_share_of_variance_between_classes():
+    classes, rng = np.arange(200) % 2, np.random.default_rng(0)
+    x = np.stack([classes + 0.0, rng.normal(size=200)], 1)
+    p = np.eye(3)[classes]  # nobody is in the last class
+    weights = channel_weights(x, p, Partition(200))
+    assert weights[0] == pytest.approx(2, abs=0.1)  # eta^2 is 1 and about 0
+    x[0, 0] = -0.01  # with a negative value they are no words
+    found = channel_weights(sp.csr_matrix(x), p, Partition(200))
+    assert_allclose(found, channel_weights(x, p, Partition(200)))
+    assert_array_equal(channel_weights(np.ones((200, 3)), p, Partition(200)), 1)
+
+
+@pytest.mark.parametrize("is_sparse", [True, False], ids=["words", "columns"])
+def test_processes_weigh_columns_as_one_does(blocks, together, is_sparse):
+    features = blocks[0] if is_sparse else blocks[0].toarray() - 0.3
+    p = np.random.default_rng(0).dirichlet(np.ones(2), 60)
+
+    def work(peers):
+        part = Partition(60, peers)
+        return channel_weights(features[part.rows], p[part.rows], part)
+
+    (whole,) = together(1, work)
+    assert whole.std() > 0
+    for found in together(3, work):
+        assert_allclose(found, whole)

@@ -4,7 +4,6 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency
 from glnn.graph.prior import renormalized
-from glnn.nn.propagation import personalized_pagerank
 from glnn_lab.baselines import BASELINES
 
 
@@ -15,6 +14,7 @@ def test_it_spreads_the_perceptrons_predictions_by_pagerank(blocks):
     x = torch.from_numpy(problem.features.toarray() / np.asarray(problem.features.sum(1))).float()
     first = net.second(torch.relu(x @ net.first_map.weight + net.bias))
     adj_hat = DenseAdjacency(torch.from_numpy(renormalized(problem.graph).toarray()).float())
-    assert_close(
-        task.scores(), personalized_pagerank(adj_hat, first, 10, 0.1), atol=1e-5, rtol=1e-4
-    )
+    z = first
+    for _ in range(10):
+        z = 0.9 * (adj_hat @ z) + 0.1 * first
+    assert_close(task.scores(), z, atol=1e-5, rtol=1e-4)

@@ -31,11 +31,12 @@ def test_patience_ends_the_training(blocks, shortened):
     assert method.train(method.build(blocks[0], seed=0), blocks[0]) < 300
 
 
-def test_the_lowest_epoch_is_put_back():
+def test_the_lowest_epoch_is_put_back_and_patience_counts_from_it():
     module = torch.nn.Linear(1, 1)
-    keep = KeepLowest(module)
-    for value, loss in ((1.0, 3.0), (2.0, 1.0), (3.0, 2.0)):
-        module.weight.data.fill_(value)
-        keep.on_epoch_end("dgi", {"loss": loss})
+    keep, asked = KeepLowest(module, patience=2), []
+    for epoch, loss in enumerate((3.0, 1.0, 2.0, 1.0)):
+        module.weight.data.fill_(epoch)
+        asked.append(keep.on_epoch_end("dgi", {"epoch": epoch, "loss": loss}))
     keep.on_stage_end("dgi")
-    assert module.weight.item() == 2.0
+    assert module.weight.item() == 1.0
+    assert asked == [False, False, False, True]

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import scipy.sparse as sp
 
-from glnn.exceptions import DataFormatError, MissingDependencyError
+from glnn._utils import import_optional
+from glnn.exceptions import DataFormatError
 from glnn.solver import LearnedGraph
 
 # History of the epochs
@@ -21,45 +22,23 @@ from glnn.solver import LearnedGraph
 Record = dict[str, float | int | str]
 
 
-class History:
+class History(list[Record]):
     """The records of all epochs, in order.
 
     Examples
     --------
-    >>> history = History()
-    >>> history.append({"epoch": 0, "loss": 1.5})
-    >>> history.column("loss")
+    >>> History([{"epoch": 0, "loss": 1.5}]).column("loss")
     [1.5]
     """
 
-    def __init__(self) -> None:
-        self._records: list[Record] = []
-
-    def append(self, record: Record) -> None:
-        """Add the record of one epoch."""
-        self._records.append(dict(record))
-
-    def extend(self, other: "History") -> None:
-        """Add all records of another history."""
-        for record in other:
-            self.append(record)
-
     def column(self, name: str) -> list[float | int | str | None]:
         """Return one value of every epoch, ``None`` where it was not recorded."""
-        return [record.get(name) for record in self._records]
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
-
-    def __getitem__(self, index: int) -> Record:
-        return self._records[index]
+        return [record.get(name) for record in self]
 
     def to_jsonl(self) -> str:
         """Return one line of JSON per epoch; numbers that are not finite become null."""
-        return "".join(json.dumps(_replace_nonfinite(record)) + "\n" for record in self._records)
+        rows = ({k: v if _is_finite(v) else None for k, v in record.items()} for record in self)
+        return "".join(json.dumps(row) + "\n" for row in rows)
 
     @classmethod
     def read(cls, path: Path) -> "History":
@@ -69,20 +48,17 @@ class History:
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError):
-                raise DataFormatError(
-                    f"{path.name} must hold one JSON object a line; line {number} is not JSON."
-                ) from None
+                record = None
             if not isinstance(record, dict):
-                raise DataFormatError(f"{path.name} line {number} must be a JSON object.")
+                raise DataFormatError(
+                    f"{path.name} must hold one JSON object a line; line {number} is none."
+                )
             history.append({k: math.nan if v is None else v for k, v in record.items()})
         return history
 
 
-def _replace_nonfinite(record: Record) -> dict[str, float | int | str | None]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in record.items()
-    }
+def _is_finite(value: float | int | str) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 # Callbacks
@@ -106,8 +82,7 @@ class Callback:
     With ``may_lag = True`` the calls for an epoch may come some epochs late, so that training on a
     CUDA device runs without waiting for the host. A request to stop then takes effect some epochs
     later, and the network may already be a later one. A callback that must stop at a certain
-    epoch, or inspects the network, leaves it ``False``; epochs on a CUDA device then run one by
-    one, which is slower.
+    epoch, or inspects the network, leaves it ``False``, which is slower.
     """
 
     may_lag: bool = False
@@ -141,36 +116,12 @@ class Callback:
 
 @contextmanager
 def notify_stage(callbacks: Sequence[Callback], name: str, n_epochs: int = 0) -> Iterator[None]:
-    """Call the callbacks at the beginning of a stage and, unless it raises, at its end.
-
-    ``n_epochs`` is the maximum number of epochs, or 0 for a stage without epochs.
-    """
+    """Call the callbacks at the beginning of a stage and, unless it raises, at its end."""
     for callback in callbacks:
         callback.on_stage_begin(name, n_epochs)
     yield
     for callback in callbacks:
         callback.on_stage_end(name)
-
-
-class EarlyStopping(Callback):
-    """Stop when a monitored number has not improved for ``patience`` epochs."""
-
-    def __init__(self, patience: int, monitor: str = "validation_loss") -> None:
-        self.patience, self.monitor = patience, monitor
-        self._best, self._waited = float("inf"), 0
-
-    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Reset the best value and the count."""
-        self._best, self._waited = float("inf"), 0
-
-    def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Count epochs without improvement."""
-        value = float(record.get(self.monitor, "inf"))
-        if value < self._best:
-            self._best, self._waited = value, 0
-        else:
-            self._waited += 1
-        return self._waited >= self.patience
 
 
 class StopIf(Callback):
@@ -209,21 +160,11 @@ class ProgressLog(Callback):
         self._report(Progress(name, 0, 0, f"{n_right} of {n_hidden} hidden labels right"))
 
 
-@runtime_checkable
-class Writer(Protocol):
-    """An object with a ``write`` method."""
-
-    def write(self, text: str, /) -> object:
-        """Write some text."""
-
-
 class StageLog(Callback):
-    """Write one line per finished stage to ``stream`` or standard output."""
+    """Write one line per finished stage to standard output."""
 
     may_lag = True
-
-    def __init__(self, stream: Writer | None = None) -> None:
-        self._stream, self._began = stream, 0.0
+    _began = 0.0
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Start the clock."""
@@ -232,15 +173,7 @@ class StageLog(Callback):
     def on_stage_end(self, stage: str) -> None:
         """Write the name of the stage and its duration."""
         seconds = time.perf_counter() - self._began
-        (self._stream or sys.stdout).write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
-
-
-def notify_epoch_end(callbacks: Sequence[Callback], stage: str, record: Record) -> bool:
-    """Call ``on_epoch_end`` of every callback; return whether any of them asks to stop."""
-    return any([c.on_epoch_end(stage, record) for c in callbacks])  # noqa: C419 - call them all
-
-
-# TensorBoard
+        sys.stdout.write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
 
 
 class TensorBoardLog(Callback):
@@ -248,23 +181,13 @@ class TensorBoardLog(Callback):
 
     ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each training stage has its own
     group (``classifier 1/loss``) with the epoch as step; the step of ``graph/edges`` is the round.
-
-    Parameters
-    ----------
-    folder
-        Folder for the event files.
     """
 
     may_lag = True
 
     def __init__(self, folder: str | Path) -> None:
-        try:
-            board: Any = importlib.import_module("torch.utils.tensorboard")
-        except ImportError as error:
-            raise MissingDependencyError(
-                "this needs the package tensorboard, which is not installed. "
-                "Install it with: pip install 'glnn[tensorboard]'"
-            ) from error
+        import_optional("tensorboard")
+        board: Any = importlib.import_module("torch.utils.tensorboard")
         self._writer = board.SummaryWriter(str(folder))
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:

@@ -30,7 +30,7 @@ from glnn.engine.archive import (
 )
 from glnn.engine.callbacks import CallbackState, Record
 from glnn.engine.rounds import Progress, Rounds
-from glnn.engine.steps import FitState, Solution, Steps, TrainedClassifier
+from glnn.engine.steps import FitState, Solution, Steps
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver import NewRowProblem
 from glnn.solver.attribution import LinkShares
@@ -126,9 +126,10 @@ def _write(path: Path, packed: bytes) -> None:
 
 def _fingerprint(steps: Steps) -> bytes:
     """Return a digest of the settings, the seed and this process's part of the data."""
-    problem, known = steps.problem, steps.problem.labels
-    labels = [known.nodes, known.classes, known.weights]
-    data = [problem.features, problem.graph, labels, problem.validation, problem.folds]
+    problem = steps.problem
+    known = [labels for labels in (problem.labels, problem.validation) if labels is not None]
+    labels = [[each.nodes, each.classes, each.weights] for each in known]
+    data = [problem.features, problem.graph, labels, problem.folds]
     return compute_digest([steps.settings, steps.seed, data])
 
 
@@ -151,8 +152,8 @@ class _SavedState:
 
     @classmethod
     def of(cls, state: FitState) -> "_SavedState":
-        learned, trained = state.learned, state.trained
-        assert trained is not None  # a round has ended
+        learned, task = state.learned, state.task
+        assert task is not None  # a round has ended
         return cls(
             state.track.name,
             state.round,
@@ -161,8 +162,8 @@ class _SavedState:
             () if learned is None else learned.candidates,
             None if learned is None else learned.shares(),
             state.new_rows,
-            dict(trained.task.module.state_dict()),
-            trained.probabilities,
+            dict(task.module.state_dict()),
+            state.probabilities,
         )
 
     def restore(self, steps: Steps, trained_by: Steps) -> FitState:
@@ -177,7 +178,7 @@ class _SavedState:
         )
         task = trained_by.build_task(state)
         task.module.load_state_dict(self.network)
-        return state.replace(trained=TrainedClassifier(task, self.probabilities))
+        return state.replace(task=task, predictions=self.probabilities)
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,7 @@ def _run_rounds(steps: Steps, folder: Path | None) -> Mixture:
     if folder is None:
         return rounds.run(rounds.start())
     checkpoint = Checkpoint(folder, steps)
-    return rounds.run(checkpoint.load() or rounds.start(), after_round=checkpoint.save)
+    return rounds.run(checkpoint.load() or rounds.start(), checkpoint.save)
 
 
 def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
@@ -161,14 +161,14 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
         FittedTrack(
             state.track.name,
             weight,
-            state.trained.task.settings,
-            state.trained.task.module,
+            state.task.settings,
+            state.task.module,
             state.adjacency,
             state.new_rows or rows[state.track.sees_graph],
             state.track.sees_graph,
         )
         for state, weight in zip(mixture.states, mixture.weights)
-        if state.trained is not None
+        if state.task is not None
     )
     return FitResult(
         steps.settings,

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.engine.folds import Folds, make_folds
 from glnn.engine.inputs import UNLABELLED
-from glnn.engine.tasks import Labels, Validation
+from glnn.engine.tasks import Labels
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import LearnedGraph
 
@@ -25,7 +25,7 @@ class FitProblem:
     features: Any  # dense array or CSR matrix, one row per node
     labels: Labels  # class numbers of all training nodes
     graph: sp.csr_matrix | None = None  # symmetric adjacency matrix, checked before
-    validation: Validation | None = None  # nodes used to choose the epoch, the head and the signal
+    validation: Labels | None = None  # nodes used to choose the epoch, the head and the signal
     peers: Peers = field(default=SINGLE_PROCESS)
     folds: Folds | None = None  # labels to hide in turn, where there are no validation nodes
 
@@ -96,5 +96,5 @@ class FitRecord:
         labels[known.nodes.cpu().numpy()] = known.classes.cpu().numpy()
         trains[known.nodes.cpu().numpy()] = True
         if validation is not None:
-            labels[validation.nodes.cpu().numpy()] = validation.labels.cpu().numpy()
+            labels[validation.nodes.cpu().numpy()] = validation.classes.cpu().numpy()
         return cls(labels, trains, attribution)

@@ -38,9 +38,8 @@ def make_folds(
 
     Classes with at least ``n_folds`` labels are split by scikit-learn's ``StratifiedKFold``. In a
     class with fewer labels (at least two) each fold hides one label, in turn. Above five folds the
-    number is limited to the number of labels of the largest class: every fold then hides one label
-    of each class, and more folds would only repeat trainings. A fold never hides a single label
-    alone, because its class could be guessed: it would be rarer than the others.
+    number is limited to the number of labels of the largest class: more folds would only repeat
+    trainings. A fold never hides a single label alone, because its class could be guessed.
 
     ``classes`` is -1 for nodes that have no label or must not be hidden. With ``groups``, a value
     for each node, all labels of a group are hidden together. With ``times``, a fold is predicted
@@ -67,7 +66,7 @@ def make_folds(
             "of a class at least."
         )
     rng = np.random.default_rng(seed)
-    n_folds = min(n_folds, max_folds(classes))
+    n_folds = min(n_folds, max(N_FOLDS, int(counts.max())))
     common, rare = numbers[counts >= n_folds], numbers[(counts >= 2) & (counts < n_folds)]
     parts = [[np.empty(0, np.int64)] for _ in range(n_folds)]
     if common.size:
@@ -85,17 +84,6 @@ def make_folds(
     return Folds(hidden, seen, numbers[counts == 1], bool(rare.size))
 
 
-def max_folds(classes: np.ndarray) -> int:
-    """Return the largest useful number of folds for these labels.
-
-    Examples
-    --------
-    >>> max_folds(np.array([0] * 7 + [1, -1])), max_folds(np.array([0, 0, 1]))
-    (7, 5)
-    """
-    return max(N_FOLDS, int(np.bincount(classes[classes >= 0], minlength=1).max()))
-
-
 def _check_values(name: str, values: Any, classes: np.ndarray) -> np.ndarray:
     """Return groups or times of all nodes as numbers in their own order."""
     array = np.asarray(values)
@@ -107,12 +95,12 @@ def _check_values(name: str, values: Any, classes: np.ndarray) -> np.ndarray:
     known = array[classes >= 0]
     if any(value is None or value != value or value == "" for value in known.tolist()):
         raise InputError(f"{name} must have a value for every labelled row, got an empty one.")
-    ranks = np.zeros(len(array), dtype=np.int64)
+    numbers = np.zeros(len(array), dtype=np.int64)
     try:
-        ranks[classes >= 0] = np.unique(known, return_inverse=True)[1]
+        numbers[classes >= 0] = np.unique(known, return_inverse=True)[1]
     except TypeError:
         raise InputError(f"{name} must hold values of one kind, got a mixture.") from None
-    return ranks
+    return numbers
 
 
 def _group_folds(classes: np.ndarray, n_folds: int, seed: int, groups: np.ndarray) -> Folds:

@@ -20,9 +20,8 @@ from glnn.distributed import Partition
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
-from glnn.engine.mixture import mix
+from glnn.engine.rounds import mix
 from glnn.engine.settings import FitSettings
-from glnn.engine.steps import with_columns
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
@@ -39,6 +38,7 @@ from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrPattern, to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
+from glnn.solver.signals import append_columns
 
 # Prediction for new nodes
 
@@ -313,7 +313,7 @@ class Model:
         signal = features if self.scaling.kind in ("rows", "none") else scaled
         if self.structure is not None:
             signal = self.structure.transform(links, features.shape[0])
-            scaled = with_columns(scaled, signal)
+            scaled = append_columns(scaled, signal).astype(np.float32)
         found = [self._predict_by(track, signal, scaled, links) for track in self.tracks]
         return mix(found, [track.weight for track in self.tracks])
 

@@ -1,21 +1,75 @@
-"""The tracks of a fit: each takes its rounds, and labels they have not seen find their weights.
+r"""The tracks of a fit: each takes its rounds, and labels they have not seen find their weights.
 
 With validation nodes the tracks are trained once and judged on these nodes. Without them they are
 first trained without a fold of the labels, once for each fold, and judged on that fold; then those
 that count are trained on all labels. Every training begins with the first rounds of all tracks;
 those with a negligible weight stop there.
+
+The class probabilities of a fit are :math:`p(c \mid v) = \sum_t w_t\, p_t(c \mid v)`, summed over
+its tracks :math:`t`. The weights maximise
+
+.. math:: \sum_v \log \sum_t w_t \max(p_t(y_v \mid v), \varepsilon) + \sum_t \log w_t
+
+over the simplex: a sum over labelled nodes :math:`v` whose labels did not train the tracks, and
+one more label in favour of each track, which makes the weights alike where labels are few. The
+floor :math:`\varepsilon = 0.01` keeps a few confident mistakes from deciding.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from glnn.engine.mixture import NEGLIGIBLE, fit_weights, mix
 from glnn.engine.settings import Track
-from glnn.engine.steps import FitState, Steps
+from glnn.engine.steps import FitState, IsHopeless, Steps
+
+# Weights of the tracks
+
+NEGLIGIBLE = 0.15  # a track with less beside the heaviest one alone is not trained any further
+_LEAST = 0.01  # no probability counts as smaller
+_N_STEPS = 1000
+_TOLERANCE = 1e-10
+
+
+def fit_weights(
+    right: Float64[np.ndarray, "v t"], label_weights: Float64[np.ndarray, "v"] | None = None
+) -> Float64[np.ndarray, "t"]:
+    """Return the weights of tracks by expectation maximisation.
+
+    ``right`` are the probabilities that each track gives to the true classes.
+
+    Examples
+    --------
+    >>> right = np.array([[0.9, 0.3], [0.8, 0.4], [0.9, 0.2]])
+    >>> fit_weights(right).round(2)
+    array([0.73, 0.27])
+    """
+    n_tracks = right.shape[1]
+    weights = np.full(n_tracks, 1 / n_tracks)
+    right = np.maximum(right, _LEAST)
+    each = np.ones(len(right)) if label_weights is None else label_weights
+    for _ in range(_N_STEPS):
+        joint = right * weights
+        shares = joint / joint.sum(1, keepdims=True)
+        new: np.ndarray = (each @ shares + 1) / (each.sum() + n_tracks)
+        if np.abs(new - weights).max() < _TOLERANCE:
+            return new
+        weights = new
+    return weights
+
+
+def mix(parts: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
+    """Return the weighted mean of class probabilities."""
+    if len(parts) == 1:
+        return parts[0]
+    total = weights[0] * parts[0]
+    for part, weight in zip(parts[1:], weights[1:]):
+        total += weight * part
+    return total
+
+
+# The rounds
 
 Save = Callable[["Progress"], None]
 
@@ -30,10 +84,6 @@ class Progress:
     part: int = 0  # the training under way: one a fold, then that on all labels
     states: tuple[FitState, ...] = ()  # the tracks of this training
     kept: tuple[str, ...] = ()  # those that take all their rounds; empty while that is open
-
-    def replace(self, **changes: object) -> "Progress":
-        """Return the progress with some of its parts replaced."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,41 +130,35 @@ class Rounds:
 
     def __init__(self, steps: Steps) -> None:
         self.steps, self.tracks = steps, steps.tracks
-        labels, validation, folds = (
-            steps.problem.labels,
-            steps.problem.validation,
-            steps.problem.folds,
-        )
-        known = labels.nodes, labels.classes, labels.weights
+        validation, folds = steps.problem.validation, steps.problem.folds
+        known = validation or steps.problem.labels
         parts: list[np.ndarray] = []  # places of the labels that judge each training
         if validation is not None:
-            known = validation.nodes, validation.labels, validation.weights
-            parts = [np.arange(len(validation.nodes))] if len(self.tracks) > 1 else []
+            parts = [np.arange(len(known))] if len(self.tracks) > 1 else []
         elif folds is not None:
-            parts = [np.searchsorted(labels.nodes.numpy(), hidden) for hidden in folds.hidden]
+            parts = [np.searchsorted(known.nodes.numpy(), hidden) for hidden in folds.hidden]
         self._last = 0 if validation is not None else len(parts)  # the training on all labels
         places = np.concatenate([np.empty(0, dtype=np.int64), *parts])
-        self.nodes, self.classes = (each.cpu().numpy()[places] for each in known[:2])
+        self.nodes, self.classes = known.nodes.numpy()[places], known.classes.numpy()[places]
         ends = np.cumsum([0, *map(len, parts)])
         self.entries = [np.arange(*ends[k : k + 2]) for k in range(len(parts))]
         self.label_weights = 1 / np.bincount(places, minlength=1)[places]
-        if known[2] is not None:
-            self.label_weights *= known[2].double().cpu().numpy()[places]
+        if known.weights is not None:
+            self.label_weights *= known.weights.double().numpy()[places]
 
     def start(self) -> Progress:
         """Return the progress of a fit that has not begun."""
         n_classes = self.steps.problem.labels.n_classes
         return Progress(np.zeros((len(self.tracks), len(self.nodes), n_classes)))
 
-    def run(self, progress: Progress, after_round: Save | None = None) -> Mixture:
-        """Take the rounds that are left; ``after_round`` is called with the progress after each."""
-        save = after_round or (lambda progress: None)
+    def run(self, progress: Progress, save: Save = lambda progress: None) -> Mixture:
+        """Take the rounds that are left; ``save`` is called with the progress after each."""
         while True:
             progress = self._run_part(progress, save)
             if progress.part == self._last:
                 return self._mix(progress)
             self._notify_fold_end(progress)
-            progress = progress.replace(part=progress.part + 1, states=(), kept=())
+            progress = Progress(progress.judged, progress.part + 1)
 
     def _run_part(self, progress: Progress, save: Save) -> Progress:
         """Train the tracks that count, without the labels of a fold or on all of them."""
@@ -128,9 +172,8 @@ class Rounds:
                 progress = self._record(progress, state)
                 save(progress)
         if not progress.kept:
-            progress = progress.replace(
-                kept=self._tracks_with_a_chance(progress, progress.part + 1)
-            )
+            kept = self._tracks_with_a_chance(progress, progress.part + 1)
+            progress = replace(progress, kept=kept)
         for state in progress.states:
             while state.track.name in progress.kept and not state.is_done:
                 state = steps.next_round(state)
@@ -145,10 +188,7 @@ class Rounds:
         labels, folds = self.steps.problem.labels, self.steps.problem.folds
         assert folds is not None  # there is a training for each of them
         places = np.searchsorted(labels.nodes.numpy(), folds.seen[part])
-        return self.steps.with_labels(labels.select(places), self._fold_name(part))
-
-    def _fold_name(self, part: int) -> str:
-        return f"fold {part + 1} of {self._last}"
+        return self.steps.with_labels(labels.select(places), f"fold {part + 1} of {self._last}")
 
     def _notify_fold_end(self, progress: Progress) -> None:
         """Tell the callbacks how many hidden labels the mean of the tracks predicts."""
@@ -156,11 +196,9 @@ class Rounds:
         predicted = progress.judged[:, own].sum(0).argmax(1)
         n_right = int((predicted == self.classes[own]).sum())
         for callback in self.steps.callbacks:
-            callback.on_fold_end(self._fold_name(progress.part), n_right, len(own))
+            callback.on_fold_end(f"fold {progress.part + 1} of {self._last}", n_right, len(own))
 
-    def _hopelessness(
-        self, progress: Progress, track: Track
-    ) -> Callable[[np.ndarray], bool] | None:
+    def _hopelessness(self, progress: Progress, track: Track) -> IsHopeless | None:
         """Return whether predictions give a track a negligible weight beside those before it."""
         if not progress.states or progress.part >= len(self.entries):
             return None
@@ -177,7 +215,7 @@ class Rounds:
         order = [track.name for track in self.tracks]
         states = sorted([*states, state], key=lambda s: order.index(s.track.name))
         judged = self._judge(progress, state.track.name, state.probabilities)
-        return judged.replace(states=tuple(states))
+        return replace(judged, states=tuple(states))
 
     def _judge(self, progress: Progress, name: str, probabilities: np.ndarray) -> Progress:
         """Return the progress with a track's predictions of the labels that judge this training."""
@@ -186,13 +224,8 @@ class Rounds:
         own = self.entries[progress.part]
         number = [track.name for track in self.tracks].index(name)
         judged = progress.judged.copy()
-        judged[number, own] = self.steps.partition.rows_of(probabilities, self.nodes[own])
-        return progress.replace(judged=judged)
-
-    def weights(self, progress: Progress, n_parts: int) -> dict[str, float]:
-        """Return the weight of every track by its predictions in the first trainings."""
-        weights = fit_weights(*self._evidence(progress, self.entries[:n_parts]))
-        return {track.name: float(weight) for track, weight in zip(self.tracks, weights)}
+        judged[number, own] = self.steps.rows_of(probabilities, self.nodes[own])
+        return replace(progress, judged=judged)
 
     def _evidence(
         self, progress: Progress, parts: Sequence[np.ndarray]
@@ -216,7 +249,8 @@ class Rounds:
 
     def _mix(self, progress: Progress) -> Mixture:
         """Return the tracks that count with their weights, which sum to one."""
-        weights = self.weights(progress, len(self.entries))
+        found = fit_weights(*self._evidence(progress, self.entries))
+        weights = {track.name: float(weight) for track, weight in zip(self.tracks, found)}
         states = sorted(
             (state for state in progress.states if state.track.name in progress.kept),
             key=lambda state: -weights[state.track.name],

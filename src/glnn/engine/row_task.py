@@ -3,17 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from glnn.distributed import Partition
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import HeadTask, Labels, Validation, build_head
+from glnn.engine.tasks import Labels, RampedTask, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
 from glnn.nn.losses import consistency, cross_entropy, softmax_by_class
@@ -29,33 +28,24 @@ _MAX_NUMBERS = 2**27  # in a pool, unless labelled and validation nodes alone ha
 _CONSTANT_RATIO = 1e-5  # a column is constant if its deviation is at most this times its maximum
 
 
-@dataclass(frozen=True)
-class Pool:
-    """Standardised rows of propagated features of some nodes, the same in every process."""
+def gather_pool(
+    module: RowNet, walk: GraphOperator, features: Features, nodes: np.ndarray, partition: Partition
+) -> Float[Tensor, "p f"]:
+    """Return the standardised rows of propagated features of some nodes, the same in every process.
 
-    rows: Float[Tensor, "p f"]  # input of the head
-    nodes: Int[Tensor, "p"]  # labelled nodes, then validation nodes, then others
-
-    @classmethod
-    def of(
-        cls,
-        module: RowNet,
-        walk: GraphOperator,
-        features: Features,
-        nodes: np.ndarray,
-        partition: Partition,
-    ) -> "Pool":
-        """Propagate the features, keep the rows of ``nodes``, and fit the module's scaling to them.
-
-        ``features`` are those of this process's rows.
-        """
-        device = module.norm.scale.device
-        picked = torch.from_numpy(nodes[partition.is_local(nodes)] - partition.start).to(device)
-        blocks = [module.propagate(walk, x)[picked] for x in _column_blocks(features)]
-        propagated = blocks[0] if len(blocks) == 1 else torch.cat(blocks, 2)
-        rows = _gather_rows(propagated.flatten(1), nodes, partition)
-        module.norm.set_statistics(*_measure_columns(rows))
-        return cls(module.norm.standardize(rows), torch.from_numpy(nodes).to(device))
+    ``features`` are those of this process's rows. The module's scaling is fitted to the pool.
+    """
+    device = module.norm.scale.device
+    is_local = partition.is_local(nodes)
+    picked = torch.from_numpy(nodes[is_local] - partition.start).to(device)
+    blocks = [module.propagate(walk, x)[picked] for x in _column_blocks(features)]
+    rows = (blocks[0] if len(blocks) == 1 else torch.cat(blocks, 2)).flatten(1)
+    if partition.is_split:
+        whole = rows.new_zeros(len(nodes), rows.shape[1])
+        whole[torch.from_numpy(is_local).to(device)] = rows
+        rows = partition.peers.all_reduce_(whole)
+    module.norm.set_statistics(*_measure_columns(rows))
+    return module.norm.standardize(rows)
 
 
 def choose_pool_nodes(
@@ -84,18 +74,13 @@ def choose_pool_nodes(
     return np.concatenate([labelled, validation, others])
 
 
-def _block_width(n_rows: int, device: torch.device) -> int:
-    """Return how many columns are propagated at once; on a GPU as many as fit into memory."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return max(1, max(_MAX_BLOCK_SIZE, free // _BYTES_PER_NUMBER) // n_rows)
-    return max(1, _BLOCK_SIZE // n_rows, min(_MIN_WIDTH, _MAX_BLOCK_SIZE // n_rows))
-
-
 def _column_blocks(features: Features) -> Iterator[Float[Tensor, "n d"]]:
-    """Yield dense blocks of feature columns."""
-    n_rows, n_columns = features.shape
-    width = _block_width(max(1, n_rows), features.device)
+    """Yield dense blocks of feature columns; on a GPU as many as fit into memory."""
+    n_rows, n_columns = max(1, features.shape[0]), features.shape[1]
+    width = max(1, _BLOCK_SIZE // n_rows, min(_MIN_WIDTH, _MAX_BLOCK_SIZE // n_rows))
+    if features.device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(features.device)
+        width = max(1, max(_MAX_BLOCK_SIZE, free // _BYTES_PER_NUMBER) // n_rows)
     for first in range(0, n_columns, width):
         yield features.columns(first, min(first + width, n_columns))
 
@@ -110,44 +95,25 @@ def _measure_columns(rows: Float[Tensor, "p f"]) -> tuple[Float[Tensor, "f"], Fl
     return mean, deviation.index_fill(0, doubtful[is_constant], 0.0)
 
 
-def _gather_rows(
-    rows: Float[Tensor, "m f"], nodes: np.ndarray, partition: Partition
-) -> Float[Tensor, "p f"]:
-    """Gather the rows of the pool from all processes, in the order of ``nodes``."""
-    if partition.peers.size == 1:
-        return rows
-    whole = rows.new_zeros(len(nodes), rows.shape[1])
-    whole[torch.from_numpy(partition.is_local(nodes)).to(rows.device)] = rows
-    return partition.peers.all_reduce_(whole)
-
-
 # The task
 
 _MAX_COLUMNS = 6000  # of the head ``hops``, over all hops
 
 
 def limit_hops(settings: HeadSettings, n_features: int) -> HeadSettings:
-    """Return the settings with fewer hops, at least one, where features have many columns.
-
-    Examples
-    --------
-    >>> limit_hops(HeadSettings(head="hops", n_steps=5), 1500).n_steps
-    3
-    """
+    """Return the settings with fewer hops, at least one, where features have many columns."""
     if settings.head != "hops" or settings.n_steps == 0:
         return settings
     n_steps = min(settings.n_steps, max(1, _MAX_COLUMNS // n_features - 1))
     return dataclasses.replace(settings, n_steps=n_steps)
 
 
-class RowTask(HeadTask):
+class RowTask(RampedTask):
     """Cross-entropy and agreement of views, on a mini-batch of propagated rows per step.
 
     Every process has the same rows and the same noise and takes the same steps, so training needs
-    no communication; ``peers`` therefore stays a single process. ``walk`` is the random walk over
-    the graph, ``features`` holds this process's rows, ``labels`` and ``validation`` hold all
-    nodes. ``init`` draws the initial parameters, ``noise`` draws rows and dropout; both are the
-    same in every process.
+    no communication. ``features`` holds this process's rows, ``labels`` and ``validation`` hold
+    all nodes.
     """
 
     module: RowNet
@@ -157,15 +123,15 @@ class RowTask(HeadTask):
         walk: GraphOperator,
         features: Features,
         labels: Labels,
-        validation: Validation | None,
+        validation: Labels | None,
         settings: HeadSettings,
         *,
-        init: torch.Generator,
-        noise: torch.Generator,
+        init: torch.Generator,  # draws the initial parameters
+        noise: torch.Generator,  # draws rows and dropout
         partition: Partition,
     ) -> None:
         device = features.device
-        self.features, self.settings, self.walk, self._noise = features, settings, walk, noise
+        self.features, self.settings, self.adj_hat, self._noise = features, settings, walk, noise
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         assert isinstance(head, RowNet)
         self.module = head.to(device)
@@ -174,49 +140,39 @@ class RowTask(HeadTask):
         rng = np.random.default_rng(init.initial_seed())
         labelled, n_columns = labels.nodes.numpy(), len(head.norm.mean)
         n_known = len(labelled) + len(held_out)
-        room = max(
-            0, labels.n_nodes // partition.peers.size - n_known
-        )  # no larger than a process's part of the rows
+        # no larger than a process's part of the rows
+        room = max(0, labels.n_nodes // partition.peers.size - n_known)
         n_others = min(settings.pool_size, room)
         nodes = choose_pool_nodes(labelled, held_out, n_others, labels.n_nodes, n_columns, rng)
-        self._pool = Pool.of(self.module, walk, features, nodes, partition)
+        self._pool = gather_pool(self.module, walk, features, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
-        self._validation_rows = slice(len(labelled), len(labelled) + len(held_out))
-        self._validation = None if validation is None else _renumber(validation, device)
+        self._validation_rows = slice(len(labelled), n_known)
+        self._validation = None if validation is None else validation.to(device)
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms on a new mini-batch."""
         s = self.settings
         picked = self._draw_labels()
-        batch = self._pool.rows[self._add_others(picked)]
+        batch = self._pool[self._add_others(picked)]
         logits = self.module.views(batch, s.n_views, self._noise)
         known = self._labels
         weights = None if known.weights is None else known.weights[picked]
         loss = cross_entropy(logits, None, known.classes[picked], weights=weights)
         terms = {"cross_entropy": loss}
         if s.consistency_weight:
-            agreement = consistency(
-                softmax_by_class(logits),
-                s.consistency_temperature,
-                self.gate,
-                class_weights=known.class_weights,
-            )
+            by_class, temperature = known.class_weights, s.consistency_temperature
+            views = softmax_by_class(logits)
+            agreement = consistency(views, temperature, self.gate, class_weights=by_class)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 
-    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, from their rows of the pool."""
         if self._validation is None:
             return super().validate(validation)
-        return self._validation.measure(
-            self.module.row_logits(self._pool.rows[self._validation_rows])
-        )
-
-    def scores(self) -> Float[Tensor, "n c"]:
-        """Return the logits of every node without dropout."""
-        logits: Tensor = self.module(self.walk, self.features)
-        return logits
+        rows = self._pool[self._validation_rows]
+        return self._validation.measure(self.module.row_logits(rows))
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return one group: weight decay applies to all parameters, column scales included."""
@@ -225,7 +181,7 @@ class RowTask(HeadTask):
 
     def _draw_labels(self) -> Tensor:
         """Draw labelled rows without replacement; return all of them if they are few."""
-        size, device = self.settings.batch_labels, self._pool.rows.device
+        size, device = self.settings.batch_labels, self._pool.device
         if size is None or size >= self._n_labels:
             return torch.arange(self._n_labels, device=device)
         keys = torch.rand(self._n_labels, generator=self._noise, device=device)
@@ -233,7 +189,7 @@ class RowTask(HeadTask):
 
     def _add_others(self, picked: Tensor) -> Tensor:
         """Append random unlabelled rows, validation nodes included (their labels are not used)."""
-        size, n_rows = self.settings.batch_nodes, len(self._pool.rows)
+        size, n_rows = self.settings.batch_nodes, len(self._pool)
         if size == 0 or n_rows == self._n_labels:
             return picked
         others = torch.randint(
@@ -245,9 +201,3 @@ class RowTask(HeadTask):
 def _default_gate(n_classes: int) -> float:
     r"""Return the gate that a probability of :math:`\frac{2}{C}` passes, at most 0.7."""
     return min(1 / (n_classes - 1), 0.7) if n_classes > 1 else 0.0
-
-
-def _renumber(validation: Validation, device: torch.device) -> Validation:
-    """Return the validation nodes numbered from 0, as rows of the pool's validation part."""
-    nodes = torch.arange(len(validation.nodes))
-    return dataclasses.replace(validation, nodes=nodes).to(device)

@@ -78,7 +78,6 @@ class HeadSettings:
     dropout: float = 0.5
     drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
     n_steps: int = 2  # propagation steps over the graph
-    teleport: float = 0.0  # ``propagation``: teleport probability of PageRank; 0: mean of powers
     n_views: int = 1  # views per epoch
     consistency_weight: float = 0.0  # agreement of the views
     consistency_temperature: float = 0.5  # sharpens its target
@@ -233,7 +232,7 @@ def _with_head_setting(track: Track, name: str, value: Any, *, is_other: bool) -
 
 _COUNTS = "n_candidates n_rounds n_hidden n_views ramp_epochs n_epochs patience batch_labels"
 _WHOLE = dict.fromkeys(_COUNTS.split(), 1) | {"n_steps": 0, "batch_nodes": 0, "pool_size": 0}
-_SHARES = ("dropout", "drop_node", "teleport", "gate")  # from 0 to 0.99
+_SHARES = ("dropout", "drop_node", "gate")  # from 0 to 0.99
 _TEMPERATURES = ("consistency_temperature", "smoothness_temperature")
 _POSITIVE = (*_TEMPERATURES, "n_neighbors", "max_gradient", "learning_rate")
 

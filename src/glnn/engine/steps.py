@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from glnn.distributed import Partition
 from glnn.engine.callbacks import Callback, History, StopIf, notify_stage
 from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
-from glnn.engine.metric import channel_weights
 from glnn.engine.row_task import RowTask, limit_hops
 from glnn.engine.settings import FitSettings, HeadSettings, Track
 from glnn.engine.tasks import ClassifierTask, Labels, TrainingTask, factor_task_gradient
@@ -27,19 +27,12 @@ from glnn.graph.operators import (
     is_uninformative,
 )
 from glnn.graph.prior import PriorGraph
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import append_columns
-
-
-@dataclass(frozen=True)
-class TrainedClassifier:
-    """The result of a classifier step."""
-
-    task: ClassifierTask | RowTask  # with the trained network
-    probabilities: np.ndarray  # class probabilities of this process's rows
 
 
 def predict_probabilities(task: TrainingTask) -> np.ndarray:
@@ -74,24 +67,28 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Where a track stands. A step takes one and returns the next.
-
-    Graphs, signals and predictions are those of this process's rows.
-    """
+    """Where a track stands, in this process's rows. A step takes one and returns the next."""
 
     track: Track
     given: PriorGraph | None  # the given graph with its prior graph, if the track sees it
     round: int = 0  # the round under way, or the last one taken
     adjacency: sp.csr_matrix | None = None  # the graph that the classifier sees
     learned: Solution | None = None  # the last solution of the graph problem
-    # The one-row problem of new nodes. Their predictions are not known yet, so without a given
-    # graph it is that of the first round, whose signals are features alone.
-    new_rows: NewRowProblem | None = None
-    trained: TrainedClassifier | None = None  # the last classifier
+    new_rows: NewRowProblem | None = None  # the one-row problem of new nodes
+    task: ClassifierTask | RowTask | None = None  # with the last trained network
+    predictions: np.ndarray | None = None  # class probabilities by this network
 
     def replace(self, **changes: Any) -> "FitState":
         """Return the state with some of its parts replaced."""
         return dataclasses.replace(self, **changes)
+
+    def with_graph(self, learned: LearnedGraph) -> "FitState":
+        """Return the state with a solved graph."""
+        # Predictions of new nodes are not known yet, so without a given graph their one-row
+        # problem is that of the first round, whose signals are features alone.
+        keeps = self.new_rows is not None and self.given is None
+        new_rows, solution = self.new_rows if keeps else learned.new_rows, Solution.of(learned)
+        return self.replace(adjacency=learned.adjacency, learned=solution, new_rows=new_rows)
 
     @property
     def n_rounds(self) -> int:
@@ -106,8 +103,8 @@ class FitState:
     @property
     def probabilities(self) -> np.ndarray:
         """The class probabilities of the last classifier."""
-        assert self.trained is not None  # there was a classifier step
-        return self.trained.probabilities
+        assert self.predictions is not None  # there was a classifier step
+        return self.predictions
 
 
 # The signal ``structure``
@@ -140,9 +137,34 @@ def compute_structure(
     return SpectralFeatures.of(graph, problem.partition, size=size or 1.0, seed=seed)
 
 
-def with_columns(scaled: Any, more: np.ndarray) -> Any:
-    """Return scaled features with further columns, sparse if they are."""
-    return append_columns(scaled, more).astype(np.float32)
+# Column weights
+
+
+def channel_weights(features: Any, probabilities: np.ndarray, partition: Partition) -> np.ndarray:
+    r"""Return how much each column says about the classes: :math:`w_f \ge 0`, mean one.
+
+    Non-negative sparse columns (words): :math:`w_f = KL(p(c \mid f) \,\|\, p(c))`, smoothed by one
+    count. Others: the correlation ratio :math:`\eta^2`, the share of the column's variance that
+    lies between the classes. Both under the soft class probabilities.
+    """
+    is_sparse = sp.issparse(features)
+    stored = features.data if is_sparse else features
+    lowest = -partition.max(-float(stored.min(initial=0.0)))
+    size = partition.sum(probabilities.sum(0))
+    if lowest >= 0 and is_sparse:
+        prior = size / partition.n_nodes
+        mass = partition.sum(np.asarray(features.T @ probabilities))  # word x class
+        given = (mass + prior) / (mass.sum(1, keepdims=True) + 1.0)
+        weights = np.asarray((given * np.log(given / prior)).sum(1))
+    else:
+        x = np.asarray(to_dense_array(features), dtype=np.float64)
+        means = partition.sum(probabilities.T @ x) / np.maximum(size, 1e-12)[:, None]
+        centre = partition.sum(x.sum(0)) / partition.n_nodes
+        between = (size[:, None] * (means - centre) ** 2).sum(0)
+        total = partition.sum(((x - centre) ** 2).sum(0))
+        weights = np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    mean = weights.mean()
+    return weights / mean if mean > 0 else np.ones_like(weights)
 
 
 # Steps
@@ -153,10 +175,7 @@ _PROBLEM = ("weights", "n_neighbors", "reading", "prediction_weight", "prior")
 
 
 class Steps:
-    """The steps of one fit; each takes a state and returns the next one.
-
-    ``history`` holds every epoch so far, also those of choices that were dropped.
-    """
+    """The steps of one fit; each takes a state and returns the next one."""
 
     def __init__(
         self,
@@ -176,15 +195,17 @@ class Steps:
         self.partition = problem.partition
         self.scaled = scaling.apply(problem.features)
         self.structure: SpectralFeatures | None = None
-        signal: Any = None
+        # words keep their counts
+        self.signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
         if settings.graph.signal == STRUCTURE:
-            self.structure, signal = compute_structure(problem, self.scaled, seed)
-            self.scaled = with_columns(self.scaled, signal)
+            self.structure, self.signal = compute_structure(problem, self.scaled, seed)
+            self.scaled = append_columns(self.scaled, self.signal).astype(np.float32)
         self.features = Features.of(self.scaled, device=device)
-        if signal is None:  # words keep their counts
-            signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
-        self.signal = signal
-        self.given = self._prepare_given(problem.graph)
+        self.given: PriorGraph | None = None  # with its prior graph, which all rounds use
+        if problem.graph is not None:
+            kind: Any = settings.graph.prior  # which was checked
+            graph = problem.graph.astype(np.float64, copy=False)
+            self.given = PriorGraph.of(graph, kind, self.partition)
         self.validation = None
         if problem.validation is not None:
             local = problem.validation.local(self.partition)
@@ -199,19 +220,16 @@ class Steps:
         """Return the state of a track before its first round."""
         return FitState(track, self.given if track.sees_graph else None)
 
+    def rows_of(self, probabilities: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Return the predictions of some nodes in every process, given those of its rows."""
+        return self.partition.rows_of(probabilities, nodes)
+
     def with_labels(self, labels: Labels, name: str = "") -> "Steps":
         """Return the steps of a fold with its labels, and with a history of their own."""
         other = copy.copy(self)
         other._fold = name
         other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
         return other
-
-    def _prepare_given(self, graph: sp.csr_matrix | None) -> PriorGraph | None:
-        """Return the given graph with its prior graph, which all rounds use."""
-        if graph is None:
-            return None
-        kind: Any = self.settings.graph.prior  # which was checked
-        return PriorGraph.of(graph.astype(np.float64, copy=False), kind, self.partition)
 
     def graph_step(self, state: FitState) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
@@ -226,12 +244,8 @@ class Steps:
             return state.replace(adjacency=graph.astype(np.float64, copy=False))
         if given is not None and state.round == 1 and state.n_rounds > 1:
             return state.replace(adjacency=given.prior)
-        learned = self._solve_first(state) if state.trained is None else self._solve(state)
-        keeps = state.new_rows is not None and given is None
-        new_rows = state.new_rows if keeps else learned.new_rows
-        return state.replace(
-            adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=new_rows
-        )
+        learned = self._solve_first(state) if state.task is None else self._solve(state)
+        return state.with_graph(learned)
 
     def _solve_first(self, state: FitState) -> LearnedGraph:
         """Return the graph of features alone, which all tracks with these settings share."""
@@ -240,11 +254,6 @@ class Steps:
         if key not in self._first:
             self._first[key] = self._solve(state)
         return self._first[key]
-
-    def notify_round_end(self, state: FitState) -> None:
-        """Call the callbacks with the graph at the end of a round."""
-        for callback in self.callbacks:
-            callback.on_round_end(state.round, state.adjacency)
 
     def _solve(self, state: FitState, predictions: np.ndarray | None = None) -> LearnedGraph:
         """Learn the graph of a track, by its own predictions unless others are given."""
@@ -270,32 +279,25 @@ class Steps:
     def learn_graph_from(self, track: Track, probabilities: np.ndarray) -> FitState:
         """Return a track with the graph that these predictions give it, and no classifier."""
         state = self.start(track).replace(round=1)
-        learned = self._solve(state, probabilities)
-        return state.replace(
-            adjacency=learned.adjacency, learned=Solution.of(learned), new_rows=learned.new_rows
-        )
+        return state.with_graph(self._solve(state, probabilities))
 
     def _stage(self, what: str, state: FitState) -> str:
-        """Return the name of a stage: fold, track, step; the only track of a fit needs no name."""
-        track = "" if len(self.tracks) == 1 else state.track.name
+        track = "" if len(self.tracks) == 1 else state.track.name  # a single one needs no name
         return ", ".join(filter(None, (self._fold, track, f"{what} {state.round}")))
 
-    def task_signals(
-        self, state: FitState, predictions: np.ndarray | None = None
-    ) -> dict[str, Any]:
+    def task_signals(self, state: FitState, predictions: Any = None) -> dict[str, Any]:
         """Return what the last classifier, or other predictions, add to the graph problem."""
         signals: dict[str, Any] = {}
-        graph, trained = state.track.graph, state.trained
-        if predictions is None and trained is not None:
-            predictions = trained.probabilities
+        graph, task = state.track.graph, state.task
+        predictions = state.predictions if predictions is None else predictions
         if predictions is not None:
             signals["predictions"] = predictions
-            if graph.task_weight and trained and isinstance(trained.task, ClassifierTask):
-                left, right = factor_task_gradient(trained.task)
+            if graph.task_weight and isinstance(task, ClassifierTask):
+                left, right = factor_task_gradient(task)
                 signals["task"] = (graph.task_weight * left, right)
             if graph.metric == "learned":
-                peers = self.partition.peers
-                signals["column_weights"] = channel_weights(self.signal, predictions, peers)
+                weights = channel_weights(self.signal, predictions, self.partition)
+                signals["column_weights"] = weights
                 if state.given is None:  # without links, the new metric finds new candidates
                     return signals
         if state.learned is not None:
@@ -305,32 +307,19 @@ class Steps:
     def build_task(self, state: FitState) -> ClassifierTask | RowTask:
         """Return a fresh network on the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
-        if state.track.head.is_on_rows:
-            return self._row_task(state)
-        device, rank = self.features.device, self.partition.peers.rank
+        head, features, labels = state.track.head, self.features, self.problem.labels
+        rank = 0 if head.is_on_rows else self.partition.peers.rank  # on rows all have one noise
+        more: Any = {
+            "init": make_generator(self.seed, state.round, _INIT),
+            "noise": make_generator(self.seed, state.round, _NOISE, rank, device=features.device),
+            "partition": self.partition,
+        }
+        if head.is_on_rows:
+            walk = self._walk(state.adjacency, has_loops=head.head == "linear")
+            head = limit_hops(head, features.shape[1])
+            return RowTask(walk, features, labels, self.problem.validation, head, **more)
         return ClassifierTask(
-            state.adjacency,
-            self.features,
-            self.problem.labels,
-            state.track.head,
-            init=make_generator(self.seed, state.round, _INIT),
-            noise=make_generator(self.seed, state.round, _NOISE, rank, device=device),
-            partition=self.partition,
-            validation=self.validation,
-        )
-
-    def _row_task(self, state: FitState) -> RowTask:
-        """Return a fresh head on rows; every process has the same noise."""
-        head, graph, device = state.track.head, state.adjacency, self.features.device
-        return RowTask(
-            self._walk(graph, has_loops=head.head == "linear"),
-            self.features,
-            self.problem.labels,
-            self.problem.validation,
-            limit_hops(head, self.features.shape[1]),
-            init=make_generator(self.seed, state.round, _INIT),
-            noise=make_generator(self.seed, state.round, _NOISE, 0, device=device),
-            partition=self.partition,
+            state.adjacency, features, labels, head, validation=self.validation, **more
         )
 
     def _walk(self, graph: sp.csr_matrix, *, has_loops: bool) -> RandomWalk:
@@ -348,19 +337,18 @@ class Steps:
 
         ``is_hopeless`` says of the predictions half way whether training ends there.
         """
-        task = self.build_task(state)
-        stops = []
+        task, head, stops = self.build_task(state), state.track.head, []
         if is_hopeless is not None:
-            epoch = state.track.head.n_epochs // 2
-            stops.append(StopIf(epoch, lambda: is_hopeless(predict_probabilities(task))))
-        self.train(task, self._stage("classifier", state), state.track.head, stops)
-        return state.replace(trained=TrainedClassifier(task, predict_probabilities(task)))
+            stops = [StopIf(head.n_epochs // 2, lambda: is_hopeless(predict_probabilities(task)))]
+        self.train(task, self._stage("classifier", state), head, stops)
+        return state.replace(task=task, predictions=predict_probabilities(task))
 
     def next_round(self, state: FitState, is_hopeless: IsHopeless | None = None) -> FitState:
         """Take the next round of a track: the graph step, then the classifier step."""
         state = self.graph_step(state.replace(round=state.round + 1))
         state = self.classifier_step(state, is_hopeless)
-        self.notify_round_end(state)
+        for callback in self.callbacks:
+            callback.on_round_end(state.round, state.adjacency)
         return state
 
     def train(

@@ -5,9 +5,8 @@ network together as the paper prints it. Heads that train on rows are in
 :mod:`glnn.engine.row_task`.
 """
 
-import dataclasses
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,57 +35,96 @@ from glnn.nn.propagation import PropagationNet
 from glnn.nn.row_heads import HopsNet, LinearNet
 from glnn.objective import Objective
 
-# Interface of the training loop
+# Labels
 
 
-@dataclass(frozen=True)
-class Validation:
-    """Labelled nodes used to choose the epoch, never to train."""
+class Labels:
+    """Labelled nodes: those that train, or those that choose the epoch and never train.
 
-    nodes: Int[Tensor, "v"]
-    labels: Int[Tensor, "v"]  # class numbers
-    n_labels: int | None = None  # number over all processes; ``None``: those given
-    peers: Peers = SINGLE_PROCESS
-    weights: Float[Tensor, "v"] | None = None  # in the loss, mean one; ``None``: all alike
+    Over several processes each one has all of them; :meth:`local` returns those of its rows.
+    """
 
-    def with_weights(self, weights: np.ndarray) -> "Validation":
-        """Return the nodes with weights of mean one; all-zero weights are ignored."""
+    def __init__(self, nodes: Any, classes: Any, n_nodes: int, n_classes: int) -> None:
+        self.nodes: Int[Tensor, l] = torch.as_tensor(nodes, dtype=torch.int64)
+        self.classes: Int[Tensor, l] = torch.as_tensor(classes, dtype=torch.int64)
+        self.n_nodes, self.n_classes = n_nodes, n_classes
+        self._n_labels, self._peers = len(self.nodes), SINGLE_PROCESS  # over all processes
+        # of each label, with mean one over all processes; ``None``: all alike
+        self.weights: Float[Tensor, l] | None = None
+        # of an unlabelled node in the losses on predictions, by its target class
+        self.class_weights: Float[Tensor, c] | None = None
+
+    def __len__(self) -> int:
+        return self._n_labels
+
+    @cached_property
+    def one_hot(self) -> Float[Tensor, "n c"]:
+        """One-hot rows of all nodes, zero where there is no label."""
+        rows = torch.zeros(self.n_nodes, self.n_classes, device=self.nodes.device)
+        rows[self.nodes, self.classes] = 1.0
+        return rows
+
+    def with_weights(self, weights: np.ndarray) -> "Labels":
+        """Return the labels with weights of mean one; all-zero weights are ignored.
+
+        Class weights are the means per class.
+        """
         if not weights.any():
             return self
         each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
-        return dataclasses.replace(self, weights=each)
+        total = torch.zeros(self.n_classes).index_add_(0, self.classes, each)
+        by_class = total / torch.bincount(self.classes, minlength=self.n_classes).clamp_min(1)
+        return self._replace(weights=each, class_weights=by_class)
 
-    def local(self, partition: Partition) -> "Validation":
-        """Return the nodes among this process's rows, with local row numbers."""
+    def select(self, places: np.ndarray) -> "Labels":
+        """Return the labels at the given positions."""
+        chosen = torch.from_numpy(places)
+        labels = Labels(self.nodes[chosen], self.classes[chosen], self.n_nodes, self.n_classes)
+        if self.weights is None:
+            return labels
+        return labels.with_weights(self.weights[chosen].numpy())
+
+    def local(self, partition: Partition) -> "Labels":
+        """Return the labels of this process's rows, with local row numbers."""
         here = torch.from_numpy(partition.is_local(self.nodes.numpy()))
-        own = self.nodes[here] - partition.start
-        weights = None if self.weights is None else self.weights[here]
-        return Validation(own, self.labels[here], len(self.nodes), partition.peers, weights)
+        return self._replace(
+            nodes=self.nodes[here] - partition.start,
+            classes=self.classes[here],
+            weights=None if self.weights is None else self.weights[here],
+            n_nodes=partition.n_rows,
+            _peers=partition.peers,
+        )
 
-    def to(self, device: torch.device) -> "Validation":
-        """Return the same nodes and labels on another device."""
-        weights = None if self.weights is None else self.weights.to(device)
-        moved = self.nodes.to(device), self.labels.to(device)
-        return dataclasses.replace(self, nodes=moved[0], labels=moved[1], weights=weights)
+    def to(self, device: str | torch.device) -> "Labels":
+        """Return the labels on another device."""
+        names = ("nodes", "classes", "weights", "class_weights")
+        own = {name: getattr(self, name) for name in names}
+        return self._replace(**{k: None if v is None else v.to(device) for k, v in own.items()})
 
-    def measure(self, picked: Float[Tensor, "v c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def measure(self, picked: Float[Tensor, "l c"]) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy of these nodes' logits as tensors: means over all processes."""
         if self.weights is None:
-            loss = functional.cross_entropy(picked, self.labels, reduction="sum")
+            loss = functional.cross_entropy(picked, self.classes, reduction="sum")
         else:
-            each = functional.cross_entropy(picked, self.labels, reduction="none")
+            each = functional.cross_entropy(picked, self.classes, reduction="none")
             loss = (each * self.weights).sum()
-        right = (picked.argmax(1) == self.labels).sum()
-        sums = self.peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
-        means = sums / (len(self.nodes) if self.n_labels is None else self.n_labels)
+        right = (picked.argmax(1) == self.classes).sum()
+        sums = self._peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
+        means = sums / len(self)
         return means[0], means[1]
+
+    def _replace(self, **changes: Any) -> "Labels":
+        other = copy.copy(self)
+        other.__dict__.pop("one_hot", None)
+        other.__dict__.update(changes)
+        return other
+
+
+# Interface of the training loop
 
 
 class TrainingTask(ABC):
-    """A model with its objective.
-
-    The trainer calls :meth:`losses` once per epoch, minimises their sum, and evaluates
-    :meth:`scores`. All random numbers come from generators that the task holds.
+    """A model with its objective. All random numbers come from generators that the task holds.
 
     Over several processes, the losses and their gradients are this process's summands of the
     totals, and the scores are those of its rows. The module is the same in every process.
@@ -104,11 +142,8 @@ class TrainingTask(ABC):
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the class logits of every node, without randomness."""
 
-    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """Return loss and accuracy on the validation nodes, as tensors on the device.
-
-        A task may override this where it can score the validation nodes alone.
-        """
+    def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Return loss and accuracy on the validation nodes, as tensors on the device."""
         return validation.measure(self.scores()[validation.nodes])
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -117,133 +152,40 @@ class TrainingTask(ABC):
 
 
 class RampedTask(TrainingTask):
-    """A task that depends on the epoch only through a ramp on the weights of some terms.
+    """A head with losses on predictions that grow to their full weight over ``ramp_epochs``.
 
-    Its losses are a function of tensors alone, so a single process can capture an epoch as a CUDA
-    graph and replay it.
+    The epoch counts through this ramp only, and the losses are a function of tensors alone. So a
+    single process can capture an epoch as a CUDA graph and replay it.
     """
 
-    @abstractmethod
+    settings: HeadSettings
+    features: Features
+    adj_hat: GraphOperator  # which the network propagates over
+    _noise: torch.Generator
+
     def ramp(self, epoch: int) -> float:
-        """Return the factor between 0 and 1 on the ramped terms in this epoch."""
+        """Return the factor between 0 and 1 on the losses on predictions in this epoch."""
+        return min(1.0, epoch / self.settings.ramp_epochs)
 
     @abstractmethod
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms of the objective by name, for this ramp factor."""
 
-    @abstractmethod
     def generators(self) -> list[torch.Generator]:
         """Return the generators used by the terms."""
+        return [self._noise]
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms of this epoch."""
         return self.terms(self.ramp(epoch))
 
-
-class HeadTask(RampedTask):
-    """A task for a head given by its settings, with one generator for all its noise."""
-
-    settings: HeadSettings
-    _noise: torch.Generator
-
-    def ramp(self, epoch: int) -> float:
-        """Return the factor on the losses on predictions: linear up to ``ramp_epochs``."""
-        return min(1.0, epoch / self.settings.ramp_epochs)
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the only generator."""
-        return [self._noise]
+    def scores(self) -> Float[Tensor, "n c"]:
+        """Return the logits of every node without dropout."""
+        logits: Tensor = self.module(self.adj_hat, self.features)
+        return logits
 
 
-# Labels, and the classifier on a fixed graph
-
-
-class Labels:
-    """The training labels: numbers of the labelled nodes and their class numbers.
-
-    ``n_labels`` is the number of labels over all processes (default: the labels given).
-    ``weights`` is the weight of each label, with mean one over all processes; ``class_weights``
-    is the weight of an unlabelled node in the losses on predictions, by its target class.
-    ``None`` weights all alike.
-    """
-
-    def __init__(
-        self,
-        nodes: np.ndarray,
-        classes: np.ndarray,
-        n_nodes: int,
-        n_classes: int,
-        n_labels: int | None = None,
-        weights: Float[Tensor, "l"] | None = None,
-        class_weights: Float[Tensor, "c"] | None = None,
-    ) -> None:
-        self.nodes = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
-        self.classes = torch.from_numpy(np.asarray(classes, dtype=np.int64))
-        self.n_nodes, self.n_classes = n_nodes, n_classes
-        self._n_labels = len(self.nodes) if n_labels is None else n_labels
-        self.weights, self.class_weights = weights, class_weights
-
-    def with_weights(self, weights: np.ndarray) -> "Labels":
-        """Return the labels with weights of mean one; class weights are the means per class."""
-        each = torch.from_numpy(np.asarray(weights / weights.mean(), dtype=np.float32))
-        total = torch.zeros(self.n_classes).index_add_(0, self.classes, each)
-        by_class = total / torch.bincount(self.classes, minlength=self.n_classes).clamp_min(1)
-        return Labels(
-            self.nodes.numpy(),
-            self.classes.numpy(),
-            self.n_nodes,
-            self.n_classes,
-            self._n_labels,
-            each,
-            by_class,
-        )
-
-    def __len__(self) -> int:
-        return self._n_labels
-
-    @cached_property
-    def one_hot(self) -> Float[Tensor, "n c"]:
-        """One-hot rows of all nodes, zero where there is no label."""
-        rows = torch.zeros(self.n_nodes, self.n_classes, device=self.nodes.device)
-        rows[self.nodes, self.classes] = 1.0
-        return rows
-
-    def select(self, places: np.ndarray) -> "Labels":
-        """Return the labels at the given positions."""
-        chosen = torch.from_numpy(places)
-        nodes, classes = self.nodes[chosen].numpy(), self.classes[chosen].numpy()
-        labels = Labels(nodes, classes, self.n_nodes, self.n_classes)
-        if self.weights is None:
-            return labels
-        return labels.with_weights(self.weights[chosen].numpy())
-
-    def local(self, partition: Partition) -> "Labels":
-        """Return the labels of this process's rows, with local row numbers."""
-        nodes, classes = self.nodes.numpy(), self.classes.numpy()
-        here = partition.is_local(nodes)
-        own = nodes[here] - partition.start
-        weights = None if self.weights is None else self.weights[torch.from_numpy(here)]
-        return Labels(
-            own,
-            classes[here],
-            partition.n_rows,
-            self.n_classes,
-            len(self),
-            weights,
-            self.class_weights,
-        )
-
-    def to(self, device: str | torch.device) -> "Labels":
-        """Return the labels on another device."""
-        other = object.__new__(Labels)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("one_hot", None)
-        other.nodes, other.classes = self.nodes.to(device), self.classes.to(device)
-        if self.weights is not None:
-            other.weights = self.weights.to(device)
-        if self.class_weights is not None:
-            other.class_weights = self.class_weights.to(device)
-        return other
+# The classifier on a fixed graph
 
 
 def build_head(
@@ -251,56 +193,39 @@ def build_head(
 ) -> GCN | PropagationNet | LinearNet | HopsNet:
     """Return a freshly initialised network."""
     common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
-    if settings.head == "linear":
-        return LinearNet(n_features, n_classes, n_steps=settings.n_steps, **common)
-    common["n_hidden"] = settings.n_hidden
     if settings.head == "gcn":
-        return GCN(n_features, n_classes, **common)
+        return GCN(n_features, n_classes, n_hidden=settings.n_hidden, **common)
+    common["n_steps"] = settings.n_steps
+    if settings.head == "linear":
+        return LinearNet(n_features, n_classes, **common)
+    common["n_hidden"] = settings.n_hidden
     if settings.head == "hops":
-        return HopsNet(n_features, n_classes, n_steps=settings.n_steps, **common)
-    return PropagationNet(
-        n_features,
-        n_classes,
-        drop_node=settings.drop_node,
-        n_steps=settings.n_steps,
-        teleport=settings.teleport,
-        **common,
-    )
+        return HopsNet(n_features, n_classes, **common)
+    return PropagationNet(n_features, n_classes, drop_node=settings.drop_node, **common)
 
 
 _MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
 
 
-@dataclass(frozen=True)
-class _PropagatedRows:
-    """Propagation to labelled and validation nodes alone."""
-
-    labelled: PowerRows
-    validation: PowerRows | None  # None: the task was built without validation nodes
-
-
-class ClassifierTask(HeadTask):
+class ClassifierTask(RampedTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
-    ``adjacency`` is symmetric CSR; the network uses ``D^-1/2 A D^-1/2``. ``init`` draws the
-    initial parameters, ``noise`` draws all dropout.
-
-    Over several processes, graph and features hold the rows of this process, ``labels`` holds all
-    labels, ``init`` is the same in every process and ``noise`` is not. Each term is a mean over
-    all nodes, to which each process adds its summand.
+    The network uses ``D^-1/2 A D^-1/2``. Over several processes, graph and features hold the rows
+    of this process, and ``labels`` holds all labels. Each term is a mean over all nodes, to which
+    each process adds its summand.
     """
 
     def __init__(
         self,
-        adjacency: sp.csr_matrix,
+        adjacency: sp.csr_matrix,  # symmetric
         features: Features,
         labels: Labels,
         settings: HeadSettings,
         *,
-        init: torch.Generator,
-        noise: torch.Generator,
+        init: torch.Generator,  # draws the initial parameters, the same in every process
+        noise: torch.Generator,  # draws all dropout, each process its own
         partition: Partition | None = None,
-        validation: Validation | None = None,
+        validation: Labels | None = None,
     ) -> None:
         device = features.device
         partition = partition or Partition(labels.n_nodes, SINGLE_PROCESS)
@@ -312,17 +237,19 @@ class ClassifierTask(HeadTask):
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
         head = build_head(settings, features.shape[1], labels.n_classes, init)
         self.module: nn.Module = head.to(device)
-        self._rows = self._prepare_rows(validation)
+        # propagation to labelled and to validation nodes alone, if no others are needed
+        self._labelled_rows: PowerRows | None = None
+        self._validation_rows: PowerRows | None = None
+        self._prepare_rows(validation)
         self.gate = default_graph_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms; the ramp applies to the losses on predictions."""
-        s = self.settings
-        operator = self.adj_hat if self._rows is None else self._rows.labelled
-        logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
-        labels, n_nodes = self.labels, self.n_nodes
+        s, labels, n_nodes = self.settings, self.labels, self.n_nodes
+        operator: GraphOperator = self._labelled_rows or self.adj_hat
         # propagated rows are those of the labelled nodes, in their order
-        nodes = labels.nodes if self._rows is None else None
+        nodes = labels.nodes if self._labelled_rows is None else None
+        logits = self.module.views(operator, self.features, s.n_views, self._noise)  # type: ignore[operator]
         known = (nodes, labels.classes, len(labels), labels.weights)
         terms = {"cross_entropy": cross_entropy(logits, *known)}
         if s.uses_labels_alone:
@@ -334,50 +261,45 @@ class ClassifierTask(HeadTask):
             )
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
-            terms["smoothness"] = (
-                s.smoothness_weight
-                * ramp
-                * smoothness_of_predictions(
-                    self.adjacency,
-                    self._inverse_degree,
-                    views,
-                    self.labels.one_hot,
-                    s.smoothness_temperature,
-                    self.gate,
-                    n_nodes,
-                    labels.class_weights,
-                )
+            smoothness = smoothness_of_predictions(
+                self.adjacency,
+                self._inverse_degree,
+                views,
+                labels.one_hot,
+                s.smoothness_temperature,
+                self.gate,
+                n_nodes,
+                labels.class_weights,
             )
+            terms["smoothness"] = s.smoothness_weight * ramp * smoothness
         return terms
 
-    def _prepare_rows(self, validation: Validation | None) -> "_PropagatedRows | None":
-        """Return the propagation to labelled and validation nodes, if no others are needed."""
-        s, labels = self.settings, self.labels
-        n_rows = len(labels.nodes) + (0 if validation is None else len(validation.nodes))
+    def _prepare_rows(self, validation: Labels | None) -> None:
+        s, nodes = self.settings, self.labels.nodes
+        n_rows = len(nodes) + (0 if validation is None else len(validation.nodes))
         is_small = self.peers.size == 1 and n_rows * self.n_nodes <= _MAX_ROW_NUMBERS
-        if s.head != "propagation" or s.teleport or not s.uses_labels_alone or not is_small:
-            return None
-        labelled = PowerRows.of(self.adj_hat, labels.nodes, s.n_steps)
-        if validation is None:
-            return _PropagatedRows(labelled, None)
-        return _PropagatedRows(labelled, PowerRows.of(self.adj_hat, validation.nodes, s.n_steps))
+        if s.head != "propagation" or not s.uses_labels_alone or not is_small:
+            return
+        self._labelled_rows = PowerRows.of(self.adj_hat, nodes, s.n_steps)
+        if validation is not None:
+            self._validation_rows = PowerRows.of(self.adj_hat, validation.nodes, s.n_steps)
 
-    def validate(self, validation: Validation) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, propagating to them alone."""
-        if self._rows is None or self._rows.validation is None:
+        if self._validation_rows is None:
             return super().validate(validation)
-        return validation.measure(self.module(self._rows.validation, self.features))
-
-    def scores(self) -> Float[Tensor, "n c"]:
-        """Return the logits of every node without dropout."""
-        logits: Tensor = self.module(self.adj_hat, self.features)
-        return logits
+        return validation.measure(self.module(self._validation_rows, self.features))
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return two groups: weight decay applies to the first layer only, as in the paper."""
-        first = [p for name, p in self.module.named_parameters() if name.startswith("first")]
-        rest = [p for name, p in self.module.named_parameters() if not name.startswith("first")]
-        return [{"params": first, "weight_decay": self.settings.weight_decay}, {"params": rest}]
+        return _decay_first_layer(self.module, "first", self.settings.weight_decay)
+
+
+def _decay_first_layer(module: nn.Module, prefix: str, decay: float) -> list[dict[str, Any]]:
+    named = list(module.named_parameters())
+    first = [p for name, p in named if name.startswith(prefix)]
+    rest = [p for name, p in named if not name.startswith(prefix)]
+    return [{"params": first, "weight_decay": decay}, {"params": rest}]
 
 
 # The paper's method as printed
@@ -428,34 +350,25 @@ class LiteralTask(TrainingTask):
         """Return the cross-entropy and every weighted term of the graph learning loss."""
         adj = self.adjacency()
         logits = self.module["network"](adj, self.features, self._noise)  # type: ignore[index]
-        terms = {
-            "cross_entropy": cross_entropy(
-                logits[None],
-                self.labels.nodes,
-                self.labels.classes,
-                weights=self.labels.weights,
-            )
-        }
-        return terms | self._objective.terms(adj)
+        known = self.labels
+        loss = cross_entropy(logits[None], known.nodes, known.classes, weights=known.weights)
+        return {"cross_entropy": loss} | self._objective.terms(adj)
 
     def scores(self) -> Float[Tensor, "n c"]:
         """Return the logits of every node without dropout."""
         logits: Tensor = self.module["network"](self.adjacency(), self.features)  # type: ignore[index]
         return logits
 
-    def parameter_groups(self) -> list[dict[str, object]]:
+    def parameter_groups(self) -> list[dict[str, Any]]:
         """Return two groups: weight decay applies to the network's first layer only."""
-        named = list(self.module.named_parameters())
-        first = [p for name, p in named if name.startswith("network.first")]
-        rest = [p for name, p in named if not name.startswith("network.first")]
-        return [{"params": first, "weight_decay": self._settings.weight_decay}, {"params": rest}]
+        return _decay_first_layer(self.module, "network.first", self._settings.weight_decay)
 
 
 # Gradient of the classification loss with respect to the graph
 
 
 class RecordingGraph(GraphOperator):
-    """A graph that records the inputs and outputs of its products, to read their gradients."""
+    """A graph that records the inputs and outputs of its products."""
 
     def __init__(self, graph: GraphOperator) -> None:
         self._graph = graph
@@ -486,9 +399,9 @@ def factor_task_gradient(task: ClassifierTask) -> tuple[np.ndarray, np.ndarray]:
     """
     recorded = RecordingGraph(task.adj_hat)
     logits: Tensor = task.module(recorded, task.features)
-    nodes, classes = task.labels.nodes, task.labels.classes
-    weights = task.labels.weights
-    loss = cross_entropy(logits[None], nodes, classes, weights=weights) * len(nodes)
+    known = task.labels
+    loss = cross_entropy(logits[None], known.nodes, known.classes, weights=known.weights)
+    loss = loss * len(known.nodes)
     task.module.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     task.module.zero_grad(set_to_none=True)

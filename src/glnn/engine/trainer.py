@@ -7,7 +7,7 @@ the same epoch.
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -15,62 +15,45 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from glnn._utils import check_integer, check_number
-from glnn.distributed import Peers
-from glnn.engine.callbacks import Callback, History, Record, notify_epoch_end, notify_stage
-from glnn.engine.tasks import RampedTask, TrainingTask, Validation
+from glnn.engine.callbacks import Callback, History, Record, notify_stage
+from glnn.engine.tasks import Labels, RampedTask, TrainingTask
 from glnn.exceptions import GlnnError, SlowPathWarning
 
-# Adam through PyTorch's functional form
+# Gradients and Adam
+
+_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+_ADAM |= {"fused": True, "amsgrad": False, "maximize": False}
 
 
 class Adam:
-    """Fused ``torch.optim.Adam`` on parameter groups with an optional ``weight_decay`` each."""
+    """Fused ``torch.optim.Adam`` on parameter groups with an optional ``weight_decay`` each.
+
+    It calls PyTorch's functional form: the optimiser class imports PyTorch's compiler.
+    """
 
     def __init__(self, groups: Sequence[dict[str, Any]], learning_rate: float) -> None:
         self._learning_rate = learning_rate
-        self._groups = [
-            _ParameterGroup(list(g["params"]), g.get("weight_decay", 0.0)) for g in groups
+        self._decays = [group.get("weight_decay", 0.0) for group in groups]
+        self._states = [  # parameter, means of gradients and of their squares, number of steps
+            [
+                (p, torch.zeros_like(p), torch.zeros_like(p), torch.zeros((), device=p.device))
+                for p in group["params"]
+            ]
+            for group in groups
         ]
 
     @torch.no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        for group in self._groups:
-            group.step(self._learning_rate)
-
-
-class _ParameterGroup:
-    """Parameters with one weight decay, with their moments and step counts."""
-
-    def __init__(self, parameters: list[Tensor], weight_decay: float) -> None:
-        self._parameters, self._weight_decay = parameters, weight_decay
-        self._means, self._squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
-        self._steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
-
-    def step(self, learning_rate: float) -> None:
-        state = (self._parameters, self._means, self._squares, self._steps)
-        given = [row for row in zip(*state) if row[0].grad is not None]
-        if not given:
-            return
-        parameters, means, squares, steps = (list(column) for column in zip(*given))
-        adam(
-            parameters,
-            [parameter.grad for parameter in parameters],
-            means,
-            squares,
-            [],
-            steps,
-            fused=True,
-            capturable=parameters[0].is_cuda,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=learning_rate,
-            weight_decay=self._weight_decay,
-            eps=1e-8,
-            maximize=False,
-        )
+        for state, weight_decay in zip(self._states, self._decays):
+            given = [row for row in state if row[0].grad is not None]
+            if not given:
+                continue
+            parameters, means, squares, steps = (list(column) for column in zip(*given))
+            grads = [parameter.grad for parameter in parameters]
+            rates = {"lr": self._learning_rate, "weight_decay": weight_decay}
+            options = {"capturable": parameters[0].is_cuda, **rates, **_ADAM}
+            adam(parameters, grads, means, squares, [], steps, **options)
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
@@ -85,178 +68,186 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
         grad.mul_(factor)
 
 
-# One epoch on the device, without synchronising with the host
+class _Epochs:
+    """A task with its optimiser."""
 
-READ_EVERY = 25  # epochs between two copies of the numbers to the host, where they are needed
-
-
-class Epochs:
-    """The parts of an epoch, with all state in tensors on the device, so that they can be captured.
-
-    ``losses`` has one row per epoch: the total and the terms, as in ``names``. ``measured`` has
-    loss and accuracy on the validation nodes. An epoch after the deadline never becomes the best
-    one, so the chosen parameters are those that early stopping at that epoch would choose.
-    Without validation nodes the last parameters stay.
-    """
-
-    def __init__(
-        self,
-        task: RampedTask,
-        learning_rate: float,
-        deadlines: Sequence[float | int],  # per epoch: the last one to run if this is the best
-        validation: Validation | None,
-    ) -> None:
+    def __init__(self, task: TrainingTask, learning_rate: float, validation: Labels | None) -> None:
         self._task, self._validation = task, validation
-        self.has_validation, self.n_epochs = validation is not None, len(deadlines)
-        self.names: list[str] = []
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
-        self.device = device = self._parameters[0].device
         self._optimizer = Adam(groups, learning_rate)
-        table = [(task.ramp(e), deadlines[e]) for e in range(self.n_epochs)]
-        self._table = torch.tensor(table, dtype=torch.float32, device=device)
-        self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
-        self.losses = torch.empty(0, device=device)
-        self.measured = torch.full((self.n_epochs, 2), torch.nan, device=device)
-        self._best_loss = torch.full((), torch.inf, device=device)
-        self._deadline = torch.full((), torch.inf, device=device)
-        self._live = list(task.module.state_dict().values())
-        self._first, self._best = ([t.clone() for t in self._live] for _ in range(2))
-        self._states = [generator.get_state() for generator in task.generators()]
 
-    def last_needed(self) -> float:
-        """Return the last epoch to run if none is better than the best one so far."""
-        return float(self._deadline)
+    def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
+        """Set the gradients of the terms' sum, and return the terms' values.
 
-    def generators(self) -> list[torch.Generator]:
-        """Return the generators used in an epoch."""
-        return self._task.generators()
-
-    def train(self) -> None:
-        """Compute losses and gradients; no autograd node outlives the epoch."""
-        ramp = self._table.index_select(0, self._epoch)[0, 0]
-        terms = self._task.terms(ramp)
+        No autograd node outlives this call.
+        """
         values = torch.stack(list(terms.values()))
-        total = values.sum()
-        found = torch.autograd.grad(total, self._parameters, allow_unused=True)
-        for parameter, gradient in zip(self._parameters, found):
-            parameter.grad = gradient
-        row = torch.cat([total[None], values]).detach()
-        if not self.names:
-            self.names = ["loss", *terms]
-            self.losses = torch.full((self.n_epochs, len(row)), torch.nan, device=row.device)
-        self.losses.index_copy_(0, self._epoch, row[None])
+        found = torch.autograd.grad(values.sum(), self._parameters, allow_unused=True)
+        for parameter, gradient in zip(self._parameters, found):  # Adam needs their own memory
+            parameter.grad = None if gradient is None else gradient.contiguous()
+        return values.detach()
 
-    @torch.no_grad()
-    def validate_previous(self) -> None:
-        """Evaluate the parameters of the previous epoch; keep them if they are the best so far."""
-        assert self._validation is not None  # checked by the callers
-        loss, accuracy = self._task.validate(self._validation)
-        before = self._epoch - 1
-        self.measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
-        extended = self._table.index_select(0, before)[0, 1]
-        is_better = (loss < self._best_loss) & (before[0] <= self._deadline)
-        kept = [self._best_loss, self._deadline, *self._best]
-        for old, new in zip(kept, [loss, extended, *self._live]):
-            torch.where(is_better, new, old, out=old)
-
-    def step(self) -> None:
-        """Update the parameters and increment the epoch."""
+    def _step(self) -> None:
         if self._task.max_gradient is not None:
             clip_gradients(self._parameters, self._task.max_gradient)
         self._optimizer.step()
-        self._epoch.add_(1)
-
-    def finish(self) -> None:
-        """Load the best parameters into the task; without validation the last ones stay."""
-        if self.has_validation:
-            self._load_state(self._best)
-        self._clear_gradients()
-
-    def undo(self) -> None:
-        """Reset the task to its state before the first epoch."""
-        for generator, state in zip(self._task.generators(), self._states):
-            generator.set_state(state)
-        self._load_state(self._first)
-        self._clear_gradients()
-
-    def _load_state(self, tensors: list[Tensor]) -> None:
-        for live, wanted in zip(self._live, tensors):
-            live.copy_(wanted)
 
     def _clear_gradients(self) -> None:
         for parameter in self._parameters:
             parameter.grad = None
 
 
-# Training by replays of a CUDA graph
+# Epochs one by one
 
+
+class EagerEpochs(_Epochs):
+    """Epochs that run one by one; the parameters of the best one are kept."""
+
+    _best: dict[str, Tensor] | None = None
+
+    def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
+        """Train, and yield the record of each epoch when it has ended."""
+        best_loss = math.inf
+        for epoch in range(n_epochs):
+            record: Record = {"stage": stage, "epoch": epoch, **self._train(epoch)}
+            if self._validation is not None:
+                with torch.no_grad():
+                    loss, accuracy = map(float, self._task.validate(self._validation))
+                record |= {"validation_loss": loss, "validation_accuracy": accuracy}
+                if loss < best_loss:
+                    best_loss = loss
+                    state = self._task.module.state_dict()
+                    self._best = {name: value.clone() for name, value in state.items()}
+            yield record
+
+    def restore(self) -> None:
+        """Load the best parameters into the task; without validation the last ones stay."""
+        if self._best is not None:
+            self._task.module.load_state_dict(self._best)
+        self._clear_gradients()
+
+    def _train(self, epoch: int) -> Record:
+        """Take a step, and return the loss and its terms before it."""
+        terms = self._task.losses(epoch)
+        values = self._reduce(self._set_gradients(terms))
+        loss = values.sum().item()
+        if math.isfinite(loss):  # otherwise the caller ends the training
+            self._step()
+        return {"loss": loss} | dict(zip(terms, values.tolist()))
+
+    def _reduce(self, losses: Tensor) -> Tensor:
+        """Sum gradients and losses over processes, in one message; return the losses."""
+        peers = self._task.peers
+        if peers.size == 1:
+            return losses
+        grads = [p.grad for p in self._task.module.parameters() if p.grad is not None]
+        parts = [*grads, losses]
+        flat = peers.all_reduce_(torch.cat([part.reshape(-1) for part in parts]))
+        *summed, losses = torch.split(flat, [part.numel() for part in parts])
+        for grad, part in zip(grads, summed):
+            grad.copy_(part.view_as(grad))
+        return losses
+
+
+# Epochs by replays of a CUDA graph
+
+READ_EVERY = 25  # epochs between two copies of the numbers to the host, where they are needed
 MIN_CAPTURE_EPOCHS = 10  # for shorter trainings a capture costs more than it saves
 
 
-class CaptureError(RuntimeError):
-    """An epoch cannot be captured; the task is unchanged."""
-
-
-class CapturedEpochs:
+class CapturedEpochs(_Epochs):
     """Epochs of a training, captured once as a CUDA graph and replayed.
 
-    A replay validates the parameters of the previous epoch on one stream while another stream
-    computes the losses and gradients of this epoch; both only read the parameters. Then Adam
-    writes. With ``capture=False`` each epoch runs eagerly, on any device.
+    All state is in tensors on the device. A replay validates the parameters of the previous epoch
+    on one stream while another stream computes the losses and gradients of this epoch; both only
+    read the parameters. Then Adam writes. An epoch after the deadline never becomes the best one,
+    so the chosen parameters are those that early stopping at that epoch would choose. With
+    ``capture=False`` each epoch runs eagerly, on any device.
     """
 
+    _task: RampedTask
+
     def __init__(
-        self, epochs: Epochs, read_every: int = READ_EVERY, *, capture: bool = True
+        self,
+        task: RampedTask,
+        learning_rate: float,
+        validation: Labels | None,
+        deadlines: Sequence[float | int],  # per epoch: the last one to run if this is the best
+        read_every: int = READ_EVERY,
+        *,
+        capture: bool = True,
     ) -> None:
-        self._epochs, self._read_every = epochs, read_every
-        device = epochs.device
-        is_cuda = device.type == "cuda"
-        self._stream, self._side = (_new_stream(device) if is_cuda else None for _ in range(2))
+        super().__init__(task, learning_rate, validation)
+        self._n_epochs, self._read_every = len(deadlines), read_every
+        device = self._parameters[0].device
+        table = [(task.ramp(e), deadline) for e, deadline in enumerate(deadlines)]
+        self._table = torch.tensor(table, dtype=torch.float32, device=device)
+        self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
+        self._names: list[str] = []  # of the columns of the losses
+        self._losses = torch.empty(0, device=device)
+        self._measured = torch.full((self._n_epochs, 2), torch.nan, device=device)
+        self._best_loss = torch.full((), torch.inf, device=device)
+        self._deadline = torch.full((), torch.inf, device=device)
+        self._live = list(task.module.state_dict().values())
+        self._best = [t.clone() for t in self._live]
+        self._stream: Any = None
+        self._side: Any = None
+        if device.type == "cuda":
+            self._stream, self._side = (torch.cuda.Stream(device) for _ in range(2))  # type: ignore[no-untyped-call]
         self._graph = self._capture() if capture else None
 
-    def run(self, stage: str) -> Iterator[Record]:
+    def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
         """Train, and yield the records of the epochs in order, up to ``read_every`` epochs late."""
-        epochs, n_read, n_taken = self._epochs, 0, 1
+        n_read, n_taken = 0, 1
         if self._graph is None:
             self._run_first_epoch()
-        while n_taken < epochs.n_epochs:
+        while n_taken < n_epochs:
             if n_taken > 1:  # all epochs but the last are validated
                 yield from self._read(stage, n_read, n_taken - 1)
                 n_read = n_taken - 1
             stop = self._next_stop(n_taken)
             with self._on_stream():
                 for _ in range(n_taken, stop):
-                    self._replay()
+                    if self._graph is None:
+                        self._run_epoch()
+                    else:
+                        self._graph.replay()
             n_taken = stop
-        if epochs.has_validation:
+        if self._validation is not None:
             with self._on_stream():
-                epochs.validate_previous()
-        yield from self._read(stage, n_read, epochs.n_epochs)
-
-    def _next_stop(self, n_taken: int) -> int:
-        """Return the epoch of the next read, at the latest the one where early stopping ends."""
-        stop = min(n_taken + self._read_every, self._epochs.n_epochs)
-        if not self._epochs.has_validation or n_taken == 1:
-            return stop
-        needed = self._epochs.last_needed() + 2  # an epoch is validated in the next one
-        return stop if needed >= stop else max(n_taken + 1, int(needed))
+                self._validate_previous()
+        yield from self._read(stage, n_read, n_epochs)
 
     def restore(self) -> None:
         """Load the best parameters into the task; without validation the last ones stay."""
         with self._on_stream():
-            self._epochs.finish()
+            if self._validation is not None:
+                self._load_state(self._best)
+            self._clear_gradients()
+
+    def _next_stop(self, n_taken: int) -> int:
+        """Return the epoch of the next read, at the latest the one where early stopping ends."""
+        stop = min(n_taken + self._read_every, self._n_epochs)
+        if self._validation is None or n_taken == 1:
+            return stop
+        needed = float(self._deadline) + 2  # an epoch is validated in the next one
+        return stop if needed >= stop else max(n_taken + 1, int(needed))
 
     def _capture(self) -> "torch.cuda.CUDAGraph":
-        """Run the first epoch eagerly, which loads the kernels, and capture the next one."""
-        epochs = self._epochs
+        """Run the first epoch eagerly, which loads the kernels, and capture the next one.
+
+        Where that fails, the task is as before.
+        """
+        generators = self._task.generators()
+        states, first = [g.get_state() for g in generators], [t.clone() for t in self._live]
         try:
             self._run_first_epoch()
-            if epochs.has_validation:
+            if self._validation is not None:
                 with self._on_stream():
-                    epochs.validate_previous()
+                    self._validate_previous()
             graph = torch.cuda.CUDAGraph()
-            for generator in epochs.generators():
+            for generator in generators:
                 graph.register_generator_state(generator)
             torch.cuda.synchronize()
             with self._on_stream():
@@ -265,48 +256,84 @@ class CapturedEpochs:
                     self._run_epoch()
                 finally:
                     graph.capture_end()
-        except RuntimeError as error:
-            epochs.undo()
-            raise CaptureError(str(error).strip().split("\n")[0]) from error
+        except RuntimeError:
+            for generator, state in zip(generators, states):
+                generator.set_state(state)
+            self._load_state(first)
+            self._clear_gradients()
+            raise
         return graph
 
     def _run_first_epoch(self) -> None:
         with self._on_stream():
-            self._epochs.train()
-            self._epochs.step()
-
-    def _replay(self) -> None:
-        if self._graph is not None:
-            self._graph.replay()
-        else:
-            self._run_epoch()
+            self._train()
+            self._step()
 
     def _run_epoch(self) -> None:
         """Validate the previous epoch while this one is computed, then step."""
-        if self._epochs.has_validation:
+        if self._validation is not None:
             with self._on_side_stream():
-                self._epochs.validate_previous()
-        self._epochs.train()
-        if self._side is not None and self._epochs.has_validation:
+                self._validate_previous()
+        self._train()
+        if self._side is not None and self._validation is not None:
             torch.cuda.current_stream().wait_stream(self._side)
-        self._epochs.step()
+        self._step()
+
+    def _train(self) -> None:
+        """Compute losses and gradients."""
+        ramp = self._table.index_select(0, self._epoch)[0, 0]
+        terms = self._task.terms(ramp)
+        values = self._set_gradients(terms)
+        row = torch.cat([values.sum()[None], values])
+        if not self._names:
+            self._names = ["loss", *terms]
+            self._losses = torch.full((self._n_epochs, len(row)), torch.nan, device=row.device)
+        self._losses.index_copy_(0, self._epoch, row[None])
+
+    @torch.no_grad()
+    def _validate_previous(self) -> None:
+        """Evaluate the parameters of the previous epoch; keep them if they are the best so far."""
+        assert self._validation is not None  # checked by the callers
+        loss, accuracy = self._task.validate(self._validation)
+        before = self._epoch - 1
+        self._measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
+        extended = self._table.index_select(0, before)[0, 1]
+        is_better = (loss < self._best_loss) & (before[0] <= self._deadline)
+        kept = [self._best_loss, self._deadline, *self._best]
+        for old, new in zip(kept, [loss, extended, *self._live]):
+            torch.where(is_better, new, old, out=old)
+
+    def _step(self) -> None:
+        super()._step()
+        self._epoch.add_(1)
+
+    def _load_state(self, tensors: list[Tensor]) -> None:
+        for live, wanted in zip(self._live, tensors):
+            live.copy_(wanted)
 
     def _read(self, stage: str, start: int, stop: int) -> Iterator[Record]:
         """Copy the numbers of some epochs to the host."""
-        epochs = self._epochs
         with self._on_stream():
-            losses = epochs.losses[start:stop].tolist()
-            measured = epochs.measured[start:stop].tolist()
+            losses = self._losses[start:stop].tolist()
+            measured = self._measured[start:stop].tolist()
         for place, (numbers, (loss, accuracy)) in enumerate(zip(losses, measured)):
             record: Record = {"stage": stage, "epoch": start + place}
-            record |= dict(zip(epochs.names, numbers))
-            if epochs.has_validation:
+            record |= dict(zip(self._names, numbers))
+            if self._validation is not None:
                 record |= {"validation_loss": loss, "validation_accuracy": accuracy}
             yield record
 
-    def _on_stream(self) -> AbstractContextManager[None]:
-        """Use the stream of the replays, ordered with the caller's stream."""
-        return nullcontext() if self._stream is None else _ordered_on(self._stream)
+    @contextmanager
+    def _on_stream(self) -> Iterator[None]:
+        """Use the stream of the replays after the caller's queued work, which then waits for it."""
+        if self._stream is None:
+            yield
+            return
+        outer = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(outer)
+        with torch.cuda.stream(self._stream):
+            yield
+        outer.wait_stream(self._stream)
 
     def _on_side_stream(self) -> AbstractContextManager[object]:
         """Use the second stream, after the work already queued."""
@@ -314,20 +341,6 @@ class CapturedEpochs:
             return nullcontext()
         self._side.wait_stream(torch.cuda.current_stream())
         return torch.cuda.stream(self._side)
-
-
-def _new_stream(device: torch.device) -> Any:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def _ordered_on(stream: Any) -> Iterator[None]:
-    """Use a stream after the current one's queued work, and make the current one wait for it."""
-    outer = torch.cuda.current_stream(stream.device)
-    stream.wait_stream(outer)
-    with torch.cuda.stream(stream):
-        yield
-    outer.wait_stream(stream)
 
 
 # The trainer
@@ -353,40 +366,34 @@ class Trainer:
         grace: int = 0,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.patience, self.grace = patience, grace
-        self.n_epochs = check_integer("n_epochs", n_epochs, low=1)
-        self.learning_rate = check_number("learning_rate", learning_rate, low=0, open_low=True)
-        self.callbacks = list(callbacks)
+        self.n_epochs, self.learning_rate = n_epochs, learning_rate
+        self.patience, self.grace, self.callbacks = patience, grace, callbacks
+        self._may_lag = all(callback.may_lag for callback in callbacks)
 
     def fit(
-        self, task: TrainingTask, validation: Validation | None = None, *, stage: str = "classifier"
+        self, task: TrainingTask, validation: Labels | None = None, *, stage: str = "classifier"
     ) -> History:
         """Train in place; afterwards the module has the parameters of the chosen epoch."""
         history = History()
         best_loss, best_epoch = math.inf, None
         with notify_stage(self.callbacks, stage, self.n_epochs):
-            epochs = self._try_capture(task, validation) or _EagerEpochs(
-                task, validation, self.n_epochs, self.learning_rate
+            epochs = self._try_capture(task, validation) or EagerEpochs(
+                task, self.learning_rate, validation
             )
-            for epoch, record in enumerate(epochs.run(stage)):
+            for epoch, record in enumerate(epochs.run(stage, self.n_epochs)):
                 if not math.isfinite(float(record["loss"])):
                     raise _divergence_error(epoch, stage, record)
                 loss = float(record.get("validation_loss", math.inf))
                 if loss < best_loss:
                     best_loss, best_epoch = loss, epoch
                 history.append(record)
-                is_asked = self._notify(task.peers, stage, record)
+                is_asked = any([c.on_epoch_end(stage, record) for c in self.callbacks])  # noqa: C419
+                if task.peers.size > 1 and not self._may_lag:
+                    is_asked = task.peers.all_reduce(float(is_asked), "max") > 0
                 if is_asked or epoch >= self._deadline(best_epoch):
                     break
             epochs.restore()
         return history
-
-    def _notify(self, peers: Peers, stage: str, record: Record) -> bool:
-        """Call the callbacks; return whether to stop. Processes agree, unless all may lag."""
-        is_asked = notify_epoch_end(self.callbacks, stage, record)
-        if peers.size == 1 or all(callback.may_lag for callback in self.callbacks):
-            return is_asked
-        return peers.all_reduce(float(is_asked), "max") > 0
 
     def _deadline(self, best_epoch: int | None) -> float | int:
         """Return the last epoch to run if ``best_epoch`` remains the best."""
@@ -394,96 +401,26 @@ class Trainer:
             return math.inf
         return max(best_epoch, self.grace) + self.patience
 
-    def _try_capture(
-        self, task: TrainingTask, validation: Validation | None
-    ) -> CapturedEpochs | None:
+    def _try_capture(self, task: TrainingTask, validation: Labels | None) -> CapturedEpochs | None:
         """Return the captured epochs of a task, or ``None`` if it cannot be captured."""
-        may_lag = all(callback.may_lag for callback in self.callbacks)
-        if not isinstance(task, RampedTask) or task.peers.size > 1 or not may_lag:
+        if not isinstance(task, RampedTask) or task.peers.size > 1 or not self._may_lag:
             return None
         device = next(task.module.parameters()).device
         if device.type != "cuda" or self.n_epochs < MIN_CAPTURE_EPOCHS:
             return None
         is_read = self.callbacks or self.patience is not None
         deadlines = [self._deadline(epoch) for epoch in range(self.n_epochs)]
+        read_every = READ_EVERY if is_read else self.n_epochs
         try:
-            epochs = Epochs(task, self.learning_rate, deadlines, validation)
-            return CapturedEpochs(epochs, READ_EVERY if is_read else self.n_epochs)
-        except CaptureError as error:
+            return CapturedEpochs(task, self.learning_rate, validation, deadlines, read_every)
+        except RuntimeError as error:
+            reason = str(error).strip().split("\n")[0]
             warnings.warn(
-                f"epochs run one by one, because none could be captured: {error}",
+                f"epochs run one by one, because none could be captured: {reason}",
                 SlowPathWarning,
                 stacklevel=3,
             )
         return None
-
-
-class _EagerEpochs:
-    """Epochs that run one by one; the parameters of the best one are kept."""
-
-    def __init__(
-        self,
-        task: TrainingTask,
-        validation: Validation | None,
-        n_epochs: int,
-        learning_rate: float,
-    ) -> None:
-        self._task, self._validation, self._n_epochs = task, validation, n_epochs
-        groups = task.parameter_groups()
-        self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
-        self._optimizer = Adam(groups, learning_rate)
-        self._best: dict[str, Tensor] | None = None
-
-    def run(self, stage: str) -> Iterator[Record]:
-        """Train, and yield the record of each epoch when it has ended."""
-        best_loss = math.inf
-        for epoch in range(self._n_epochs):
-            record: Record = {"stage": stage, "epoch": epoch, **self._train(epoch)}
-            if self._validation is not None:
-                with torch.no_grad():
-                    loss, accuracy = self._task.validate(self._validation)
-                record |= {"validation_loss": float(loss), "validation_accuracy": float(accuracy)}
-                if float(loss) < best_loss:
-                    best_loss = float(loss)
-                    state = self._task.module.state_dict()
-                    self._best = {name: value.clone() for name, value in state.items()}
-            yield record
-
-    def restore(self) -> None:
-        """Load the best parameters into the task; without validation the last ones stay."""
-        if self._best is not None:
-            self._task.module.load_state_dict(self._best)
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def _train(self, epoch: int) -> Record:
-        """Take a step, and return the loss and its terms before it."""
-        task, parameters = self._task, self._parameters
-        terms = task.losses(epoch)
-        values = torch.stack(list(terms.values()))
-        found = torch.autograd.grad(values.sum(), parameters, allow_unused=True)
-        for parameter, gradient in zip(parameters, found):
-            parameter.grad = gradient
-        values = _reduce_over_processes(task, values.detach())
-        if task.max_gradient is not None:
-            clip_gradients(parameters, task.max_gradient)
-        loss = values.sum().item()
-        if math.isfinite(loss):  # otherwise the caller ends the training
-            self._optimizer.step()
-        return {"loss": loss} | dict(zip(terms, values.tolist()))
-
-
-def _reduce_over_processes(task: TrainingTask, losses: Tensor) -> Tensor:
-    """Sum gradients and losses over processes, in one message; return the losses."""
-    if task.peers.size == 1:
-        return losses
-    grads = [p.grad for p in task.module.parameters() if p.grad is not None]
-    flat = task.peers.all_reduce_(torch.cat([part.reshape(-1) for part in [*grads, losses]]))
-    sizes = [part.numel() for part in [*grads, losses]]
-    *summed, losses = torch.split(flat, sizes)
-    for grad, part in zip(grads, summed):
-        grad.copy_(part.view_as(grad))
-    return losses
 
 
 def _divergence_error(epoch: int, stage: str, record: Record) -> GlnnError:

@@ -1,107 +1,77 @@
-"""Random propagation: a perceptron on propagated features, trained on random views.
+"""Random propagation: a perceptron on propagated features, trained on random views."""
 
-On a fixed graph the views are computed by one autograd function, :func:`random_views`.
-"""
-
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.graph.adjacency import Adjacency, GraphOperator
+from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features, keep_mask, rescaling
-
-# Random views
-
-
-@dataclass(frozen=True)
-class ViewSettings:
-    """Settings of random views."""
-
-    n_views: int
-    n_steps: int
-    dropout: float
-    drop_node: float  # rate of dropped nodes
-
-
-def random_views(
-    parameters: tuple[Tensor, Tensor, Tensor, Tensor],
-    adj_hat: GraphOperator,
-    x: Features,
-    settings: ViewSettings,
-    generator: torch.Generator,
-) -> Float[Tensor, "v r c"]:
-    r"""Return :math:`(m_v \circ \mathrm{ReLU}(Z_v + b_0))\,W_1 + b_1` for views :math:`v`.
-
-    .. math:: Z_v = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k (n_v \circ X_v W_0)
-
-    with :math:`X_v` the features with dropout, :math:`n_v` a mask over nodes, :math:`m_v` one over
-    hidden units. The columns of all views are concatenated, so that one product propagates them
-    all; the logits are stored class by class, as the losses need them. Most operations work in
-    place: separate autograd operations would copy the numbers a dozen times.
-    """
-    inputs = (adj_hat, x, settings, generator)
-    return _RandomViews.apply(*parameters, *inputs)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _RandomViews(torch.autograd.Function):
+    """The views of :meth:`PropagationNet.views` and their gradient.
+
+    One product propagates the columns of all views; the logits are stored class by class, as the
+    losses need them. Separate autograd operations would copy the numbers a dozen times.
+    """
+
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913 # an autograd function takes no keywords
         ctx: Any,
         first: Tensor,
         first_bias: Tensor,
         second: Tensor,
         second_bias: Tensor,
+        net: "PropagationNet",
         adj_hat: GraphOperator,
         x: Features,
-        settings: ViewSettings,
+        n_views: int,
         generator: torch.Generator,
     ) -> Tensor:
-        n_nodes, width, n_views = x.shape[0], first.shape[1], settings.n_views
-        views = [x.apply_dropout(settings.dropout, generator) for _ in range(n_views)]
-        masks = keep_mask(first.new_empty(n_views, n_nodes, 1), settings.drop_node, generator)
+        n_nodes, width, dropout, n_steps = x.shape[0], first.shape[1], net.dropout, net.n_steps
+        views = [x.apply_dropout(dropout, generator) for _ in range(n_views)]
+        masks = keep_mask(first.new_empty(n_views, n_nodes, 1), net.drop_node, generator)
         masked = first.new_empty(n_nodes, n_views * width)
         for v, (view, mask) in enumerate(zip(views, masks)):
             columns = slice(v * width, (v + 1) * width)
             torch.mul(view.product(first), mask, out=masked[:, columns])
-        hidden = adj_hat.sum_of_powers(masked, settings.n_steps).div_(settings.n_steps + 1)
+        hidden = adj_hat.sum_of_powers(masked, n_steps).div_(n_steps + 1)
         hidden.add_(first_bias.repeat(n_views)).relu_()
-        if settings.dropout:
-            hidden.mul_(keep_mask(hidden, settings.dropout, generator))
+        if dropout:
+            hidden.mul_(keep_mask(hidden, dropout, generator))
         ctx.save_for_backward(hidden, second)
-        ctx.adj_hat, ctx.settings, ctx.views, ctx.masks = adj_hat, settings, views, masks
-        by_class = torch.bmm(second.T.expand(n_views, -1, -1), split_views(hidden, n_views).mT)
+        ctx.adj_hat, ctx.n_steps, ctx.dropout = adj_hat, n_steps, dropout
+        ctx.views, ctx.masks = views, masks
+        by_class = torch.bmm(second.T.expand(n_views, -1, -1), _split_views(hidden, n_views).mT)
         return by_class.add_(second_bias[:, None]).mT
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         hidden, second = ctx.saved_tensors
-        settings, width = ctx.settings, len(second)
-        n_views, n_shares = settings.n_views, settings.n_steps + 1
+        width, n_views, n_shares = len(second), len(ctx.views), ctx.n_steps + 1
         by_class = grads[0].mT.contiguous()
         g = torch.empty_like(hidden)
         for v in range(n_views):
             torch.mm(by_class[v].T, second.T, out=g[:, v * width : (v + 1) * width])
         # dropped entries are zero too, so one threshold is the gradient of dropout and ReLU
         torch.ops.aten.threshold_backward.grad_input(g, hidden, 0, grad_input=g)
-        g.mul_(rescaling(settings.dropout) / n_shares)
+        g.mul_(rescaling(ctx.dropout) / n_shares)
         for_bias = g.sum(0).view(n_views, width).sum(0).mul_(n_shares)
-        for_second = _sum_of_products(by_class, split_views(hidden, n_views)).T.contiguous()
+        for_second = _sum_of_products(by_class, _split_views(hidden, n_views)).T.contiguous()
         for_second_bias = by_class.sum((0, 2))
-        g = ctx.adj_hat.sum_of_powers_transposed(g, settings.n_steps)
+        g = ctx.adj_hat.sum_of_powers_transposed(g, ctx.n_steps)
         for_first = None
         for v, (view, mask) in enumerate(zip(ctx.views, ctx.masks)):
             part = view.transpose_product(g[:, v * width : (v + 1) * width] * mask)
             for_first = part if for_first is None else for_first.add_(part)
-        return for_first, for_bias, for_second, for_second_bias, None, None, None, None
+        return for_first, for_bias, for_second, for_second_bias, *[None] * 5
 
 
 def _sum_of_products(
     by_class: Float[Tensor, "v c n"], hidden: Float[Tensor, "v n h"]
 ) -> Float[Tensor, "c h"]:
-    """Return the sum of the views' products."""
     if not hidden.is_cuda:
         return torch.bmm(by_class, hidden).sum(0)
     total = by_class[0] @ hidden[0]  # on a GPU only mm splits the sum over nodes
@@ -110,12 +80,8 @@ def _sum_of_products(
     return total
 
 
-def split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
-    """Return concatenated columns as one matrix for each view."""
+def _split_views(hidden: Float[Tensor, "n vh"], n_views: int) -> Float[Tensor, "v n h"]:
     return hidden.view(len(hidden), n_views, -1).transpose(0, 1)
-
-
-# Propagation
 
 
 def mean_of_powers(
@@ -125,26 +91,14 @@ def mean_of_powers(
     return adj_hat.sum_of_powers(x, n_steps).div_(n_steps + 1) if n_steps else x
 
 
-def personalized_pagerank(
-    adj_hat: GraphOperator, x: Float[Tensor, "n d"], n_steps: int, teleport: float
-) -> Float[Tensor, "n d"]:
-    r"""Return :math:`Z_K`, :math:`Z_{k+1} = (1-\gamma)\hat A Z_k + \gamma X`, :math:`Z_0 = X`."""
-    z = x
-    for _ in range(n_steps):
-        z = (1 - teleport) * (adj_hat @ z) + teleport * x
-    return z
-
-
 class PropagationNet(nn.Module):
     r"""A two-layer perceptron that propagates the output of its first layer over the graph.
 
     .. math:: \mathrm{ReLU}\bigl(S(m \circ X W_0) + b_0\bigr) W_1 + b_1,
               \qquad S = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k
-              \text{ or } \gamma \textstyle\sum_k (1-\gamma)^k \hat A^k
 
-    with :math:`m` a random mask over nodes in training ("DropNode") and :math:`\gamma` the
-    teleport probability (0: the mean of powers). Propagating :math:`X W_0` instead of :math:`X`
-    gives the same result for ``n_hidden`` columns instead of ``n_features``.
+    with :math:`m` a random mask over nodes in training ("DropNode"). Propagating :math:`X W_0`
+    instead of :math:`X` gives the same result for ``n_hidden`` columns instead of ``n_features``.
     """
 
     def __init__(
@@ -156,7 +110,6 @@ class PropagationNet(nn.Module):
         dropout: float,
         drop_node: float,
         n_steps: int,
-        teleport: float = 0.0,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
@@ -165,41 +118,25 @@ class PropagationNet(nn.Module):
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.first_bias = nn.Parameter(torch.zeros(n_hidden))
         self.second_bias = nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.drop_node = dropout, drop_node
-        self.n_steps, self.teleport = n_steps, teleport
-
-    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
-        """Propagate signals: personalised PageRank with teleport, else the mean of powers."""
-        if self.teleport:
-            return personalized_pagerank(adj_hat, x, self.n_steps, self.teleport)
-        return mean_of_powers(adj_hat, x, self.n_steps)
+        self.dropout, self.drop_node, self.n_steps = dropout, drop_node, n_steps
 
     def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "r c"]:
         """Return class logits of the operator's rows without dropout."""
-        propagated = self.propagate(adj_hat, x @ self.first)
+        propagated = mean_of_powers(adj_hat, x @ self.first, self.n_steps)
         hidden = torch.relu(propagated + self.first_bias)
         return (self.second.T @ hidden.T).T + self.second_bias
 
     def views(
         self, adj_hat: GraphOperator, x: Features, n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v r c"]:
-        """Return the logits of several random views, propagated together."""
-        if not self.teleport and _is_fixed(adj_hat):
-            parameters = (self.first, self.first_bias, self.second, self.second_bias)
-            settings = ViewSettings(n_views, self.n_steps, self.dropout, self.drop_node)
-            return random_views(parameters, adj_hat, x, settings, generator)
-        mapped = [x.apply_dropout(self.dropout, generator) @ self.first for _ in range(n_views)]
-        empty = mapped[0].detach().new_empty(n_views, x.shape[0], 1)
-        masks = keep_mask(empty, self.drop_node, generator)
-        masked = [hidden * mask for hidden, mask in zip(mapped, masks)]
-        propagated = self.propagate(adj_hat, torch.cat(masked, 1))
-        hidden = torch.relu(split_views(propagated, n_views) + self.first_bias)
-        if self.dropout:
-            mask = keep_mask(propagated.detach(), self.dropout, generator)
-            hidden = hidden * split_views(mask, n_views)
-        return (self.second.T @ hidden.mT + self.second_bias[:, None]).mT
+        r"""Return the logits of random views :math:`v`, propagated together on a fixed graph.
 
+        .. math:: (m_v \circ \mathrm{ReLU}(Z_v + b_0))\,W_1 + b_1, \qquad
+                  Z_v = \tfrac{1}{K+1} \textstyle\sum_k \hat A^k (n_v \circ X_v W_0)
 
-def _is_fixed(adj_hat: GraphOperator) -> bool:
-    """Return whether the graph's values need no gradient."""
-    return not (isinstance(adj_hat, Adjacency) and adj_hat.values().requires_grad)
+        with :math:`X_v` the features with dropout, :math:`n_v` a mask over nodes, :math:`m_v` one
+        over hidden units.
+        """
+        parameters = (self.first, self.first_bias, self.second, self.second_bias)
+        inputs = (self, adj_hat, x, n_views, generator)
+        return _RandomViews.apply(*parameters, *inputs)  # type: ignore[no-any-return, no-untyped-call]

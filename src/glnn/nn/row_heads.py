@@ -1,8 +1,4 @@
-"""Heads that train on rows of features which were propagated once, before training.
-
-:class:`LinearNet` is linear in the mean of a node's surroundings; :class:`HopsNet` is a perceptron
-on a node and each ring of its neighbourhood.
-"""
+"""Heads that train on rows of features which were propagated once, before training."""
 
 from abc import abstractmethod
 from typing import Any
@@ -16,8 +12,6 @@ from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features, apply_dropout, keep_mask
 from glnn.nn.propagation import mean_of_powers
 
-_TINY = 1e-5  # added to the variances of a batch
-
 
 class ColumnNorm(nn.Module):
     r"""Standardises columns, with a learned scale and shift for each.
@@ -27,8 +21,6 @@ class ColumnNorm(nn.Module):
     In training :math:`\mu, \sigma` are those of the batch, afterwards those of all rows. The noise
     of small batches keeps a linear layer from relying on few rows; weight decay on
     :math:`\gamma` and on the next layer selects columns.
-
-    The rows of a batch have passed :meth:`standardize`; constant columns are zero.
     """
 
     mean: Tensor
@@ -66,11 +58,11 @@ class ColumnNorm(nn.Module):
 def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
     """Return a batch with columns of mean 0 and variance 1; it takes no gradient."""
     centred = batch - batch.mean(0)
-    return centred.mul_((centred.square().mean(0) + _TINY).rsqrt())
+    return centred.mul_((centred.square().mean(0) + 1e-5).rsqrt())
 
 
 class RowNet(nn.Module):
-    """Base class of heads whose first layer is linear in the propagated features.
+    """A head whose first layer is linear in the propagated features.
 
     Training needs the propagated features of few nodes only. For predictions the layer is applied
     to the features of all nodes and its few outputs are propagated, which is equivalent.
@@ -101,9 +93,8 @@ class RowNet(nn.Module):
 class LinearNet(RowNet):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
-    :math:`N` is a :class:`~glnn.nn.row_heads.ColumnNorm`. It is linear after training, so
-    :math:`N(S X) W = S (X\,\mathrm{diag}(s) W) + t^\top W`, and only as many columns as there are
-    classes are propagated.
+    :math:`N` is a :class:`ColumnNorm`. It is linear after training, so :math:`N(S X) W = S
+    (X\,\mathrm{diag}(s) W) + t^\top W`, and only a column a class is propagated.
     """
 
     needs_loops = True
@@ -144,16 +135,14 @@ class LinearNet(RowNet):
 
     def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
-        return ((self.norm.scale * self.weight) @ rows.T).T + self._offset(self.norm.shift)
+        logits = ((self.norm.scale * self.weight) @ rows.T).T
+        return logits + (self.weight @ self.norm.shift + self.bias)
 
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         """Return the logits of every node from its raw features, without dropout."""
         scale, shift = self.norm.fold_affine()
         columns = x @ (scale * self.weight).T.contiguous()
-        return mean_of_powers(walk, columns, self.n_steps) + self._offset(shift)
-
-    def _offset(self, shift: Float[Tensor, "d"]) -> Float[Tensor, "c"]:
-        return self.weight @ shift + self.bias
+        return mean_of_powers(walk, columns, self.n_steps) + (self.weight @ shift + self.bias)
 
 
 class _LinearViews(torch.autograd.Function):
@@ -193,18 +182,14 @@ class _LinearViews(torch.autograd.Function):
         return for_scale, for_shift, flat.T @ masked, flat.sum(0), None, None, None
 
 
-_MOMENTUM = 0.1  # of the running statistics of hidden units
-
-
 class HopsNet(RowNet):
     r"""Logits of a two-layer perceptron on :math:`[X, PX, \dots, P^K X]`.
 
     .. math:: \mathrm{ReLU}\Bigl(N'\bigl(\textstyle\sum_k N(P^k X)\,W_k\bigr)\Bigr) W' + b'
 
-    :math:`P` is the random walk without loops, which keeps a node and its neighbours apart: if they
-    are of different classes, or the class depends on the number of neighbours, a mean of both
-    loses that information. :math:`N` and :math:`N'` normalise columns over a batch. Without steps
-    it is a perceptron on the features.
+    :math:`P` is the random walk without loops, which keeps a node and its neighbours apart: a mean
+    of both loses what tells their classes apart. :math:`N` and :math:`N'` normalise columns over a
+    batch. Without steps it is a perceptron on the features.
     """
 
     needs_loops = False
@@ -224,7 +209,7 @@ class HopsNet(RowNet):
         first, second = torch.empty(n_columns, n_hidden), torch.empty(n_hidden, n_classes)
         self.norm = ColumnNorm(n_columns)
         self.first = nn.Parameter(nn.init.xavier_uniform_(first, generator=generator))
-        self.hidden = nn.BatchNorm1d(n_hidden, momentum=_MOMENTUM)
+        self.hidden = nn.BatchNorm1d(n_hidden)
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.bias = nn.Parameter(torch.zeros(n_classes))
         self.dropout, self.n_steps = dropout, n_steps
@@ -240,13 +225,18 @@ class HopsNet(RowNet):
         self, batch: Float[Tensor, "b f"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
         """Return the logits of several passes over standardised rows with different dropout."""
-        columns = self.norm(batch)
-        return torch.stack([self._train_pass(columns, generator) for _ in range(n_views)])
+        columns, views = self.norm(batch), []
+        for _ in range(n_views):
+            z = apply_dropout(columns, self.dropout, generator) @ self.first
+            hidden = apply_dropout(self._activate(z, is_training=True), self.dropout, generator)
+            views.append(hidden @ self.second + self.bias)
+        return torch.stack(views)
 
     def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
         z = rows @ (self.norm.scale[:, None] * self.first)
-        return self._predict(z + self.norm.shift @ self.first)
+        hidden = self._activate(z + self.norm.shift @ self.first, is_training=False)
+        return hidden @ self.second + self.bias
 
     def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
         r"""Return the logits of every node from its raw features, without dropout.
@@ -258,29 +248,11 @@ class HopsNet(RowNet):
         z = x @ blocks[-1]
         for block in reversed(blocks[:-1]):
             z = walk @ z + x @ block
-        return self._predict(z + shift @ self.first)
+        hidden = self._activate(z + shift @ self.first, is_training=False)
+        return hidden @ self.second + self.bias
 
-    def _train_pass(
-        self, columns: Float[Tensor, "b f"], generator: torch.Generator
-    ) -> Float[Tensor, "b c"]:
-        """Return the logits of a training batch and update the running statistics."""
-        z = apply_dropout(columns, self.dropout, generator) @ self.first
-        hidden = torch.relu(self._normalize_hidden(z, is_training=True))
-        return apply_dropout(hidden, self.dropout, generator) @ self.second + self.bias
-
-    def _predict(self, z: Float[Tensor, "b h"]) -> Float[Tensor, "b c"]:
-        return torch.relu(self._normalize_hidden(z, is_training=False)) @ self.second + self.bias
-
-    def _normalize_hidden(
-        self, z: Float[Tensor, "b h"], *, is_training: bool
-    ) -> Float[Tensor, "b h"]:
+    def _activate(self, z: Float[Tensor, "b h"], *, is_training: bool) -> Float[Tensor, "b h"]:
+        """Normalise and rectify hidden units; in training, update the running statistics."""
         norm = self.hidden
-        return functional.batch_norm(
-            z,
-            norm.running_mean,
-            norm.running_var,
-            norm.weight,
-            norm.bias,
-            training=is_training,
-            momentum=_MOMENTUM,
-        )
+        statistics = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        return torch.relu(functional.batch_norm(z, *statistics, training=is_training))

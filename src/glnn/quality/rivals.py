@@ -29,7 +29,7 @@ from sklearn.utils import _safe_indexing
 from glnn._utils import check_choice, check_features, check_indices, check_integer
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
-from glnn.engine.tasks import ClassifierTask, Labels, Validation
+from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
@@ -95,12 +95,12 @@ class NodeProblem:
         """The class of each training node, -1 for all other nodes."""
         return np.where(np.isin(np.arange(self.n_nodes), self.train), self.labels, -1)
 
-    def validation_set(self) -> Validation | None:
+    def validation_set(self) -> Labels | None:
         """Return the nodes that choose the epoch, or ``None`` if there are none."""
         if self.validation.size == 0:
             return None
-        classes = torch.from_numpy(self.labels[self.validation])
-        return Validation(torch.from_numpy(self.validation), classes)
+        classes = self.labels[self.validation]
+        return Labels(self.validation, classes, self.n_nodes, self.n_classes)
 
 
 # Features

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from glnn._utils import check_integer, check_number
-from glnn.engine.callbacks import Callback, EarlyStopping
 from glnn.engine.tasks import TrainingTask
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
@@ -96,13 +95,10 @@ class Baseline(ABC):
     def train(self, task: TrainingTask, problem: NodeProblem) -> int:
         """Run the one training loop on a task; return how many epochs it took."""
         validation = problem.validation_set() if self.chooses_epoch else None
-        stop: list[Callback] = []
-        if validation is not None and self.settings.patience is not None:
-            stop = [EarlyStopping(self.settings.patience)]
         trainer = Trainer(
             n_epochs=self.settings.n_epochs,
             learning_rate=self.settings.learning_rate,
-            callbacks=stop,
+            patience=self.settings.patience,
         )
         return len(trainer.fit(task, validation, stage=self.name))
 

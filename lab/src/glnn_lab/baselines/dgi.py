@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glnn.engine.callbacks import Callback, EarlyStopping, Record
+from glnn.engine.callbacks import Callback, Record
 from glnn.engine.inputs import make_generator
 from glnn.engine.tasks import TrainingTask
 from glnn.engine.trainer import Trainer
@@ -104,18 +104,19 @@ def _summary(z: Float[Tensor, "n h"], *args: object) -> Float[Tensor, "h"]:
 
 
 class KeepLowest(Callback):
-    """Store the parameters of the epoch with the lowest training loss and restore them."""
+    """Restore the epoch with the lowest training loss; stop ``patience`` epochs after it."""
 
-    def __init__(self, module: nn.Module) -> None:
-        self._module, self._lowest = module, float("inf")
+    def __init__(self, module: nn.Module, patience: int | None) -> None:
+        self._module, self._patience = module, patience
+        self._lowest, self._best = float("inf"), -1
         self._state: dict[str, Tensor] = {}
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
         """Compare the loss with the lowest so far."""
         if float(record["loss"]) < self._lowest:
-            self._lowest = float(record["loss"])
+            self._lowest, self._best = float(record["loss"]), int(record["epoch"])
             self._state = {k: v.clone() for k, v in self._module.state_dict().items()}
-        return False
+        return self._patience is not None and int(record["epoch"]) - self._best >= self._patience
 
     def on_stage_end(self, stage: str) -> None:
         """Restore the best parameters."""
@@ -137,12 +138,9 @@ class DGI(Baseline):
 
     def train(self, task: TrainingTask, problem: NodeProblem) -> int:
         """Stop when the infomax loss has not fallen for ``patience`` epochs."""
-        callbacks: list[Callback] = [KeepLowest(task.module)]
-        if self.settings.patience is not None:
-            callbacks.append(EarlyStopping(self.settings.patience, monitor="loss"))
         trainer = Trainer(
             n_epochs=self.settings.n_epochs,
             learning_rate=self.settings.learning_rate,
-            callbacks=callbacks,
+            callbacks=[KeepLowest(task.module, self.settings.patience)],
         )
         return len(trainer.fit(task, stage=self.name))

@@ -19,7 +19,7 @@ from glnn.engine.callbacks import Callback, Record
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.steps import predict_probabilities
-from glnn.engine.tasks import ClassifierTask, Labels, Validation
+from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.estimator import GLNNClassifier
 from glnn.graph.prior import prior_graph
@@ -203,11 +203,10 @@ def graph_over_all_pairs(
     return RunResult(None, 0, note=f"{certificate.n_pairs_checked:,} pairs checked")
 
 
-def _validation(data: NodeData, split: Split) -> Validation | None:
+def _validation(data: NodeData, split: Split) -> Labels | None:
     if not split.val.size:
         return None
-    nodes = torch.from_numpy(np.array(split.val))
-    return Validation(nodes, torch.from_numpy(data.labels[split.val]))
+    return Labels(np.array(split.val), data.labels[split.val], data.n_nodes, data.n_classes)
 
 
 CONTENDERS = {

@@ -14,7 +14,7 @@ from glnn.engine.fit_problem import FitProblem
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
-from glnn.engine.tasks import Labels, LiteralTask, Validation
+from glnn.engine.tasks import Labels, LiteralTask
 from glnn.engine.trainer import Trainer
 from glnn.estimator import GLNNClassifier, nest_settings
 from glnn.exceptions import InputError
@@ -90,8 +90,8 @@ def _literal_steps(cell: Cell, data: NodeData, split: Split) -> Steps:
     labels = Labels(np.array(split.train), data.labels[split.train], data.n_nodes, data.n_classes)
     validation = None
     if split.val.size:
-        nodes = torch.from_numpy(np.array(split.val))
-        validation = Validation(nodes, torch.from_numpy(data.labels[split.val]))
+        nodes = np.array(split.val)
+        validation = Labels(nodes, data.labels[nodes], data.n_nodes, data.n_classes)
     problem = FitProblem(data.features, labels, data.graph, validation)
     scaling = Scaling.fit(data.features, settings.scaling)
     return Steps(problem, settings, scaling, seed=cell.seed, device="cpu")
