@@ -120,9 +120,13 @@ class PropagationNet(nn.Module):
         self.second_bias = nn.Parameter(torch.zeros(n_classes))
         self.dropout, self.drop_node, self.n_steps = dropout, drop_node, n_steps
 
+    def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
+        """Propagate signals by the mean of powers."""
+        return mean_of_powers(adj_hat, x, self.n_steps)
+
     def forward(self, adj_hat: GraphOperator, x: Features) -> Float[Tensor, "r c"]:
         """Return class logits of the operator's rows without dropout."""
-        propagated = mean_of_powers(adj_hat, x @ self.first, self.n_steps)
+        propagated = self.propagate(adj_hat, x @ self.first)
         hidden = torch.relu(propagated + self.first_bias)
         return (self.second.T @ hidden.T).T + self.second_bias
 
