@@ -2,9 +2,9 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from glnn.cli.main import main
@@ -21,16 +21,7 @@ SHELL = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    people, friends = ["id,age,height,job"], ["source,target"]
-    for k in range(30):
-        age, height = rng.normal([30 + 20 * (k % 2), 170 + 10 * (k % 2)], 3)
-        job = ["cook", "pilot"][k % 2] if k < 8 else ""
-        people.append(f"p{k},{age:.1f},{height:.1f},{job}")
-        friends.append(f"p{k},p{(k + 2) % 30}")
-    (tmp_path / "people.csv").write_text("\n".join(people))
-    (tmp_path / "friends.csv").write_text("\n".join(friends))
-    (tmp_path / "newcomers.csv").write_text("id,age,height\nn0,31,171\nn1,52,180\n")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -43,7 +34,7 @@ def test_python_of_the_readme_runs(folder, code, capsys):
 
 
 def test_an_own_table_takes_five_lines():
-    (own,) = [code for code in PYTHON if "people.csv" in code]
+    (own,) = [code for code in PYTHON if "customers.csv" in code]
     assert len(own.splitlines()) == 5
 
 
@@ -53,8 +44,8 @@ def test_commands_of_the_readme_run(folder, capsys):
         assert program == "glnn"
         quick = ["--epochs", "5"] if args[0] == "fit" else []
         assert main([*args, *quick]) == 0, capsys.readouterr().err
-    assert "n0,cook" in capsys.readouterr().out
-    assert (folder / "runs" / "digits" / "report.html").is_file()
+    assert "n0,basic" in capsys.readouterr().out
+    assert (folder / "runs" / "customers" / "report.html").is_file()
 
 
 def test_links_of_the_readme_lead_somewhere():

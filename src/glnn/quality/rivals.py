@@ -240,7 +240,10 @@ def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
             warnings.simplefilter("ignore", UserWarning)  # constant columns have no F value
             x = SelectKBest(k=MAX_COLUMNS).fit(x[train], classes).transform(x)
     x = x.toarray() if sp.issparse(x) else x
-    return _fit_rows(HistGradientBoostingClassifier(random_state=seed), x, problem)
+    # scikit-learn's leaves of at least 20 rows leave no split at all below 40 labels
+    smallest = min(20, max(1, len(train) // 3))
+    trees = HistGradientBoostingClassifier(min_samples_leaf=smallest, random_state=seed)
+    return _fit_rows(trees, x, problem)
 
 
 def gcn(problem: NodeProblem, seed: int) -> np.ndarray:

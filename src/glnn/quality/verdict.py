@@ -290,7 +290,9 @@ def make_verdict(own: Score, others: Sequence[Score], graph_helped: bool | None 
     if not is_above[0]:
         needed = _labels_against_chance(own, len(p_chance))
         return Verdict(kind="chance", n_labels_needed=needed, **fields)
-    if best is None or (p_ahead < RIVAL_LEVEL).all():
+    # "clearly better" also needs the interval that is shown beside it to exclude zero
+    leads = [rival.difference.low > 0 for rival in rivals if rival.difference is not None]
+    if best is None or ((p_ahead < RIVAL_LEVEL).all() and all(leads)):
         return Verdict(kind="good", **fields)
     needed = _labels_against_rival(own, rivals[best], len(rivals))
     return Verdict(kind="level", n_labels_needed=needed, **fields)
