@@ -1,5 +1,7 @@
 """How Sphinx builds these pages: ``make docs``."""
 
+from pathlib import Path
+
 from glnn import __version__
 
 project = "glnn"
@@ -16,15 +18,8 @@ extensions = [
 exclude_patterns = ["_build", "gallery/README.md", "results/headline.md", "sg_execution_times.rst"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
-html_theme = "pydata_sphinx_theme"
-html_title = "glnn"
-html_theme_options = {
-    "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
-    "footer_end": [],
-}
-html_sidebars = {"**": []}  # pages have no pages below them
+html_theme = "furo"
+html_title = f"glnn {version}"
 html_show_sourcelink = False
 
 myst_heading_anchors = 3
@@ -44,5 +39,6 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "doc_module": (),
     "remove_config_comments": True,
+    "default_thumb_file": str(Path(__file__).parent / "results" / "demo" / "graph.png"),
 }
 suppress_warnings = ["config.cache"]

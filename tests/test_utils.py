@@ -219,7 +219,7 @@ def numbers_on_threads():
     rng = np.random.default_rng(0)
     classes = np.arange(60) % 3
     x = rng.normal(size=(60, 4)) + 3 * classes[:, None]
-    return x, np.where(np.arange(60) < 20, classes, -1), rng.normal(size=(200, 4)) + 3
+    return x, np.where(np.arange(60) < 20, classes, -1), rng.normal(size=(60, 4)) + 3
 
 
 def test_eight_threads_predict_what_one_predicts(numbers_on_threads):

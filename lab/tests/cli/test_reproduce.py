@@ -56,6 +56,7 @@ def test_without_resume_every_cell_runs_again_and_once(glnn, tmp_path):
     assert len(records(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_end_is_that_of_an_uninterrupted_run(tmp_path):
     whole = start(tmp_path / "whole", "--jobs", "1")
     assert whole.wait(timeout=300) == 0
