@@ -25,6 +25,13 @@ from glnn.data.arguments import (
     make_name_column,
     resolve_row_names,
 )
+from glnn.data.encode import (
+    TableEncoder,
+    encode_frame,
+    is_frame,
+    transform_frame,
+    warn_of_notes,
+)
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import Callback, History, Record, StageLog, notify_stage
@@ -91,6 +98,7 @@ if TYPE_CHECKING:
 
 
 Calibrate = Literal["auto"]
+Encode = Literal["auto"] | dict[str, str]
 ClassWeight = Literal["balanced"] | dict[Any, float]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 Settings = Mapping[str, Any] | FitSettings
@@ -155,6 +163,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     calibrate : "auto" or None, default "auto"
         ``auto``: probabilities are calibrated with the validation nodes, or else with labels that
         are hidden in folds. ``None``: they are not. The preset ``literal`` has no calibration.
+    encode : "auto", dict or None, default None
+        ``auto``: text, categories, dates and missing cells of a DataFrame ``X`` become numbers, as
+        in ``glnn fit``, and new rows get the same treatment. A dictionary, such as ``{"zip":
+        "category"}``, does so with the kinds of some columns (``number``, ``category``, ``dmy``,
+        ``mdy``). ``None``: ``X`` must hold numbers.
     n_rounds, n_epochs : int >= 1, default None
         Number of rounds (a graph step and a classifier step), and of epochs per round.
     device : str, default "cpu"
@@ -191,6 +204,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learned graph), ``features`` (the same without the given graph), ``far`` (many propagation
         steps), ``linear`` and ``hops`` (heads on propagated columns). Probabilities are the
         weighted mean of theirs; the weights are found on labels that the tracks have not seen.
+    encoder_
+        How ``encode="auto"`` encodes the columns of a frame, or ``None``; ``encoder_.describe()``
+        lists the columns and what was done with each.
     choices_
         What the fit chose by itself, in words.
     calibration_, held_out_, folds_
@@ -229,6 +245,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: ClassWeight | None = None,
         calibrate: Calibrate | None = "auto",
         tracks: Sequence[str] | None = None,
+        encode: Encode | None = None,
         n_rounds: int | None = None,
         n_epochs: int | None = None,
         device: str = "cpu",
@@ -242,6 +259,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.tracks = tracks
+        self.encode = encode
         self.n_rounds = n_rounds
         self.n_epochs = n_epochs
         self.device = device
@@ -296,9 +314,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Features, nodes x columns: array, tensor, sparse matrix or numeric DataFrame. A
-            ``NodeData`` or PyG ``Data`` also has labels, graph and validation nodes. ``None``:
-            there is only a graph.
+            Features, nodes x columns: array, tensor, sparse matrix or DataFrame of numbers; with
+            ``encode="auto"`` any DataFrame. A ``NodeData`` or PyG ``Data`` also has labels, graph
+            and validation nodes. ``None``: there is only a graph.
         y
             One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
             text) marks an unlabelled row.
@@ -328,6 +346,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.calibrate not in (None, "auto"):
             raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
+        if self.encode not in (None, "auto") and not isinstance(self.encode, Mapping):
+            raise InputError(f"encode must be 'auto', a dictionary or None, got {self.encode!r}.")
+        self.encoder_: TableEncoder | None = None
+        if self.encode is not None and is_frame(X):
+            kinds = {} if self.encode == "auto" else self.encode
+            X, self.encoder_ = encode_frame(X, kinds=kinds, drop_constant=True)
+            warn_of_notes(self.encoder_)
         self.row_names_, given = None, y
         if peers.size == 1:
             self.row_names_ = resolve_row_names(X, y, ids)
@@ -551,7 +576,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         times with one column shuffled among the rows; ``links`` as in ``predict_proba``. Shuffled
         are the ``n_columns`` columns with the largest weight in the learned similarity.
         """
-        features = self._check_features(X, reset=False)
+        features = self._check_features(self._encode(X), reset=False)
         numbers = self._encode_labels(y, features.shape[0])
         labelled = np.flatnonzero(numbers != UNLABELLED)
         labelled_links = None if links is None else links[labelled]
@@ -740,7 +765,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = sp.identity(n_nodes, dtype=np.float32, format="csr")
             if links is not None:
                 X = sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
-        return self._model.predict_proba(self._check_features(X, reset=False), links)
+        return self._model.predict_proba(self._check_features(self._encode(X), reset=False), links)
+
+    def _encode(self, X: Any) -> Any:
+        """Encode the rows of a frame as in the fit; return anything else unchanged."""
+        encoder = self.encoder_
+        return transform_frame(X, encoder) if encoder is not None and is_frame(X) else X
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -911,6 +941,7 @@ def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut
 # attributes that are saved as they are
 _SAVED = (
     "classes",
+    "encoder",
     "row_names",
     "n_features_in",
     "held_out",
@@ -934,6 +965,7 @@ class _SavedFit:
     shares: LinkShares | None
     history: list[Record]
     classes: np.ndarray
+    encoder: TableEncoder | None
     row_names: np.ndarray | None
     n_features_in: int
     held_out: HeldOut | None

@@ -2,7 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
+from glnn.data.encode import encode_frame, is_frame, to_numeric_frame, warn_of_notes
 from glnn.engine.archive import compute_digest
 from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
@@ -17,7 +19,7 @@ from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
 from glnn.quality.folds import CachedRefit, Refit, clone_with, hold_out, mask_labels
-from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
+from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals, fit_given
 
 
 def evaluate(
@@ -49,11 +51,15 @@ def evaluate(
     ----------
     X, y, graph
         As in :meth:`glnn.GLNNClassifier.fit`; a ``NodeData`` or PyG ``Data`` also provides the
-        labels (of its training and validation nodes), the graph and the validation nodes.
+        labels (of its training and validation nodes), the graph and the validation nodes. A
+        DataFrame with text, dates or gaps is encoded as by ``encode="auto"``, unless the
+        estimator is a ``GLNNClassifier`` without it.
     estimator
-        The classifier to evaluate; ``None``: ``GLNNClassifier(random_state=random_state)``.
-        Without a graph it can be any classifier that accepts unlabelled rows, such as
-        scikit-learn's ``LabelSpreading``.
+        The classifier to evaluate; ``None``: ``GLNNClassifier(random_state=random_state)``. It can
+        be a pipeline that ends with one, or any classifier that accepts unlabelled rows, such as
+        scikit-learn's ``LabelSpreading``. Other classifiers and pipelines of scikit-learn are
+        fitted to the labelled rows, without the graph. All but ``GLNNClassifier`` get ``X`` as it
+        was given.
     folds
         Number of folds, at least 2. In a class with fewer labels than folds every fold hides one
         of them. More than 5 are reduced to the number of labels of the largest class.
@@ -100,14 +106,20 @@ def evaluate(
     >>> evaluate(X, y, estimator=quick, folds=2).verdict.kind
     'chance'
     """
-    frame = X if hasattr(X, "iloc") else None
+    frame = X if is_frame(X) else None
+    model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
+    if frame is not None and _needs_encoder(frame, estimator):
+        kinds = model.encode if isinstance(getattr(model, "encode", None), Mapping) else {}
+        X, encoder = encode_frame(frame, kinds=kinds, drop_constant=True)
+        if isinstance(model, GLNNClassifier):
+            warn_of_notes(encoder)
+            model = clone_with(model, encode=None)
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
             "y must hold the labels of the rows of X, got None. Give y, or a NodeData or PyG Data "
             "instead of X."
         )
-    model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
     problem, classes = make_node_problem(X, y, graph, validation)
     rows = problem.features if frame is None else frame
     chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
@@ -123,19 +135,10 @@ def evaluate(
     else:
         hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
 
-        optional = {"graph": graph, "validation": validation}
-        more = {name: value for name, value in optional.items() if value is not None}
-
-        def refit(nodes: np.ndarray) -> np.ndarray:
-            copy = clone_with(model, calibrate=None)
-            use_none = isinstance(model, GLNNClassifier)
-            copy.fit(X, mask_labels(classes, problem.labels, nodes, use_none=use_none), **more)
-            found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
-            return np.asarray(copy.predict_proba(X) if found is None else found)
-
-        each: Refit = refit
+        given = X if frame is None or isinstance(model, GLNNClassifier) else frame
+        each: Refit = partial(_refit, model, given, graph, validation, problem, classes)
         if folder is not None:
-            each = CachedRefit(refit, folder, evaluation_digest(problem, classes, model))
+            each = CachedRefit(each, folder, evaluation_digest(problem, classes, model))
         held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=watch)
     options |= {"class_weight": model.get_params(deep=False).get("class_weight")}
     seconds = time.perf_counter() - started
@@ -147,6 +150,49 @@ def evaluate(
         why = "groups and times of the labels allow no more"
     note = f"{len(hidden)} folds in place of {folds}: {why}"
     return dataclasses.replace(found, notes=(*found.notes, note))
+
+
+def _needs_encoder(frame: Any, estimator: Any) -> bool:
+    """Whether a frame is to be encoded: if the classifier says so, or if it has other cells."""
+    if isinstance(estimator, GLNNClassifier):
+        return estimator.encode is not None
+    try:
+        to_numeric_frame(frame)
+    except InputError:
+        return True
+    return False
+
+
+def _refit(
+    model: Any,
+    rows: Any,
+    graph: Any,
+    validation: Any,
+    problem: NodeProblem,
+    classes: np.ndarray,
+    hidden: np.ndarray,
+) -> np.ndarray:
+    """Fit a copy without the labels of some nodes; return the class probabilities of all rows.
+
+    A pipeline passes graph and validation nodes to its last step. Supervised classifiers of
+    scikit-learn are fitted to the labelled rows.
+    """
+    steps = getattr(model, "steps", None)
+    last = steps[-1][1] if steps else model
+    home = type(last).__module__
+    if home.startswith("sklearn.") and not home.startswith("sklearn.semi_supervised"):
+        train = np.setdiff1d(problem.train, hidden)
+        return fit_given(model, rows, classes, dataclasses.replace(problem, train=train))
+    start = f"{steps[-1][0]}__" if steps else ""
+    optional = {f"{start}graph": graph, f"{start}validation": validation}
+    copy = clone_with(model, calibrate=None)
+    if steps and isinstance(last, GLNNClassifier):
+        copy.set_params(**{f"{start}calibrate": None})
+    use_none = isinstance(last, GLNNClassifier)
+    seen = mask_labels(classes, problem.labels, hidden, use_none=use_none)
+    copy.fit(rows, seen, **{name: value for name, value in optional.items() if value is not None})
+    found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
+    return np.asarray(copy.predict_proba(rows) if found is None else found)
 
 
 def evaluate_fit(

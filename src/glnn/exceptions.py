@@ -10,6 +10,8 @@ class GlnnError(Exception):
 class InputError(GlnnError, ValueError):
     """An argument or a file of the user is invalid."""
 
+    add: str = ""  # options that would make the command work
+
 
 class InputTypeError(InputError, TypeError):
     """An argument has a type that cannot be used."""

@@ -74,7 +74,7 @@ def test_a_square_frame_is_put_in_the_order_of_the_rows():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"a": ["x"], "b": ["y"]}), "columns source and target"),
+        (pd.DataFrame({"a": ["x"], "b": ["y"]}), r"2 unknown ids \('x', 'y'\)"),
         (pd.DataFrame({"source": ["ann"], "target": [None]}), "two ends"),
         (pd.DataFrame({"source": ["ann"], "target": ["bob"], "weight": ["x"]}), "must be numbers"),
         (pd.DataFrame({"source": [0], "target": [9]}), r"2 unknown ids \('0', '9'\)"),

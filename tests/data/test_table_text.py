@@ -26,10 +26,11 @@ def test_ids_stay_the_text_they_are(tmp_path):
 
 def test_another_delimiter_decimal_and_encoding_can_be_named(tmp_path):
     path = put(tmp_path, "naïve:x\ncafé:61,333\n".encode("cp1252"))
+    assert read_frame(path).to_dict("list") == {"naïve": ["café"], "x": [61333]}
     with pytest.raises(
         DataFormatError, match=r"UTF-8 text, got other bytes at byte 2.*set encoding"
     ):
-        read_frame(path)
+        read_frame(path, TableOptions(encoding="utf-8"))
     frame = read_frame(path, TableOptions(delimiter=":", decimal=",", encoding="cp1252"))
     assert frame.to_dict("list") == {"naïve": ["café"], "x": [61.333]}
     assert read_frame(path, TableOptions(delimiter=":", decimal=".", encoding="cp1252"))[

@@ -74,7 +74,12 @@ def info(
     table = Table(show_header=False, box=None, pad_edge=False)
     for key, value in rows:
         table.add_row(f"{key}:", value)
-    Console(markup=False, emoji=False).print(table)
+    console = Console(markup=False, emoji=False)
+    console.print(table)
+    if source.columns:
+        from glnn.report.terminal import column_table
+
+        console.print(column_table(source.columns))
 
 
 @app.command()

@@ -163,7 +163,7 @@ glnn fit digits --labels-per-class 5  [dim]# data that come with glnn[/dim]
 
 glnn fit cora --preset paper  [dim]# a published set with its graph and split[/dim]
 
-glnn fit people.csv --id name --label job  [dim]# your own table[/dim]
+glnn fit people.csv --label job  [dim]# your own table[/dim]
 
 glnn fit people.csv --labels jobs.csv --graph friends.csv --on-unknown drop"""
 
@@ -247,6 +247,10 @@ def fit(
 
 
 def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None) -> None:
+    if run.source.columns:
+        from glnn.report.terminal import column_table
+
+        console.print(column_table(run.source.columns))
     for note in run.source.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     console.print(run.describe_plan(), highlight=False)

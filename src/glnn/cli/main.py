@@ -1,5 +1,6 @@
 """The command ``glnn``: all subcommands, and errors as one line with an exit code."""
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -113,17 +114,17 @@ def main(args: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _show_warning
+        given = sys.argv[1:] if args is None else list(args)
         try:
-            given = sys.argv[1:] if args is None else list(args)
             code = app(given, prog_name="glnn", standalone_mode=False)
         except Exception as error:
-            return _report_error(error)
+            return _report_error(error, given)
     if code == INTERRUPTED:
         return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else DONE
 
 
-def _report_error(error: Exception) -> int:
+def _report_error(error: Exception, given: Sequence[str]) -> int:
     """Print an error in one line; an unexpected error is raised again, with its traceback."""
     from glnn.exceptions import (
         CheckpointError,
@@ -145,7 +146,11 @@ def _report_error(error: Exception) -> int:
     if isinstance(error, PeerInputError):
         return BAD_INPUT  # the process with the error prints it
     if isinstance(error, InputError | CheckpointError):
-        return _print_error(error, FAILED if isinstance(error, OutputError) else BAD_INPUT)
+        add = getattr(error, "add", "")
+        typed = f" Type: {shlex.join(['glnn', *given])} {add}" if add else ""
+        return _print_error(
+            f"{error}{typed}", FAILED if isinstance(error, OutputError) else BAD_INPUT
+        )
     if isinstance(error, BrokenPipeError):
         return DONE  # the reader of the output has closed it
     if isinstance(error, GlnnError | MemoryError):

@@ -16,8 +16,8 @@ OPTIONS: dict[str, Any] = {
     "name": typer.Argument(
         metavar="NAME|FILE",
         help="A data set (digits, wine, breast_cancer, blobs, block_model; cora, citeseer, pubmed, "
-        "terrorattack, terroristsrel) or a file (.csv, .tsv, .xlsx, .parquet, .npz, .graphml, "
-        ".gexf).",
+        "terrorattack, terroristsrel) or a file (.csv, also as .gz, .bz2 or .zip, .tsv, .jsonl, "
+        ".xlsx, .parquet, .feather, .npz, .graphml, .gexf).",
         show_default=False,
     ),
     "run": typer.Argument(help="Run folder of glnn fit.", show_default=False),
@@ -30,11 +30,29 @@ OPTIONS: dict[str, Any] = {
     "drop": _data(help="Columns to leave out, in the same way."),
     "encode": _data(
         help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
-        "frequency of the value; dates become numbers).",
+        "frequency of the value; dates become days).",
     ),
     "missing": _data(
-        help="Missing numbers: error, median, or indicator (median, and a column that marks "
-        "missing values).",
+        help="Missing numbers: error, median, indicator (median, and a column that marks missing "
+        "values), or auto (a mark only where many are missing).",
+    ),
+    "kinds": _data(
+        "--as",
+        metavar="COLUMN=KIND",
+        help="Read a column as number, category, dmy or mdy (dates by the order of their parts); "
+        "repeatable.",
+        show_default=False,
+    ),
+    "na": _data(metavar="VALUE", help="A cell that means missing, repeatable.", show_default=False),
+    "sheet": _data(help="Sheet of a workbook; by default the first."),
+    "source_column": _data(
+        "--source", help="Column of the edge list where edges begin; by default found."
+    ),
+    "target_column": _data(
+        "--target", help="Column of the edge list where edges end; by default found."
+    ),
+    "weight_column": _data(
+        "--weight", help="Column of the edge list with weights, or none; by default found."
     ),
     "on_unknown": _data(help="Labels and edges of ids that are not in FILE: error or drop."),
     "labels": _data(help="Table of ids and labels, if they are not in FILE."),
@@ -77,7 +95,8 @@ OPTIONS: dict[str, Any] = {
         "--set",
         metavar="NAME=VALUE",
         help="Any other setting, repeatable: of the fit (n_neighbors=15, head=gcn, "
-        "class_weight=balanced), or of reading a table (delimiter, decimal, encoding, dates=true).",
+        "class_weight=balanced), or of reading a table (delimiter, decimal, encoding, "
+        "exact_labels=true).",
         show_default=False,
     ),
     "out": _output(help="Run folder; by default runs/NAME-PRESET-SEED."),
@@ -98,15 +117,21 @@ def _table_options(
     label_column: str | None = None,
     features: list[str] | None = None,
     drop: list[str] | None = None,
-    encode: str = "error",
-    missing: str = "error",
+    encode: str = "auto",
+    missing: str = "auto",
+    kinds: list[str] | None = None,
+    na: list[str] | None = None,
+    sheet: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
     on_unknown: str = "error",
     settings: list[str] | None = None,
 ) -> None:
     """Name the options that stand for a parameter ``columns``."""
 
 
-_READING = ("delimiter", "decimal", "encoding", "dates")  # table options of --set
+_READING = ("delimiter", "decimal", "encoding", "exact_labels")  # table options of --set
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -134,6 +159,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)
             chosen |= {name: settings.pop(name) for name in _READING if name in settings}
             chosen |= {name: split_patterns(chosen[name]) for name in ("features", "drop")}
+            chosen |= {"kinds": parse_kinds(chosen["kinds"] or ()), "na": chosen["na"] or ()}
             given |= {"settings": settings} if "settings" in own else {}
             given["columns"] = TableOptions(**chosen)
         command(**given)
@@ -142,6 +168,22 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapper
+
+
+def parse_kinds(given: Sequence[str]) -> dict[str, str]:
+    """Return the kinds of columns ``COLUMN=KIND`` by column.
+
+    Examples
+    --------
+    >>> parse_kinds(["zip=category", "a=b=number"])
+    {'zip': 'category', 'a=b': 'number'}
+    """
+    from glnn.exceptions import InputError
+
+    bad = next((text for text in given if "=" not in text), None)
+    if bad is not None:
+        raise InputError(f"--as must be COLUMN=KIND, as in zip=category, got {bad!r}.")
+    return {name: kind for name, _, kind in (text.rpartition("=") for text in given)}
 
 
 def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:

@@ -258,18 +258,17 @@ def _align_frame(
     """Return the graph of a frame, either a list of edges or a square table of weights."""
     names = [str(name).strip().lower() for name in frame.columns]
     is_list = set(names) & set(SOURCE_NAMES) and set(names) & set(TARGET_NAMES)
-    if not is_list and frame.shape[0] == frame.shape[1]:
+    is_square = set(map(str, frame.index)) == set(map(str, frame.columns))
+    if not is_list and is_square and frame.shape[0] == frame.shape[1]:
         rows = match_node_names(list(frame.index), ids, n_nodes)
         columns = match_node_names(list(frame.columns), ids, n_nodes)
         matrix = np.zeros((n_nodes, n_nodes))
         matrix[np.ix_(rows, columns)] = frame.to_numpy(dtype=np.float64)
         return matrix
-    if not is_list:
-        raise InputError(
-            "graph as a frame must have the columns source and target, or be square with the names "
-            f"of the rows, got columns {', '.join(map(repr, names[:4]))} and {len(frame)} rows."
-        )
-    i, j, w = find_edge_columns(names)
+    known = {str(name) for name in (range(n_nodes) if ids is None else ids)}
+    i, j, w, notes = find_edge_columns("graph", frame, known)
+    if notes:
+        warnings.warn("; ".join(notes), GraphWarning, stacklevel=4)
     ends = pd.concat([frame.iloc[:, i], frame.iloc[:, j]])
     codes, nodes = pd.factorize(ends)
     if (codes < 0).any():

@@ -9,17 +9,25 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from glnn._utils import did_you_mean
 from glnn.data.files import check_file, quote, quote_path, read_text, wrap_parse_errors
 from glnn.data.node_data import symmetric_from_pairs
-from glnn.data.table_files import TABLE_SUFFIXES, read_first_row, read_frame
-from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, to_numbers, to_text
+from glnn.data.table_files import NAMED_SUFFIXES, TABLE_SUFFIXES, read_first_row, read_frame
+from glnn.data.table_text import (
+    DEFAULT_OPTIONS,
+    TableOptions,
+    table_suffix,
+    to_numbers,
+    to_text,
+)
 from glnn.exceptions import DataFormatError, InputError
 
-SOURCE_NAMES = ("source", "from", "src", "node1", "id1", "u", "i", "head")
-TARGET_NAMES = ("target", "to", "dst", "node2", "id2", "v", "j", "tail")
-WEIGHT_NAMES = ("weight", "w", "value")
+SOURCE_NAMES = ("source", "from", "src", "node1", "id1", "u", "i", "head", "sender", "citing")
+TARGET_NAMES = ("target", "to", "dst", "node2", "id2", "v", "j", "tail", "receiver", "cited")
+WEIGHT_NAMES = ("weight", "w", "value", "weights", "strength", "similarity", "count", "frequency")
 
-EdgeColumns = tuple[list[str], list[str], np.ndarray | None]  # sources, targets, weights if any
+# sources, targets, weights if any, and notes on the columns
+EdgeColumns = tuple[list[str], list[str], np.ndarray | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -43,10 +51,12 @@ class UnknownIds:
     def refuse(self, path: Path, on_unknown: str) -> None:
         """Raise an error if there are some and they are not to be dropped."""
         if self.count and on_unknown == "error":
-            raise InputError(
+            error = InputError(
                 f"{quote_path(path)} must name only ids that the features have, got {self}. "
                 "Correct the ids, or drop those lines with on_unknown='drop' (--on-unknown drop)."
             )
+            error.add = "--on-unknown drop"
+            raise error
 
 
 NO_UNKNOWN = UnknownIds()
@@ -61,6 +71,7 @@ class EdgeReport:
     n_self_loops: int
     n_repeated: int  # edges that occur again, in either direction
     unknown: UnknownIds
+    notes: tuple[str, ...] = ()  # on the columns of the list
 
 
 def read_edges(
@@ -68,13 +79,13 @@ def read_edges(
 ) -> tuple[sp.csr_matrix, EdgeReport]:
     """Read an edge list between known nodes; return the symmetric graph and a report.
 
-    CSV, TSV, Excel and Parquet files have the columns source, target and optionally weight; any
+    Tables have the columns source, target and optionally weight (:func:`find_edge_columns`); any
     other file is read as text with two or three words per line. ``index`` maps the text of an id
     to the number of its node. ``options`` say how to read a table, and whether edges with an id
     that is not in ``index`` are dropped.
     """
     path = Path(path)
-    source, target, weights = _read_columns(path, index, options)
+    source, target, weights, notes = _read_columns(path, index, options)
     unknown = UnknownIds.of((text for pair in zip(source, target) for text in pair), index)
     unknown.refuse(path, options.on_unknown)
     i = np.array([index.get(text, -1) for text in source], dtype=np.int64)
@@ -89,6 +100,7 @@ def read_edges(
         n_self_loops=n_loops,
         n_repeated=n_known - n_loops - int(graph.nnz) // 2,
         unknown=unknown,
+        notes=notes if source else (f"graph: {path.name} has no edges",),
     )
     return graph, report
 
@@ -96,7 +108,7 @@ def read_edges(
 def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     """Read an edge list; return the symmetric graph and its ids, in order of appearance."""
     path = Path(path)
-    source, target, weights = _read_columns(path, {}, DEFAULT_OPTIONS)
+    source, target, weights, _ = _read_columns(path, {}, DEFAULT_OPTIONS)
     index: dict[str, int] = {}
     for pair in zip(source, target):
         for text in pair:
@@ -108,7 +120,7 @@ def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
 
 
 def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
-    if path.suffix.lower() in TABLE_SUFFIXES:
+    if table_suffix(path) in TABLE_SUFFIXES:
         return _read_edge_table(path, index, options)
     return _read_edge_text(path)
 
@@ -117,13 +129,19 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
     first = read_first_row(path, options)
     if len(first) < 2:
         raise DataFormatError(f"{quote_path(path)} must have two columns of ids, got {len(first)}.")
-    names = [name.strip().lower() for name in first]
-    has_names = path.suffix.lower() == ".parquet" or _is_header(first, index)
-    i, j, w = find_edge_columns(names) if has_names else (0, 1, 2 if len(names) > 2 else None)
+    has_names = table_suffix(path) in NAMED_SUFFIXES or _is_header(first, index)
+    places = (0, 1, 2 if len(first) > 2 else None)
+    weight = _find_weight(first, options) if has_names else places[2]
     frame = read_frame(
-        path, options, select_text=lambda columns: {columns[i], columns[j]}, header=has_names
+        path,
+        options,
+        select_text=lambda names: [name for k, name in enumerate(names) if k != weight],
+        header=has_names,
     )
-    return _extract_columns(path, frame, i, j, w)
+    notes: tuple[str, ...] = ()
+    if has_names:
+        *places, notes = find_edge_columns(quote_path(path), frame, index, options)
+    return *_extract_columns(path, frame, *places), notes
 
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
@@ -135,16 +153,89 @@ def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
     return usual or bool(index)
 
 
-def find_edge_columns(names: Sequence[str]) -> tuple[int, int, int | None]:
-    """Return the positions of source, target and weight, by name or else the first two."""
-    i = next((names.index(name) for name in SOURCE_NAMES if name in names), 0)
-    j = next((names.index(name) for name in TARGET_NAMES if name in names), 1)
-    if i == j:
-        i, j = 0, 1
-    return i, j, next((names.index(name) for name in WEIGHT_NAMES if name in names), None)
+def find_edge_columns(
+    where: str, frame: pd.DataFrame, known: Container[str], options: TableOptions = DEFAULT_OPTIONS
+) -> tuple[int, int, int | None, tuple[str, ...]]:
+    """Return the positions of source, target and weight, and notes on a guess.
+
+    The options may name them. Otherwise they have usual names (``from``, ``from_id``), or source
+    and target are the first two columns with ids that are ``known``, or simply the first two.
+    """
+    names = [str(name).strip() for name in frame.columns]
+    plain = [_plain_name(name) for name in names]
+    weight = _find_weight(names, options)
+    free = [k for k in range(len(names)) if k != weight]
+    ends = [
+        _find_option(where, names, getattr(options, f"{end}_column"), f"--{end}")
+        if getattr(options, f"{end}_column") is not None
+        else next((plain.index(name) for name in usual if name in plain), None)
+        for end, usual in (("source", SOURCE_NAMES), ("target", TARGET_NAMES))
+    ]
+    notes = []
+    if None in ends:
+        rest = [k for k in free if k not in ends]
+        like = [k for k in rest if _has_known_ids(frame.iloc[:, k], known)]
+        guesses = iter(like + [k for k in rest if k not in like])
+        ends = [next(guesses, None) if end is None else end for end in ends]
+        if [names[k].lower() for k in ends if k is not None] != [n.lower() for n in names[:2]]:
+            listed = " and ".join(quote(names[k]) for k in ends if k is not None)
+            notes.append(f"graph: edges join {listed}; --source and --target name other columns")
+    i, j = ends
+    if i is None or j is None or i == j:
+        raise DataFormatError(
+            f"{where} must have two columns of ids, got {', '.join(map(quote, names[:8]))}. Name "
+            "them with --source and --target."
+        )
+    if (
+        weight is not None
+        and options.weight_column is None
+        and plain[weight] not in WEIGHT_NAMES[:3]
+    ):
+        notes.append(f"graph: weights from {quote(names[weight])}; --weight none leaves them out")
+    unused = [names[k] for k in free if k not in (i, j)]
+    if unused:
+        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+        notes.append(
+            f"graph: columns not used: {', '.join(map(quote, unused[:3]))}{more}; --weight names a "
+            "column of weights"
+        )
+    return i, j, weight, tuple(notes)
 
 
-def _extract_columns(path: Path, frame: pd.DataFrame, i: int, j: int, w: int | None) -> EdgeColumns:
+def _plain_name(name: str) -> str:
+    """Return the name of a column of ends in lower case, without ``id``."""
+    bare = name.strip().lower()
+    return bare.removesuffix("id").rstrip(" _-.") if len(bare) > 3 else bare
+
+
+def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:
+    if options.weight_column is not None:
+        if options.weight_column == "none" and "none" not in names:
+            return None
+        return _find_option("the edge list", names, options.weight_column, "--weight")
+    low = [name.strip().lower() for name in names]
+    taken = {name for name in (options.source_column, options.target_column) if name is not None}
+    return next((low.index(n) for n in WEIGHT_NAMES if n in low and n not in taken), None)
+
+
+def _find_option(where: str, names: Sequence[str], name: str, option: str) -> int:
+    if name not in names:
+        raise InputError(
+            f"{option} must be a column of {where}, got {quote(name)}. Its columns are "
+            f"{', '.join(map(quote, names[:8]))}.{did_you_mean(name, names)}"
+        )
+    return names.index(name)
+
+
+def _has_known_ids(column: pd.Series, known: Container[str]) -> bool:
+    """Whether at least half of the cells are known ids."""
+    texts = to_text(column)
+    return 2 * sum(text in known for text in texts) >= max(1, len(texts))
+
+
+def _extract_columns(
+    path: Path, frame: pd.DataFrame, i: int, j: int, w: int | None
+) -> tuple[list[str], list[str], np.ndarray | None]:
     source, target = to_text(frame.iloc[:, i]), to_text(frame.iloc[:, j])
     if w is None:
         return source, target, None
@@ -176,7 +267,6 @@ def _read_edge_text(path: Path) -> EdgeColumns:
             f"lines of {', '.join(map(str, sorted(widths)[:4]))} words."
         )
     if not rows:
-        return [], [], None
-    return _extract_columns(
-        path, pd.DataFrame(rows, dtype=object), 0, 1, 2 if widths == {3} else None
-    )
+        return [], [], None, ()
+    frame = pd.DataFrame(rows, dtype=object)
+    return *_extract_columns(path, frame, 0, 1, 2 if widths == {3} else None), ()

@@ -1,10 +1,13 @@
 """Encoding the columns of a table as numbers.
 
-A column stays as it is, is one-hot encoded, is replaced by the frequency of its values, or becomes
-days. :class:`TableEncoder` is fitted once, stored as JSON and applied to new rows.
+A column stays as it is, is one-hot encoded, is replaced by the frequency of its values, becomes
+days, or is left out. :class:`TableEncoder` is fitted once, stored as JSON and applied to new rows.
 """
 
 import dataclasses
+import re
+import shlex
+import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +24,18 @@ from glnn.data.table_text import (
     DATE_FORMATS,
     DEFAULT_OPTIONS,
     MISSING_MARKERS,
+    NO_MARKS,
+    NumberMarks,
     TableOptions,
     days_since_1970,
     describe_thousands,
     detect_date_format,
+    empty_cells,
     find_ambiguous_date,
-    find_ambiguous_number,
+    find_number_marks,
+    is_placeholder,
     strip_cells,
+    strip_marks,
     to_numbers,
     to_text,
 )
@@ -38,7 +46,22 @@ from glnn.exceptions import DataFormatError, InputError
 MAX_CATEGORIES = 100  # "onehot" refuses columns with more different values
 AUTO_CATEGORIES = 30  # "auto" encodes columns with more different values by frequency
 
-Kind = Literal["number", "category", "frequency", "date"]
+_EXACT = 2**53  # larger whole numbers are not exact as floats
+_OWN_TEXTS = 10  # up to so many texts may all be different and still be categories
+_MARKED_SHARE, _MARKED_GAPS = 0.05, 5  # "auto" marks gaps from this share and number on
+
+_ID_NAME = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
+_ROW_NUMBER_NAME = re.compile(
+    r"(row|line|record|obs|observation|s|sl)?[\s_.#-]*(nr|no|num|number|index|idx|#)\.?"
+    r"|row|rownames?|unnamed: \d+",
+    re.IGNORECASE,
+)
+_CODE_NAME = re.compile(
+    r"(.*[\s_.-])?(zip|zip[\s_-]?code|post[\s_-]?code|postal[\s_-]?code|plz|fips|phone)",
+    re.IGNORECASE,
+)
+
+Kind = Literal["number", "category", "frequency", "date", "left out"]
 
 
 @dataclass(frozen=True)
@@ -59,16 +82,43 @@ class ColumnCode:
     n_gaps: int = 0  # number of missing cells in the training column
     form: str = ""  # format of the dates
     origin: float = 0.0  # first date, in days since 1970
+    marks: NumberMarks = NO_MARKS  # what surrounds numbers
+    na: tuple[str, ...] = ()  # cells that the user calls missing
+    clips: bool = False  # infinite and too large numbers are missing
+    note: str = ""  # why it is left out, or what is doubtful and the option that changes it
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> "ColumnCode":
         """Return the code with the given fields."""
-        lists = {"values": tuple(page["values"]), "shares": tuple(page["shares"])}
-        return cls(**{**page, **lists})
+        marks = NumberMarks(**{**page["marks"], "words": tuple(page["marks"]["words"])})
+        lists = {name: tuple(page[name]) for name in ("values", "shares", "na")}
+        return cls(**{**page, **lists, "marks": marks})
+
+    def describe(self) -> str:
+        """Return in a few words what was done with the column."""
+        if self.kind == "left out":
+            return f"left out: {self.note.partition(';')[0]}"
+        first = np.datetime64("1970-01-01") + np.timedelta64(int(self.origin // 1), "D")
+        words = {
+            "number": f"number, without {quote(self.marks.unit)}" if self.marks.unit else "number",
+            "category": f"category: {len(self.values)} values, one column each",
+            "frequency": "text: share of the rows with the same value",
+            "date": f"date: days since {first}",
+        }[self.kind]
+        if not self.n_gaps:
+            return words
+        gaps = f"{words}; {self.n_gaps:,} {'gap' if self.n_gaps == 1 else 'gaps'}"
+        if self.fill is None:
+            return gaps
+        filled = f" {self.fill:g}" if self.kind == "number" else ""
+        marked = " and marked in a second column" if self.marks_gaps else ""
+        return f"{gaps} filled with the median{filled}{marked}"
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
+        if self.kind == "left out":
+            return ()
         if self.kind == "category":
             return tuple(f"{self.name}={value}" for value in self.values)
         return (self.name, f"{self.name} is missing") if self.marks_gaps else (self.name,)
@@ -78,6 +128,7 @@ class ColumnCode:
 
         The error for a cell that cannot be encoded names its row and what to do about it.
         """
+        column = empty_cells(column, self.na)
         if self.kind == "category":
             cells = np.array(strip_cells(column), dtype=object)
             return to_float32(cells[:, None] == np.array(self.values, dtype=object))
@@ -94,6 +145,7 @@ class ColumnCode:
             )
             raise self._cell_error(where, column, place, first_row)
         narrow = to_float32(numbers)
+        narrow = np.where(np.isinf(narrow) & self.clips, np.float32(np.nan), narrow)
         gaps = np.isnan(narrow)
         bad = np.flatnonzero(np.isinf(narrow) | (gaps & (self.fill is None)))
         if bad.size:
@@ -104,7 +156,7 @@ class ColumnCode:
     def _parse(self, column: pd.Series) -> np.ndarray | None:
         """Return one float64 a row, NaN if missing; ``None`` if a cell cannot be parsed."""
         if self.kind == "number":
-            return to_numbers(column)
+            return to_numbers(strip_marks(column, self.marks))
         days = days_since_1970(column, self.form)
         return None if days is None else days - self.origin
 
@@ -132,65 +184,182 @@ class ColumnCode:
 
     def unseen_values(self, column: pd.Series) -> list[str]:
         """Return the values that the training column did not have, sorted."""
-        return sorted(set(strip_cells(column)) - {"", *self.values})
+        return sorted(set(strip_cells(column)) - {"", *self.values, *self.na})
 
 
-def fit_column(
-    where: str, column: pd.Series, name: str, options: TableOptions
-) -> ColumnCode | None:
-    """Choose how a column is encoded; ``None`` for a column without information."""
-    numbers = to_numbers(column)
-    if numbers is not None:
-        return _fit_numbers(ColumnCode(name), numbers, options, where)
-    _check_unambiguous(where, column, name)
-    form = detect_date_format(column)
-    days = None if form is None else days_since_1970(column, form)
-    if form is not None and days is not None and (options.dates or options.encode == "auto"):
-        known = days[~np.isnan(days)]
-        origin = float(known.min()) if known.size else 0.0
-        code = ColumnCode(name, "date", form=form, origin=origin)
-        return _fit_numbers(code, days - origin, options, where)
-    if options.encode == "error":
+def is_named_like_id(name: str) -> bool:
+    """Whether a column is named like ids, such as ``customer_id`` or ``orderId``."""
+    return _ID_NAME.fullmatch(name) is not None
+
+
+def is_unique(column: pd.Series) -> bool:
+    """Whether every row has its own value."""
+    return bool(column.is_unique and not column.isna().any() and not (column == "").any())
+
+
+def fit_column(where: str, column: pd.Series, name: str, options: TableOptions) -> ColumnCode:
+    """Choose how a column is encoded; its kind is ``left out`` if it has no information.
+
+    ``options.kinds`` may decide; otherwise it is guessed, and ``note`` says what is doubtful.
+    """
+    na, wanted = tuple(options.na), options.kinds.get(name)
+    column, code = empty_cells(column, na), ColumnCode(name, na=na)
+    numbers = None if _is_categorical(column) else to_numbers(column)
+    why = "" if wanted or options.features else _why_left_out(name, column, numbers)
+    if why:
+        return _leave_out(code, f"{why}; {_as_option(name, 'number')} keeps it")
+    if wanted is None and options.encode == "auto" and _is_code(name, column, numbers):
+        wanted = "category"
+        note = f"read as codes, not as numbers; {_as_option(name, 'number')} changes that"
+        code = dataclasses.replace(code, note=note)
+    if wanted == "category" or _is_categorical(column):
+        return _fit_text(where, column, code, options)
+    if numbers is not None and wanted not in ("dmy", "mdy"):
+        return _fit_numbers(code, numbers, options, where)
+    form = None if wanted == "number" else detect_date_format(column, wanted)
+    if form is not None and options.encode != "error":
+        return _fit_dates(where, column, code, form, options)
+    if options.encode == "auto" or wanted == "number":
+        marks = find_number_marks(column, force=wanted == "number") or NO_MARKS
+        numbers = to_numbers(strip_marks(column, marks))
+        if numbers is not None:
+            code = dataclasses.replace(code, marks=marks, note=_describe_marks(column, name, marks))
+            return _fit_numbers(code, numbers, options, where)
+    if options.encode == "error" or wanted is not None:
         raise _text_column_error(where, column, name, is_date=form is not None)
-    return _fit_text(where, column, name, options)
+    return _fit_text(where, column, code, options)
+
+
+def _as_option(name: str, kind: str) -> str:
+    return f"--as {shlex.quote(f'{name}={kind}')}"
+
+
+def _leave_out(code: ColumnCode, why: str) -> ColumnCode:
+    return dataclasses.replace(code, kind="left out", note=why)
+
+
+def _is_categorical(column: pd.Series) -> bool:
+    return isinstance(column.dtype, pd.CategoricalDtype)
+
+
+def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> str:
+    """Return why a column is not a feature: it holds ids or row numbers; otherwise empty text."""
+    if is_named_like_id(name) and is_unique(column):
+        return "another id in every row"
+    if numbers is not None and len(numbers) >= 10 and bool((abs(numbers) > _EXACT).all()):
+        return "another long number in every row" if is_unique(column) else ""
+    return "counts the rows" if numbers is not None and _counts_rows(name, numbers) else ""
+
+
+def _counts_rows(name: str, numbers: np.ndarray) -> bool:
+    """Whether a column numbers the rows: 1, 2, 3, ... or whole numbers of that name."""
+    if len(numbers) < 2 or np.isnan(numbers).any():
+        return False
+    is_count = numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+    if len(numbers) >= 10 and is_count:
+        return True
+    is_whole = bool((numbers == np.floor(numbers)).all())
+    is_own = is_whole and len(np.unique(numbers)) == len(numbers)
+    return is_own and _ROW_NUMBER_NAME.fullmatch(name) is not None
+
+
+def _is_code(name: str, column: pd.Series, numbers: np.ndarray | None) -> bool:
+    """Whether whole numbers are codes: by the name, such as a zip code, or by zeros in front."""
+    if numbers is None or (numbers[~np.isnan(numbers)] % 1).any():
+        return False
+    if _CODE_NAME.fullmatch(name) is not None:
+        return True
+    return column.dtype.kind not in "iufb" and any(
+        len(cell) > 1 and cell[0] == "0" and cell.isdigit() for cell in strip_cells(column)
+    )
+
+
+def _describe_marks(column: pd.Series, name: str, marks: NumberMarks) -> str:
+    """Return a note on cells of a column of numbers that are not plain numbers."""
+    notes = []
+    if marks.words:
+        counts = Counter(strip_cells(column))
+        n_words = sum(counts[word] for word in marks.words)
+        listed = ", ".join(map(quote, marks.words[:3])) + ", ..." * (len(marks.words) > 3)
+        cells = "1 cell" if n_words == 1 else f"{n_words:,} cells"
+        notes.append(f"{cells} ({listed}) read as gaps among numbers")
+    if marks.unit:
+        notes.append(f"numbers read without {quote(marks.unit)}")
+    if marks.decimal:
+        notes.append(f"{quote(marks.decimal)} read as the decimal mark")
+    known = " ".join(f"--na {shlex.quote(word)}" for word in marks.words[:3])
+    confirm = f", {known} confirms it" if known and all(map(is_placeholder, marks.words)) else ""
+    return f"{', '.join(notes)}; {_as_option(name, 'category')} reads text{confirm}"
+
+
+def _fit_dates(
+    where: str, column: pd.Series, code: ColumnCode, form: str, options: TableOptions
+) -> ColumnCode:
+    days = days_since_1970(column, form)
+    doubt = None if code.name in options.kinds else find_ambiguous_date(column)
+    if doubt is not None:
+        first, other = ("month", "dmy") if form.startswith("%m") else ("day", "mdy")
+        change = f"{_as_option(code.name, other)} changes that"
+        note = f"the {first} comes first in dates such as {quote(doubt)}; {change}"
+        code = dataclasses.replace(code, note=note)
+    assert days is not None  # the form was found in these cells
+    origin = float(np.nanmin(days)) if not np.isnan(days).all() else 0.0
+    code = dataclasses.replace(code, kind="date", form=form, origin=origin)
+    return _fit_numbers(code, days - origin, options, where)
 
 
 def _fit_numbers(
     code: ColumnCode, numbers: np.ndarray, options: TableOptions, where: str
-) -> ColumnCode | None:
+) -> ColumnCode:
     narrow = to_float32(numbers)
-    bad, gaps = np.flatnonzero(np.isinf(narrow)), np.flatnonzero(np.isnan(narrow))
+    bad, gaps = np.isinf(narrow), np.isnan(narrow)
     start = f"column {quote(code.name)} of {where} must hold finite numbers, got"
     drop = f"leave the column out with drop (--drop {quote(code.name)})."
-    if bad.size:
+    if options.missing == "error" and bad.any():
+        row = int(np.flatnonzero(bad)[0])
         raise DataFormatError(
-            f"{start} {quote(numbers[bad[0]])} in row {bad[0] + 1}. Correct it, or {drop}"
+            f"{start} {quote(numbers[row])} in row {row + 1}. Correct it, or {drop}"
         )
-    if options.missing == "error" and gaps.size:
-        more = f" ({gaps.size:,} in all)" if gaps.size > 1 else ""
+    if options.missing == "error" and gaps.any():
+        more = f" ({gaps.sum():,} in all)" if gaps.sum() > 1 else ""
         raise DataFormatError(
-            f"{start} an empty cell in row {gaps[0] + 1}{more}. Fill gaps with missing='median' "
-            f"or 'indicator' (--missing median), or {drop}"
+            f"{start} an empty cell in row {np.flatnonzero(gaps)[0] + 1}{more}. Fill gaps with "
+            f"missing='median' or 'indicator' (--missing median), or {drop}"
         )
-    known = np.delete(numbers, gaps)
-    marks = options.missing == "indicator" and bool(gaps.size)
-    constant = bool(known.size) and bool((known == known[0]).all())
-    if (not known.size and numbers.size) or (options.drop_constant and constant and not marks):
-        return None
+    if bad.any():
+        said = f"{bad.sum():,} infinite or too large numbers read as gaps"
+        advice = f"--drop {shlex.quote(code.name)} leaves the column out"
+        code = dataclasses.replace(code, note=f"{said}; {advice}", clips=True)
+        gaps |= bad
+    n_gaps, known = int(gaps.sum()), numbers[~gaps]
+    is_often = n_gaps >= max(_MARKED_GAPS, _MARKED_SHARE * len(numbers))
+    marks = bool(n_gaps) and options.missing == "indicator"
+    marks |= is_often and options.missing == "auto"
+    if not known.size and numbers.size:
+        return _leave_out(code, "no value")
+    if options.drop_constant and known.size and (known == known[0]).all() and not marks:
+        return _leave_out(code, "one value only")
     fill = None if options.missing == "error" else float(np.float32(np.median(known)))
-    return dataclasses.replace(code, fill=fill, marks_gaps=marks, n_gaps=gaps.size)
+    return dataclasses.replace(code, fill=fill, marks_gaps=marks, n_gaps=n_gaps)
 
 
-def _fit_text(where: str, column: pd.Series, name: str, options: TableOptions) -> ColumnCode | None:
+def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOptions) -> ColumnCode:
+    name, is_auto = code.name, options.encode == "auto" or code.name in options.kinds
     counts = Counter(strip_cells(column))
     n_rows, n_gaps = counts.total(), counts.pop("", 0)
-    fields: dict[str, Any] = {"n_gaps": n_gaps}
-    if options.encode == "auto" and len(counts) > AUTO_CATEGORIES:
+    code = dataclasses.replace(code, n_gaps=n_gaps)
+    if not counts:
+        return _leave_out(code, "no value")
+    n_known, is_many = n_rows - n_gaps, len(counts) > AUTO_CATEGORIES
+    is_own = len(counts) > _OWN_TEXTS and len(counts) * (2 if is_many else 1) >= n_known
+    if is_own and is_auto and name not in options.kinds:
+        keep = f"{_as_option(name, 'category')} keeps it"
+        return _leave_out(code, f"most rows have their own text; {keep}")
+    if is_auto and len(counts) > AUTO_CATEGORIES:
         often = sorted(value for value, count in counts.items() if count > 1)
-        if not often:
-            return None  # every row has its own value: a name, not a feature
         shares = tuple(counts[value] / n_rows for value in often)
-        return ColumnCode(name, "frequency", tuple(often), shares, 1 / n_rows, **fields)
+        more: Any = {"values": tuple(often), "shares": shares, "rest": 1 / n_rows}
+        return dataclasses.replace(code, kind="frequency", **more)
     if len(counts) > MAX_CATEGORIES:
         raise DataFormatError(
             f"column {quote(name)} of {where} must have at most {MAX_CATEGORIES} different values "
@@ -198,24 +367,8 @@ def _fit_text(where: str, column: pd.Series, name: str, options: TableOptions) -
             f"counts how often a value occurs, or leave it out with drop (--drop {quote(name)})."
         )
     if options.drop_constant and len(counts) + bool(n_gaps) < 2:
-        return None
-    return ColumnCode(name, "category", tuple(sorted(counts)), **fields)
-
-
-def _check_unambiguous(where: str, column: pd.Series, name: str) -> None:
-    cell = find_ambiguous_number(column)
-    if cell is not None:
-        raise DataFormatError(
-            f"column {quote(name)} of {where} must hold unambiguous numbers, got {quote(cell)}: "
-            "with decimal='.' (--set decimal=.) the comma separates thousands, with decimal=',' "
-            "(--set decimal=,) it begins the fraction."
-        )
-    cell = find_ambiguous_date(column)
-    if cell is not None:
-        raise DataFormatError(
-            f"column {quote(name)} of {where} must hold unambiguous dates, got {quote(cell)}, "
-            "where day and month could be exchanged. Write dates as YYYY-MM-DD."
-        )
+        return _leave_out(code, "one value only")
+    return dataclasses.replace(code, kind="category", values=tuple(sorted(counts)))
 
 
 def _text_column_error(
@@ -227,7 +380,7 @@ def _text_column_error(
     known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
     row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
     advice = (
-        "It holds dates: turn them into numbers with dates=True (--set dates=true)"
+        "It holds dates: turn them into numbers with encode='auto' (--encode auto)"
         if is_date
         else "It holds text: encode it with encode='auto' (--encode auto)"
     )
@@ -247,8 +400,7 @@ _BATCH_CELLS = 4_000_000  # bounds the size of a dense block
 class TableEncoder:
     """How the feature columns of a table are encoded as numbers."""
 
-    codes: tuple[ColumnCode, ...]  # one for each column that is used, in the order of the table
-    constant: tuple[str, ...] = ()  # names of the columns left out for lack of information
+    codes: tuple[ColumnCode, ...]  # one for each column, in the order of the table
 
     @classmethod
     def fit(
@@ -259,29 +411,28 @@ class TableEncoder:
         options: TableOptions,
     ) -> "TableEncoder":
         """Fit an encoder to the columns ``names``; ``where`` names the table in messages."""
-        found: dict[str, ColumnCode | None] = {}
+        codes: list[ColumnCode] = []
         refused: dict[str, DataFormatError] = {}
         for name in names:
             try:
-                found[name] = fit_column(where, column(name), name, options)
+                codes.append(fit_column(where, column(name), name, options))
             except DataFormatError as error:
                 refused[name] = error
         if refused:
             first, *others = refused
             also = " ".join(_list_names("Other columns that cannot be used as they are:", others))
             raise DataFormatError(f"{refused[first]} {also}." if also else str(refused[first]))
-        codes = tuple(code for code in found.values() if code is not None)
-        if names and not codes:
+        if codes and not cls(tuple(codes)).names:
             raise InputError(
-                f"{where} must have an informative feature column, got only columns with one "
-                "value, or with a different value in every row."
+                f"{where} must have an informative feature column, got none: "
+                f"{quote(codes[0].name)} is left out, as {codes[0].note}."
             )
-        return cls(codes, tuple(name for name, code in found.items() if code is None))
+        return cls(tuple(codes))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the table columns that are used."""
-        return tuple(code.name for code in self.codes)
+        return tuple(code.name for code in self.codes if code.kind != "left out")
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -307,26 +458,25 @@ class TableEncoder:
         blocks = [sp.csr_matrix((0, len(self.feature_names)), dtype=np.float32)]
         for start in range(0, len(frame), size):
             rows, first = frame.iloc[start : start + size], first_row + start
-            columns = [code.encode(rows[code.name], where, first) for code in self.codes]
+            used = (code for code in self.codes if code.kind != "left out")
+            columns = [code.encode(rows[code.name], where, first) for code in used]
             blocks.append(sp.csr_matrix(np.concatenate(columns, axis=1)))
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the name of each column and what was done with it."""
+        return [(code.name, code.describe()) for code in self.codes]
+
     def notes(self) -> Iterator[str]:
-        """Yield sentences on how the columns were encoded."""
-        kinds = {
-            "category": "one-hot encoded",
-            "frequency": "took the share of rows with the same value of",
-            "date": "took days since the first date of",
-        }
-        for kind, words in kinds.items():
-            yield from _list_names(
-                f"features: {words}", (c.name for c in self.codes if c.kind == kind)
-            )
-        filled = (code.name for code in self.codes if code.n_gaps and code.fill is not None)
-        yield from _list_names("features: filled gaps with the median of", filled)
-        marked = (code.name for code in self.codes if code.marks_gaps)
-        yield from _list_names("features: added a column that marks the gaps of", marked)
-        yield from _list_names("features: left out, one value or all different:", self.constant)
+        """Yield sentences on columns that are left out, and on doubtful ones."""
+        left_out: dict[str, list[str]] = {}
+        for code in self.codes:
+            if code.kind == "left out":
+                left_out.setdefault(code.note, []).append(code.name)
+            elif code.note:
+                yield f"{code.name}: {code.note}"
+        for why, names in left_out.items():
+            yield f"{next(_list_names('features: left out', names))}: {why}"
 
     def notes_on_new(self, frame: pd.DataFrame, known: Sequence[str | None]) -> Iterator[str]:
         """Yield sentences on how a new table was read: ambiguous cells, unused columns and values.
@@ -334,7 +484,7 @@ class TableEncoder:
         ``known`` are columns of ids, labels and split, which are not mentioned.
         """
         yield from describe_thousands(frame, self.names)
-        used = {*self.names, *self.constant, *known}
+        used = {*(code.name for code in self.codes), *known}
         yield from _list_names("left out columns", (str(n) for n in frame if str(n) not in used))
         for code in self.codes:
             if code.kind == "category":
@@ -343,13 +493,12 @@ class TableEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as a JSON-compatible dict."""
-        return {"codes": [dataclasses.asdict(c) for c in self.codes], "constant": [*self.constant]}
+        return {"codes": [dataclasses.asdict(code) for code in self.codes]}
 
     @classmethod
     def from_dict(cls, page: Mapping[str, Any]) -> "TableEncoder":
         """Restore an encoder from :meth:`to_dict`."""
-        codes = (ColumnCode.from_dict(code) for code in page["codes"])
-        return cls(tuple(codes), tuple(page["constant"]))
+        return cls(tuple(ColumnCode.from_dict(code) for code in page["codes"]))
 
 
 def _list_names(start: str, names: Any) -> Iterator[str]:
@@ -369,12 +518,13 @@ def encode_frame(
     """Encode the text, dates and missing cells of a frame as numbers.
 
     All columns are features. ``changes`` are fields of ``options`` by name, such as
-    ``encode="auto"``. Returns the encoded frame with the same index, and the encoder for new rows.
+    ``missing="indicator"``. Returns the encoded frame with the same index, and the encoder for new
+    rows.
 
     Examples
     --------
     >>> people = pd.DataFrame({"age": [30, None], "job": ["cook", "pilot"]}, index=["ann", "bob"])
-    >>> numbers, encoder = encode_frame(people, encode="onehot", missing="median")
+    >>> numbers, encoder = encode_frame(people)
     >>> numbers
           age  job=cook  job=pilot
     ann  30.0       1.0        0.0
@@ -384,6 +534,19 @@ def encode_frame(
     options = options.replace(**changes)
     encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
     return transform_frame(frame, encoder), encoder
+
+
+def is_frame(x: Any) -> bool:
+    """Whether a value is a DataFrame of pandas."""
+    return isinstance(x, pd.DataFrame)
+
+
+def warn_of_notes(encoder: TableEncoder) -> None:
+    """Warn of columns that are left out or doubtful, in words for Python."""
+    notes = "; ".join(encoder.notes())
+    if notes:
+        advice = "In Python, encode={'zip': 'number'} stands for --as zip=number"
+        warnings.warn(f"{notes}. {advice}.", stacklevel=3)
 
 
 def transform_frame(frame: pd.DataFrame, encoder: TableEncoder) -> pd.DataFrame:
@@ -410,16 +573,16 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
             is_date = pd.api.types.is_datetime64_any_dtype(column.dtype)
             raise InputError(
                 f"X must hold numbers, got {'dates' if is_date else cell} in column "
-                f"{quote(name)}. Encode it first: X, encoder = glnn.data.encode_frame(X, "
-                "encode='auto'), or with scikit-learn's OneHotEncoder."
+                f"{quote(name)}. GLNNClassifier(encode='auto') takes it; otherwise encode it "
+                "first, with glnn.data.encode_frame(X) or scikit-learn's OneHotEncoder."
             )
         changed[name] = numbers
     gaps = [name for name in frame.columns if pd.isna(changed.get(name, frame[name])).any()]
     if gaps:
         listed = " ".join(_list_names("X must be finite, got NaN or missing values in", gaps))
         raise InputError(
-            f"{listed}. Fill them first: X, encoder = glnn.data.encode_frame(X, missing='median'), "
-            "or with sklearn.impute.SimpleImputer."
+            f"{listed}. GLNNClassifier(encode='auto') takes them; otherwise fill them first, with "
+            "glnn.data.encode_frame(X) or sklearn.impute.SimpleImputer."
         )
     if changed:
         frame = frame.copy(deep=False)

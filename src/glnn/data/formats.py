@@ -53,7 +53,7 @@ from glnn.data.table_files import (
     write_frames,
     write_node_table,
 )
-from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
 from glnn.data.tables import read_table_data
 from glnn.exceptions import InputError
 
@@ -84,8 +84,9 @@ def read_data(
     Parameters
     ----------
     path
-        An ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.graphml``, ``.gexf``,
-        ``.content`` or ``.nodes`` file, an edge list (``.edges``, ``.edgelist``, ``.txt``,
+        An ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.feather``, ``.jsonl``,
+        ``.graphml``, ``.gexf``, ``.content`` or ``.nodes`` file (text may be compressed, as in
+        ``.csv.gz``), an edge list (``.edges``, ``.edgelist``, ``.txt``,
         ``.cites``, or a table that begins with source and target), or a folder with the
         Planetoid or terror files.
     name
@@ -108,7 +109,7 @@ def read_data(
         return read_terrorists_rel(path) if is_relations else read_planetoid(path, name)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
         return read_planetoid(path.parent, name or path.name.split(".")[1])
-    suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), READ_SUFFIXES)
+    suffix = check_choice(f"the suffix of {path.name}", table_suffix(path), READ_SUFFIXES)
     if suffix == ".npz":
         with NpzFile(path) as file:
             has_features = "features_shape" in file or "indptr" not in file
@@ -138,7 +139,7 @@ def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
 
 def is_edge_list(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
     """Whether a file is a list of edges, by its suffix or as a table of edges."""
-    suffix = path.suffix.lower()
+    suffix = table_suffix(path)
     return suffix in EDGE_LIST_SUFFIXES or (
         suffix in TABLE_SUFFIXES and is_edge_table(path, options)
     )

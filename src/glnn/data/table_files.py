@@ -1,8 +1,9 @@
-"""Reading and writing tables as pandas frames: CSV, TSV, Excel and Parquet, by the suffix.
+"""Reading and writing tables as pandas frames, by the suffix.
 
 Workbooks and Parquet files are checked for sensible sizes before they are read.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,16 +11,28 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from glnn._utils import import_optional
-from glnn.data.files import atomic_write, check_file, one_line, quote, quote_path, wrap_parse_errors
+from glnn._utils import did_you_mean, import_optional
+from glnn.data.files import (
+    MAX_TEXT_BYTES,
+    atomic_write,
+    check_file,
+    one_line,
+    quote,
+    quote_path,
+    wrap_parse_errors,
+)
 from glnn.data.node_data import NodeData, upper_triangle
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
+    COMPRESSED,
     DEFAULT_OPTIONS,
     TableOptions,
+    describe_names,
+    open_table,
     parse_column_names,
     read_first_line,
     read_text_table,
+    table_suffix,
 )
 from glnn.exceptions import DataFormatError, GlnnError, InputError
 
@@ -28,27 +41,71 @@ from glnn.exceptions import DataFormatError, GlnnError, InputError
 MAX_BYTES = 2**30
 
 
-def read_workbook(path: Path, header: bool) -> pd.DataFrame:
-    """Read the first sheet of a workbook as a table."""
-    frame = read_sheet(path)
+def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFrame:
+    """Read a sheet of a workbook as a table."""
+    frame = read_sheet(path, options.sheet)
+    notes = frame.attrs["notes"]
     if header and len(frame):
         first = [None if pd.isna(cell) else cell for cell in frame.iloc[0]]
-        frame = frame.iloc[1:].set_axis(list(parse_column_names(path, first)), axis=1)
+        names = parse_column_names(path, first)
+        frame = frame.iloc[1:].set_axis(list(names), axis=1)
+        notes = [*notes, *describe_names([str(cell) for cell in first], names)]
     else:
         frame.columns = frame.columns.map(str)
-    return frame.reset_index(drop=True).infer_objects()
+    frame = frame.reset_index(drop=True).infer_objects()
+    frame.attrs["notes"] = notes
+    return frame
 
 
-def read_sheet(path: Path, n_rows: int | None = None) -> pd.DataFrame:
-    """Read the cells of the first sheet, or of its first rows."""
+def read_sheet(path: Path, sheet: str | None = None, n_rows: int | None = None) -> pd.DataFrame:
+    """Read the cells of a sheet, by default the first, or of its first rows."""
     check_file(path, max_bytes=MAX_BYTES)
     import_optional("openpyxl")
     with wrap_parse_errors(path, "Excel"):
         open_zip(path).close()  # refuses one that unpacks to too much
-        cells = pd.read_excel(path, header=None, nrows=n_rows, keep_default_na=True)
+        with pd.ExcelFile(path) as book:
+            names = list(map(str, book.sheet_names))
+            if sheet is not None and sheet not in names:
+                raise InputError(
+                    f"--sheet must name a sheet of {quote_path(path)}, got {quote(sheet)}. It has "
+                    f"{', '.join(map(quote, names[:8]))}.{did_you_mean(sheet, names)}"
+                )
+            chosen = names[0] if sheet is None else sheet
+            cells = book.parse(chosen, header=None, nrows=n_rows, keep_default_na=True)
     if not len(cells):
-        raise DataFormatError(f"{quote_path(path)} must have a first sheet with rows, got none.")
+        raise DataFormatError(
+            f"{quote_path(path)} must have rows in the sheet {quote(chosen)}, got none; its sheets "
+            f"are {', '.join(map(quote, names[:8]))}. Name one with --sheet."
+        )
+    others = [name for name in names if name != chosen]
+    listed = ", ".join(map(quote, others[:3])) + ", ..." * (len(others) > 3)
+    note = f"table: read the sheet {quote(chosen)}; --sheet names another ({listed})"
+    cells.attrs["notes"] = [note] if others and sheet is None else []
     return cells
+
+
+# JSON: a list of records, or one record a line
+
+
+def read_json(path: Path) -> pd.DataFrame:
+    """Read a table from JSON lines, or from a list of JSON objects."""
+    with open_table(path) as file, wrap_parse_errors(path, "JSON"):
+        text = file.read(MAX_TEXT_BYTES).decode("utf-8-sig")
+        is_list = text.lstrip().startswith("[")
+        lines = [line for line in text.splitlines() if line.strip()]
+        rows = json.loads(text) if is_list else [json.loads(line) for line in lines]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise DataFormatError(
+            f"{quote_path(path)} must hold one JSON object a line, or a list of them, got none."
+        )
+    for name, cell in ((n, c) for row in rows for n, c in row.items()):
+        if isinstance(cell, dict | list):
+            raise DataFormatError(
+                f"column {quote(name)} of {quote_path(path)} must hold one value a cell, got "
+                f"{type(cell).__name__}. Flatten it, as with pandas.json_normalize."
+            )
+    frame = pd.DataFrame(rows)
+    return frame.set_axis(list(parse_column_names(path, list(frame.columns))), axis=1)
 
 
 # Parquet files
@@ -74,14 +131,30 @@ def _open_and_check_parquet(path: Path) -> Any:
             f"{quote_path(path)} must declare a sensible size, got {n_rows:,} rows and "
             f"{n_columns:,} columns. Nothing was read."
         )
+    _check_flat(path, file.schema_arrow)
+    return file
+
+
+def _check_flat(path: Path, schema: Any) -> None:
     nested = import_optional("pyarrow.types").is_nested
-    for field in file.schema_arrow:
+    for field in schema:
         if nested(field.type):
             raise DataFormatError(
                 f"column {quote(field.name)} of {quote_path(path)} must hold one value a cell, "
                 f"got {one_line(field.type)}."
             )
-    return file
+
+
+def read_feather(path: Path) -> pd.DataFrame:
+    """Read the table of a Feather file."""
+    feather = import_optional("pyarrow.feather")
+
+    def read() -> pd.DataFrame:
+        table = feather.read_table(check_file(path))
+        _check_flat(path, table.schema)
+        return arrow_to_frame(table)
+
+    return wrap_parquet_errors(path, read)
 
 
 def arrow_to_frame(table: Any) -> pd.DataFrame:
@@ -107,17 +180,20 @@ def wrap_parquet_errors(path: Path, read: Callable[[], T]) -> T:
     except GlnnError:
         raise
     except Exception as error:  # pyarrow's own errors derive from many built-in ones
+        kind = path.suffix[1:].capitalize()
         raise DataFormatError(
-            f"{quote_path(path)} must be a whole Parquet file, got: {one_line(error)}. "
+            f"{quote_path(path)} must be a whole {kind} file, got: {one_line(error)}. "
             "Export it again."
         ) from error
 
 
 # Tables by suffix
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".jsonl", ".ndjson", ".json")
+JSON_SUFFIXES = TABLE_SUFFIXES[-3:]
+NAMED_SUFFIXES = (".parquet", ".feather", *JSON_SUFFIXES)  # their columns always have names
 # Known formats that are no tables; as text they would give misleading errors.
-_OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods", ".zip")
+_OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods")
 
 
 def read_frame(
@@ -129,17 +205,23 @@ def read_frame(
 ) -> pd.DataFrame:
     """Read a table as a frame of numbers, dates and text.
 
-    The suffix is ``.parquet``, ``.xlsx`` (first sheet), ``.tsv``, or any other for text, read as
-    ``options`` say. ``select_text`` gets the column names and returns those that are always text,
+    The suffix is one of ``TABLE_SUFFIXES``, or any other for text, read as ``options`` say; that
+    of a compression may follow it. ``attrs["notes"]`` says how the file was read. ``select_text``
+    gets the column names and returns those that are always text,
     such as ids and labels. Without a ``header`` line the columns are numbered.
     """
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        file = open_parquet(path)
-        frame = wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
+    suffix = table_suffix(path)
+    if suffix in (".parquet", ".feather"):
+        if suffix == ".feather":
+            frame = read_feather(path)
+        else:
+            file = open_parquet(path)
+            frame = wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
         return frame.set_axis(list(parse_column_names(path, list(frame.columns))), axis=1)
     if suffix == ".xlsx":
-        return read_workbook(path, header)
+        return read_workbook(path, options, header)
+    if suffix in JSON_SUFFIXES:
+        return read_json(path)
     if suffix in _OTHER_SUFFIXES:
         raise DataFormatError(
             f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
@@ -149,12 +231,15 @@ def read_frame(
 
 
 def read_first_row(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> tuple[str, ...]:
-    """Read the cells of the first line, or the column names of a Parquet file."""
-    if path.suffix.lower() == ".parquet":
+    """Read the cells of the first line, or the column names of a file that has them."""
+    suffix = table_suffix(path)
+    if suffix == ".parquet":
         schema = open_parquet(path).schema_arrow
         return wrap_parquet_errors(path, lambda: tuple(str(name) for name in schema.names))
-    if path.suffix.lower() == ".xlsx":
-        return tuple(str(cell) for cell in read_sheet(path, n_rows=1).iloc[0])
+    if suffix in (".feather", *JSON_SUFFIXES):
+        return tuple(map(str, read_frame(path).columns))
+    if suffix == ".xlsx":
+        return tuple(str(cell) for cell in read_sheet(path, options.sheet, n_rows=1).iloc[0])
     return read_first_line(path, options)
 
 
@@ -166,7 +251,8 @@ _BATCH_CELLS = 4_000_000  # bounds the size of a dense block
 
 def edge_table_path(path: Path) -> Path:
     """Return the path of the edge list that belongs to a table."""
-    return path.with_suffix(f".edges{path.suffix}")
+    ends = Path(path.stem).suffix + path.suffix if path.suffix in COMPRESSED else path.suffix
+    return path.with_name(f"{path.name.removesuffix(ends)}.edges{ends}")
 
 
 def write_node_table(data: NodeData, path: Path) -> None:

@@ -4,21 +4,31 @@ First :class:`TableOptions` and the meaning of cells (numbers, dates, missing); 
 encoding and decimal mark are detected, and pandas reads the file.
 """
 
+import bz2
 import codecs
+import contextlib
 import dataclasses
+import gzip
 import re
 import warnings
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from glnn._utils import check_choice
-from glnn.data.files import check_file, quote, quote_path, wrap_parse_errors
+from glnn.data.files import (
+    MAX_TEXT_BYTES,
+    check_file,
+    quote,
+    quote_path,
+    wrap_parse_errors,
+)
 from glnn.exceptions import DataFormatError, InputError
 
 # Options
@@ -26,8 +36,10 @@ from glnn.exceptions import DataFormatError, InputError
 # The types admit any text: values of the command line are checked in ``TableOptions``.
 OnUnknown = Literal["error", "drop"] | str
 Encode = Literal["error", "onehot", "auto"] | str
-Missing = Literal["error", "median", "indicator"] | str
+Missing = Literal["error", "median", "indicator", "auto"] | str
 Decimal = Literal[".", ","] | str
+
+KINDS = ("number", "category", "dmy", "mdy")  # the last two are dates, by the order of their parts
 
 
 @dataclass(frozen=True)
@@ -39,23 +51,31 @@ class TableOptions:
     group_column: str | None = None  # group of each row, for the folds of an evaluation
     time_column: str | None = None  # time of each row, for the same
     on_unknown: OnUnknown = "error"  # for labels and edges of ids without features
-    encode: Encode = "error"  # text columns
-    missing: Missing = "error"  # missing cells of numbers and dates
-    dates: bool = False  # turn dates into days since the column's first date
+    encode: Encode = "auto"  # text and dates
+    missing: Missing = "auto"  # missing cells of numbers and dates
+    kinds: Mapping[str, str] = field(default_factory=dict)  # one of KINDS by column, not guessed
+    na: Sequence[str] = ()  # further cells that mean missing
+    exact_labels: bool = False  # "unknown" is a class, and so are labels that differ in case
     features: Sequence[str] = ()  # names or patterns (``"x*"``) of the columns to use ...
     drop: Sequence[str] = ()  # ... and of those to leave out
     drop_constant: bool = False  # leave out columns with one value only
     needs_label: bool = False  # refuse a table without a label column, and suggest one
     delimiter: str | None = None  # one character or "tab"; detected: comma, semicolon, tab, pipe
     decimal: Decimal | None = None  # "." or ","; the other one may separate groups of 3 digits
-    encoding: str | None = None  # a codec of Python; detected: byte order mark, else UTF-8
+    encoding: str | None = None  # a codec; detected: byte order mark, UTF-8, else Windows-1252
+    sheet: str | None = None  # of a workbook; by default the first
+    source_column: str | None = None  # of an edge list; by default found by name and content
+    target_column: str | None = None
+    weight_column: str | None = None  # "none": without weights
 
     def __post_init__(self) -> None:
         check_choice("on_unknown", self.on_unknown, ("error", "drop"))
         check_choice("encode", self.encode, ("error", "onehot", "auto"))
-        check_choice("missing", self.missing, ("error", "median", "indicator"))
-        object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "drop", tuple(self.drop))
+        check_choice("missing", self.missing, ("error", "median", "indicator", "auto"))
+        for kind in self.kinds.values():
+            check_choice("the kind of a column", kind, KINDS)
+        for name in ("features", "drop", "na"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.delimiter in ("\\t", "tab"):  # as people type it
             object.__setattr__(self, "delimiter", "\t")
         if self.delimiter is not None and len(self.delimiter) != 1:
@@ -81,7 +101,8 @@ class TableOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as a JSON-compatible dict."""
-        return {**dataclasses.asdict(self), "features": [*self.features], "drop": [*self.drop]}
+        lists = {name: [*getattr(self, name)] for name in ("features", "drop", "na")}
+        return {**dataclasses.asdict(self), **lists}
 
 
 DEFAULT_OPTIONS = TableOptions()
@@ -91,6 +112,8 @@ DEFAULT_OPTIONS = TableOptions()
 
 # Cells of numeric columns that stand for a missing number
 MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>")
+# Words, in any case, that stand for a missing value but could also be a category
+_PLACEHOLDERS = ("?", "-", "--", ".", "unknown", "missing", "n.a.", "na", "not available", "tbd")
 
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?")
@@ -124,6 +147,9 @@ def strip_cells(column: pd.Series) -> list[str]:
     return [cell.strip() for cell in to_text(column)]
 
 
+_BOOLS = {"true": 1, "True": 1, "TRUE": 1, "false": 0, "False": 0, "FALSE": 0}
+
+
 def to_numbers(column: pd.Series) -> np.ndarray | None:
     """Convert the cells to float64, NaN if missing; ``None`` if a cell is not a number."""
     kind = column.dtype
@@ -139,7 +165,7 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
     known = known[
         [not (isinstance(cell, str) and cell.strip() in MISSING_MARKERS) for cell in known]
     ]
-    known = known.map(lambda cell: _to_float(cell) if type(cell) is int else cell)
+    known = known.map(lambda cell: _to_float(cell) if type(cell) is int else _BOOLS.get(cell, cell))
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
     if numbers.isna().any():
         return None
@@ -151,6 +177,78 @@ def _to_float(number: int) -> float:
         return float(number)
     except OverflowError:  # more than 308 digits
         return np.inf
+
+
+def is_placeholder(cell: str) -> bool:
+    """Whether a cell stands for a missing value, as ``NA``, ``?`` or ``unknown`` do."""
+    return cell in MISSING_MARKERS or cell.casefold() in _PLACEHOLDERS
+
+
+_NUMBER = r"[+-]?(?:\d[\d.,]*|\.\d+)(?:[eE][+-]?\d+)?"
+_MARKED = re.compile(rf"([+-]?)([$€£¥]?)\s*({_NUMBER})\s*([%$€£¥]|[A-Za-zµ°²³/]{{1,6}})?")
+_MAX_WORDS = 5  # different words that a column of numbers may contain
+
+
+@dataclass(frozen=True)
+class NumberMarks:
+    """What surrounds the numbers of a text column."""
+
+    unit: str = ""  # such as "$" or "%", in some or all cells
+    decimal: str = ""  # the decimal mark if there are groups of three digits or commas
+    words: tuple[str, ...] = ()  # cells that are not numbers
+
+
+NO_MARKS = NumberMarks()
+
+
+def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks | None:
+    """Return how a text column can be read as numbers, or ``None`` if it cannot.
+
+    At most a fifth of the cells may be other words, or half of them if they are placeholders such
+    as ``?``; with ``force`` any number.
+    """
+    counts = Counter(_present_cells(column))
+    found = {cell: _MARKED.fullmatch(cell) for cell in counts}
+    words = tuple(sorted(cell for cell, match in found.items() if match is None))
+    numbers = {cell: match for cell, match in found.items() if match is not None}
+    n_words, n_cells = sum(counts[cell] for cell in words), counts.total()
+    is_few = len(words) <= _MAX_WORDS and 5 * n_words <= n_cells
+    is_few |= 2 * n_words <= n_cells and all(map(is_placeholder, words))
+    units = {mark for match in numbers.values() for mark in (match[2], match[4]) if mark}
+    if not numbers or len(units) > 1 or not (is_few or force):
+        return None
+    marks = NumberMarks("".join(units), "", words)
+    cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
+    if to_numbers(cells) is None:
+        decimal = detect_decimal(cells.to_frame()) or "."
+        if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+            return None
+        marks = dataclasses.replace(marks, decimal=decimal)
+    return marks
+
+
+def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
+    """Return a column with plain numbers; words become missing cells."""
+    if not (_is_text(column) and any(dataclasses.astuple(marks))):
+        return column
+    group = "," if marks.decimal == "." else "."
+
+    def strip(cell: str) -> str:
+        if cell in marks.words:
+            return ""
+        plain = cell.removesuffix(marks.unit).strip()
+        plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
+        return plain.replace(group, "").replace(marks.decimal, ".") if marks.decimal else plain
+
+    return pd.Series([strip(cell) for cell in strip_cells(column)], column.index, dtype=object)
+
+
+def empty_cells(column: pd.Series, values: Sequence[str]) -> pd.Series:
+    """Return a column whose cells with one of the values are missing."""
+    if not values:
+        return column
+    gaps = np.array([cell in values for cell in strip_cells(column)], dtype=bool)
+    return column.mask(gaps) if gaps.any() else column
 
 
 def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
@@ -185,7 +283,8 @@ def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, text: Collection[st
     thousands: dict[str, int] = {}
     for name in map(str, frame):
         cells = [] if name in text else _present_cells(frame[name])
-        if cells and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+        has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
+        if has_marks and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
             plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
             changed[name] = pd.to_numeric(plain)
             if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
@@ -211,24 +310,26 @@ def describe_thousands(frame: pd.DataFrame, names: Collection[str]) -> Iterator[
         )
 
 
-def find_ambiguous_number(column: pd.Series) -> str | None:
-    """Return a cell such as ``61,333`` if the whole column may be fractions or thousands."""
+def _is_ambiguous(column: pd.Series) -> bool:
+    """Whether the cells, such as ``61,333``, may be fractions or thousands."""
     cells = _present_cells(column)
-    if cells and all(_GROUPED["."].fullmatch(cell) for cell in cells):
-        return next((cell for cell in cells if "," in cell), None)
-    return None
+    has_comma = any("," in cell for cell in cells)
+    return has_comma and all(_GROUPED["."].fullmatch(cell) for cell in cells)
 
 
-def detect_date_format(column: pd.Series) -> str | None:
+def detect_date_format(column: pd.Series, order: str | None = None) -> str | None:
     """Return the date format of a column, or ``None`` if it does not hold dates.
 
-    ``"dates"`` stands for a column that pandas stores as dates. Callers check with
-    :func:`find_ambiguous_date` whether day and month could be exchanged.
+    ``"dates"`` stands for a column that pandas stores as dates. If day and month could be
+    exchanged in every cell, ``order`` decides (``dmy`` or ``mdy``); without it the month comes
+    first in dates with slashes.
     """
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return "dates"
     found = _fitting_date_formats(column)
-    return found[0] if found else None
+    wanted = order or ("mdy" if "%m/%d/%Y" in found else "dmy")
+    first = [form for form in found if form.startswith("%d" if wanted == "dmy" else "%m")]
+    return next(iter(first or found), None)
 
 
 def find_ambiguous_date(column: pd.Series) -> str | None:
@@ -284,7 +385,10 @@ def _present_cells(column: pd.Series) -> list[str]:
 
 # Reading the text
 
+COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
+_RARE_DELIMITERS = (":", "^", "~", " ")
+_ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
 _BLOCK = 2**20
@@ -299,6 +403,37 @@ _BYTE_ORDER_MARKS = (
 _QUOTED = re.compile('"(?:[^"]|"")*"')
 
 
+def table_suffix(path: Path) -> str:
+    """Return the suffix of a table in lower case, without that of a compression.
+
+    Examples
+    --------
+    >>> [table_suffix(Path(name)) for name in ("a.CSV", "a.csv.gz", "a.tsv.bz2", "a.zip")]
+    ['.csv', '.csv', '.tsv', '.csv']
+    """
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() or ".csv" if suffix in COMPRESSED else suffix
+
+
+@contextlib.contextmanager
+def open_table(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file of text, which may be compressed, for reading its bytes."""
+    suffix = check_file(path).suffix.lower()
+    with contextlib.ExitStack() as stack, wrap_parse_errors(path, suffix.removeprefix(".")):
+        if suffix == ".zip":
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            names = [n for n in archive.namelist() if not n.startswith("__MACOSX") and n[-1] != "/"]
+            if len(names) != 1:
+                raise DataFormatError(
+                    f"{quote_path(path)} must hold one table, got {len(names)} files "
+                    f"({', '.join(map(quote, names[:3]))}). Unpack it, and name one of them."
+                )
+            yield stack.enter_context(archive.open(names[0]))
+        else:
+            opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(suffix, open)
+            yield stack.enter_context(opener(path, "rb"))
+
+
 def read_text_table(
     path: Path,
     options: TableOptions,
@@ -306,42 +441,59 @@ def read_text_table(
     header: bool,
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
-    delimiter, encoding = _detect_layout(path, options)
-    cells = _read_first_cells(path, delimiter, encoding)
+    layout = _detect_layout(path, options)
+    cells = _read_first_cells(path, layout)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
+    markers = [*MISSING_MARKERS, *options.na]
 
-    def read(decimal: str) -> pd.DataFrame:
+    def read(decimal: str, **more: Any) -> pd.DataFrame:
         return _read_csv(
             path,
-            sep=delimiter,
-            encoding=encoding,
+            sep=layout.delimiter,
+            encoding=layout.encoding,
             header=0 if header else None,
             names=list(names),
             index_col=False,
-            dtype=dict.fromkeys(text, "str"),
-            na_values={name: MISSING_MARKERS for name in names if name not in text},
+            na_values={name: markers for name in names if name not in text},
             decimal=decimal,
+            **{"dtype": dict.fromkeys(text, "str"), **more},
         )
 
-    if options.decimal is not None:
-        frame = parse_grouped_numbers(read(options.decimal), options.decimal, text)
-        frame.attrs.clear()  # the user chose the decimal mark: no note on thousands
-        return frame
-    frame = read(".")
-    decimal = detect_decimal(frame)
-    if decimal == ",":
+    frame = read(options.decimal or ".")
+    decimal = options.decimal or detect_decimal(frame)
+    notes = [*layout.notes, *(describe_names(cells, names) if header else ())]
+    if decimal is None:
+        unclear = [name for name in names if name not in text and _is_ambiguous(frame[name])]
+        decimal = "," if unclear and layout.delimiter == ";" else "."
+        if decimal == ",":
+            listed = ", ".join(map(quote, unclear[:3]))
+            notes.append(
+                f"features: commas read as decimal commas in {listed}; with --set decimal=. "
+                "(decimal='.') they separate thousands"
+            )
+    if decimal == "," and options.decimal is None:
         frame = read(",")
-    return frame if decimal is None else parse_grouped_numbers(frame, decimal, text)
+    frame = parse_grouped_numbers(frame, decimal, text)
+    if options.decimal is not None:
+        frame.attrs.clear()  # the user chose the decimal mark: no note on thousands
+    if layout.has_zeros:
+        numeric = [name for name in names if pd.api.types.is_numeric_dtype(frame[name].dtype)]
+        if numeric:
+            raw = read(".", dtype="str", usecols=numeric)
+            codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
+            frame = frame.assign(**{name: raw[name] for name in codes})
+    frame.attrs["notes"] = notes
+    return frame
 
 
 def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
-    with wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
+    with open_table(path) as file, wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             frame: pd.DataFrame = pd.read_csv(
-                path, keep_default_na=False, low_memory=False, **options
+                file, keep_default_na=False, low_memory=False, **options
             )
             return frame
         except pd.errors.ParserWarning:
@@ -355,25 +507,58 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
             ) from None
 
 
-def _detect_layout(path: Path, options: TableOptions) -> tuple[str, str]:
-    """Return delimiter and encoding, after a scan that refuses undecodable bytes and huge lines."""
-    with check_file(path).open("rb") as file:
-        start = file.read(4)
+@dataclass(frozen=True)
+class _Layout:
+    """How the text of a table is stored."""
+
+    delimiter: str
+    encoding: str
+    has_zeros: bool  # whether some cell is a whole number that begins with 0
+    notes: tuple[str, ...] = ()
+
+
+def _detect_layout(path: Path, options: TableOptions) -> _Layout:
+    """Return the layout, after a scan that refuses undecodable bytes and huge lines."""
+    with open_table(path) as file:
+        start = file.read(_BLOCK)
     marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
-    encoding = options.encoding or next(marked, "utf-8")
-    sample = _scan_text(path, encoding)
-    if options.delimiter is not None:
-        return options.delimiter, encoding
-    if path.suffix.lower() == ".tsv":
-        return "\t", encoding
-    return _detect_delimiter(sample), encoding
+    encoding, notes = options.encoding or next(marked, "utf-8"), ()
+    try:
+        sample, has_zeros = _scan_text(path, encoding)
+    except DataFormatError:
+        if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
+            raise
+        try:
+            sample, has_zeros = _scan_text(path, "cp1252")
+        except DataFormatError:
+            pass
+        else:
+            encoding = "cp1252"
+            notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
+        if not notes:
+            raise
+    if options.delimiter is None:
+        is_tabs = table_suffix(path) == ".tsv" and "\t" in sample
+        found = "\t" if is_tabs else _detect_delimiter(sample)
+        return _Layout(found, encoding, has_zeros, notes)
+    first = sample.partition("\n")[0]
+    likely = _detect_delimiter(sample)
+    if options.delimiter not in first and likely in first:
+        raise DataFormatError(
+            f"{quote_path(path)} must have {quote(options.delimiter)} between its columns, as the "
+            f"option delimiter says, got {quote(likely)}. Leave the option out."
+        )
+    return _Layout(options.delimiter, encoding, has_zeros, notes)
 
 
-def _scan_text(path: Path, encoding: str) -> str:
-    """Decode the file block by block to check it; return its first block."""
+def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
+    """Decode the file block by block to check it.
+
+    Returns its first block, and whether some cell may be a whole number that begins with 0.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
-    sample, n_open, n_bytes = "", 0, 0
-    with path.open("rb") as file:
+    sample, n_open, n_bytes, has_zeros = "", 0, 0, False
+    with open_table(path) as file:
         while True:
             block = file.read(_BLOCK)
             try:
@@ -385,35 +570,43 @@ def _scan_text(path: Path, encoding: str) -> str:
                     f"{place}. Name its encoding with --set encoding=NAME (encoding='cp1252' for "
                     "many spreadsheets), or save it as UTF-8."
                 ) from None
+            has_zeros = has_zeros or _ZEROS.search(text) is not None
             if not block:
-                return sample
+                return sample, has_zeros
             sample, n_bytes = sample or text, n_bytes + len(block)
             end = max(text.rfind("\n"), text.rfind("\r"))
             n_open = n_open + len(text) if end < 0 else len(text) - end - 1
-            if n_open > MAX_LINE:
+            if n_open > MAX_LINE or n_bytes > MAX_TEXT_BYTES:
                 raise DataFormatError(
-                    f"{quote_path(path)} must have lines of at most {MAX_LINE:,} characters."
+                    f"{quote_path(path)} must have lines of at most {MAX_LINE:,} characters, and "
+                    f"at most {MAX_TEXT_BYTES:,} bytes."
                 )
 
 
 def _detect_delimiter(sample: str) -> str:
-    """Return the mark that is equally frequent in the first lines, else most frequent in line 1."""
+    """Return the mark that is equally frequent in the first lines, else most frequent in line 1.
+
+    Rarer marks, such as colons and blanks, count only where the first line has no usual one.
+    """
     outside = _QUOTED.sub("", sample)
     lines = [line for line in outside.splitlines() if line.strip()][:_SAMPLE_LINES]
     counts = {mark: [line.count(mark) for line in lines] for mark in DELIMITERS}
     even = {mark: n[0] for mark, n in counts.items() if n and n[0] and len(set(n[:-1])) <= 1}
     found = even or {mark: n[0] for mark, n in counts.items() if n and n[0]}
+    if not found and len(lines) > 1:
+        rare = {mark: {line.count(mark) for line in lines} for mark in _RARE_DELIMITERS}
+        found = {mark: max(n) for mark, n in rare.items() if len(n) == 1 and max(n)}
     return max(found, key=lambda mark: found[mark], default=",")
 
 
 def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
     """Return the cells of the first line that is not empty."""
-    return _read_first_cells(path, *_detect_layout(path, options))
+    return _read_first_cells(path, _detect_layout(path, options))
 
 
-def _read_first_cells(path: Path, delimiter: str, encoding: str) -> tuple[str, ...]:
-    options = {"sep": delimiter, "encoding": encoding, "header": None, "dtype": "str"}
-    cells = tuple(_read_csv(path, nrows=1, **options).iloc[0].tolist())
+def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
+    how = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None, "dtype": "str"}
+    cells = tuple(_read_csv(path, nrows=1, **how).iloc[0].tolist())
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
             f"{quote_path(path)} must have at most {MAX_COLUMNS:,} columns, got {len(cells):,}."
@@ -422,19 +615,33 @@ def _read_first_cells(path: Path, delimiter: str, encoding: str) -> tuple[str, .
 
 
 def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
-    """Check that column names are unique and not blank; a first column without a name is ``id``."""
+    """Return a unique name for each column.
+
+    A first column without a name is ``id``, and others are numbered; repeated names, too.
+    """
     names = ["" if cell is None else str(cell) for cell in cells]
     if names and not names[0].strip() and "id" not in names:
         names[0] = "id"
     blank = [place for place, name in enumerate(names) if not name.strip()]
-    if blank or not names:
+    if 2 * len(blank) > len(names) or not names:
         raise DataFormatError(
             f"{quote_path(path)} must name every column in its first line, got none for column "
             f"{blank[0] + 1 if blank else 1}."
         )
-    if len(set(names)) != len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise DataFormatError(
-            f"{quote_path(path)} must name each column once, got {quote(twice)} twice."
-        )
+    for place in blank:
+        names[place] = f"column {place + 1}"
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        while names[place] in names[:place]:
+            names[place], seen[name] = f"{name}.{seen[name]}", seen[name] + 1
     return tuple(names)
+
+
+def describe_names(cells: Sequence[object], names: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on columns that got another name than in the first line."""
+    new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
+    if new:
+        more = ", ..." if len(new) > 3 else ""
+        listed = ", ".join(map(quote, new[:3]))
+        yield f"table: columns without a name of their own are called {listed}{more}"

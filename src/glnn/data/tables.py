@@ -5,6 +5,8 @@ The first part decides what each column is for; :func:`read_tables` reads the fi
 
 import dataclasses
 import re
+import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +18,7 @@ import pandas as pd
 
 from glnn._utils import did_you_mean
 from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges
-from glnn.data.encode import TableEncoder
+from glnn.data.encode import TableEncoder, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
     SPLIT_KEYS,
@@ -32,6 +34,7 @@ from glnn.data.table_text import (
     days_since_1970,
     describe_thousands,
     detect_date_format,
+    is_placeholder,
     strip_cells,
     to_numbers,
     to_text,
@@ -40,7 +43,6 @@ from glnn.exceptions import DataFormatError, InputError
 
 # The role of each column
 
-_ID_NAME = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
 _LABEL_NAME = re.compile(
     r"(class|target|outcome|status|group|category|species|diagnosis|churn(ed)?|y|type|kind)"
     r"|.*[\s_.-](class|label|target|status|category|group|type)"
@@ -69,19 +71,37 @@ class ColumnPlan:
 
 
 def plan_columns(
-    where: str, names: Sequence[str], column: Column, options: TableOptions, *, own_labels: bool
+    where: str,
+    names: Sequence[str],
+    column: Column,
+    options: TableOptions,
+    *,
+    own_labels: bool,
+    needs_ids: bool = False,
 ) -> ColumnPlan:
     """Decide what each column of a table is for.
 
     ``where`` names the table in messages; ``own_labels`` is ``False`` if the labels come from
-    another file.
+    another file; ``needs_ids`` says that another file refers to ids.
     """
-    like_ids = [n for n in names if _ID_NAME.fullmatch(n) and _is_unique(column(n))]
-    id_column = find_column(where, names, options.id_column, "id", "the id column")
+    others = [options.label_column, options.group_column, options.time_column]
+    others = others if options.label_column != "id" else others[1:]
+    like_ids = [n for n in names if is_named_like_id(n) and n not in others]
+    id_column = find_column(where, names, options.id_column, None, "the id column")
     notes = []
-    if id_column is None and like_ids and options.label_column != like_ids[0]:
-        id_column = like_ids[0]
-        notes.append(f"ids: taken from the column {quote(id_column)}")
+    if id_column is None:
+        whole = sorted((n for n in like_ids if is_unique(column(n))), key=lambda n: n != "id")
+        id_column = next(iter(whole), None)
+        if id_column not in (None, "id"):
+            notes.append(f"ids: taken from the column {quote(id_column)}; --id names another")
+    repeated = [n for n in like_ids if n == "id" and id_column is None]
+    if repeated and needs_ids:
+        index_ids(to_text(column("id")), where)  # raises an error that names an id
+    if repeated:
+        notes.append(
+            "ids: 'id' is not different in every row, so rows are numbered; --group id hides the "
+            "labels of equal ids together"
+        )
     wanted = options.label_column if own_labels else None
     label = find_column(where, names, wanted, "label", "the label column")
     if not own_labels and (label is not None or options.label_column in names):
@@ -102,11 +122,9 @@ def plan_columns(
     rest = [name for name in names if name not in (id_column, label, split, group, time)]
     chosen = _match_columns(where, rest, options.features or ["*"], "features") if rest else set()
     chosen -= _match_columns(where, rest, options.drop, "drop")
-    features = tuple(name for name in rest if name in chosen)
-    if not options.features:
-        left = [name for name in features if name in like_ids]
-        features = tuple(name for name in features if name not in left)
-        notes += [f"features: left out {quote(name)}, another id in every row" for name in left]
+    features = tuple(name for name in rest if name in chosen and name not in repeated)
+    for name in options.kinds:
+        find_column(where, names, name, None, "a column of --as (kinds)")
     if not features:
         raise DataFormatError(f"{where} must have at least one feature column, got none.")
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
@@ -136,7 +154,7 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
     for place, name in enumerate(names):
         cells = [cell for cell in strip_cells(column(name)) if cell]
         n_values = len(set(cells))
-        if _ID_NAME.fullmatch(name) or not 2 <= n_values <= min(_MAX_CLASSES, len(cells) // 2):
+        if is_named_like_id(name) or not 2 <= n_values <= min(_MAX_CLASSES, len(cells) // 2):
             continue
         is_named = _LABEL_NAME.fullmatch(name.lower()) is not None
         is_text = to_numbers(column(name)) is None
@@ -167,10 +185,6 @@ def _list_columns(names: Sequence[str]) -> str:
     return f" Its columns are {', '.join(map(quote, names[:8]))}{more}."
 
 
-def _is_unique(column: pd.Series) -> bool:
-    return bool(column.is_unique and not column.isna().any() and not (column == "").any())
-
-
 # Reading the tables
 
 
@@ -182,13 +196,21 @@ class TableReport:
     columns: ColumnPlan
     unknown_label_ids: UnknownIds = NO_UNKNOWN
     edges: EdgeReport | None = None
-    readings: tuple[str, ...] = ()  # notes on cells that could be read in two ways
+    names: tuple[str, ...] = ()  # all columns of the table, in its order
+    readings: tuple[str, ...] = ()  # notes on how the file and its labels were read
     groups: np.ndarray | None = None  # group of each row, if such a column was named
     times: np.ndarray | None = None
 
+    def column_rows(self) -> list[tuple[str, str]]:
+        """Return the name of each column of the table and what was done with it."""
+        plan, rows = self.columns, dict(self.encoder.describe())
+        roles = ("id", "label", "split", "group", "time")
+        rows |= {n: role for n, role in zip(plan.non_features, roles) if n is not None}
+        return [(name, rows.get(name, "left out: not chosen")) for name in self.names]
+
     def lines(self) -> tuple[str, ...]:
-        """Return the report as sentences, one for each choice or omission."""
-        omissions = []
+        """Return the report as sentences, one for each doubtful choice or omission."""
+        omissions = [] if self.edges is None else list(self.edges.notes)
         if self.unknown_label_ids.count:
             omissions.append(f"labels: left out {self.unknown_label_ids}")
         if self.edges is not None and self.edges.unknown.count:
@@ -239,12 +261,12 @@ def read_tables(
     options: TableOptions = DEFAULT_OPTIONS,
     **changes: Any,
 ) -> tuple[NodeData, TableReport]:
-    """Read a data set from CSV, TSV, Excel or Parquet tables, with a report.
+    """Read a data set from CSV, TSV, JSON lines, Excel, Parquet or Feather tables, with a report.
 
     Parameters
     ----------
     features_path
-        A table with one row for each node. Its columns are numbers, except ids and labels.
+        A table with one row for each node.
     labels_path
         A table of ids and labels; by default the label column of the features, if any.
         Nodes with an empty label or without a row are unlabelled.
@@ -267,9 +289,8 @@ def read_tables(
     data, report = build_table_data(
         files, list(map(str, frame)), frame.__getitem__, len(frame), options
     )
-    report = dataclasses.replace(
-        report, readings=tuple(describe_thousands(frame, report.encoder.names))
-    )
+    found = (*frame.attrs.get("notes", ()), *describe_thousands(frame, report.encoder.names))
+    report = dataclasses.replace(report, readings=(*found, *report.readings))
     with wrap_parse_errors(files.features, "table"):
         features = report.encoder.transform(frame, quote_path(files.features))
     provenance = {**data.provenance, **_number_notes(report.lines())}
@@ -285,33 +306,48 @@ def build_table_data(
     ``n_rows`` is their length.
     """
     where = quote_path(files.features)
-    plan = plan_columns(where, names, column, options, own_labels=files.labels is None)
+    is_joined = files.labels is not None or files.graph is not None
+    whose: Any = {"own_labels": files.labels is None, "needs_ids": is_joined}
+    plan = plan_columns(where, names, column, options, **whose)
     if options.needs_label and plan.label is None and files.labels is None:
         likely = guess_label_column(plan.features, column)
-        offer = (
-            f"Is it {quote(likely)}? Then add --label {quote(likely)} (label_column={likely!r})."
-            if likely is not None
-            else "Name the column with --label, or a file of ids and labels with --labels."
+        if likely is None:
+            offer = "Name the column with --label, or a file of ids and labels with --labels."
+            raise InputError(
+                f"{where} must have labels, got no column named 'label'.{_list_columns(names)} "
+                f"{offer}"
+            )
+        error = InputError(
+            f"{where} must have labels, got no column named 'label'. Is it {quote(likely)}? Then "
+            f"add --label {shlex.quote(likely)} (label_column={likely!r})."
         )
-        raise InputError(f"{where} must have labels, got no column named 'label'. {offer}")
+        error.add = f"--label {shlex.quote(likely)}"
+        raise error
     with wrap_parse_errors(files.features, "table"):
         encoder = TableEncoder.fit(where, plan.features, column, options)
     ids = None if plan.id is None else to_text(column(plan.id))
     index = index_ids(ids if ids is not None else [str(k) for k in range(n_rows)], where)
     texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     unknown, edge_report, graph = NO_UNKNOWN, None, None
+    beside = options.replace(sheet=None)  # a sheet of the features
     if files.labels is not None:
-        texts, unknown = _read_labels(files.labels, index, options)
+        texts, unknown = _read_labels(files.labels, index, beside)
     if files.graph is not None:
-        graph, edge_report = read_edges(files.graph, index, options)
+        graph, edge_report = read_edges(files.graph, index, beside)
+        graph = None if options.needs_label and not graph.nnz else graph
+    texts, notes = settle_labels(texts, options)
+    if options.needs_label:
+        _check_classes(where, texts, [n for n in plan.features if files.labels is None], column)
     labels, class_names = encode_labels(texts)
     report = TableReport(
         encoder,
         plan,
         unknown,
         edge_report,
+        names=tuple(names),
+        readings=notes,
         groups=None if plan.group is None else np.array(strip_cells(column(plan.group))),
-        times=None if plan.time is None else _read_times(where, plan.time, column),
+        times=None if plan.time is None else _read_times(where, plan.time, column, options),
     )
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
@@ -327,10 +363,10 @@ def build_table_data(
     return data, report
 
 
-def _read_times(where: str, name: str, column: Column) -> np.ndarray:
+def _read_times(where: str, name: str, column: Column, options: TableOptions) -> np.ndarray:
     """Return the time of each row, a number or days since 1970; NaN if it is missing."""
     cells = column(name)
-    times, form = to_numbers(cells), detect_date_format(cells)
+    times, form = to_numbers(cells), detect_date_format(cells, options.kinds.get(name))
     if times is None and form is not None:
         times = days_since_1970(cells, form)
     if times is None:
@@ -347,7 +383,8 @@ def _number_notes(lines: Sequence[str]) -> dict[str, str]:
 def replace_labels(data: NodeData, path: Path, options: TableOptions = DEFAULT_OPTIONS) -> NodeData:
     """Return the record with its labels replaced by those of a table of ids and labels."""
     index = {str(name): number for number, name in enumerate(data.node_ids.tolist())}
-    labels, class_names = encode_labels(_read_labels(path, index, options)[0])
+    texts, _ = settle_labels(_read_labels(path, index, options)[0], options)
+    labels, class_names = encode_labels(texts)
     return data.replace(labels=labels, class_names=class_names)
 
 
@@ -357,11 +394,51 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     frame = read_frame(
         path,
         options,
-        select_text=lambda names: {n for n in names if n in wanted or _ID_NAME.fullmatch(n)},
+        select_text=lambda names: {n for n in names if n in wanted or is_named_like_id(n)},
     )
     if not len(frame):
         raise DataFormatError(f"{quote_path(path)} must have at least one row, got none.")
     return frame
+
+
+_MAX_NUMBER_CLASSES = 20  # more different numbers than this may be a quantity
+
+
+def settle_labels(texts: Sequence[str], options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
+    """Empty labels that mean "unknown", and merge those that differ only in case; with notes."""
+    counts = Counter(text for text in texts if text)
+    gone, notes = {text for text in counts if text in options.na}, []
+    words = [text for text in counts if text == "-1" or is_placeholder(text)]
+    exact = "with --set exact_labels=true it is a class of its own"
+    if not options.exact_labels and len(set(counts) - {*gone, *words}) >= 2:
+        for text in sorted(set(words) - gone):
+            rows = f"{quote(text)} ({counts[text]:,} row{'s' * (counts[text] != 1)})"
+            advice = "if it is a class, rename it" if text == "-1" else exact
+            notes.append(f"labels: {rows} read as no label; {advice}")
+        gone |= set(words)
+    spelling, best = dict.fromkeys(gone, ""), dict[str, str]()
+    for text in sorted(set(counts) - gone, key=lambda text: (-counts[text], text)):
+        first = best.setdefault(text.casefold(), text)
+        spelling[text] = text if options.exact_labels else first
+        if spelling[text] != text:
+            notes.append(f"labels: {quote(text)} read as {quote(first)}; {exact}")
+    return [spelling.get(text, "") for text in texts], tuple(notes)
+
+
+def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], column: Column) -> None:
+    """Refuse labels that are a quantity, or of which every row has its own."""
+    known = [text for text in texts if text]
+    n_values, numbers = len(set(known)), to_numbers(pd.Series(known, dtype=object))
+    is_quantity = numbers is not None and bool((numbers % 1 != 0).any())
+    is_quantity &= n_values > _MAX_NUMBER_CLASSES
+    if is_quantity or (2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES):
+        what = "numbers: a quantity" if numbers is not None else "values"
+        likely = guess_label_column(others, column)
+        raise InputError(
+            f"the label column of {where} must hold classes, got {n_values:,} different {what} in "
+            f"{len(known):,} labelled rows. Group them into a few classes first, as with pandas.cut"
+            + (f", or name another column, such as {quote(likely)}." if likely else ".")
+        )
 
 
 def encode_labels(
@@ -395,8 +472,8 @@ def index_ids(ids: list[str], where: str) -> dict[str, int]:
     if len(index) != len(ids):
         twice = next(text for k, text in enumerate(ids) if index[text] != k)
         raise DataFormatError(
-            f"{where} must give every row its own id, got {quote(twice)} twice. "
-            "Remove or merge the repeated rows."
+            f"{where} must give every row its own id, got {quote(twice)} twice. Remove or merge "
+            "the repeated rows, or name another column with --id."
         )
     return index
 

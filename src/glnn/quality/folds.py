@@ -239,6 +239,7 @@ def refit_without_labels(
         remaining = np.flatnonzero((labels >= 0) & ~trains)
         validation = remaining if len(remaining) else None
     own = {"random_state": seed, "calibrate": calibrate, "callbacks": None, "verbose": False}
+    own["encode"] = None  # X has been encoded
     if isinstance(estimator.class_weight, Mapping):
         left = set(estimator.classes_[is_left].tolist())
         weights = estimator.class_weight.items()

@@ -92,7 +92,8 @@ class Results:
     facts: Mapping[str, str] = field(default_factory=dict)  # seed, device, digest, versions, ...
     seconds: Mapping[str, float] = field(default_factory=dict)  # time of each part
     command: str = ""  # the command line of the run, if it had one
-    notes: tuple[str, ...] = ()  # what was left out or encoded in the data
+    notes: tuple[str, ...] = ()  # what was left out of the data, or is doubtful
+    columns: tuple[tuple[str, str], ...] = ()  # of the table: name, and what was done with it
 
     def __post_init__(self) -> None:
         sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}

@@ -323,6 +323,7 @@ class Run:
             seconds=seconds,
             command=options.command,
             notes=source.notes,
+            columns=source.columns,
         )
 
     def write(self) -> None:

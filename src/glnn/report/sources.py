@@ -17,7 +17,7 @@ from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.row_source import RecordSource, RowSource, open_source
 from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
-from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
+from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
 from glnn.data.tables import guess_label_column, plan_columns, read_table, replace_labels
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.exceptions import InputError
@@ -48,7 +48,7 @@ class Source:
     def is_table(self) -> bool:
         """Whether the source is a table with a row for each node."""
         path = Path(self.name)
-        if self.name in DATASETS or path.suffix.lower() not in TABLE_SUFFIXES:
+        if self.name in DATASETS or table_suffix(path) not in TABLE_SUFFIXES:
             return False
         return path.exists() and not is_edge_table(path, self.options)
 
@@ -121,6 +121,11 @@ class Source:
         beside = self.adjacent_edge_file
         found = () if beside is None else (f"graph: taken from {beside.name}",)
         return found + (self.report.lines() if self.report else ())
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns of a table, and what was done with each."""
+        return tuple(self.report.column_rows()) if self.report else ()
 
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""

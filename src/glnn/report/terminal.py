@@ -1,5 +1,8 @@
 """Results as tables for the terminal."""
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from rich.markup import escape
 from rich.table import Table
 
@@ -49,6 +52,18 @@ def fact_table(results: Results) -> Table:
     table = Table("fact", "value", title="The learned graph", title_justify="left")
     for row in fact_rows(results):
         table.add_row(*row)
+    return table
+
+
+def column_table(columns: Sequence[tuple[str, str]]) -> Table:
+    """Return what was done with each column of a table; neighbours that are alike share a line."""
+    table = Table("column", "read as", title="Columns", title_justify="left")
+    for what, group in groupby(columns, key=lambda row: row[1]):
+        names = [name for name, _ in group]
+        shown = ", ".join(names)
+        if len(names) > 4:
+            shown = f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names):,} columns)"
+        table.add_row(escape(shown), escape(what))
     return table
 
 
