@@ -97,7 +97,8 @@ def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
 
 def test_what_a_message_recommends_the_command_has(tmp_path):
     (tmp_path / "p.csv").write_text(PEOPLE)
-    refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name")
+    strict = ("--encode", "error", "--missing", "error")
+    refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name", *strict)
     words = str(refused.exception)
     options = run("convert", "--help").stdout
     assert all(word.strip(".,()'") in options for word in words.split() if word.startswith("--"))
@@ -109,7 +110,7 @@ STATES = "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n"
 
 def test_info_asks_for_the_label_column_as_fit_does(tmp_path):
     (tmp_path / "p.csv").write_text(STATES)
-    words = str(run("info", tmp_path / "p.csv").exception)
+    words = str(run("info", tmp_path / "p.csv", "--encode", "error").exception)
     assert words.index("Is it 'status'? Then add --label 'status'.") < words.index("--encode auto")
     shown = run("info", tmp_path / "p.csv", "--label", "status")
     assert "u (2), v (2)" in shown.stdout

@@ -27,6 +27,7 @@ from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.fit_problem import hide_labels
 from glnn.exceptions import GlnnError, StoppedError
 from glnn.quality.folds import CachedRefit
+from glnn.report.results import read_results
 from glnn.report.run import Run
 from glnn.report.run_folder import RUN_FILES, state_folder
 from glnn.report.text import UNCALIBRATED
@@ -247,17 +248,14 @@ def test_bad_options_are_one_line(glnn, tmp_path, args, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("id,x,label\na,1,u\nb,nan,v\n", ("'x'", "row 2")),
-        ("id,x,label\na,1,u\nb,,v\n", ("'x'", "empty cell")),
-        ("id,x,label\na,1,u\nb,red,v\n", ("'x'", "'red'", "--encode auto")),
         ("id,x,label\na,1,u\nb,2,v,w\n", ("3 fields", "line 3")),
         ("id,x,label\na,1,\nb,2,\n", ("no label at all", "--label")),
         ("id,x,label\na,1,u\nb,2,u\n", ("one class only",)),
         ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),
-        ("id,x,label\na,1,u\na,2,v\n", ("'a' twice",)),
+        ("id,note,label\n" + "".join(f"a{k},n{k},u{k % 2}\n" for k in range(20)), ("'note'",)),
         (
             "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n",
-            ("Is it 'status'?", "--label"),
+            ("Is it 'status'?", "Type: glnn fit ", "table.csv --out ", " --label status"),
         ),
         ("id,x\na,1.5\nb,2.5\n", ("must have labels", "--labels")),
         ("", ("column names",)),
@@ -268,6 +266,46 @@ def test_bad_tables_are_one_line(glnn, tmp_path, text, words):
     table.write_text(text)
     assert glnn("fit", table, "--out", tmp_path / "run").is_bad_input(*words)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_messy_table_with_its_edges_is_fitted_and_predicted(glnn, tmp_path):
+    rng, n = np.random.default_rng(0), 60
+    frame = pd.DataFrame({"customer_id": [f"{k:03d}" for k in range(n)], "row": np.arange(n) + 1})
+    frame["age"] = ["?", "", *map(str, rng.integers(20, 80, n - 2))]
+    frame["pay"] = [f"${pay:,}.00" for pay in rng.integers(500, 5000, n)]
+    frame["city"] = rng.choice(["Zürich", "Genève"], n)
+    frame["since"] = [f"2020-01-{k % 28 + 1:02d}" for k in range(n)]
+    frame["segment"] = [*["loyal", "lost"] * 20, *[""] * 19, "unknown"]
+    ends = {
+        "nr": np.arange(n),
+        "from_id": frame["customer_id"],
+        "to_id": frame["customer_id"][::-1],
+    }
+    pd.DataFrame({**{k: np.array(v) for k, v in ends.items()}, "strength": 0.5}).to_csv(
+        tmp_path / "edges.csv", index=False
+    )
+    table, run = tmp_path / "mine.csv.gz", tmp_path / "run"
+    frame.to_csv(table, index=False)
+    quick = ("--folds", 0, "--out", run, *ONE_TRACK)
+    done = glnn("fit", table, "--label", "segment", "--graph", tmp_path / "edges.csv", *quick)
+    assert done.code == 0, done
+    results = read_results(run)
+    assert dict(results.columns) == {
+        "customer_id": "id",
+        "row": "left out: counts the rows",
+        "age": dict(results.columns)["age"],
+        "pay": "number, without '$'",
+        "city": "category: 2 values, one column each",
+        "since": "date: days since 2020-01-01",
+        "segment": "label",
+    }
+    assert dict(results.columns)["age"].startswith("number; 2 gaps filled with the median")
+    assert (results.given.nnz, set(results.given.data)) == (60, {0.5})
+    assert results.class_names == ("lost", "loyal") and (results.labels == -1).sum() == 20
+    new = tmp_path / "new.jsonl"
+    frame.drop(columns=["row", "segment"]).iloc[:3].to_json(new, orient="records", lines=True)
+    answers = glnn("predict", run, new).out.splitlines()
+    assert [line.split(",")[0] for line in answers[1:]] == ["000", "001", "002"]
 
 
 def test_groups_and_times_reach_the_folds_and_are_no_features(glnn, tmp_path, monkeypatch):

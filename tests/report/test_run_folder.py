@@ -75,7 +75,7 @@ def test_accuracy_on_nodes_that_chose_the_epoch_is_told_from_that_on_others(resu
 def test_the_data_page_says_how_rows_are_read(judged_run):
     page = describe_data(judged_run[0].source)
     assert (page["name"], page["id_column"], page["label_column"]) == ("mine", "id", "label")
-    assert page["options"]["encode"] == "error"
+    assert page["options"]["encode"] == "auto"
 
 
 def test_a_folder_with_files_is_refused_unless_it_may_be_replaced(tmp_path):

@@ -1,0 +1,98 @@
+"""Frames with text, categories, dates and gaps go into the estimator and into ``evaluate``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from glnn import GLNNClassifier, evaluate
+from glnn.data import encode_frame
+from glnn.exceptions import InputError
+
+QUICK = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "tracks": ["features"]}
+N = 60
+
+
+@pytest.fixture(scope="module")
+def raw():
+    rng, kind = np.random.default_rng(0), np.arange(N) % 2
+    X = pd.DataFrame(
+        {
+            "age": np.where(np.arange(N) % 9, 30 + 20 * kind + rng.normal(size=N), np.nan),
+            "city": pd.Categorical(np.where(kind, "Rome", "Bern")),
+            "job": rng.choice(["cook", "pilot", None], N),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(100 * kind, "D"),
+        },
+        index=[f"n{k}" for k in range(N)],
+    )
+    return X, pd.Series(np.where(np.arange(N) < 40, np.where(kind, "new", "old"), None), X.index)
+
+
+def test_a_raw_frame_is_encoded_as_by_encode_frame(raw):
+    X, y = raw
+    numbers, encoder = encode_frame(X, drop_constant=True)
+    own = GLNNClassifier(encode="auto", **QUICK).fit(X, y)
+    other = GLNNClassifier(**QUICK).fit(numbers, y)
+    assert np.array_equal(own.label_distributions_, other.label_distributions_)
+    assert own.encoder_ == encoder and other.encoder_ is None
+    assert own.feature_names_in_.tolist() == list(numbers)
+    assert np.array_equal(own.predict_proba(X), own.label_distributions_)
+    with pytest.raises(InputError, match=r"'Bern' in column 'city'.*encode='auto'"):
+        other.fit(X, y)
+
+
+def test_new_rows_of_a_saved_model_get_the_same_treatment(raw, tmp_path):
+    X, y = raw
+    model = GLNNClassifier(encode="auto", **QUICK).fit(X, y)
+    model.save(tmp_path)
+    again = GLNNClassifier.load(tmp_path)
+    assert (again.encode, again.encoder_) == ("auto", model.encoder_)
+    new = X.iloc[:4].assign(city="Oslo", age=[np.nan, 31, 50, 70], extra="left out")[::-1]
+    rows = model.encoder_.transform(new, "new").toarray()
+    assert rows[-1, 0] == np.float32(np.nanmedian(X["age"]))
+    plain = GLNNClassifier(**QUICK).fit(encode_frame(X, drop_constant=True)[0], y)
+    expected = plain.predict_proba(pd.DataFrame(rows, columns=model.feature_names_in_))
+    assert np.array_equal(again.predict_proba(new), expected)
+
+
+def test_kinds_of_columns_can_be_named_and_doubts_are_told(raw):
+    X, y = raw
+    X = X[["age"]].assign(zip=np.where(X["city"] == "Rome", 80, 3010))
+    with pytest.warns(UserWarning, match="zip: read as codes"):
+        guessed = GLNNClassifier(encode="auto", **QUICK).fit(X, y)
+    assert guessed.feature_names_in_.tolist()[-2:] == ["zip=3010", "zip=80"]
+    named = GLNNClassifier(encode={"zip": "number"}, **QUICK).fit(X, y)
+    assert named.feature_names_in_.tolist()[-1] == "zip"
+    with pytest.raises(InputError, match="encode must be"):
+        GLNNClassifier(encode="onehot").fit(X, y)
+
+
+def test_clones_pipelines_and_cross_validation_take_raw_frames(raw):
+    X, y = raw
+    pipeline = clone(make_pipeline(GLNNClassifier(encode="auto", **QUICK))).fit(X, y)
+    assert pipeline.predict(X).tolist() == pipeline[-1].transduction_.tolist()
+    known = y.notna()
+    scores = cross_val_score(GLNNClassifier(encode="auto", **QUICK), X[known], y[known], cv=2)
+    assert scores.min() > 0.9
+    numbers = GLNNClassifier(encode="auto", **QUICK).fit(encode_frame(X)[0].to_numpy(), y)
+    assert numbers.encoder_ is None
+
+
+def test_evaluate_takes_raw_frames_and_pipelines(raw):
+    X, y = raw
+    own = evaluate(X, y, estimator=GLNNClassifier(encode="auto", **QUICK), folds=2, rivals=None)
+    numbers = encode_frame(X, drop_constant=True)[0]
+    same = evaluate(numbers, y, estimator=GLNNClassifier(**QUICK), folds=2, rivals=None)
+    assert np.array_equal(own.probabilities, same.probabilities)
+    city = make_column_transformer((OneHotEncoder(), ["city"]))
+    for last in (LogisticRegression(), GLNNClassifier(**QUICK)):
+        found = evaluate(X, y, estimator=make_pipeline(city, last), folds=2, rivals=["majority"])
+        assert found.own.accuracy == 1
+    path = np.stack([np.arange(N - 2), np.arange(2, N)])
+    whole = make_pipeline(city, GLNNClassifier(**QUICK))
+    assert evaluate(X, y, path, estimator=whole, folds=2, rivals=None).own.accuracy == 1
