@@ -10,7 +10,7 @@ from glnn.exceptions import InputError
 
 def test_every_option_of_fit_explains_itself_and_stands_in_the_table():
     used = inspect.signature(fit).parameters
-    assert len(used) <= 30
+    assert len(used) <= 35
     assert set(OPTIONS) - set(used) == {"run"}
     for parameter in used.values():
         assert typing.get_args(parameter.annotation)[1].help.endswith(".")
@@ -20,8 +20,10 @@ def test_settings_are_numbers_words_lists_or_nothing():
     given = ["n_neighbors=15", "dropout = 0.5", "head=gcn", "tracks=far,linear", "gate=none"]
     found = {"n_neighbors": 15, "dropout": 0.5, "head": "gcn", "tracks": ["far", "linear"]}
     assert parse_settings(given, of_fit=True) == {**found, "gate": None}
-    reading = {"decimal": ",", "delimiter": ";", "dates": True}
-    assert parse_settings(["decimal=,", "delimiter=;", "dates=true"], of_fit=False) == reading
+    reading = {"decimal": ",", "delimiter": ";", "exact_labels": True}
+    assert (
+        parse_settings(["decimal=,", "delimiter=;", "exact_labels=true"], of_fit=False) == reading
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,17 +53,10 @@ def info(
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.files import one_line
     from glnn.data.formats import iter_summary
-    from glnn.exceptions import GlnnError, InputError
     from glnn.report.sources import Source
 
     source = Source(name, labels, graph, columns, variant)
-    try:
-        data = source.data
-    except GlnnError as error:
-        question = source.suggest_label()
-        if question is None:
-            raise
-        raise InputError(f"{question} Otherwise: {error}") from None
+    data = source.data
     rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(data)]
     question = source.suggest_label() if data.n_classes == 0 else None
     if question is not None:

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn._utils import did_you_mean
 from glnn.data.files import check_file, quote, quote_path, read_text, wrap_parse_errors
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.table_files import NAMED_SUFFIXES, TABLE_SUFFIXES, read_first_row, read_frame
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
+    find_column,
+    list_names,
     table_suffix,
     to_numbers,
     to_text,
@@ -130,18 +131,17 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
     if len(first) < 2:
         raise DataFormatError(f"{quote_path(path)} must have two columns of ids, got {len(first)}.")
     has_names = table_suffix(path) in NAMED_SUFFIXES or _is_header(first, index)
-    places = (0, 1, 2 if len(first) > 2 else None)
-    weight = _find_weight(first, options) if has_names else places[2]
+    weight = _find_weight(first, options) if has_names else (2 if len(first) > 2 else None)
     frame = read_frame(
         path,
         options,
         select_text=lambda names: [name for k, name in enumerate(names) if k != weight],
         header=has_names,
     )
-    notes: tuple[str, ...] = ()
-    if has_names:
-        *places, notes = find_edge_columns(quote_path(path), frame, index, options)
-    return *_extract_columns(path, frame, *places), notes
+    if not has_names:
+        return *_extract_columns(path, frame, 0, 1, weight), ()
+    i, j, weight, notes = find_edge_columns(quote_path(path), frame, index, options)
+    return *_extract_columns(path, frame, i, j, weight), notes
 
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
@@ -165,12 +165,11 @@ def find_edge_columns(
     plain = [_plain_name(name) for name in names]
     weight = _find_weight(names, options)
     free = [k for k in range(len(names)) if k != weight]
-    ends = [
-        _find_option(where, names, getattr(options, f"{end}_column"), f"--{end}")
-        if getattr(options, f"{end}_column") is not None
-        else next((plain.index(name) for name in usual if name in plain), None)
-        for end, usual in (("source", SOURCE_NAMES), ("target", TARGET_NAMES))
-    ]
+    ends: list[int | None] = []
+    for end, usual in (("source", SOURCE_NAMES), ("target", TARGET_NAMES)):
+        named = find_column(where, names, getattr(options, f"{end}_column"), None, f"--{end}")
+        by_name = next((plain.index(name) for name in usual if name in plain), None)
+        ends.append(by_name if named is None else names.index(named))
     notes = []
     if None in ends:
         rest = [k for k in free if k not in ends]
@@ -194,11 +193,8 @@ def find_edge_columns(
         notes.append(f"graph: weights from {quote(names[weight])}; --weight none leaves them out")
     unused = [names[k] for k in free if k not in (i, j)]
     if unused:
-        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
-        notes.append(
-            f"graph: columns not used: {', '.join(map(quote, unused[:3]))}{more}; --weight names a "
-            "column of weights"
-        )
+        listed = list_names("graph: columns not used:", unused)
+        notes.append(f"{listed}; --weight names a column of weights")
     return i, j, weight, tuple(notes)
 
 
@@ -212,19 +208,11 @@ def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:
     if options.weight_column is not None:
         if options.weight_column == "none" and "none" not in names:
             return None
-        return _find_option("the edge list", names, options.weight_column, "--weight")
+        found = find_column("the edge list", names, options.weight_column, None, "--weight")
+        return None if found is None else names.index(found)
     low = [name.strip().lower() for name in names]
     taken = {name for name in (options.source_column, options.target_column) if name is not None}
     return next((low.index(n) for n in WEIGHT_NAMES if n in low and n not in taken), None)
-
-
-def _find_option(where: str, names: Sequence[str], name: str, option: str) -> int:
-    if name not in names:
-        raise InputError(
-            f"{option} must be a column of {where}, got {quote(name)}. Its columns are "
-            f"{', '.join(map(quote, names[:8]))}.{did_you_mean(name, names)}"
-        )
-    return names.index(name)
 
 
 def _has_known_ids(column: pd.Series, known: Container[str]) -> bool:

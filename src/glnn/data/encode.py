@@ -28,12 +28,12 @@ from glnn.data.table_text import (
     NumberMarks,
     TableOptions,
     days_since_1970,
-    describe_thousands,
     detect_date_format,
     empty_cells,
     find_ambiguous_date,
     find_number_marks,
     is_placeholder,
+    list_names,
     strip_cells,
     strip_marks,
     to_numbers,
@@ -280,9 +280,8 @@ def _describe_marks(column: pd.Series, name: str, marks: NumberMarks) -> str:
     if marks.words:
         counts = Counter(strip_cells(column))
         n_words = sum(counts[word] for word in marks.words)
-        listed = ", ".join(map(quote, marks.words[:3])) + ", ..." * (len(marks.words) > 3)
         cells = "1 cell" if n_words == 1 else f"{n_words:,} cells"
-        notes.append(f"{cells} ({listed}) read as gaps among numbers")
+        notes.append(f"{list_names(f'{cells} read as gaps among numbers:', marks.words)}")
     if marks.unit:
         notes.append(f"numbers read without {quote(marks.unit)}")
     if marks.decimal:
@@ -420,8 +419,8 @@ class TableEncoder:
                 refused[name] = error
         if refused:
             first, *others = refused
-            also = " ".join(_list_names("Other columns that cannot be used as they are:", others))
-            raise DataFormatError(f"{refused[first]} {also}." if also else str(refused[first]))
+            also = list_names(" Other columns that cannot be used as they are:", others)
+            raise DataFormatError(f"{refused[first]}{also}." if others else str(refused[first]))
         if codes and not cls(tuple(codes)).names:
             raise InputError(
                 f"{where} must have an informative feature column, got none: "
@@ -476,20 +475,23 @@ class TableEncoder:
             elif code.note:
                 yield f"{code.name}: {code.note}"
         for why, names in left_out.items():
-            yield f"{next(_list_names('features: left out', names))}: {why}"
+            yield f"{list_names('features: left out', names)}: {why}"
 
     def notes_on_new(self, frame: pd.DataFrame, known: Sequence[str | None]) -> Iterator[str]:
         """Yield sentences on how a new table was read: ambiguous cells, unused columns and values.
 
         ``known`` are columns of ids, labels and split, which are not mentioned.
         """
-        yield from describe_thousands(frame, self.names)
+        yield from frame.attrs.get("notes", ())
         used = {*(code.name for code in self.codes), *known}
-        yield from _list_names("left out columns", (str(n) for n in frame if str(n) not in used))
+        unused = [str(name) for name in frame if str(name) not in used]
+        if unused:
+            yield list_names("left out columns", unused)
         for code in self.codes:
-            if code.kind == "category":
+            unseen = code.unseen_values(frame[code.name]) if code.kind == "category" else []
+            if unseen:
                 what = f"features: no column for new values of {quote(code.name)}:"
-                yield from _list_names(what, code.unseen_values(frame[code.name]))
+                yield list_names(what, unseen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as a JSON-compatible dict."""
@@ -499,14 +501,6 @@ class TableEncoder:
     def from_dict(cls, page: Mapping[str, Any]) -> "TableEncoder":
         """Restore an encoder from :meth:`to_dict`."""
         return cls(tuple(ColumnCode.from_dict(code) for code in page["codes"]))
-
-
-def _list_names(start: str, names: Any) -> Iterator[str]:
-    """Yield one sentence with the first three names, or nothing if there are none."""
-    found = list(names)
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        yield f"{start} {', '.join(map(quote, found[:3]))}{more}"
 
 
 # Frames of pandas
@@ -579,7 +573,7 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
         changed[name] = numbers
     gaps = [name for name in frame.columns if pd.isna(changed.get(name, frame[name])).any()]
     if gaps:
-        listed = " ".join(_list_names("X must be finite, got NaN or missing values in", gaps))
+        listed = list_names("X must be finite, got NaN or missing values in", gaps)
         raise InputError(
             f"{listed}. GLNNClassifier(encode='auto') takes them; otherwise fill them first, with "
             "glnn.data.encode_frame(X) or sklearn.impute.SimpleImputer."

@@ -21,7 +21,7 @@ from typing import IO, Any, Literal
 import numpy as np
 import pandas as pd
 
-from glnn._utils import check_choice
+from glnn._utils import check_choice, did_you_mean
 from glnn.data.files import (
     MAX_TEXT_BYTES,
     check_file,
@@ -272,15 +272,16 @@ def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
     return None
 
 
-def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, text: Collection[str]) -> pd.DataFrame:
+def parse_grouped_numbers(
+    frame: pd.DataFrame, decimal: str, text: Collection[str]
+) -> tuple[pd.DataFrame, list[str]]:
     """Convert text columns whose cells are numbers in groups of three digits to numbers.
 
-    Without the other columns of the table, ``61,054`` could be a fraction. The number of such
-    cells of each column is kept in ``attrs["thousands"]``.
+    Also returns the columns that could hold fractions, as ``61,054`` could.
     """
     group = "," if decimal == "." else "."
     changed: dict[str, pd.Series] = {}
-    thousands: dict[str, int] = {}
+    doubtful: list[str] = []
     for name in map(str, frame):
         cells = [] if name in text else _present_cells(frame[name])
         has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
@@ -288,26 +289,8 @@ def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, text: Collection[st
             plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
             changed[name] = pd.to_numeric(plain)
             if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
-                thousands[name] = sum(group in cell for cell in cells)
-    if not changed:
-        return frame
-    out = frame.assign(**changed)
-    out.attrs["thousands"] = {name: count for name, count in thousands.items() if count}
-    out.attrs["group"] = group
-    return out
-
-
-def describe_thousands(frame: pd.DataFrame, names: Collection[str]) -> Iterator[str]:
-    """Yield a sentence if cells that could be fractions were read as thousands."""
-    found = {name: n for name, n in frame.attrs.get("thousands", {}).items() if name in names}
-    if found:
-        mark, other = ("commas", ",") if frame.attrs["group"] == "," else ("points", ".")
-        listed = [f"{quote(name)} ({n:,} cell{'s' * (n != 1)})" for name, n in found.items()]
-        more = f" and {len(listed) - 3} more columns" if len(listed) > 3 else ""
-        yield (
-            f"features: {mark} read as thousands in {', '.join(listed[:3])}{more}; "
-            f"with --set decimal={other} (decimal='{other}') they begin fractions"
-        )
+                doubtful.append(name)
+    return frame.assign(**changed), doubtful
 
 
 def _is_ambiguous(column: pd.Series) -> bool:
@@ -461,22 +444,20 @@ def read_text_table(
         )
 
     frame = read(options.decimal or ".")
-    decimal = options.decimal or detect_decimal(frame)
-    notes = [*layout.notes, *(describe_names(cells, names) if header else ())]
+    decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
     if decimal is None:
-        unclear = [name for name in names if name not in text and _is_ambiguous(frame[name])]
-        decimal = "," if unclear and layout.delimiter == ";" else "."
-        if decimal == ",":
-            listed = ", ".join(map(quote, unclear[:3]))
-            notes.append(
-                f"features: commas read as decimal commas in {listed}; with --set decimal=. "
-                "(decimal='.') they separate thousands"
-            )
+        is_european = layout.delimiter == ";"
+        unclear = [n for n in names if is_european and n not in text and _is_ambiguous(frame[n])]
+        decimal = "," if unclear else "."
     if decimal == "," and options.decimal is None:
         frame = read(",")
-    frame = parse_grouped_numbers(frame, decimal, text)
-    if options.decimal is not None:
-        frame.attrs.clear()  # the user chose the decimal mark: no note on thousands
+    frame, grouped = parse_grouped_numbers(frame, decimal, text)
+    notes = [*layout.notes, *(describe_names(cells, names) if header else ())]
+    if (grouped or unclear) and options.decimal is None:
+        how = f"with {quote(decimal)} as the decimal mark"
+        listed = list_names(f"table: read numbers {how} in", grouped or unclear)
+        other = "," if decimal == "." else "."
+        notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
     if layout.has_zeros:
         numeric = [name for name in names if pd.api.types.is_numeric_dtype(frame[name].dtype)]
         if numeric:
@@ -522,7 +503,7 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     with open_table(path) as file:
         start = file.read(_BLOCK)
     marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
-    encoding, notes = options.encoding or next(marked, "utf-8"), ()
+    encoding, notes = options.encoding or next(marked, "utf-8"), tuple[str, ...]()
     try:
         sample, has_zeros = _scan_text(path, encoding)
     except DataFormatError:
@@ -642,6 +623,30 @@ def describe_names(cells: Sequence[object], names: Sequence[str]) -> Iterator[st
     """Yield a sentence on columns that got another name than in the first line."""
     new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
     if new:
-        more = ", ..." if len(new) > 3 else ""
-        listed = ", ".join(map(quote, new[:3]))
-        yield f"table: columns without a name of their own are called {listed}{more}"
+        yield list_names("table: columns without a name of their own are called", new)
+
+
+def list_names(start: str, names: Sequence[str]) -> str:
+    """Return a sentence with the first three names."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{start} {', '.join(map(quote, names[:3]))}{more}"
+
+
+def find_column(
+    where: str, names: Sequence[str], wanted: str | None, usual: str | None, what: str
+) -> str | None:
+    """Return the wanted column; if none is given, the usual one if the table has it."""
+    if wanted is None:
+        return usual if usual in names else None
+    if wanted not in names:
+        raise InputError(
+            f"{what} must be a column of {where}, got {quote(wanted)}.{list_columns(names)}"
+            f"{did_you_mean(wanted, names)}"
+        )
+    return wanted
+
+
+def list_columns(names: Sequence[str]) -> str:
+    """Return a sentence with the first columns of a table."""
+    more = ", ..." if len(names) > 8 else ""
+    return f" Its columns are {', '.join(map(quote, names[:8]))}{more}."

@@ -32,9 +32,10 @@ from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
     days_since_1970,
-    describe_thousands,
     detect_date_format,
+    find_column,
     is_placeholder,
+    list_columns,
     strip_cells,
     to_numbers,
     to_text,
@@ -130,20 +131,6 @@ def plan_columns(
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
 
-def find_column(
-    where: str, names: Sequence[str], wanted: str | None, usual: str | None, what: str
-) -> str | None:
-    """Return the wanted column; if none is given, the usual one if the table has it."""
-    if wanted is None:
-        return usual if usual in names else None
-    if wanted not in names:
-        raise InputError(
-            f"{what} must be a column of {where}, got {quote(wanted)}.{_list_columns(names)}"
-            f"{did_you_mean(wanted, names)}"
-        )
-    return wanted
-
-
 def guess_label_column(names: Sequence[str], column: Column) -> str | None:
     """Return the column that looks most like labels, or ``None`` if none does.
 
@@ -174,15 +161,10 @@ def _match_columns(
         if not hits:
             raise InputError(
                 f"{option} must name columns of {where}, got {quote(pattern)}, which matches none."
-                f"{_list_columns(names)}{did_you_mean(pattern, names)}"
+                f"{list_columns(names)}{did_you_mean(pattern, names)}"
             )
         found |= hits
     return found
-
-
-def _list_columns(names: Sequence[str]) -> str:
-    more = ", ..." if len(names) > 8 else ""
-    return f" Its columns are {', '.join(map(quote, names[:8]))}{more}."
 
 
 # Reading the tables
@@ -289,8 +271,8 @@ def read_tables(
     data, report = build_table_data(
         files, list(map(str, frame)), frame.__getitem__, len(frame), options
     )
-    found = (*frame.attrs.get("notes", ()), *describe_thousands(frame, report.encoder.names))
-    report = dataclasses.replace(report, readings=(*found, *report.readings))
+    readings = (*frame.attrs.get("notes", ()), *report.readings)
+    report = dataclasses.replace(report, readings=readings)
     with wrap_parse_errors(files.features, "table"):
         features = report.encoder.transform(frame, quote_path(files.features))
     provenance = {**data.provenance, **_number_notes(report.lines())}
@@ -314,7 +296,7 @@ def build_table_data(
         if likely is None:
             offer = "Name the column with --label, or a file of ids and labels with --labels."
             raise InputError(
-                f"{where} must have labels, got no column named 'label'.{_list_columns(names)} "
+                f"{where} must have labels, got no column named 'label'.{list_columns(names)} "
                 f"{offer}"
             )
         error = InputError(
