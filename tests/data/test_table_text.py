@@ -165,7 +165,7 @@ def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
 )
 def test_groups_of_three_digits_become_numbers(decimal, column, numbers):
     frame = pd.DataFrame({"a": pd.Series(column, dtype="str"), "id": ["1,000"] * 3})
-    out = table_text.parse_grouped_numbers(frame, decimal, {"id"})
+    out, _ = table_text.parse_grouped_numbers(frame, decimal, {"id"})
     assert np.array_equal(out["a"], numbers, equal_nan=True)
     assert out["id"].tolist() == ["1,000"] * 3
 
