@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from glnn import GLNNClassifier, evaluate
 from glnn.data import encode_frame
 from glnn.exceptions import InputError
+from glnn.report.results import collect_model_results
 
 QUICK = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "tracks": ["features"]}
 N = 60
@@ -42,6 +43,7 @@ def test_a_raw_frame_is_encoded_as_by_encode_frame(raw):
     assert own.encoder_ == encoder and other.encoder_ is None
     assert own.feature_names_in_.tolist() == list(numbers)
     assert np.array_equal(own.predict_proba(X), own.label_distributions_)
+    assert dict(collect_model_results(own, None).columns)["since"] == "date: days since 2020-01-01"
     with pytest.raises(InputError, match=r"'Bern' in column 'city'.*encode='auto'"):
         other.fit(X, y)
 

@@ -72,6 +72,15 @@ def test_constant_columns_are_dropped_when_asked():
     assert fit_column("t.csv", column("", ""), "a", TableOptions()).feature_names == ()
 
 
+def test_units_and_decimal_commas_of_training_are_found_in_new_rows():
+    code, values = coded(column("12,50 €", "1.200,00 €", "?", "3 €", "4 €"), missing="median")
+    assert values == [[12.5], [1200], [8.25], [3], [4]]
+    new = column("7,5", "1.000 €", "12.5", "")
+    assert code.encode(new, "new.csv", 0).ravel().tolist() == [7.5, 1000, 12.5, 8.25]
+    with pytest.raises(DataFormatError, match="got '7 kg' in row 2"):
+        code.encode(column("1 €", "7 kg"), "new.csv", 0)
+
+
 @pytest.mark.parametrize("encode", ["onehot", "auto"])
 def test_dates_are_days_since_the_first(encode):
     dates = column("2020-03-01", "2020-02-28", "2020-02-28T12:00")

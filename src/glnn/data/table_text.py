@@ -238,7 +238,9 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
             return ""
         plain = cell.removesuffix(marks.unit).strip()
         plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
-        return plain.replace(group, "").replace(marks.decimal, ".") if marks.decimal else plain
+        if marks.decimal and _GROUPED[marks.decimal].fullmatch(plain):
+            return plain.replace(group, "").replace(marks.decimal, ".")
+        return plain
 
     return pd.Series([strip(cell) for cell in strip_cells(column)], column.index, dtype=object)
 

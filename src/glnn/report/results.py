@@ -236,6 +236,8 @@ def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | No
         given=model.prior_graph_ if graph is None else as_adjacency(graph, nodes.n_nodes),
         command=f"{model!r}.fit(X, y)",
         facts={"seed": str(model.seed_), "device": str(model.device)},
+        notes=() if model.encoder_ is None else tuple(model.encoder_.notes()),
+        columns=() if model.encoder_ is None else tuple(model.encoder_.describe()),
     )
 
 
