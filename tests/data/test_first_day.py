@@ -124,6 +124,7 @@ def cells(*values):
         ("vip", cells("true", "", "false"), {"vip": cells(1, 0, 0)}, None),
         ("born", cells("2020-02-01", "2020-03-01"), {"born": cells(0, 29)}, None),
         ("born", cells("02/01/2020", "03/01/2020"), {"born": cells(0, 29)}, "month comes first"),
+        ("born", cells("2020-02-01", "n.a.", "2020-03-01"), {"born": cells(0, 29, 29)}, None),
         ("born", cells("13/01/2020", "14/01/2020"), {"born": cells(0, 1)}, None),
         ("city", cells("Z", "", "B"), {"city=B": cells(0, 0, 1), "city=Z": cells(1, 0)}, None),
         ("order_id", [f"o{k}" for k in TEN], {}, "another id"),
@@ -202,6 +203,11 @@ def test_columns_without_a_name_of_their_own_get_one(tmp_path):
     data, report = read_tables(put(tmp_path, "a,a,,b\n1,2,3,4\n2,2,2,2.5\n"))
     assert data.feature_names == ("a", "a.2", "column 3", "b")
     assert "'a.2', 'column 3'" in report.lines()[0]
+
+
+def test_a_first_line_of_data_is_noticed(tmp_path):
+    lines = read_tables(put(tmp_path, "0.5,1.25,a\n1.5,2.5,b\n2.5,0.5,a\n"))[1].lines()
+    assert "'0.5', '1.25', 'a'" in lines[0]
 
 
 # Files as they come

@@ -323,7 +323,7 @@ def find_ambiguous_date(column: pd.Series) -> str | None:
 
 
 def _fitting_date_formats(column: pd.Series) -> list[str]:
-    cells = _present_cells(column)
+    cells = [cell for cell in _present_cells(column) if not is_placeholder(cell)]
     if not cells:
         return []
     if all(_ISO.fullmatch(cell) for cell in cells):
@@ -348,9 +348,9 @@ def days_since_1970(column: pd.Series, form: str) -> np.ndarray | None:
         dates: Any = pd.to_datetime(column[known], utc=True)
     else:
         texts = strip_cells(column)
-        known = np.array([cell not in MISSING_MARKERS for cell in texts], dtype=bool)
+        known = np.array([not is_placeholder(cell) for cell in texts], dtype=bool)
         wanted = "ISO8601" if form == "dates" else form
-        dates = _parse_dates([cell for cell in texts if cell not in MISSING_MARKERS], wanted)
+        dates = _parse_dates([cell for cell in texts if not is_placeholder(cell)], wanted)
         if dates is None:
             return None
     start = pd.Timestamp("1970-01-01", tz="UTC")
@@ -622,7 +622,10 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
 
 
 def describe_names(cells: Sequence[object], names: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence on columns that got another name than in the first line."""
+    """Yield sentences on columns that got another name, and on names that look like data."""
+    n_fractions = sum(re.fullmatch(r"[+-]?\d+\.\d+", str(cell)) is not None for cell in cells)
+    if 2 * n_fractions >= len(cells):
+        yield list_names("table: if its first line is data, add one with names; it has", names)
     new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
     if new:
         yield list_names("table: columns without a name of their own are called", new)
