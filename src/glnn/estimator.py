@@ -60,7 +60,6 @@ from glnn.quality.explain import (
     Explanation,
     FittedNodes,
     can_refit_quickly,
-    center_and_normalize,
     column_importance,
     explain,
     leave_one_out_effects,
@@ -79,9 +78,8 @@ from glnn.quality.folds import (
 from glnn.quality.labelling import (
     ConformalSets,
     min_conformal_labels,
-    select_queries,
+    suggest_nodes,
     suspect_labels,
-    uncertainty_weight,
 )
 from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
@@ -513,14 +511,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_integer("k", k, low=1)
         nodes = self.fitted_nodes()
-        every = np.arange(nodes.n_nodes)
-        may = every if among is None else check_indices("among", among, nodes.n_nodes)
-        pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
-        known = np.flatnonzero(nodes.labels != UNLABELLED)
-        weights = uncertainty_weight(nodes.probabilities)
-        chosen, gains = select_queries(
-            center_and_normalize(nodes.embedding()), weights, known, pool, k
-        )
+        may = None if among is None else check_indices("among", among, nodes.n_nodes)
+        chosen, gains = suggest_nodes(nodes, k, may)
         best = nodes.probabilities[chosen].argmax(1)
         return self._make_frame(
             chosen,

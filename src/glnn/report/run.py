@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,7 @@ class Run:
         source, options, model = self.source, self.options, self.model
         data = source.data
         facts = {
+            "date": f"{date.today()}",
             "seed": str(options.seed),
             "device": options.device,
             "data digest": f"SHA-256 {source.digest}",
@@ -317,6 +319,8 @@ class Run:
             given=data.graph,
             evaluation=evaluation,
             column_names=data.column_names,
+            table=source.read_own_columns(),
+            id_name=source.id_name,
             rounds=collect_rounds(model.callbacks, model.graph_),
             search=options.search,
             facts=facts,

@@ -106,7 +106,10 @@ def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
     facts = results.graph_facts
     share, chance = format_percent(facts.equal_labels), format_percent(facts.equal_by_chance)
-    return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
+    given = (
+        "" if facts.equal_given is None else f"; given graph {format_percent(facts.equal_given)}"
+    )
+    return f"{share} (by chance {chance}{given}) of {facts.n_labelled_edges:,} between test nodes"
 
 
 def verdict_line(results: Results) -> str:

@@ -11,6 +11,7 @@ import pytest
 from glnn.report.page import charts
 from glnn.report.page.document import (
     PARTS,
+    SECTIONS,
     content_policy,
     flatten_settings,
     inline_json,
@@ -57,7 +58,9 @@ def test_no_element_asks_for_anything_and_none_has_a_handler(make_page):
 def test_sections_stand_in_their_order(make_page):
     html = render(make_page())
     found = [attrs["id"] for tag, attrs in elements(html) if tag == "section"]
-    assert found == ["verdict", "errors", "map", "nodes", "learning", "reproduce"]
+    assert found == [place for place, _ in SECTIONS]
+    bare = dataclasses.replace(make_page(), metric=(), columns=())
+    assert 'id="columns"' not in render(bare)
 
 
 def test_the_data_block_has_every_node(make_page, decode_block):

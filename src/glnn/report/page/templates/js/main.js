@@ -1,9 +1,12 @@
 // Build the page when its data are decoded.
+const MANY_LINKS = 2000;
+
 async function main() {
   const data = await unpackData(document.getElementById("data"));
   const model = makeModel(data);
   const state = makeState({
-    mode: "predicted", minWeight: 0, fates: [true, true, false], sideBySide: false, cell: null,
+    mode: "predicted", minWeight: 0, perNode: model.nLinks > MANY_LINKS ? 3 : 0, fates: [true, true, false],
+    sideBySide: false, cell: null, filter: null,
     hovered: -1, selected: -1, paint: 0,
     tableKind: "all", tableClass: 0, tableText: "", sort: "confidence", down: false,
   });
@@ -11,7 +14,8 @@ async function main() {
   makeControls(model, state, map);
   makeSearch(model, state, map);
   makePanel(model, state, map);
-  makeConfusion(model, state);
+  makeConfusion(state);
+  makeFilters(model, state);
   makeTable(model, state, map);
   makeMatrix(model, state);
   const changed = () => state.set({ paint: state.get().paint + 1 });

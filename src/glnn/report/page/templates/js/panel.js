@@ -9,10 +9,7 @@ function makePanel(model, state, map) {
       panel.replaceChildren(...empty);
       return;
     }
-    panel.replaceChildren(...nodeCard(model, selected), linkList(model, selected, (node) => {
-      state.set({ selected: node });
-      map.goTo(node);
-    }));
+    panel.replaceChildren(...nodeCard(model, selected), linkList(model, selected, map.goTo));
     announce(`Selected ${model.ids[selected]}: predicted ${model.className(model.predicted[selected])}.`);
   });
 }
@@ -47,7 +44,16 @@ function nodeCard(model, node) {
     item.append(element("span", model.classes[c]), meter, element("b", percent(p, 1)));
     bars.append(item);
   }
-  return [element("h3", model.ids[node]), facts, bars];
+  return [element("h3", model.ids[node]), facts, bars, ...ownValues(model, node)];
+}
+
+function ownValues(model, node) {
+  if (!model.table.length) return [];
+  const list = element("dl", undefined, "own");
+  model.table.forEach(({ name }, k) => {
+    list.append(element("dt", name), element("dd", model.cell(k, node) || "–"));
+  });
+  return [element("h4", "Values of this row"), list];
 }
 
 function linkList(model, node, go) {

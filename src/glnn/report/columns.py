@@ -1,0 +1,195 @@
+"""The columns of the user's table: values for the page, groups of rows, and accuracy by group."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from jaxtyping import Int
+
+from glnn.quality.metrics import Interval, accuracy_interval
+
+if TYPE_CHECKING:
+    from glnn.report.results import Results
+
+MAX_COLUMNS = 30
+_N_QUANTILES = 4
+_MAX_GROUPS = 9  # values of a text column that have a group of their own
+_MAX_TEXT = 80  # characters of a cell that are kept
+_MIN_LABELS = 10  # labels that a group must have for its accuracy to be listed
+
+
+@dataclass(frozen=True, eq=False)
+class RowColumn:
+    """One column of the table: numbers, dates or text."""
+
+    name: str
+    values: np.ndarray  # numbers, NaN for a gap; or indices of ``words``, -1 for a gap
+    words: tuple[str, ...] = ()  # the different texts; empty for numbers
+    is_date: bool = False  # numbers are seconds since 1970
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are text."""
+        return self.values.dtype.kind == "i"
+
+    def pick(self, rows: np.ndarray) -> "RowColumn":
+        """Return the column of some rows."""
+        return RowColumn(self.name, self.values[rows], self.words, self.is_date)
+
+    def texts(self) -> tuple[list[str], Int[np.ndarray, "n"]]:
+        """Return the different values as text, in their order, and the index of each row's value.
+
+        The index of a gap is -1.
+        """
+        if self.is_text:
+            used, index = np.unique(self.values, return_inverse=True)
+            has_gaps = int(used[0] < 0)
+            return [self.words[k] for k in used[has_gaps:]], index - has_gaps
+        used, index = np.unique(self.values, return_inverse=True)
+        used = used[np.isfinite(used)]  # NaN and infinity come last
+        return [self._format(one) for one in used], np.where(index < len(used), index, -1)
+
+    def groups(self) -> tuple[list[str], Int[np.ndarray, "n"]]:
+        """Return the names of the groups, and the group of each row.
+
+        Numbers are grouped by their quartiles, text by its most frequent values. Gaps are a group
+        of their own.
+
+        Examples
+        --------
+        >>> names, group = RowColumn("age", np.array([20.0, 30.0, 40.0, 50.0, np.nan])).groups()
+        >>> names, group.tolist()
+        (['20 to 27.5', '27.5 to 35', '35 to 42.5', '42.5 to 50', 'missing'], [0, 1, 2, 3, 4])
+        """
+        names, group = self._group_text() if self.is_text else self._group_numbers()
+        if (group < 0).any():
+            group = np.where(group < 0, len(names), group)
+            names = [*names, "missing"]
+        return names, group
+
+    def _group_text(self) -> tuple[list[str], np.ndarray]:
+        known = self.values >= 0
+        counts = np.bincount(self.values[known], minlength=len(self.words))
+        order = np.argsort(-counts, kind="stable")
+        order = order[counts[order] > 0]
+        place = np.full(len(self.words) + 1, min(len(order), _MAX_GROUPS))
+        place[order[:_MAX_GROUPS]] = np.arange(min(len(order), _MAX_GROUPS))
+        place[-1] = -1  # gaps have the index -1
+        names = [self.words[k] for k in order[:_MAX_GROUPS]]
+        return [*names, "other values"] if len(order) > _MAX_GROUPS else names, place[self.values]
+
+    def _group_numbers(self) -> tuple[list[str], np.ndarray]:
+        known = np.isfinite(self.values)
+        group = np.full(len(self.values), -1, np.int64)
+        if not known.any():
+            return [], group
+        found = np.unique(self.values[known])
+        if len(found) <= _N_QUANTILES + 1:
+            group[known] = np.searchsorted(found, self.values[known])
+            return [self._format(value) for value in found], group
+        cuts = np.unique(np.quantile(self.values[known], np.linspace(0, 1, _N_QUANTILES + 1)))
+        group[known] = np.clip(
+            np.searchsorted(cuts, self.values[known], "right") - 1, 0, len(cuts) - 2
+        )
+        texts = [self._format(value) for value in cuts]
+        return [f"{low} to {high}" for low, high in zip(texts, texts[1:])], group
+
+    def _format(self, value: float) -> str:
+        if self.is_date:
+            time = np.datetime64(int(value), "s")
+            return str(time if value % 86400 else time.astype("M8[D]"))
+        return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.5g}"
+
+
+def read_columns(
+    frame: pd.DataFrame, skipped: Collection[str | None] = (), first: Collection[str] = ()
+) -> tuple[RowColumn, ...]:
+    """Return at most ``MAX_COLUMNS`` columns of a table in its order.
+
+    If there are more, those named in ``first`` are preferred (as well as those that a name there
+    refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out.
+    """
+    found = {
+        str(name): cells
+        for name, cells in frame.items()
+        if name not in skipped and cells.nunique(dropna=False) > 1
+    }
+    starts = {name.partition("=")[0] for name in first} | set(first)
+    kept = sorted(found, key=lambda name: name not in starts)[:MAX_COLUMNS]
+    return tuple(_read_column(name, cells) for name, cells in found.items() if name in kept)
+
+
+def _read_column(name: str, cells: pd.Series) -> RowColumn:
+    if pd.api.types.is_bool_dtype(cells):
+        cells = cells.astype(str)
+    if pd.api.types.is_numeric_dtype(cells):
+        return RowColumn(name, cells.to_numpy(np.float64, na_value=np.nan))
+    dates: Any = cells
+    if not pd.api.types.is_datetime64_any_dtype(cells):
+        texts = cells.astype(object).where(cells.notna(), "").map(lambda c: str(c).strip())
+        texts = texts.str.slice(0, _MAX_TEXT)
+        filled = texts[texts != ""]
+        numbers = pd.to_numeric(filled, errors="coerce")
+        if len(filled) and numbers.notna().all():
+            return RowColumn(name, numbers.reindex(texts.index).to_numpy(np.float64))
+        is_date = filled.str.fullmatch(r"\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?").all() and len(filled)
+        dates = pd.to_datetime(texts, errors="coerce", format="ISO8601") if is_date else None
+        if dates is None or (dates.isna() & (texts != "")).any():
+            codes, words = pd.factorize(texts.where(texts != ""), sort=True)
+            return RowColumn(name, codes.astype(np.int64), tuple(map(str, words)))
+    seconds = (dates.dt.tz_localize(None) - pd.Timestamp(0)) / pd.Timedelta(seconds=1)
+    return RowColumn(name, seconds.to_numpy(np.float64), is_date=True)
+
+
+def columns_of_features(
+    features: Any, names: Collection[str], first: Collection[str] = ()
+) -> tuple[RowColumn, ...]:
+    """Return the columns of a frame or a dense matrix; none of a wide sparse one."""
+    if isinstance(features, pd.DataFrame):
+        return read_columns(features, first=first)
+    shape = getattr(features, "shape", ())
+    if len(shape) != 2 or shape[1] != len(names) or (sp.issparse(features) and shape[1] > 100):
+        return ()
+    dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+    return read_columns(pd.DataFrame(dense, columns=[str(name) for name in names]), first=first)
+
+
+# Accuracy by group
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The accuracy on the rows of one group of a column."""
+
+    column: int  # index among the columns of the results
+    group: int
+    name: str  # such as "city: Rome"
+    n_labels: int
+    accuracy: Interval
+    is_low: bool  # whether the interval lies below the accuracy on all labels
+
+
+def find_slices(results: "Results") -> list[Slice]:
+    """Return the accuracy by group of every column, the lowest first.
+
+    Only labels that the fit had not seen count; groups with few of them are left out.
+    """
+    evaluation, found = results.evaluation, []
+    if evaluation is None:
+        return []
+    nodes = evaluation.held_out.hidden_nodes
+    right = results.predictions[nodes] == results.labels[nodes]
+    for number, column in enumerate(results.columns):
+        names, group = column.groups()
+        n_labels = np.bincount(group[nodes], minlength=len(names))
+        n_right = np.bincount(group[nodes], right, minlength=len(names)).astype(int)
+        for k, name in enumerate(names):
+            if _MIN_LABELS <= n_labels[k] < len(nodes):
+                share = accuracy_interval(int(n_right[k]), int(n_labels[k]))
+                is_low = bool(share.high < right.mean())
+                where = f"{column.name}: {name}"
+                found.append(Slice(number, k, where, int(n_labels[k]), share, is_low))
+    return sorted(found, key=lambda one: (one.accuracy.value, one.accuracy.high))
