@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ MAX_COLUMNS = 30
 _N_QUANTILES = 4
 _MAX_GROUPS = 9  # values of a text column that have a group of their own
 _MAX_TEXT = 80  # characters of a cell that are kept
+_MAX_WIDTH = 100  # columns of a matrix without a table
 _MIN_LABELS = 10  # labels that a group must have for its accuracy to be listed
 
 
@@ -95,7 +97,7 @@ class RowColumn:
             np.searchsorted(cuts, self.values[known], "right") - 1, 0, len(cuts) - 2
         )
         texts = [self._format(value) for value in cuts]
-        return [f"{low} to {high}" for low, high in zip(texts, texts[1:])], group
+        return [f"{low} to {high}" for low, high in pairwise(texts)], group
 
     def _format(self, value: float) -> str:
         if self.is_date:
@@ -112,14 +114,15 @@ def read_columns(
     If there are more, those named in ``first`` are preferred (as well as those that a name there
     refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out.
     """
-    found = {
-        str(name): cells
-        for name, cells in frame.items()
-        if name not in skipped and cells.nunique(dropna=False) > 1
-    }
     starts = {name.partition("=")[0] for name in first} | set(first)
-    kept = sorted(found, key=lambda name: name not in starts)[:MAX_COLUMNS]
-    return tuple(_read_column(name, cells) for name, cells in found.items() if name in kept)
+    places = [k for k, name in enumerate(frame) if name not in skipped]
+    kept = (
+        k
+        for k in sorted(places, key=lambda k: str(frame.columns[k]) not in starts)
+        if frame.iloc[:, k].nunique(dropna=False) > 1
+    )
+    chosen = sorted(islice(kept, MAX_COLUMNS))
+    return tuple(_read_column(str(frame.columns[k]), frame.iloc[:, k]) for k in chosen)
 
 
 def _read_column(name: str, cells: pd.Series) -> RowColumn:
@@ -147,11 +150,10 @@ def _read_column(name: str, cells: pd.Series) -> RowColumn:
 def columns_of_features(
     features: Any, names: Collection[str], first: Collection[str] = ()
 ) -> tuple[RowColumn, ...]:
-    """Return the columns of a frame or a dense matrix; none of a wide sparse one."""
+    """Return the columns of a frame, or of a matrix that is not too wide to be a table."""
     if isinstance(features, pd.DataFrame):
         return read_columns(features, first=first)
-    shape = getattr(features, "shape", ())
-    if len(shape) != 2 or shape[1] != len(names) or (sp.issparse(features) and shape[1] > 100):
+    if features is None or features.shape[1] != len(names) or len(names) > _MAX_WIDTH:
         return ()
     dense = features.toarray() if sp.issparse(features) else np.asarray(features)
     return read_columns(pd.DataFrame(dense, columns=[str(name) for name in names]), first=first)

@@ -84,12 +84,7 @@ class FitOptions:
 
     def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""
-        settings = self.settings()
-        n_epochs = 0
-        for track in settings.tracks_for(has_graph):
-            has_rounds = track.learns and not settings.is_literal
-            n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
-        return (1 + n_folds) * n_epochs
+        return (1 + n_folds) * self.settings().count_epochs(has_graph)
 
 
 def require_device(device: str) -> None:
@@ -167,7 +162,8 @@ class Run:
     def n_epochs(self) -> int:
         """The most epochs that the fit can take."""
         has_graph = self.source.data.graph is not None
-        return self.options.count_epochs(has_graph=has_graph, n_folds=self.n_hidden_folds)
+        n_folds = self.n_hidden_folds or (self._n_folds if self.has_estimate else 0)
+        return self.options.count_epochs(has_graph=has_graph, n_folds=n_folds)
 
     @property
     def has_estimate(self) -> bool:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from markupsafe import Markup, escape
 
 from glnn.data.files import atomic_write, safe_file_name
 from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError
 from glnn.report.columns import find_slices
 from glnn.report.page.card import card_markdown, model_card
 from glnn.report.page.charts import (
@@ -202,12 +204,38 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
 # The page of a fitted classifier, which has no run folder
 
 
-def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] | None) -> Path:
-    """Write the page of a fitted classifier and return its path.
+@dataclass(frozen=True)
+class ReportPage:
+    """The page of a fit; a notebook shows it inline, and ``open`` takes it as a path."""
+
+    html: str
+    path: Path | None = None  # of the file, if it was written
+
+    def __fspath__(self) -> str:
+        if self.path is None:
+            raise InputError("the page must have been written to a file, got none: report(path).")
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"ReportPage({'not written' if self.path is None else str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        rights = "allow-scripts allow-downloads"
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="{rights}" title="glnn report" '
+            'style="width: 100%; height: 900px; border: 0"></iframe>'
+        )
+
+
+def make_report(
+    model: GLNNClassifier, path: Path | None, fitted_to: tuple[Any, ...] | None
+) -> ReportPage:
+    """Return the page of a fitted classifier, and write it if there is a path.
 
     ``fitted_to`` are the arguments of its fit, or ``None`` for a loaded model.
     """
-    html = render(collect_model_results(model, fitted_to))
-    with atomic_write(path) as file:
-        file.write(html)
-    return path
+    page = ReportPage(render(collect_model_results(model, fitted_to)), path)
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(page.html)
+    return page

@@ -157,10 +157,10 @@ def build_arrays(
     cells, groups = [], []
     for column in results.columns:
         names, group = column.groups()  # of all rows, so that they are those of the slices
-        texts, index = column.pick(chosen).texts()
-        words["table"].append({"name": column.name, "words": texts, "groups": names})
-        words["table"][-1] |= {"ordered": not column.is_text}
-        cells.append(index + 1)
+        texts, cell = column.pick(chosen).texts()
+        parts = {"name": column.name, "words": texts, "groups": names}
+        words["table"].append(parts | {"ordered": not column.is_text})
+        cells.append(cell + 1)
         groups.append(group[chosen])
     low, high = shown.places.min(0), shown.places.max(0)
     index = np.uint16 if len(chosen) <= np.iinfo(np.uint16).max else np.uint32

@@ -18,6 +18,12 @@ async function main() {
   makeFilters(model, state);
   makeTable(model, state, map);
   makeMatrix(model, state);
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", (event) => { // inside a notebook's frame the address is the notebook's
+      event.preventDefault();
+      document.querySelector(link.hash).scrollIntoView();
+    });
+  }
   const changed = () => state.set({ paint: state.get().paint + 1 });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   matchMedia("print").addEventListener("change", changed);
