@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from glnn.cli.main import main
-from glnn.report.page.document import render
+from glnn.report.page.document import ReportPage, render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
@@ -443,3 +443,21 @@ def test_a_page_of_pubmeds_size_is_small_soon_there_and_fluent(open_page, files)
     tab.locator("#search").fill("node-19716")
     tab.keyboard.press("Enter")
     assert tab.locator("#panel h3").inner_text() == "node-19716"
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(browser, make_page, tmp_path):
+    page = ReportPage(render(make_page()))
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html><title>n</title>{page._repr_html_()}", encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1000, "height": 900})
+    tab.goto(path.as_uri())
+    frame = tab.frame_locator("iframe")
+    frame.locator(READY).wait_for(state="attached", timeout=30_000)
+    assert frame.locator("#node-rows tr").count() == 20
+    frame.locator("nav a[href='#nodes']").click()
+    tab.wait_for_timeout(900)
+    assert abs(frame.locator("#nodes-title").bounding_box()["y"]) < 200
+    with tab.expect_download() as waiting:
+        frame.locator("#card-save").click()
+    assert waiting.value.suggested_filename.endswith(".md")
+    tab.close()

@@ -22,7 +22,7 @@ const FADED = 0.13;
 // The radius and rim of a node: given labels have a dark rim, suspect labels and errors are larger.
 function markedSize(mark, radius) {
   if (mark === 2) return { size: Math.max(4.5, 1.7 * radius), rim: 2 };
-  return mark === 1 ? { size: Math.max(2.2, radius), rim: Math.min(1.8, Math.max(1, radius / 3)) } : { size: radius, rim: 0 };
+  return mark === 1 ? { size: Math.max(2.2, radius), rim: Math.min(1.8, Math.max(0.8, radius / 4)) } : { size: radius, rim: 0 };
 }
 
 function shapeNodes(context, model, look, frame, radius, width, height) {

@@ -80,15 +80,15 @@ function linkItem(model, node, link, go) {
   return item;
 }
 
-// The reasons for a link as text: given or not, terms, columns, predictions.
+// The reasons for a link as text, the most important first: given or not, terms, columns, predictions.
 function reasons(model, node, other, link) {
   const said = [];
   if (model.hasGiven) said.push(["given and kept", "not given, added", "given, but dropped"][model.fate[link]]);
   if (model.terms && model.fate[link] !== 2) {
     const parts = model.terms.map((name, k) => [name, model.shares[link * model.terms.length + k]])
-      .filter(([, share]) => Math.abs(share) >= 0.005)
-      .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    said.push(parts.map(([name, share]) => `${name} ${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(2)}`).join(", "));
+      .filter(([name, share]) => name !== "penalties" && share >= 0.005)
+      .sort((a, b) => b[1] - a[1]);
+    if (parts.length) said.push(`because of ${parts.map(([name]) => name).join(", ")}`);
   }
   const columns = namedColumns(model, link);
   if (columns) said.push(`similar in ${columns}`);
