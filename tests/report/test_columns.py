@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glnn.report.columns import RowColumn, columns_of_features, find_slices, read_columns
+from glnn.report.columns import RowColumn, columns_of_features, read_columns
+from glnn.report.page.slices import find_slices
 
 FRAME = pd.DataFrame(
     {

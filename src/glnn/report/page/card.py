@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from glnn.report.columns import Slice
 from glnn.report.page.sections import weak_classes
+from glnn.report.page.slices import Slice
 from glnn.report.results import Results
 from glnn.report.text import format_count, format_share, verdict_line, warning_lines
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from glnn.quality import Evaluation
 from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import Interval, Score
-from glnn.report.columns import Slice
+from glnn.report.page.slices import Slice
 from glnn.report.page.subset import PageSubset, quantize
 from glnn.report.results import Results
 from glnn.report.text import (
