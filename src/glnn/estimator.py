@@ -34,7 +34,14 @@ from glnn.data.encode import (
 )
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
-from glnn.engine.callbacks import Callback, History, Record, StageLog, notify_stage
+from glnn.engine.callbacks import (
+    Callback,
+    History,
+    Record,
+    make_progress_log,
+    notify_stage,
+    show_progress,
+)
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
 from glnn.engine.folds import N_FOLDS, make_folds
@@ -67,7 +74,6 @@ from glnn.quality.explain import (
     Explanation,
     FittedNodes,
     can_refit_quickly,
-    center_and_normalize,
     column_importance,
     explain,
     leave_one_out_effects,
@@ -86,9 +92,8 @@ from glnn.quality.folds import (
 from glnn.quality.labelling import (
     ConformalSets,
     min_conformal_labels,
-    select_queries,
+    suggest_nodes,
     suspect_labels,
-    uncertainty_weight,
 )
 from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
@@ -177,7 +182,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     callbacks : list of Callback, default None
         :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
     verbose : bool, default False
-        Print each stage of the fit and the time it took.
+        Show a progress bar, or a line for each stage if tqdm is not installed.
     settings : dict or FitSettings, default None
         All other settings by name, such as ``{"head": "gcn", "learning_rate": 0.1}``; the page
         "Choose parameters" lists them. ``set_params`` and ``GridSearchCV`` take one of them as
@@ -383,7 +388,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
         with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
-            result = fit_problem(problem, **plan, checkpoint=folder)
+            n_epochs = self._n_fits_per_call() * settings.count_epochs(graph is not None)
+            with show_progress(plan["callbacks"], n_epochs):
+                result = fit_problem(problem, **plan, checkpoint=folder)
         self._store_fit(Model.of(problem.features, result), result.history)
         self._record = FitRecord.of(problem, result.learned or result.shares)
         self.certificate_, self.choices_ = result.certificate, result.choices
@@ -538,14 +545,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_integer("k", k, low=1)
         nodes = self.fitted_nodes()
-        every = np.arange(nodes.n_nodes)
-        may = every if among is None else check_indices("among", among, nodes.n_nodes)
-        pool = np.intersect1d(may, every[nodes.labels == UNLABELLED])
-        known = np.flatnonzero(nodes.labels != UNLABELLED)
-        weights = uncertainty_weight(nodes.probabilities)
-        chosen, gains = select_queries(
-            center_and_normalize(nodes.embedding()), weights, known, pool, k
-        )
+        may = None if among is None else check_indices("among", among, nodes.n_nodes)
+        chosen, gains = suggest_nodes(nodes, k, may)
         best = nodes.probabilities[chosen].argmax(1)
         return self._make_frame(
             chosen,
@@ -611,12 +612,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Number of learned edges without self-loops."""
         return int(sp.triu(self.graph_, k=1).nnz)
 
-    def report(self, path: str | Path) -> Path:
-        """Write the fit as one interactive HTML file that needs no internet connection."""
-        from glnn.report.page.document import write_report
+    def report(self, path: str | Path | None = None) -> Any:
+        """Return the fit as an interactive page that needs no internet connection.
+
+        A notebook shows it inline; with ``path`` it is also written to that HTML file.
+        """
+        from glnn.report.page.document import make_report
 
         self._check_fitted()
-        return write_report(self, Path(path), getattr(self, "_fitted_to", None))
+        where = None if path is None else Path(path)
+        return make_report(self, where, getattr(self, "_fitted_to", None))
 
     def to_networkx(self) -> Any:
         """Return the learned graph as a ``networkx.Graph``.
@@ -740,7 +745,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, StageLog()] if self.verbose else list(callbacks)
+        return [*callbacks, make_progress_log()] if self.verbose else list(callbacks)
 
     def _resolve_seed(self) -> int:
         """Return the seed given as ``random_state``, or draw one."""

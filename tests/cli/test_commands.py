@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 
@@ -5,7 +6,10 @@ import networkx as nx
 import pandas as pd
 import pytest
 
+from glnn import GLNNClassifier
 from glnn.cli.main import BAD_INPUT, main
+from glnn.report.results import read_results
+from glnn.report.terminal import suggestions
 
 # glnn doctor
 
@@ -84,7 +88,8 @@ def test_a_node_is_explained_by_ids_in_words_and_as_json(glnn, run):
     outcome = glnn("explain", run, "p0")
     head = " ".join(outcome.out.split("Heaviest")[0].split())
     said = f"p0: predicted {line[2]} ({100 * float(line[3]):.1f} %) without its label"
-    assert outcome.code == 0 and head.startswith(said) and "similarity" in outcome.out
+    assert outcome.code == 0 and head.startswith(said) and "similar in" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 80
     page = json.loads(glnn("explain", run, "p0", "--json", "--links", 3).out)
     assert page["without_its_label"]["probability"] == pytest.approx(float(line[3]), rel=1e-5)
     assert page["id"] == "p0" and page["calibrated"] and 0 < len(page["links"]) <= 3
@@ -94,13 +99,29 @@ def test_a_node_is_explained_by_ids_in_words_and_as_json(glnn, run):
     assert glnn("explain", run, "q0").is_bad_input("Did you mean")
 
 
+# glnn suggest
+
+
+def test_suggestions_are_those_of_the_model(glnn, run):
+    ranked = GLNNClassifier.load(run).suggest_labels(12)
+    found = json.loads(glnn("suggest", run, "-k", 12, "--json").out)
+    assert [one["id"] for one in found] == ranked["name"].tolist()
+    assert [one["predicted"] for one in found] == ranked["predicted"].tolist()
+    printed = glnn("suggest", run, "-k", 3).out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert [name for name in ranked["name"] if name in printed] == ranked["name"].tolist()[:3]
+    stored = read_results(run)
+    fewer = dataclasses.replace(stored, suggestions=stored.suggestions[:2])
+    assert [one["id"] for one in suggestions(fewer, run, 12)] == ranked["name"].tolist()
+
+
 # glnn predict
 
 
 def test_new_rows_are_printed_or_written_with_all_probabilities(glnn, run, finished):
     outcome = glnn("predict", run, finished / "new.csv")
     lines = [line.split(",") for line in outcome.out.splitlines()]
-    assert outcome.code == 0 and lines[0] == ["id", "label", "probability"]
+    assert outcome.code == 0 and lines[0] == ["id", "predicted", "probability"]
     assert [line[:2] for line in lines[1:]] == [["n0", "cook"], ["n1", "pilot"]]
     assert all(0.5 <= float(line[2]) <= 1 for line in lines[1:])
     table = finished / "labelled.csv"
@@ -125,9 +146,9 @@ def test_links_of_new_rows_count_and_must_name_known_rows(glnn, run, finished):
     assert glnn(*how[:2], finished / "old.csv", *how[3:]).is_bad_input("must differ", "'p0'")
 
 
-@pytest.mark.parametrize("command", ["report", "explain", "predict"])
+@pytest.mark.parametrize("command", ["report", "explain", "predict", "suggest"])
 def test_what_is_no_whole_run_is_one_line(glnn, run, finished, tmp_path, command):
-    more = {"report": (), "explain": ("p0",), "predict": (finished / "new.csv",)}[command]
+    more = {"explain": ("p0",), "predict": (finished / "new.csv",)}.get(command, ())
     assert glnn(command, tmp_path / "none", *more).is_bad_input("none", "glnn fit")
     broken = shutil.copytree(run, tmp_path / "broken")
     for name in ("model.safetensors", "results.npz"):

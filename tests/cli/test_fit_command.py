@@ -45,7 +45,7 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_what_was_measured(glnn, t
     assert (outcome.code, outcome.err) == (0, "")
     assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
     assert "one fit, 5 folds, 4 rivals" in outcome.out
-    for word in ("GLNN", "boosted trees", "ahead in accuracy", "mean degree", "by chance"):
+    for word in ("GLNN", "boosted trees", "ahead in accuracy", "by chance", "glnn suggest"):
         assert word in outcome.out
     assert str(run / "report.html") in outcome.out.replace("\n", "")
     metrics = json.loads((run / "metrics.json").read_text())
@@ -290,16 +290,16 @@ def test_a_messy_table_with_its_edges_is_fitted_and_predicted(glnn, tmp_path):
     done = glnn("fit", table, "--label", "segment", "--graph", tmp_path / "edges.csv", *quick)
     assert done.code == 0, done
     results = read_results(run)
-    assert dict(results.columns) == {
+    assert dict(results.readings) == {
         "customer_id": "id",
         "row": "left out: counts the rows",
-        "age": dict(results.columns)["age"],
+        "age": dict(results.readings)["age"],
         "pay": "number, without '$'",
         "city": "category: 2 values, one column each",
         "since": "date: days since 2020-01-01",
         "segment": "label",
     }
-    assert dict(results.columns)["age"].startswith("number; 2 gaps filled with the median")
+    assert dict(results.readings)["age"].startswith("number; 2 gaps filled with the median")
     assert (results.given.nnz, set(results.given.data)) == (60, {0.5})
     assert results.class_names == ("lost", "loyal") and (results.labels == -1).sum() == 20
     new = tmp_path / "new.jsonl"
@@ -345,7 +345,7 @@ def test_the_verdict_comes_first_and_folds_judge_an_own_table(glnn, people, tmp_
     assert outcome.code == 0
     page = json.loads((run / "metrics.json").read_text())
     assert page["evaluation"]["n_folds"] == 2
-    after_progress = outcome.out.split("boosted trees", 1)[1].split("\n\n", 1)[1]
+    after_progress = outcome.out.split("fold 2 of 2", 1)[1].split("\n\n", 1)[1]
     assert after_progress.startswith(page["verdict"])
     assert page["verdict"] == page["evaluation"]["verdict"]
     assert page["calibrated"] is True
@@ -444,17 +444,17 @@ def test_each_fold_is_one_line_with_its_labels_and_the_first_says_how_long_the_r
             watch(Progress(f"fold {number} of 2", 0, 0, "7 of 9 hidden labels right"))
         for stage in ("graph 1", "classifier 1"):
             watch(Progress(f"far, {stage}", 0, 1))
-    first, second, last = file.getvalue().splitlines()
+    first, second = file.getvalue().splitlines()
     assert first.startswith("  fold 1 of 2")
     assert "7 of 9 hidden labels right" in first and "to go" in first
     assert second.startswith("  fold 2 of 2") and second.endswith("7 of 9 hidden labels right")
-    assert last.split()[0] == "far"
 
 
 def test_a_terminal_sees_a_bar_a_file_sees_lines_and_quiet_shows_nothing():
     def shown(*, terminal, quiet=False, error=False):
         console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
-        with contextlib.suppress(ValueError), StageProgress(console, 1, quiet=quiet) as watch:
+        how = {"quiet": quiet, "verbose": True}
+        with contextlib.suppress(ValueError), StageProgress(console, 1, **how) as watch:
             for stage, epoch, n_epochs in (("graph 1", 0, 0), ("net 1", 0, 2), ("net 1", 1, 2)):
                 watch(Progress(stage, epoch, n_epochs))
             if error:
@@ -463,7 +463,22 @@ def test_a_terminal_sees_a_bar_a_file_sees_lines_and_quiet_shows_nothing():
 
     text, task = shown(terminal=False)
     assert [line.split()[:2] for line in text.splitlines()] == [["graph", "1"], ["net", "1"]]
-    assert (task.total, task.completed) == (2, 1)  # the total grows with an unexpected stage
+    assert (task.total, task.completed) == (1, 1)
     assert len(shown(terminal=False, error=True)[0].splitlines()) == 1  # it did not finish
-    assert "epochs" in shown(terminal=True)[0]
+    assert "100%" in shown(terminal=True)[0]
     assert shown(terminal=True, quiet=True)[0] == ""
+
+
+def test_the_bar_counts_a_stage_that_ends_early_as_whole_and_ends_full():
+    with StageProgress(Console(file=io.StringIO()), 400) as watch:
+        shares = []
+        for epoch in range(4):
+            watch(Progress("far, classifier 1", epoch, 100))
+        shares.append(watch.share)
+        watch(Progress("far, classifier 2", 0, 100))
+        shares.append(watch.share)
+        for stage in ("hops, classifier 1", "hops, classifier 2", "hops, classifier 3"):
+            watch(Progress(stage, 0, 100))
+        shares.append(watch.share)
+    assert shares == [0.0075, 0.25, 1.0]
+    assert watch.share == 1

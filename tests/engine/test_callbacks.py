@@ -14,7 +14,9 @@ from glnn.engine.callbacks import (
     ProgressLog,
     StageLog,
     TensorBoardLog,
+    make_progress_log,
     notify_stage,
+    show_progress,
 )
 from glnn.exceptions import DataFormatError, MissingDependencyError
 
@@ -142,3 +144,38 @@ def test_without_the_package_its_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingDependencyError, match=r"glnn\[tensorboard\]"):
         TensorBoardLog(tmp_path)
+
+
+def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, **_):
+            self.total, self.n, self.closed = total, 0, False
+            bars.append(self)
+
+        def update(self, n):
+            self.n += n
+
+        def set_description(self, text, refresh):
+            self.text = text
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    log = make_progress_log()
+    log.on_stage_begin("alone", 5)  # nothing is shown outside of a fit
+    with show_progress([log], 20):
+        log.on_stage_begin("fold 1 of 2, far", 10)
+        log.on_epoch_end("far", {"epoch": 3})
+        assert (bars[0].n, bars[0].text) == (4, "glnn: fold 1 of 2")
+        log.on_stage_begin("fold 2 of 2, far", 10)
+        assert bars[0].n == 10
+    assert bars[0].n == 20 and bars[0].closed
+    with pytest.raises(ValueError, match="stop"), show_progress([log], 20):
+        log.on_stage_begin("far", 10)
+        raise ValueError("stop")
+    assert bars[1].n == 0 and bars[1].closed
+    monkeypatch.setattr("glnn.engine.callbacks.find_spec", lambda name: None)
+    assert isinstance(make_progress_log(), StageLog)

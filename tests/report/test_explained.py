@@ -67,7 +67,8 @@ def test_links_are_named_and_predictions_marked_as_such(node):
     columns = cells(link_table(node))
     assert columns[0] == ["bob", "eve"]
     assert columns[1] == ["cook", "pilot ?"]
-    assert columns[-2] == ["-0.375", "+0.000"]  # penalties
+    assert columns[2] == ["0.375", "0.250"]
+    assert columns[3] == ["given graph; similar in age", "similarity"]
 
 
 def test_ids_stand_beside_row_numbers(node):

@@ -1,4 +1,4 @@
-"""The commands doctor, report, export, compare, explain, predict and tune."""
+"""The commands doctor, report, export, compare, explain, suggest, predict and tune."""
 
 import csv
 import json
@@ -115,14 +115,31 @@ def explain(
     if not found.is_calibrated:
         console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.", **plain)
     console.print(link_table(found))
-    columns = ", ".join(f"{name} {value:.4f}" for name, value in found.explanation.columns.items())
+    columns = ", ".join(found.explanation.columns)
     if columns:
-        console.print(f"Columns that contribute most to its links: {columns}.", **plain)
+        console.print(f"Columns that count most for its links: {columns}.", **plain)
     console.print(
-        "Effects of labels are not measured, as a saved run has no training data; in Python, "
-        "explain measures them after fit.",
-        **plain,
+        "In Python, explain also measures the effect of single labels, after fit.", **plain
     )
+
+
+@opt.with_options
+def suggest(
+    run: Path,
+    k: Annotated[int, typer.Option("-k", min=1, help="Rows to suggest.")] = 20,
+    as_json: bool = False,
+) -> None:
+    """Suggest which rows to label next, best first; the same ranking as suggest_labels."""
+    from glnn.report.results import read_results
+    from glnn.report.terminal import suggestion_table, suggestions
+
+    found = suggestions(read_results(run), run, k)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    elif found:
+        Console().print(suggestion_table(found))
+    else:
+        typer.echo("Every row has a label.")
 
 
 PREDICT_EXAMPLES = """[bold]Examples[/bold]
@@ -167,12 +184,13 @@ def predict(
         typer.echo(f"glnn: note: {note}", err=True)
     if out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["id", "label", "probability"])
+        writer.writerow([found.id_name, "predicted", "probability"])
         chances = (f"{chance:.6g}" for chance in found.probabilities.max(1))
         writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
     else:
         answers = (found.ids, found.labels, found.probabilities, found.classes)
-        write_predictions(out, *answers, spreadsheet_safe=spreadsheet_safe)
+        how: Any = {"id_name": found.id_name, "spreadsheet_safe": spreadsheet_safe}
+        write_predictions(out, *answers, **how)
         typer.echo(f"{format_count(len(found.ids), 'row')} in {out}")
     for line in found.accuracy:
         typer.echo(f"glnn: note: {line}", err=True)

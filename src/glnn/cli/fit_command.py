@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -91,20 +91,22 @@ class Interruption:
 
 
 class StageProgress:
-    """Show the progress of a fit: a bar on a terminal, and a line for each fold and track.
+    """Show the progress of a fit: a bar on a terminal, and a line for each fold.
 
-    Use it as a context, and call it with each event. ``n_epochs`` is the expected number of epochs
-    of all stages, for the time left; it may grow.
+    Use it as a context, and call it with each event. ``n_epochs`` is the most epochs that all
+    stages can take. A stage that ends early counts as whole, and at the end the bar is full. With
+    ``verbose`` there is also a line for each track and rival.
     """
 
-    def __init__(self, console: Console, n_epochs: int, *, quiet: bool = False) -> None:
-        self._console, self._quiet = console, quiet
+    def __init__(
+        self, console: Console, n_epochs: int, *, quiet: bool = False, verbose: bool = False
+    ) -> None:
+        self._console, self._quiet, self._verbose = console, quiet, verbose
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<22}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("epochs"),
+            TaskProgressColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -113,7 +115,8 @@ class StageProgress:
             disable=quiet or not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=n_epochs)
-        self._n_done, self._total = 0, n_epochs
+        self._n_before, self._n_here, self._n_stage = 0, 0, 0  # epochs: done, here, most here
+        self._total = n_epochs
         self._group, self._began, self._started = "", 0.0, time.perf_counter()
 
     def __enter__(self) -> "StageProgress":
@@ -121,15 +124,22 @@ class StageProgress:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._bar.update(self._task, completed=self._total)
         self._bar.stop()
         if error is None:
             self._end_group()
 
+    @property
+    def share(self) -> float:
+        """The share of the bar that is full."""
+        return self._bar.tasks[0].percentage / 100
+
     def __call__(self, event: "Event") -> None:
         """Show an event."""
         if event.epoch:
-            self._n_done += 1
-            self._bar.advance(self._task)
+            self._n_here = min(self._n_here + 1, self._n_stage)
+            self._advance()
             return
         group = event.stage.partition(",")[0]  # a fold or a track
         if event.note:
@@ -137,11 +147,17 @@ class StageProgress:
         elif group != self._group:
             self._end_group()
             self._group, self._began = group, time.perf_counter()
-        self._total = max(self._total, self._n_done + event.n_epochs)
-        self._bar.update(self._task, description=event.stage, total=self._total)
+        self._n_before, self._n_here = self._n_before + self._n_stage, 0
+        self._n_stage = event.n_epochs
+        self._bar.update(self._task, description=event.stage if self._verbose else group)
+        self._advance()
+
+    def _advance(self) -> None:
+        n_done = min(self._n_before + self._n_here, self._total)
+        self._bar.update(self._task, completed=n_done)
 
     def _end_group(self, note: str = "") -> None:
-        if self._group and not self._quiet:
+        if self._group and not self._quiet and (self._verbose or self._group.startswith("fold ")):
             seconds = time.perf_counter() - self._began
             self._console.print(f"  {self._group:<22} {seconds:6.1f} s{note}", highlight=False)
         self._group = ""
@@ -237,7 +253,7 @@ def fit(
                 line = f"already finished, nothing to resume: {run.folder}"
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
             else:
-                _fit_and_write(run, console, checkpoint)
+                _fit_and_write(run, console, checkpoint, verbose=verbose)
         finally:
             run.close()
     if run.results is not None:
@@ -246,7 +262,7 @@ def fit(
         typer.echo((run.folder / "metrics.json").read_text(encoding="utf-8"), nl=False)
 
 
-def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None) -> None:
+def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, verbose: bool) -> None:
     if run.source.columns:
         from glnn.report.terminal import column_table
 
@@ -257,7 +273,8 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None) -> Non
     command = run.options.command or "glnn fit"
     advice = f"Resume it with: {command}{'' if checkpoint is not None else ' --resume'}"
     with Interruption(advice, single_process=run.peers.size == 1) as stop:
-        with StageProgress(console, run.n_epochs, quiet=console.quiet) as on_progress:
+        how = {"quiet": console.quiet, "verbose": verbose}
+        with StageProgress(console, run.n_epochs, **how) as on_progress:
             run.fit(stop.wrap(on_progress))
         run.write()
 
@@ -279,6 +296,7 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
     from glnn.report.terminal import fact_table, score_table
     from glnn.report.text import (
+        describe_graph,
         final_notes,
         label_sentence,
         missing_evaluation_lines,
@@ -294,10 +312,15 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     console.print(label_sentence(results), **plain)
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
-    console.print(fact_table(results))
+    if verbose:
+        console.print(fact_table(results))
+    else:
+        console.print(describe_graph(results), **plain)
     why = missing_evaluation_lines(results, n_processes=run.peers.size)
     for line in (*why, *final_notes(results, verbose=verbose), *run.left_out):
         console.print(line, **plain)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():
             console.print(f"{what + ':':<12}{folder / name}", markup=False, soft_wrap=True)
+    if results.suggestions:
+        console.print(f"to label:   glnn suggest {shlex.quote(str(folder))}", **plain)

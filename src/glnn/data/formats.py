@@ -291,13 +291,15 @@ def write_predictions(
     *,
     given: Sequence[str] | None = None,
     held_out: Sequence[str] | None = None,
+    id_name: str = "id",
     spreadsheet_safe: bool = False,
 ) -> None:
     """Write a CSV or TSV row for each node: id, predicted class, its probability, all of them.
 
     ``probabilities`` are nodes x ``classes``; ``ids`` are names, or ``None`` for numbers. ``given``
     is the known label of each node, empty if it has none; ``held_out`` says ``yes`` or ``no``
-    whether a labelled node was predicted without its own label. ``spreadsheet_safe`` puts an
+    whether a labelled node was predicted without its own label; ``id_name`` is the name of the
+    first column. ``spreadsheet_safe`` puts an
     apostrophe before text that a spreadsheet would take for a formula.
     """
     table = np.asarray(probabilities, dtype=np.float64)
@@ -313,7 +315,7 @@ def write_predictions(
     unknown = next((label for label in chosen if label not in column_of), None)
     if unknown is not None:
         raise InputError(f"labels must be among classes, got {quote(unknown)}.")
-    columns: dict[str, Any] = {"id": nodes}
+    columns: dict[str, Any] = {id_name: nodes}
     columns |= {} if given is None else {"given_label": list(given)}
     columns["predicted"] = chosen
     columns["probability"] = table[np.arange(len(chosen)), [column_of[label] for label in chosen]]

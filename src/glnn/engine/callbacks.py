@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,69 @@ class StageLog(Callback):
         """Write the name of the stage and its duration."""
         seconds = time.perf_counter() - self._began
         sys.stdout.write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
+
+
+class ProgressBar(Callback):
+    """Show the progress of a fit with tqdm: a widget in a notebook, a bar in a terminal.
+
+    A stage that ends early counts as whole. Outside of :func:`show_progress` nothing is shown.
+    """
+
+    may_lag = True
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._n_before, self._n_stage = 0, 0  # epochs of earlier stages, and most of this one
+
+    def start(self, n_epochs: int) -> None:
+        """Show an empty bar for at most so many epochs."""
+        self._n_before = self._n_stage = 0
+        tqdm = importlib.import_module("tqdm.auto").tqdm
+        self._bar = tqdm(total=n_epochs, unit="epoch", desc="glnn")
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Name the stage and fill the bar up to it."""
+        if self._bar is not None:
+            self._bar.set_description(f"glnn: {stage.partition(',')[0]}", refresh=False)
+            self._n_before += self._n_stage
+            self._n_stage = n_epochs
+            self._fill(0)
+
+    def on_epoch_end(self, stage: str, record: Record) -> bool:
+        """Fill the bar up to the epoch."""
+        if self._bar is not None:
+            self._fill(min(int(record["epoch"]) + 1, self._n_stage))
+        return False
+
+    def stop(self, *, is_done: bool) -> None:
+        """Close the bar; it is full if the fit is done."""
+        self._fill(self._bar.total if is_done else 0)
+        self._bar.close()
+        self._bar = None
+
+    def _fill(self, n_here: int) -> None:
+        n_done = min(self._n_before + n_here, self._bar.total)
+        self._bar.update(max(0, n_done - self._bar.n))
+
+
+def make_progress_log() -> Callback:
+    """Return a progress bar, or lines of text if tqdm is not installed."""
+    return StageLog() if find_spec("tqdm") is None else ProgressBar()
+
+
+@contextmanager
+def show_progress(callbacks: Sequence[Callback], n_epochs: int) -> Iterator[None]:
+    """Show the bars among the callbacks during a fit of at most so many epochs."""
+    bars = [one for one in callbacks if isinstance(one, ProgressBar)]
+    for bar in bars:
+        bar.start(n_epochs)
+    is_done = False
+    try:
+        yield
+        is_done = True
+    finally:
+        for bar in bars:
+            bar.stop(is_done=is_done)
 
 
 class TensorBoardLog(Callback):

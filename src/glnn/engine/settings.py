@@ -167,6 +167,14 @@ class FitSettings:
             raise InputError(f"tracks must have one for data {word} a graph, got {names} alone.")
         return tracks
 
+    def count_epochs(self, has_graph: bool) -> int:
+        """Return the most epochs that one training can take."""
+        n_epochs = 0
+        for track in self.tracks_for(has_graph):
+            has_rounds = track.learns and not self.is_literal
+            n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
+        return n_epochs
+
     def graph_settings(self, has_graph: bool) -> GraphSettings:
         """Return the graph step of the first track for such data."""
         return self.tracks_for(has_graph)[0].graph

@@ -22,6 +22,7 @@ from scipy.special import entr
 from glnn._utils import check_number
 from glnn.exceptions import InputError
 from glnn.quality.calibration import temper
+from glnn.quality.explain import FittedNodes, center_and_normalize
 from glnn.quality.folds import HeldOut
 
 # Suggestions of labels
@@ -62,16 +63,28 @@ def select_queries(
     covariance = np.linalg.inv(np.eye(rows.shape[1]) + known.T @ known / ridge)
     weighted = rows.T @ (weights[:, None] * rows)
     may, chosen, gains = np.asarray(pool), [], []
+    own, near = rows[may], rows[may] @ covariance
+    spread, is_free = near @ weighted, np.ones(len(may), dtype=bool)
     for _ in range(min(k, len(may))):
-        near = rows[may] @ covariance
-        variance = np.einsum("md,md->m", near, rows[may])
-        gain = np.einsum("md,md->m", near @ weighted, near) / (variance + ridge)
-        best = int(gain.argmax())
+        variance = np.einsum("md,md->m", near, own)
+        gain = np.einsum("md,md->m", spread, near) / (variance + ridge)
+        best = int(np.where(is_free, gain, -np.inf).argmax())
         chosen.append(int(may[best]))
         gains.append(float(gain[best]))
-        covariance -= np.outer(near[best], near[best]) / (variance[best] + ridge)
-        may = np.delete(may, best)
+        is_free[best] = False
+        share = own @ near[best] / (variance[best] + ridge)  # the covariance loses rank one
+        near, spread = (part - np.outer(share, part[best]) for part in (near, spread))
     return np.array(chosen, dtype=np.int64), np.array(gains)
+
+
+def suggest_nodes(
+    nodes: FittedNodes, k: int, among: np.ndarray | None = None
+) -> tuple[Int[np.ndarray, "k"], Float[np.ndarray, "k"]]:
+    """Return the unlabelled nodes of a fit to label next, best first, and their gains."""
+    pool, known = np.flatnonzero(nodes.labels < 0), np.flatnonzero(nodes.labels >= 0)
+    pool = pool if among is None else np.intersect1d(among, pool)
+    rows = center_and_normalize(nodes.embedding())
+    return select_queries(rows, uncertainty_weight(nodes.probabilities), known, pool, k)
 
 
 # Suspect labels

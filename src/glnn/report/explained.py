@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE
+from rich.markup import escape
 from rich.table import Table
 
 from glnn.data.arguments import find_row
 from glnn.estimator import GLNNClassifier
-from glnn.quality.explain import Explanation
+from glnn.quality.explain import Explanation, Link
 from glnn.quality.folds import label_weights
-from glnn.report.links import name_terms
+from glnn.report.links import OTHER_TERMS, name_terms
 from glnn.report.predict import read_data_description, run_ids
 from glnn.report.text import format_percent
+
+_MIN_SHARE = 0.005  # smaller contributions to a link are not named
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,24 +76,25 @@ def heading(node: NodeExplanation) -> str:
 
 
 def link_table(node: NodeExplanation) -> Table:
-    """Return the heaviest links, and the contribution of each term to them."""
-    links = node.explanation.links
-    names = list(dict.fromkeys(name for link in links for name in link.terms))
-    values = np.array([[link.terms.get(name, 0.0) for name in names] for link in links])
-    terms, parts = name_terms(names, values.reshape(len(links), len(names)))
-    table = _table("link to", "Heaviest links, and the contribution of each term")
-    for column in ("class", "weight", *terms, "columns"):
-        justify: Literal["left", "right"] = "left" if column in ("class", "columns") else "right"
-        table.add_column(column, justify=justify, min_width=max(map(len, column.split())))
-    for link, part in zip(links, parts):
+    """Return the heaviest links, and why they are there."""
+    title = "Heaviest links (? marks a predicted class)"
+    table = Table("link to", title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    table.add_column("class")
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("why")
+    for link in node.explanation.links:
         known = f"{link.predicted} ?" if link.label is None else f"{link.label}"
-        shares = [f"{share:+.3f}" for share in part]
-        table.add_row(
-            node.name(link.node), known, f"{link.weight:.3f}", *shares, ", ".join(link.columns)
-        )
+        cells = (node.name(link.node), known, f"{link.weight:.3f}", describe_link(link))
+        table.add_row(*map(escape, cells))
     return table
 
 
-def _table(first: str, title: str) -> Table:
-    """Return an empty table in a compact style."""
-    return Table(first, title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+def describe_link(link: Link) -> str:
+    """Return why a link is there: the reasons for it, the most important first."""
+    names, (shares,) = name_terms(list(link.terms), np.array([list(link.terms.values())]))
+    reasons = []
+    for share, name in sorted(zip(shares, names), reverse=True):
+        if share >= _MIN_SHARE and name != OTHER_TERMS:
+            is_alike = name == "similarity" and link.columns
+            reasons.append(f"similar in {', '.join(link.columns)}" if is_alike else name)
+    return "; ".join(reasons)

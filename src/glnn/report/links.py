@@ -92,6 +92,7 @@ class GraphFacts:
     n_components: int
     equal_labels: float | None  # share of edges between test nodes that join equal labels
     n_labelled_edges: int  # edges between test nodes
+    equal_given: float | None = None  # the same share of the given graph
     equal_by_chance: float | None = None  # expected equal_labels if the ends were paired at random
     n_given: int | None = None  # edges of the given graph; None without one
     n_kept: int | None = None  # given edges that the learned graph has
@@ -112,10 +113,10 @@ class GraphFacts:
         """
         n_nodes, links = adjacency.shape[0], merge_links(adjacency, given)
         n_kept, n_added, n_dropped = links.count_fates()
+        equal_given = _equal_labels(links.pick(links.fate != ADDED), hidden)
         links = links.pick(links.fate != DROPPED)
         degree = np.bincount(np.concatenate([links.source, links.target]), minlength=n_nodes)
-        ends = np.stack([hidden[links.source], hidden[links.target]])
-        ends = ends[:, (ends >= 0).all(0)]
+        ends = _ends_of_known(links, hidden)
         counts = np.bincount(ends.ravel())
         return cls(
             n_nodes=n_nodes,
@@ -124,13 +125,25 @@ class GraphFacts:
             mean_degree=float(degree.mean()),
             n_isolated=int((degree == 0).sum()),
             n_components=int(connected_components(adjacency, directed=False)[0]),
-            equal_labels=float((ends[0] == ends[1]).mean()) if ends.size else None,
+            equal_labels=_equal_labels(links, hidden),
+            equal_given=equal_given,
             n_labelled_edges=ends.shape[1],
             equal_by_chance=float(np.square(counts / ends.size).sum()) if ends.size else None,
             n_given=None if given is None else n_kept + n_dropped,
             n_kept=None if given is None else n_kept,
             n_added=None if given is None else n_added,
         )
+
+
+def _ends_of_known(links: Links, classes: np.ndarray) -> np.ndarray:
+    """Return the classes of both ends of the links whose ends are both known."""
+    ends = np.stack([classes[links.source], classes[links.target]])
+    return np.asarray(ends[:, (ends >= 0).all(0)])
+
+
+def _equal_labels(links: Links, classes: np.ndarray) -> float | None:
+    ends = _ends_of_known(links, classes)
+    return float((ends[0] == ends[1]).mean()) if ends.size else None
 
 
 # Terms of the objective behind each link

@@ -81,6 +81,7 @@ class NewPredictions:
     classes: list[str]
     notes: tuple[str, ...]
     accuracy: list[str]  # a line on the rows with a label, if there are any
+    id_name: str = "id"  # of the id column in the training data
 
 
 def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredictions:
@@ -101,7 +102,8 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     accuracy = describe_accuracy(new.labels, labels.astype(object), seen)
     notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
     ids = np.arange(len(labels)) if new.ids is None else new.ids
-    return NewPredictions(ids, labels, probabilities, classes, notes, accuracy)
+    id_name = description["id_column"] or "id"
+    return NewPredictions(ids, labels, probabilities, classes, notes, accuracy, id_name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import estimate
 from glnn.quality.folds import HeldOut
-from glnn.quality.labelling import suspect_labels
+from glnn.quality.labelling import suggest_nodes, suspect_labels
 from glnn.quality.metrics import Interval, Score, ScoredPredictions
 from glnn.quality.rivals import NodeProblem
+from glnn.report.columns import RowColumn, columns_of_features
 from glnn.report.links import GraphFacts, LinkTerms, link_terms, metric_columns
 from glnn.solver import Certificate
 
@@ -78,6 +80,9 @@ class Results:
     classes: Int[np.ndarray, "k"] | None = None  # classes that the fit knows; None: all
     evaluation: Evaluation | None = None  # on labels that the fit had not seen
     suspects: tuple[int, ...] = ()  # nodes whose given label disagrees with the model
+    suggestions: tuple[int, ...] = ()  # unlabelled nodes to label next, best first
+    columns: tuple[RowColumn, ...] = ()  # the columns of the user's table
+    id_name: str = "id"  # of the id column in the user's table
     calibration: Calibration | None = None  # None: probabilities are not calibrated
     certificate: Certificate | None = None  # None if the graph was not solved for
     history: tuple[Mapping[str, Any], ...] = ()  # one record an epoch
@@ -93,7 +98,7 @@ class Results:
     seconds: Mapping[str, float] = field(default_factory=dict)  # time of each part
     command: str = ""  # the command line of the run, if it had one
     notes: tuple[str, ...] = ()  # what was left out of the data, or is doubtful
-    columns: tuple[tuple[str, str], ...] = ()  # of the table: name, and what was done with it
+    readings: tuple[tuple[str, str], ...] = ()  # columns of the table, and how each was read
 
     def __post_init__(self) -> None:
         sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
@@ -162,6 +167,8 @@ class Results:
 
 # Results of a fitted classifier
 
+N_SUGGESTIONS = 200
+
 
 def collect_results(
     model: GLNNClassifier,
@@ -172,9 +179,12 @@ def collect_results(
     split: Split,
     evaluation: Evaluation | None,
     column_names: Sequence[str] | None = None,
+    table: Any = None,
     **fields: Any,
 ) -> Results:
     """Return the results of a fitted classifier; ``fields`` are further fields of the results.
+
+    ``table`` has the user's own columns: a frame, or the features.
 
     Nodes that the evaluation has judged get the probabilities of the fits without their label.
     """
@@ -191,6 +201,9 @@ def collect_results(
         if not split.test.size or not np.isin(hidden, split.test).all():
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.nodes.tolist())
+    metric, suggestions = metric_columns(nodes), ()
+    if model._model.partition.peers.size == 1:
+        suggestions = tuple(suggest_nodes(nodes, N_SUGGESTIONS)[0].tolist())
     settings, has_graph = model._resolve_settings(), fields.get("given") is not None
     return Results(
         ids=np.arange(n_nodes) if ids is None else ids,
@@ -202,11 +215,13 @@ def collect_results(
         classes=classes,
         evaluation=evaluation,
         suspects=suspects,
+        suggestions=suggestions,
+        columns=columns_of_features(table, nodes.column_names, [name for name, _ in metric]),
         calibration=model.calibration_,
         certificate=model.certificate_,
         history=tuple(dict(record) for record in model.history_),
         terms=link_terms(nodes),
-        metric=metric_columns(nodes),
+        metric=metric,
         trust=model.edge_trust_,
         settings=describe_settings(settings, has_graph),
         preset=describe_settings(resolve_settings(model.preset), has_graph),
@@ -234,10 +249,11 @@ def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | No
         split=Split(nodes.trained, val, none, name="labels of y", seed=model.seed_),
         evaluation=_evaluate_held_out(model),
         given=model.prior_graph_ if graph is None else as_adjacency(graph, nodes.n_nodes),
+        table=None if fitted_to is None else fitted_to[0],
         command=f"{model!r}.fit(X, y)",
-        facts={"seed": str(model.seed_), "device": str(model.device)},
+        facts={"date": f"{date.today()}", "seed": str(model.seed_), "device": str(model.device)},
         notes=() if model.encoder_ is None else tuple(model.encoder_.notes()),
-        columns=() if model.encoder_ is None else tuple(model.encoder_.describe()),
+        readings=() if model.encoder_ is None else tuple(model.encoder_.describe()),
     )
 
 
@@ -310,7 +326,7 @@ def read_results(run: Path) -> Results:
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Results, Split, Round, Search, LinkTerms, Certificate, Calibration),
+        *(Results, RowColumn, Split, Round, Search, LinkTerms, Certificate, Calibration),
         *(Evaluation, Folds, HeldOut, Score, ScoredPredictions, Interval),
     )
 }
@@ -370,5 +386,6 @@ def write_node_predictions(path: Path, results: Results) -> None:
         names[classes].tolist(),
         given=given.tolist(),
         held_out=np.where(seen, held_out, "").tolist(),
+        id_name=results.id_name,
         spreadsheet_safe=True,
     )

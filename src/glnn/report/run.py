@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,7 @@ class FitOptions:
 
     def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""
-        settings = self.settings()
-        n_epochs = 0
-        for track in settings.tracks_for(has_graph):
-            has_rounds = track.learns and not settings.is_literal
-            n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
-        return (1 + n_folds) * n_epochs
+        return (1 + n_folds) * self.settings().count_epochs(has_graph)
 
 
 def require_device(device: str) -> None:
@@ -166,7 +162,8 @@ class Run:
     def n_epochs(self) -> int:
         """The most epochs that the fit can take."""
         has_graph = self.source.data.graph is not None
-        return self.options.count_epochs(has_graph=has_graph, n_folds=self.n_hidden_folds)
+        n_folds = self.n_hidden_folds or (self._n_folds if self.has_estimate else 0)
+        return self.options.count_epochs(has_graph=has_graph, n_folds=n_folds)
 
     @property
     def has_estimate(self) -> bool:
@@ -300,6 +297,7 @@ class Run:
         source, options, model = self.source, self.options, self.model
         data = source.data
         facts = {
+            "date": f"{date.today()}",
             "seed": str(options.seed),
             "device": options.device,
             "data digest": f"SHA-256 {source.digest}",
@@ -317,13 +315,15 @@ class Run:
             given=data.graph,
             evaluation=evaluation,
             column_names=data.column_names,
+            table=source.read_own_columns(),
+            id_name=source.id_name,
             rounds=collect_rounds(model.callbacks, model.graph_),
             search=options.search,
             facts=facts,
             seconds=seconds,
             command=options.command,
             notes=source.notes,
-            columns=source.columns,
+            readings=source.columns,
         )
 
     def write(self) -> None:

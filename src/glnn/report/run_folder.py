@@ -139,7 +139,7 @@ def collect_metrics(results: Results) -> dict[str, Any]:
             "n_given_edges": results.graph_facts.n_given,
             "classes": list(results.class_names),
             "notes": list(results.notes),
-            "columns": dict(results.columns),
+            "columns": dict(results.readings),
         },
         "labels": {"split": split.name, "seed": split.seed}
         | {f"n_{part}": int(nodes.size) for part, nodes in parts.items()},

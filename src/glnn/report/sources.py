@@ -111,6 +111,24 @@ class Source:
         return self.rows.report
 
     @property
+    def id_name(self) -> str:
+        """The name of the id column in the user's table."""
+        return (self.report and self.report.columns.id) or "id"
+
+    def read_own_columns(self) -> Any:
+        """Return the user's table without ids and labels, or the features of other data.
+
+        ``None`` with several processes.
+        """
+        if self.peers.size > 1:
+            return None
+        if self.report is None or not self.is_table:
+            return self.data.features
+        plan = self.report.columns
+        frame = read_table(Path(self.name), self.options)
+        return frame.drop(columns=[n for n in (plan.id, plan.label, plan.split) if n in frame])
+
+    @property
     def digest(self) -> str:
         """A hash of the data."""
         return RecordSource(self.data).digest if self.peers.size == 1 else self.rows.digest

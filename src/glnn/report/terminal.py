@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from glnn.estimator import GLNNClassifier
 from glnn.quality import Evaluation
 from glnn.quality.metrics import Interval
 from glnn.report.compare import Comparison
 from glnn.report.results import Results
 from glnn.report.text import (
     DASH,
+    describe_suggestion,
     fact_rows,
     format_count,
     format_lead,
@@ -64,6 +69,32 @@ def column_table(columns: Sequence[tuple[str, str]]) -> Table:
         if len(names) > 4:
             shown = f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names):,} columns)"
         table.add_row(escape(shown), escape(what))
+    return table
+
+
+def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
+    """Return the ``k`` rows to label next, best first: id, prediction and reason."""
+    nodes: Any = results.suggestions[:k]
+    if len(nodes) < min(k, int((~results.seen).sum())):  # more than are stored
+        nodes = GLNNClassifier.load(run).suggest_labels(k)["node"].tolist()
+    return [
+        {
+            results.id_name: str(results.ids[node]),
+            "predicted": results.class_names[results.predictions[node]],
+            "probability": float(results.probabilities[node].max()),
+            "why": describe_suggestion(results, node),
+        }
+        for node in nodes
+    ]
+
+
+def suggestion_table(found: list[dict[str, Any]]) -> Table:
+    """Return a table of rows to label next."""
+    table = Table(*found[0], title="Label these rows next, best first")
+    table.title_justify, table.box, table.pad_edge = "left", SIMPLE, False
+    for one in found:
+        name, predicted, probability, why = one.values()
+        table.add_row(escape(name), escape(predicted), f"{probability:.0%}", escape(why))
     return table
 
 

@@ -106,7 +106,32 @@ def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
     facts = results.graph_facts
     share, chance = format_percent(facts.equal_labels), format_percent(facts.equal_by_chance)
-    return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
+    given = (
+        "" if facts.equal_given is None else f"; given graph {format_percent(facts.equal_given)}"
+    )
+    return f"{share} (by chance {chance}{given}) of {facts.n_labelled_edges:,} between test nodes"
+
+
+def describe_graph(results: Results) -> str:
+    """Return a line on the learned graph."""
+    facts = results.graph_facts
+    words = f"graph: {format_count(facts.n_edges, 'link')}"
+    if facts.n_given is not None:
+        words += f"; {facts.n_kept:,} of {facts.n_given:,} given ones kept, {facts.n_added:,} added"
+    if facts.equal_labels is not None:
+        words += f"; between equal labels: {describe_equal_labels(results)}"
+    return words
+
+
+def describe_suggestion(results: Results, node: int) -> str:
+    """Return why a node is suggested: the next class, and how many rows its label may reach."""
+    row = results.probabilities[node]
+    second = int(np.argsort(-row, kind="stable")[1])
+    ends = results.adjacency[node].indices
+    ends = ends[ends != node]
+    n_open = int((~results.seen[ends]).sum())
+    reach = f"{format_count(len(ends), 'link')}, {n_open} to unlabelled rows"
+    return f"or {results.class_names[second]} ({row[second]:.0%}); {reach}"
 
 
 def verdict_line(results: Results) -> str:

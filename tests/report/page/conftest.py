@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import Split
+from glnn.report.columns import RowColumn
 from glnn.report.links import LinkTerms, extract_links
 from glnn.report.results import Results, Round, Search
 
@@ -72,6 +73,13 @@ def make_page(make_evaluation):
                 names[:n_classes], labels, probabilities, nodes[known], rivals, 2, ["a remark"]
             ),
             suspects=tuple(nodes[seen & wrong].tolist()),
+            suggestions=tuple(rng.permutation(nodes[~seen])[:30].tolist()),
+            columns=(
+                RowColumn("age", np.where(nodes % 9 == 0, np.nan, rng.integers(18, 80, n_nodes))),
+                RowColumn("city", nodes % 3, ("Lyon", HOSTILE, "Kraków")),
+                RowColumn("since", 86400.0 * rng.integers(15_000, 19_000, n_nodes), is_date=True),
+            ),
+            id_name="tree",
             history=made_history(),
             rounds=(
                 Round("round 1", sp.csr_matrix(given + learned), {"smooth": 3.0, "ridge": 1.0}),

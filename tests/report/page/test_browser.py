@@ -8,10 +8,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from glnn.cli.main import main
-from glnn.report.page.document import render
+from glnn.report.page.document import ReportPage, render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
@@ -142,6 +143,10 @@ def test_pointing_at_a_node_names_it_with_label_prediction_and_probabilities(ope
     assert f"prediction: {words['classes'][arrays['predicted'][named] - 1]}" in told
     assert "known label:" in told
     assert told.count(" %") == 3
+    assert [line.partition(":")[0] for line in told.splitlines()[-3:]] == ["age", "city", "since"]
+    tab.locator("#map-learned").focus()
+    tab.keyboard.press("Escape")
+    assert not tip.is_visible()
 
 
 def test_pressing_a_node_explains_it_and_its_links(open_page):
@@ -159,6 +164,10 @@ def test_pressing_a_node_explains_it_and_its_links(open_page):
     assert "similar in column" in first.inner_text()
     assert "prediction" in first.inner_text()
     assert pixels(tab) != before
+    assert panel.locator(".own dt").all_inner_texts() == ["age", "city", "since"]
+    node = tab.words["ids"].index(panel.locator("h3").inner_text())
+    city = tab.words["table"][1]["words"][tab.arrays["cells"][1, node] - 1]
+    assert panel.locator(".own dd").nth(1).inner_text() == city
     other = first.locator("button").inner_text()
     first.locator("button").click()
     assert panel.locator("h3").inner_text() == other
@@ -178,12 +187,12 @@ def test_searching_an_id_selects_that_node(open_page):
 def test_every_colouring_counts_every_node_in_its_legend(open_page):
     tab = open_page()
     pictures = {tuple(pixels(tab))}
-    for mode in ("truth", "confidence", "error", "suspect"):
+    for mode in ("truth", "confidence", "error", "suspect", "0", "1", "2"):
         tab.locator("#mode").select_option(mode)
         counts = re.findall(r"\((\d+)\)$", tab.locator("#legend").inner_text(), flags=re.M)
         assert sum(map(int, counts)) == 120
         pictures.add(tuple(pixels(tab)))
-    assert len(pictures) == 5
+    assert len(pictures) == 8
 
 
 def test_the_slider_and_the_switches_take_links_away(open_page):
@@ -197,6 +206,96 @@ def test_the_slider_and_the_switches_take_links_away(open_page):
     tab.locator("#fate-kept").uncheck()
     none = pixels(tab)[0]
     assert every > heavy > fewer > none > 0
+
+
+def test_the_heaviest_links_of_each_node_are_counted(open_page):
+    tab = open_page()
+    n_links = int((tab.arrays["fate"] < 2).sum())
+    assert tab.locator("#links-left").inner_text() == f"{n_links} of {n_links} links"
+    every = pixels(tab)[0]
+    tab.locator("#per-node").select_option("1")
+    best = {}  # the heaviest link of each node
+    for link in np.flatnonzero(tab.arrays["fate"] < 2):
+        for end in (tab.arrays["source"][link], tab.arrays["target"][link]):
+            if end not in best or tab.arrays["weight"][link] > tab.arrays["weight"][best[end]]:
+                best[end] = link
+    n_left = len(set(best.values()))
+    assert tab.locator("#links-left").inner_text() == f"{n_left} of {n_links} links"
+    assert pixels(tab)[0] < every
+
+
+def test_rows_are_filtered_by_the_group_of_a_column(open_page):
+    tab = open_page()
+    before = pixels(tab)
+    tab.locator("#filter-column").select_option("1")
+    tab.locator("#filter-group").select_option(label="Kraków")
+    assert "of 40 rows" in tab.locator("#table-count").inner_text()
+    cities = tab.locator("#node-rows td:nth-child(9)").all_inner_texts()
+    assert set(cities) == {"Kraków"}
+    assert pixels(tab) != before
+    tab.locator("#clear-filter").click()
+    assert tab.locator("#filter-column").input_value() == ""
+    first = tab.locator("#columns [data-slice]").first
+    column, group = map(int, first.get_attribute("data-slice").split(","))
+    first.click()
+    n_rows = int((tab.arrays["groups"][column] == group).sum())
+    assert f"of {n_rows} rows" in tab.locator("#table-count").inner_text()
+
+
+def test_next_steps_lead_to_their_rows(open_page):
+    tab = open_page()
+    named = tab.locator("#next [data-node]")
+    suspects = tab.arrays["flags"] & 2 > 0
+    node = int(named.first.get_attribute("data-node"))
+    assert suspects[node]
+    named.first.click()
+    assert tab.locator("#panel h3").inner_text() == tab.words["ids"][node]
+    tab.locator("#next [data-kind=suspect]").click()
+    assert f"of {suspects.sum()} rows" in tab.locator("#table-count").inner_text()
+    last = [int(named.nth(k).get_attribute("data-node")) for k in range(named.count())][-8:]
+    assert last == tab.words["next"][:8]
+
+
+def test_suspect_labels_and_given_labels_stand_out(open_page):
+    tab = open_page()
+    tab.locator("#fate-kept").uncheck()
+    tab.locator("#fate-added").uncheck()
+    for mark in (r"dark rim: given label", r"large: suspect label"):
+        assert mark in tab.locator("#legend").inner_text()
+    tab.locator("#mode").select_option("suspect")
+    x, y = place_of(tab, int(np.flatnonzero(tab.arrays["flags"] & 2)[0]))
+    box = tab.locator("#map-learned").bounding_box()
+    colour = tab.evaluate(
+        """([x, y]) => [...document.querySelector("#map-learned").getContext("2d")
+             .getImageData(x, y, 1, 1).data]""",
+        [round(x - box["x"]), round(y - box["y"])],
+    )
+    assert colour == [0xB3, 0x26, 0x1E, 255]
+
+
+def test_the_model_card_is_saved_as_markdown(open_page):
+    tab = open_page()
+    with tab.expect_download() as waiting:
+        tab.locator("#card-save").click()
+    text = Path(waiting.value.path()).read_text(encoding="utf-8")
+    assert waiting.value.suggested_filename.endswith(".md")
+    assert re.findall("^## (.*)$", text, re.M) == tab.locator("#card h3").all_inner_texts()
+
+
+def test_no_column_of_the_layout_is_empty(open_page):
+    tab = open_page()
+    for width in (360, 768, 1400, 2560):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        shares = tab.evaluate(
+            """() => [...document.querySelectorAll(".columns")].filter((box) => box.children.length)
+              .map((box) => {
+                const [all, parts] = [box.getBoundingClientRect(), [...box.children]];
+                const right = Math.max(...parts.map((part) => part.getBoundingClientRect().right));
+                return (right - all.left) / all.width;
+              })"""
+        )
+        assert min(shares) > 0.9
 
 
 def test_given_and_learned_graph_stand_side_by_side(open_page):
@@ -215,10 +314,13 @@ def test_a_cell_of_the_confusion_matrix_filters_map_and_table(open_page):
     count = int(cell.inner_text())
     cell.click()
     assert cell.get_attribute("aria-pressed") == "true"
-    assert f"of {count} nodes" in tab.locator("#table-count").inner_text()
-    assert pixels(tab) != before
-    tab.locator("#clear-cell").click()
-    assert "of 120 nodes" in tab.locator("#table-count").inner_text()
+    assert f"of {count} rows" in tab.locator("#table-count").inner_text()
+    tab.wait_for_timeout(900)  # the page scrolls to the map
+    assert 0 <= tab.locator("#map-title").bounding_box()["y"] < 100
+    assert pixels(tab)[0] < before[0] / 2  # most links are gone, too
+    tab.locator("#clear-filter").click()
+    assert "of 120 rows" in tab.locator("#table-count").inner_text()
+    assert pixels(tab) == before
 
 
 def test_the_table_sorts_filters_and_pages(open_page):
@@ -232,11 +334,12 @@ def test_the_table_sorts_filters_and_pages(open_page):
     tab.locator("#table-on").click()
     assert "21 to 40" in tab.locator("#table-count").inner_text()
     tab.locator("#table-kind").select_option("next")
-    states = tab.locator("#node-rows tr td:nth-child(7)").all_inner_texts()
-    assert not any("label given" in state for state in states)
-    shown = [float(text.split()[0]) for text in tab.locator(column).all_inner_texts()]
-    assert shown == sorted(shown)
+    ranked = [tab.words["ids"][node] for node in tab.words["next"]]
+    assert tab.locator("#node-rows th").all_inner_texts() == ranked[:20]
     tab.locator("#table-kind").select_option("all")
+    tab.locator("th[data-column=own-0] button").click()
+    ages = [int(text) for text in tab.locator("#node-rows td:nth-child(8)").all_inner_texts()]
+    assert ages == sorted(ages)
     tab.locator("#table-text").fill("node-11")
     assert tab.locator("#node-rows tr").count() == 11  # 11 and 110 to 119
 
@@ -247,7 +350,8 @@ def test_the_table_is_saved_as_csv_with_a_line_a_node(open_page):
         tab.locator("#table-csv").click()
     lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
     assert len(lines) == 121
-    assert lines[0].startswith("id,known_label,label_given,predicted,probability")
+    assert lines[0].startswith("tree,given_label,predicted,probability,p(ash)")
+    assert lines[0].endswith("known_label,suspect,age,city,since")
 
 
 def test_the_slider_over_rounds_changes_the_matrix(open_page):
@@ -339,3 +443,21 @@ def test_a_page_of_pubmeds_size_is_small_soon_there_and_fluent(open_page, files)
     tab.locator("#search").fill("node-19716")
     tab.keyboard.press("Enter")
     assert tab.locator("#panel h3").inner_text() == "node-19716"
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(browser, make_page, tmp_path):
+    page = ReportPage(render(make_page()))
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html><title>n</title>{page._repr_html_()}", encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1000, "height": 900})
+    tab.goto(path.as_uri())
+    frame = tab.frame_locator("iframe")
+    frame.locator(READY).wait_for(state="attached", timeout=30_000)
+    assert frame.locator("#node-rows tr").count() == 20
+    frame.locator("nav a[href='#nodes']").click()
+    tab.wait_for_timeout(900)
+    assert abs(frame.locator("#nodes-title").bounding_box()["y"]) < 200
+    with tab.expect_download() as waiting:
+        frame.locator("#card-save").click()
+    assert waiting.value.suggested_filename.endswith(".md")
+    tab.close()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glnn.report.page import charts
-from glnn.report.page.charts import error_frames, learning_frames, search_frames
+from glnn.report.page.charts import column_frames, error_frames, learning_frames, search_frames
 from glnn.report.results import Search
 
 
@@ -58,7 +58,7 @@ def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
 
 def test_every_chart_has_its_numbers_as_a_table(make_page):
     page = make_page()
-    frames = error_frames(page) + learning_frames(page) + search_frames(page)
+    frames = error_frames(page) + learning_frames(page) + search_frames(page) + column_frames(page)
     assert len({frame.target for frame in frames}) == len(frames) == 8
     for frame in frames:
         assert frame.lines

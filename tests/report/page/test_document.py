@@ -1,16 +1,23 @@
 import base64
 import dataclasses
 import hashlib
+import html
 import json
+import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from glnn import GLNNClassifier
+from glnn.data.synthetic import blobs
+from glnn.exceptions import InputError
 from glnn.report.page import charts
 from glnn.report.page.document import (
     PARTS,
+    SECTIONS,
     content_policy,
     flatten_settings,
     inline_json,
@@ -20,7 +27,7 @@ from glnn.report.page.document import (
     render,
     reproduce_section,
 )
-from glnn.report.results import Results
+from glnn.report.results import Results, collect_model_results
 from glnn.report.text import describe_equal_labels, verdict_line
 
 
@@ -57,7 +64,9 @@ def test_no_element_asks_for_anything_and_none_has_a_handler(make_page):
 def test_sections_stand_in_their_order(make_page):
     html = render(make_page())
     found = [attrs["id"] for tag, attrs in elements(html) if tag == "section"]
-    assert found == ["verdict", "errors", "map", "nodes", "learning", "reproduce"]
+    assert found == [place for place, _ in SECTIONS]
+    bare = dataclasses.replace(make_page(), metric=(), columns=())
+    assert 'id="columns"' not in render(bare)
 
 
 def test_the_data_block_has_every_node(make_page, decode_block):
@@ -164,3 +173,18 @@ def test_only_what_differs_from_the_preset_is_called_changed(results):
         ("a.b.c", "1"),
         ("d", "the preset's rule"),
     ]
+
+
+def test_the_page_of_a_classifier_is_shown_inline_and_written(tmp_path):
+    data = blobs()
+    y = np.where(np.arange(data.n_nodes) % 7 == 0, data.labels, -1)
+    fitted = GLNNClassifier(n_epochs=3, tracks=["features"], random_state=0).fit(data.features, y)
+    page = fitted.report()
+    assert html.unescape(page._repr_html_().split('srcdoc="')[1].split('"')[0]) == page.html
+    with pytest.raises(InputError, match="written"):
+        os.fspath(page)
+    written = fitted.report(tmp_path / "fit.html")
+    assert Path(written).read_text(encoding="utf-8") == written.html
+    results = collect_model_results(fitted, fitted._fitted_to)
+    assert list(results.suggestions[:9]) == fitted.suggest_labels(9)["node"].tolist()
+    assert len(results.columns) == data.n_features

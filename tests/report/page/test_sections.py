@@ -113,7 +113,7 @@ def test_every_round_has_its_picture(make_page):
     section = learning_section(make_page())
     assert section["matrix_names"] == ["given graph", *(f"after round {k}" for k in (1, 2, 3))]
     assert section["matrices"].shape == (4, 120, 120)
-    assert section["choices"] == {"given graph": "trusted", "rounds of that track": "2"}
+    assert section["choices"] == {"given graph": "trusted", "rounds of graph learning": "2"}
 
 
 def test_blocks_of_one_node_are_the_matrix_itself():

@@ -290,22 +290,24 @@ def learning_frames(results: Results) -> list[Frame]:
                 ],
             )
         )
-    if results.metric:
-        columns_shown, weights = zip(*results.metric)
-        found.append(
-            Frame(
-                "chart-metric",
-                "Most important columns",
-                "Weights of the learned metric: how much each column counts when nodes are "
-                "compared.",
-                partial(
-                    bar_chart, columns_shown, {"weight": weights}, "weight in the learned metric"
-                ),
-                ("column", "weight"),
-                [(name, f"{weight:.3f}") for name, weight in results.metric],
-            )
-        )
     return found + _curve_frames(results)
+
+
+def column_frames(results: Results) -> list[Frame]:
+    """Return the chart of the columns with most weight in the learned metric."""
+    if not results.metric:
+        return []
+    names, weights = zip(*results.metric)
+    return [
+        Frame(
+            "chart-metric",
+            "Columns that count",
+            "How much each column counts when rows are compared with each other.",
+            partial(bar_chart, names, {"weight": weights}, "weight in the comparison"),
+            ("column", "weight"),
+            [(name, f"{weight:.3f}") for name, weight in results.metric],
+        )
+    ]
 
 
 def _curve_frames(results: Results) -> list[Frame]:

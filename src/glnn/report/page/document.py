@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,19 +13,30 @@ from typing import Any
 import jinja2
 import numpy as np
 from jaxtyping import Float
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from glnn.data.files import atomic_write
+from glnn.data.files import atomic_write, safe_file_name
 from glnn.estimator import GLNNClassifier
+from glnn.exceptions import InputError
+from glnn.report.page.card import card_markdown, model_card
 from glnn.report.page.charts import (
     bokeh_script,
     chart_json,
+    column_frames,
     error_frames,
     has_bokeh,
     learning_frames,
     search_frames,
 )
-from glnn.report.page.sections import error_section, learning_section, map_section, verdict_section
+from glnn.report.page.sections import (
+    column_section,
+    error_section,
+    learning_section,
+    map_section,
+    next_steps,
+    verdict_section,
+)
+from glnn.report.page.slices import find_slices
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
 from glnn.report.results import Results, collect_model_results
 from glnn.report.text import (
@@ -38,7 +51,7 @@ from glnn.report.text import (
 
 PARTS = (
     "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
-    "pointer", "map", "panel", "search", "controls", "confusion", "table", "csv", "matrix",
+    "pointer", "map", "panel", "search", "controls", "confusion", "table", "save", "matrix",
     "charts", "main",
 )  # fmt: skip
 
@@ -90,17 +103,24 @@ def inline_json(value: Any) -> str:
     return text
 
 
+def allow_breaks(name: str) -> Markup:
+    """Return a name as HTML that may be broken after an underscore, a dot or a slash."""
+    return Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(name))))
+
+
 # Rendering
 
 SECTIONS = (
     ("verdict", "Verdict"),
-    ("errors", "Where it is wrong"),
+    ("columns", "Columns"),
     ("map", "Map"),
-    ("nodes", "Nodes"),
+    ("errors", "Where it is wrong"),
+    ("nodes", "Rows"),
+    ("card", "Model card"),
     ("learning", "How the graph was learned"),
     ("reproduce", "Reproduce"),
 )
-_FILTERS = (format_share, format_lead, format_number, format_percent)
+_FILTERS = (format_share, format_lead, format_number, format_percent, allow_breaks)
 
 
 def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> str:
@@ -117,6 +137,7 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
     )
     environment.filters.update({each.__name__: each for each in _FILTERS})
     frames = {
+        "columns": column_frames(results),
         "errors": error_frames(results),
         "learning": learning_frames(results),
         "search": search_frames(results),
@@ -128,11 +149,18 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
     words, arrays = build_arrays(results, shown)
     learning = learning_section(results)
     matrices = learning.pop("matrices")
+    slices = find_slices(results)
+    card = model_card(results, slices)
+    words |= {"card": card_markdown(results, card), "name": safe_file_name(results.name)}
     words |= {"matrixNames": learning["matrix_names"], "matrixSide": matrices.shape[1]}
     return environment.get_template("page.html").render(
         results=results,
         subtitle=label_sentence(results),
-        sections=SECTIONS,
+        sections=[one for one in SECTIONS if one[0] != "columns" or slices or results.metric],
+        steps=next_steps(results, slices),
+        place_of={node: k for k, node in enumerate(shown.chosen.tolist())},
+        card=card,
+        **column_section(results, slices),
         style=Markup(read_style()),
         chart_frames=frames,
         has_charts=bool(drawn),
@@ -155,8 +183,9 @@ def reproduce_section(results: Results) -> dict[str, Any]:
     changed = [
         (name, value, usual.get(name, "-")) for name, value in settings if usual.get(name) != value
     ]
+    facts = {k: v for k, v in results.facts.items() if v not in results.notes}
     seconds = {f"seconds: {name}": f"{value:.1f}" for name, value in results.seconds.items()}
-    return {"facts": {**results.facts, **seconds}, "settings": settings, "changed": changed}
+    return {"facts": {**facts, **seconds}, "settings": settings, "changed": changed}
 
 
 def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -175,12 +204,38 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
 # The page of a fitted classifier, which has no run folder
 
 
-def write_report(model: GLNNClassifier, path: Path, fitted_to: tuple[Any, ...] | None) -> Path:
-    """Write the page of a fitted classifier and return its path.
+@dataclass(frozen=True)
+class ReportPage:
+    """The page of a fit; a notebook shows it inline, and ``open`` takes it as a path."""
+
+    html: str
+    path: Path | None = None  # of the file, if it was written
+
+    def __fspath__(self) -> str:
+        if self.path is None:
+            raise InputError("the page must have been written to a file, got none: report(path).")
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"ReportPage({'not written' if self.path is None else str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        rights = "allow-scripts allow-downloads"
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="{rights}" title="glnn report" '
+            'style="width: 100%; height: 900px; border: 0"></iframe>'
+        )
+
+
+def make_report(
+    model: GLNNClassifier, path: Path | None, fitted_to: tuple[Any, ...] | None
+) -> ReportPage:
+    """Return the page of a fitted classifier, and write it if there is a path.
 
     ``fitted_to`` are the arguments of its fit, or ``None`` for a loaded model.
     """
-    html = render(collect_model_results(model, fitted_to))
-    with atomic_write(path) as file:
-        file.write(html)
-    return path
+    page = ReportPage(render(collect_model_results(model, fitted_to)), path)
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(page.html)
+    return page

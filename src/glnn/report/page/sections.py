@@ -1,6 +1,7 @@
 """The numbers and sentences of each section of the page, in the form its template needs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from glnn.quality import Evaluation
 from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import Interval, Score
+from glnn.report.page.slices import Slice
 from glnn.report.page.subset import PageSubset, quantize
 from glnn.report.results import Results
 from glnn.report.text import (
@@ -17,7 +19,7 @@ from glnn.report.text import (
     describe_equal_labels,
     evaluation_advice,
     format_count,
-    suspect_lines,
+    format_percent,
     verdict_line,
     warning_lines,
 )
@@ -42,7 +44,7 @@ _WEAK = 0.5  # a class with a recall or precision below this is called weak
 def verdict_section(results: Results) -> dict[str, Any]:
     """Return the verdict, the bars of the methods on one scale, further metrics and warnings."""
     evaluation = results.evaluation
-    warnings = [*warning_lines(results), *suspect_lines(results)[:1]]
+    warnings = warning_lines(results)
     section: dict[str, Any] = {"verdict": verdict_line(results)}
     if evaluation is None:
         section |= {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
@@ -87,10 +89,14 @@ def _describe_basis(evaluation: Evaluation) -> str:
 
 
 def _bar(score: Score, low: float, high: float) -> dict[str, Any]:
-    accuracy = score.metrics["accuracy"]
-    places = {"at": accuracy.value, "low": accuracy.low, "high": accuracy.high}
-    return {"score": score, "accuracy": accuracy} | {
-        name: round((share - low) / (high - low), 4) for name, share in places.items()
+    return {"score": score} | _scaled(score.metrics["accuracy"], low, high)
+
+
+def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
+    """Return an interval and its places on a scale from 0 to 1."""
+    places = {"at": share.value, "low": share.low, "high": share.high}
+    return {"accuracy": share} | {
+        name: round((one - low) / (high - low), 4) for name, one in places.items()
     }
 
 
@@ -134,6 +140,79 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
             about = f"{', '.join(weak)} ({one['n_nodes']} nodes)"
             sentences.append(f"Weak class {one['name']}: {about}.")
     return sentences
+
+
+# What to do next
+
+_N_LINKED = 8  # ids that a step names
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do next."""
+
+    text: str
+    nodes: tuple[int, ...] = ()  # to look at; the page names the first ones
+    kind: str = ""  # the list of rows with all of them
+    slice: Slice | None = None  # the group of rows to look at
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """The nodes that the page names."""
+        return self.nodes[:_N_LINKED]
+
+
+def next_steps(results: Results, slices: Sequence[Slice]) -> list[Step]:
+    """Return what to do next."""
+    steps = [Step(text) for text in _verdict_steps(results)]
+    n_suspects = len(results.suspects)
+    if n_suspects:
+        them = "it" if n_suspects == 1 else "them"
+        text = f"Check {format_count(n_suspects, 'given label')} that may be wrong: without {them} "
+        steps.append(Step(f"{text}the model predicts another class.", results.suspects, "suspect"))
+    if results.suggestions:
+        text = "Label these rows next; their labels would improve the predictions most:"
+        steps.append(Step(text, results.suggestions, "next"))
+    low = next((one for one in slices if one.is_low), None)
+    if low is not None:
+        right = f"{format_percent(low.accuracy.value)} of {low.n_labels} hidden labels are right"
+        steps.append(Step(f"Be careful with rows of “{low.name}”: {right}.", slice=low))
+    return steps
+
+
+def _verdict_steps(results: Results) -> list[str]:
+    if results.evaluation is None:
+        return []
+    verdict = results.evaluation.verdict
+    needed = verdict.n_labels_needed
+    more = "" if needed is None else f" About {needed:,} labels would give a clear answer."
+    if verdict.kind == "rival":
+        return [f"Use the method “{verdict.rival}” here: it is clearly more accurate."]
+    if verdict.kind in ("chance", "few"):
+        return [f"Do not rely on the predictions yet; label more rows.{more}"]
+    if verdict.kind == "level" and verdict.rival is not None:
+        return [f"If you prefer a simpler method, try “{verdict.rival}”, which may do as well."]
+    return []
+
+
+# Columns
+
+_N_SLICES = 8  # shown at first
+
+
+def column_section(results: Results, slices: Sequence[Slice]) -> dict[str, Any]:
+    """Return the groups of rows with their accuracy, on one scale."""
+    if not slices or results.evaluation is None:
+        return {"slices": [], "own_columns": results.columns}
+    low, high = interval_scale([one.accuracy for one in slices])
+    lines = [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
+    return {
+        "slices": lines[:_N_SLICES],
+        "more_slices": lines[_N_SLICES:],
+        "slice_scale": (low, high),
+        "overall": results.evaluation.own.metrics["accuracy"],
+        "own_columns": results.columns,
+    }
 
 
 # Errors
@@ -185,9 +264,9 @@ def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
 
 _CURVES = ("loss", "validation_loss", "validation_accuracy")
 _CHOICE_NAMES = {
-    "mixture": "tracks and their weights",
-    "signal": "how features are compared",
-    "n_rounds": "rounds of that track",
+    "mixture": "models and their weights",
+    "signal": "how rows are compared",
+    "n_rounds": "rounds of graph learning",
 }
 
 

@@ -59,7 +59,7 @@ def _pad(block: bytes) -> bytes:
     return block + b" " * (-len(block) % 4)
 
 
-MAX_NODES = 20_000
+MAX_NODES = 20_000  # fewer than the values of 16 bits, as there may be as many values a column
 MAX_LINKS = 150_000
 
 
@@ -87,6 +87,7 @@ def select_subset(
     n_nodes, chosen = results.n_nodes, np.arange(results.n_nodes)
     if n_nodes > max_nodes:
         rank = np.random.default_rng(0).random(n_nodes) - results.seen - 2.0 * results.suspect
+        rank[list(results.suggestions)] -= 2
         chosen = np.sort(np.argpartition(rank, max_nodes - 1)[:max_nodes])
     learned = results.adjacency[chosen][:, chosen]
     given = None if results.given is None else results.given[chosen][:, chosen]
@@ -143,12 +144,24 @@ def build_arrays(
     """Return the words and arrays for the page's script; class numbers are shifted by one."""
     chosen, links = shown.chosen, shown.links
     top = float(links.weight.max(initial=0.0)) or 1.0
-    words = {
+    words: dict[str, Any] = {
         "ids": results.ids[chosen].astype(str).tolist(),
         "classes": list(results.class_names),
         "topWeight": top,
         "hasGiven": results.given is not None,
+        "idName": results.id_name,
+        "table": [],
     }
+    place = {node: k for k, node in enumerate(chosen.tolist())}
+    words["next"] = [place[node] for node in results.suggestions if node in place]
+    cells, groups = [], []
+    for column in results.columns:
+        names, group = column.groups()  # of all rows, so that they are those of the slices
+        texts, cell = column.pick(chosen).texts()
+        parts = {"name": column.name, "words": texts, "groups": names}
+        words["table"].append(parts | {"ordered": not column.is_text})
+        cells.append(cell + 1)
+        groups.append(group[chosen])
     low, high = shown.places.min(0), shown.places.max(0)
     index = np.uint16 if len(chosen) <= np.iinfo(np.uint16).max else np.uint32
     ends = extract_links(results.adjacency)
@@ -165,6 +178,8 @@ def build_arrays(
         "weight": quantize(links.weight, np.uint16, top),
         "fate": links.fate,
         "degree": degree[chosen].astype(np.uint32),
+        "cells": np.array(cells, np.uint16).reshape(len(cells), len(chosen)),
+        "groups": np.array(groups, np.uint8).reshape(len(groups), len(chosen)),
     }
     if results.terms is not None:
         words |= {

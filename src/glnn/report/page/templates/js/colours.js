@@ -1,7 +1,4 @@
 // Colours of nodes and links, read from the style sheet so that they follow the theme.
-const MODES = {
-  predicted: "prediction", truth: "known label", confidence: "confidence", error: "error", suspect: "suspect label",
-};
 const N_COLOURS = 10;
 const N_SHADES = 8;
 
@@ -29,8 +26,28 @@ function nodeLook(model, theme, mode, node) {
     if (!model.isJudged(node)) return { colour: theme.muted, shape: 0 };
     return model.isWrong(node) ? { colour: theme.bad, shape: 2 } : { colour: theme.good, shape: 0 };
   }
-  if (model.suspect(node)) return { colour: theme.bad, shape: 2 };
-  return { colour: model.seen(node) ? theme.good : theme.muted, shape: 0 };
+  if (mode === "suspect") {
+    if (model.suspect(node)) return { colour: theme.bad, shape: 2 };
+    return { colour: model.seen(node) ? theme.good : theme.muted, shape: 0 };
+  }
+  return groupLook(model, theme, Number(mode), node);
+}
+
+// The colour of a node by the value of a column: shades for ranges of numbers, colours for text.
+function groupLook(model, theme, column, node) {
+  const { groups, ordered } = model.table[column];
+  const group = model.group(column, node);
+  if (groups[group] === "missing") return { colour: theme.muted, shape: 0 };
+  if (!ordered) return { colour: theme.classes[group % N_COLOURS], shape: 0 };
+  const last = Math.max(1, groups.filter((name) => name !== "missing").length - 1);
+  return { colour: theme.shades[Math.round((group / last) * (N_SHADES - 1))], shape: 0 };
+}
+
+// How a node is marked on the map: 2 for a suspect label or an error that the mode is about, 1 for a given label.
+function nodeMark(model, mode, node) {
+  if (mode === "error") return model.isWrong(node) ? 2 : 0;
+  if (model.suspect(node)) return 2;
+  return model.seen(node) ? 1 : 0;
 }
 
 function shadeOf(confidence) {
@@ -60,6 +77,10 @@ function legendKey(model, mode, node) {
     if (!model.isJudged(node)) return [2, "not judged"];
     return model.isWrong(node) ? [0, "wrong"] : [1, "right"];
   }
-  if (model.suspect(node)) return [0, "suspect label"];
-  return model.seen(node) ? [1, "given label"] : [2, "no label given"];
+  if (mode === "suspect") {
+    if (model.suspect(node)) return [0, "suspect label"];
+    return model.seen(node) ? [1, "given label"] : [2, "no label given"];
+  }
+  const group = model.group(Number(mode), node);
+  return [group, model.table[Number(mode)].groups[group]];
 }

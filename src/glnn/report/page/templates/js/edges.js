@@ -1,17 +1,18 @@
 // Draw links: few as strokes, many as one density per kind (kept, added, dropped).
 
 // The links of the shown kinds and weights whose bounding box overlaps the canvas.
-function linksInSight(model, minWeight, fates, frame, width, height) {
+function linksInSight(model, look, fates, frame, width, height) {
   const low = [-frame.left / frame.scale, -frame.top / frame.scale];
   const high = [(width - frame.left) / frame.scale, (height - frame.top) / frame.scale];
-  const { source, target, fate, weight, x, y } = model;
-  const least = (minWeight / model.topWeight) * 65535;
+  const { source, target, x, y } = model;
+  const isFiltered = look.cell || look.filter;
   const seen = new Uint32Array(model.nLinks);
   let count = 0;
   for (let e = 0; e < model.nLinks; e += 1) {
-    if (!fates[fate[e]] || (fate[e] !== 2 && weight[e] < least)) continue;
+    if (!isLinkShown(model, look, fates, e)) continue;
     const a = source[e];
     const b = target[e];
+    if (isFiltered && !look.keep[a] && !look.keep[b]) continue;
     if (x[a] < low[0] && x[b] < low[0]) continue;
     if (x[a] > high[0] && x[b] > high[0]) continue;
     if (y[a] < low[1] && y[b] < low[1]) continue;

@@ -29,13 +29,14 @@ function makeMap(model, state) {
   function show(now) {
     const theme = readTheme();
     const nodes = Array.from({ length: model.n }, (_, node) => nodeLook(model, theme, now.mode, node));
-    const keep = Uint8Array.from({ length: model.n }, (_, node) => inCell(model, now.cell, node));
-    const look = { theme, nodes, keep, ...now };
+    const keep = Uint8Array.from({ length: model.n }, (_, node) => isKept(model, now, node));
+    const marks = Uint8Array.from({ length: model.n }, (_, node) => nodeMark(model, now.mode, node));
+    const look = { theme, nodes, keep, marks, ...now };
     panes.forEach((pane) => pane.show({ ...look }));
     showLegend(model, theme, now.mode);
   }
 
-  state.listen(["mode", "minWeight", "fates", "cell", "sideBySide", "paint"], show);
+  state.listen(["mode", "minWeight", "perNode", "fates", "cell", "filter", "sideBySide", "paint"], show);
   state.listen(["hovered", "selected"], (now) => {
     panes.forEach((pane) => pane.mark({ hovered: now.hovered, selected: now.selected }));
   });
@@ -53,6 +54,8 @@ function makeMap(model, state) {
     goTo(node) {
       view.centre(model.x[node], model.y[node], Math.max(3, Math.sqrt(model.n) / 12));
       request();
+      state.set({ selected: node });
+      document.getElementById("map").scrollIntoView();
     },
   };
 }
@@ -66,8 +69,21 @@ function showLegend(model, theme, mode) {
     mark.style.background = entry.colour;
     item.append(mark, `${entry.name} (${entry.count.toLocaleString("en")})`);
     return item;
-  }));
+  }), ...markEntries(model, mode));
 }
+
+function markEntries(model, mode) {
+  const nodes = Array.from({ length: model.n }, (_, node) => nodeMark(model, mode, node));
+  const named = [["dark rim: given label", 1], [mode === "error" ? "large: wrong" : "large: suspect label", 2]];
+  return named.filter(([, mark]) => nodes.includes(mark)).map(([words, mark]) => {
+    const item = element("li");
+    item.append(element("i", undefined, `mark rim-${mark}`), words);
+    return item;
+  });
+}
+
+// The columns of the tooltip: few, so that it stays small.
+const N_TIP_COLUMNS = 6;
 
 function showTip(model, canvas, node, place) {
   const tip = document.getElementById("tip");
@@ -78,6 +94,7 @@ function showTip(model, canvas, node, place) {
     ["span", `known label: ${model.className(model.truth[node])}${model.seen(node) ? " (given)" : ""}`],
     ["span", `prediction: ${model.className(model.predicted[node])}`],
     ...model.ranked(node).slice(0, 3).map(([c, p]) => ["span", `${model.classes[c]}: ${percent(p, 1)}`]),
+    ...model.table.slice(0, N_TIP_COLUMNS).map(({ name }, k) => ["small", `${name}: ${model.cell(k, node) || "–"}`]),
   ];
   tip.replaceChildren(...lines.map(([kind, text]) => {
     const line = document.createElement(kind);

@@ -26,6 +26,11 @@ function makeModel(data) {
     linkWeight: (link) => (data.weight[link] / 65535) * data.topWeight,
     other: (link, node) => (data.source[link] === node ? data.target[link] : data.source[link]),
     ranked: (node) => rankedClasses(node, nClasses, probability),
+    cell: (column, node) => data.table[column].words[data.cells[column * n + node] - 1] ?? "",
+    cellOrder: (column, node) => data.cells[column * n + node] || 1e6,
+    group: (column, node) => data.groups[column * n + node],
+    rank: linkRanks(n, data, links),
+    suggested: new Map(data.next.map((node, k) => [node, k])),
   };
 }
 
@@ -44,6 +49,16 @@ function neighbourLists(n, source, target) {
     list[next[target[e]]++] = e;
   }
   return (node) => list.subarray(starts[node], starts[node + 1]);
+}
+
+// The place of each link among those of an end node by weight, from 1; the better of its two ends counts.
+function linkRanks(n, data, links) {
+  const rank = new Uint16Array(data.source.length).fill(65535);
+  for (let node = 0; node < n; node += 1) {
+    const own = [...links(node)].filter((e) => data.fate[e] !== 2).sort((a, b) => data.weight[b] - data.weight[a]);
+    own.forEach((e, k) => { rank[e] = Math.min(rank[e], k + 1); });
+  }
+  return rank;
 }
 
 function rankedClasses(node, nClasses, probability) {

@@ -4,11 +4,11 @@ function radiusFor(n, zoom, smaller) {
   return Math.round(4 * Math.min(11, base * Math.max(1, zoom ** 0.45))) / 4;
 }
 
-// Call `draw(node, x, y)` for the visible nodes, those faded by a filter first.
-function eachNode(model, keep, frame, reach, width, height, draw) {
-  for (const wanted of [0, 1]) {
+// Call `draw(node, x, y)` for the visible nodes: those faded by a filter first, the marked ones last.
+function eachNode(model, look, frame, reach, width, height, draw) {
+  for (let wanted = -1; wanted <= 2; wanted += 1) {
     for (let node = 0; node < model.n; node += 1) {
-      if (keep[node] !== wanted) continue;
+      if ((look.keep[node] ? look.marks[node] : -1) !== wanted) continue;
       const px = frame.left + model.x[node] * frame.scale;
       const py = frame.top + model.y[node] * frame.scale;
       if (px < -reach || py < -reach || px > width + reach || py > height + reach) continue;
@@ -19,14 +19,21 @@ function eachNode(model, keep, frame, reach, width, height, draw) {
 
 const FADED = 0.13;
 
+// The radius and rim of a node: given labels have a dark rim, suspect labels and errors are larger.
+function markedSize(mark, radius) {
+  if (mark === 2) return { size: Math.max(4.5, 1.7 * radius), rim: 2 };
+  return mark === 1 ? { size: Math.max(2.2, radius), rim: Math.min(1.8, Math.max(0.8, radius / 4)) } : { size: radius, rim: 0 };
+}
+
 function shapeNodes(context, model, look, frame, radius, width, height) {
-  context.strokeStyle = look.theme.ground;
-  context.lineWidth = Math.min(0.8, radius / 4);
-  eachNode(model, look.keep, frame, radius, width, height, (node, px, py) => {
+  eachNode(model, look, frame, 2 * radius, width, height, (node, px, py) => {
+    const { size, rim } = markedSize(look.marks[node], radius);
+    context.strokeStyle = rim ? look.theme.ink : look.theme.ground;
+    context.lineWidth = rim || Math.min(0.8, radius / 4);
     context.globalAlpha = look.keep[node] ? 1 : FADED;
     context.fillStyle = look.nodes[node].colour;
     context.setTransform(look.ratio, 0, 0, look.ratio, px * look.ratio, py * look.ratio);
-    tracePath(context, look.nodes[node].shape, radius);
+    tracePath(context, look.nodes[node].shape, size);
     context.fill();
     context.stroke();
   });
@@ -58,15 +65,19 @@ function shapeMask(shape, radius) {
 }
 
 function maskNodes(pixels, model, look, frame, radius, width, height) {
-  const masks = [0, 1, 2].map((shape) => [shapeMask(shape, radius + 0.6), shapeMask(shape, radius)]);
-  const ground = rgbOf(look.theme.ground);
+  const masks = [0, 1, 2].map((mark) => {
+    const { size, rim } = markedSize(mark, radius);
+    return [0, 1, 2].map((shape) => [shapeMask(shape, size + (rim || 0.6)), shapeMask(shape, size)]);
+  });
+  const [ground, ink] = [rgbOf(look.theme.ground), rgbOf(look.theme.ink)];
   const colours = new Map();
-  eachNode(model, look.keep, frame, radius, width, height, (node, px, py) => {
+  eachNode(model, look, frame, 2 * radius, width, height, (node, px, py) => {
     const { colour, shape } = look.nodes[node];
+    const mark = look.marks[node];
     if (!colours.has(colour)) colours.set(colour, rgbOf(colour));
     const strength = look.keep[node] ? 1 : FADED;
-    putMask(pixels, width, height, masks[shape][0], ground, 0.7 * strength, px, py);
-    putMask(pixels, width, height, masks[shape][1], colours.get(colour), strength, px, py);
+    putMask(pixels, width, height, masks[mark][shape][0], mark ? ink : ground, (mark ? 1 : 0.7) * strength, px, py);
+    putMask(pixels, width, height, masks[mark][shape][1], colours.get(colour), strength, px, py);
   });
 }
 

@@ -9,10 +9,7 @@ function makePanel(model, state, map) {
       panel.replaceChildren(...empty);
       return;
     }
-    panel.replaceChildren(...nodeCard(model, selected), linkList(model, selected, (node) => {
-      state.set({ selected: node });
-      map.goTo(node);
-    }));
+    panel.replaceChildren(...nodeCard(model, selected), linkList(model, selected, map.goTo));
     announce(`Selected ${model.ids[selected]}: predicted ${model.className(model.predicted[selected])}.`);
   });
 }
@@ -47,7 +44,16 @@ function nodeCard(model, node) {
     item.append(element("span", model.classes[c]), meter, element("b", percent(p, 1)));
     bars.append(item);
   }
-  return [element("h3", model.ids[node]), facts, bars];
+  return [element("h3", model.ids[node]), facts, bars, ...ownValues(model, node)];
+}
+
+function ownValues(model, node) {
+  if (!model.table.length) return [];
+  const list = element("dl", undefined, "own");
+  model.table.forEach(({ name }, k) => {
+    list.append(element("dt", name), element("dd", model.cell(k, node) || "–"));
+  });
+  return [element("h4", "Values of this row"), list];
 }
 
 function linkList(model, node, go) {
@@ -74,15 +80,15 @@ function linkItem(model, node, link, go) {
   return item;
 }
 
-// The reasons for a link as text: given or not, terms, columns, predictions.
+// The reasons for a link as text, the most important first: given or not, terms, columns, predictions.
 function reasons(model, node, other, link) {
   const said = [];
   if (model.hasGiven) said.push(["given and kept", "not given, added", "given, but dropped"][model.fate[link]]);
   if (model.terms && model.fate[link] !== 2) {
     const parts = model.terms.map((name, k) => [name, model.shares[link * model.terms.length + k]])
-      .filter(([, share]) => Math.abs(share) >= 0.005)
-      .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    said.push(parts.map(([name, share]) => `${name} ${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(2)}`).join(", "));
+      .filter(([name, share]) => name !== "penalties" && share >= 0.005)
+      .sort((a, b) => b[1] - a[1]);
+    if (parts.length) said.push(`because of ${parts.map(([name]) => name).join(", ")}`);
   }
   const columns = namedColumns(model, link);
   if (columns) said.push(`similar in ${columns}`);

@@ -68,7 +68,7 @@ function listenToKeys(pane, view, moved, at, actions) {
     else if (event.key === "+" || event.key === "=") view.zoomAt(1.4, width / 2, height / 2, width, height);
     else if (event.key === "-") view.zoomAt(1 / 1.4, width / 2, height / 2, width, height);
     else if (event.key === "0") view.reset();
-    else if (event.key === "Escape") actions.select(-1);
+    else if (event.key === "Escape") { actions.select(-1); actions.hover(-1, [0, 0]); }
     else if (event.key === "Enter") actions.select(at(pane, width / 2, height / 2, Math.max(width, height)));
     else return;
     event.preventDefault();

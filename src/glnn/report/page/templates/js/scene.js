@@ -7,7 +7,7 @@ function makeScene(model, look, fates, frame, width, height) {
   const [wide, high] = [width * ratio, height * ratio];
   const scene = new OffscreenCanvas(wide, high);
   const context = scene.getContext("2d");
-  const seen = linksInSight(model, look.minWeight, fates, frame, width, height);
+  const seen = linksInSight(model, look, fates, frame, width, height);
   const radius = radiusFor(model.n, look.zoom, Math.min(width, height));
   if (seen.length <= FEW_LINKS && model.n <= FEW_NODES) {
     context.scale(ratio, ratio);

@@ -20,7 +20,6 @@ function makeSearch(model, state, map) {
   const choose = (node) => {
     list.replaceChildren();
     input.value = model.ids[node];
-    state.set({ selected: node });
     map.goTo(node);
   };
   input.addEventListener("input", () => {

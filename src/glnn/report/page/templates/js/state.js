@@ -16,10 +16,16 @@ function makeState(initial) {
   };
 }
 
-// Whether a node belongs to the chosen cell of the confusion matrix (-1 stands for any class).
-function inCell(model, cell, node) {
+// Whether a node belongs to the chosen cell of the confusion matrix and to the chosen group of a column.
+function isKept(model, { cell, filter }, node) {
+  if (filter && model.group(filter[0], node) !== filter[1]) return false;
   if (!cell) return true;
-  const [truth, judged] = cell;
-  if (!model.isJudged(node)) return false;
-  return (truth < 0 || model.truth[node] === truth + 1) && (judged < 0 || model.judged[node] === judged + 1);
+  return model.isJudged(node) && model.truth[node] === cell[0] + 1 && model.judged[node] === cell[1] + 1;
+}
+
+// Whether a link is of a shown kind, heavy enough, and among the heaviest of one of its ends.
+function isLinkShown(model, now, fates, link) {
+  if (!fates[model.fate[link]]) return false;
+  if (model.fate[link] === 2) return true;
+  return model.linkWeight(link) >= now.minWeight && (!now.perNode || model.rank[link] <= now.perNode);
 }

@@ -2,6 +2,9 @@
 const PAGE_ROWS = 20;
 
 function tableColumns(model) {
+  const own = model.table.map((_, k) => [`own-${k}`, {
+    text: (node) => model.cell(k, node), order: (node) => model.cellOrder(k, node),
+  }]);
   return {
     id: { text: (k) => model.ids[k], order: (k) => model.ids[k], words: true },
     truth: { text: (k) => (model.truth[k] ? model.className(model.truth[k]) : ""), order: (k) => model.truth[k] || 1e6 },
@@ -10,6 +13,7 @@ function tableColumns(model) {
     second: { text: (k) => { const s = model.ranked(k)[1]; return s ? `${model.classes[s[0]]} ${percent(s[1])}` : ""; } },
     links: { text: (k) => String(model.degree[k]), order: (k) => model.degree[k] },
     state: { text: (k) => nodeState(model, k), order: (k) => nodeState(model, k), words: true },
+    ...Object.fromEntries(own),
   };
 }
 
@@ -23,7 +27,7 @@ function nodeState(model, node) {
 
 const TABLE_KINDS = {
   all: () => true,
-  next: (model, node) => !model.seen(node),
+  next: (model, node) => model.suggested.has(node),
   suspect: (model, node) => model.suspect(node),
   wrong: (model, node) => model.isWrong(node),
 };
@@ -32,16 +36,21 @@ function tableNodes(model, columns, now) {
   const wanted = now.tableText.trim().toLowerCase();
   const nodes = [];
   for (let node = 0; node < model.n; node += 1) {
-    if (!TABLE_KINDS[now.tableKind](model, node) || !inCell(model, now.cell, node)) continue;
+    if (!TABLE_KINDS[now.tableKind](model, node) || !isKept(model, now, node)) continue;
     if (now.tableClass && model.predicted[node] !== now.tableClass) continue;
-    if (wanted && !model.ids[node].toLowerCase().includes(wanted)) continue;
+    if (wanted && !rowText(model, node).includes(wanted)) continue;
     nodes.push(node);
   }
+  if (now.sort === "next") return nodes.sort((a, b) => model.suggested.get(a) - model.suggested.get(b));
   const { order, words } = columns[now.sort];
   const sign = now.down ? -1 : 1;
   const keys = new Map(nodes.map((node) => [node, order(node)]));
   const compare = words ? new Intl.Collator("en", { numeric: true }).compare : (a, b) => a - b;
   return nodes.sort((a, b) => sign * compare(keys.get(a), keys.get(b)) || a - b);
+}
+
+function rowText(model, node) {
+  return [model.ids[node], ...model.table.map((_, k) => model.cell(k, node))].join("\n").toLowerCase();
 }
 
 function makeTable(model, state, map) {
@@ -54,14 +63,10 @@ function makeTable(model, state, map) {
     const last = Math.max(0, Math.ceil(nodes.length / PAGE_ROWS) - 1);
     page = Math.min(Math.max(page, 0), last);
     const seen = nodes.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS);
-    by("node-rows").replaceChildren(...seen.map((node) => tableRow(columns, node, () => {
-      state.set({ selected: node });
-      map.goTo(node);
-      document.getElementById("map").scrollIntoView();
-    })));
+    by("node-rows").replaceChildren(...seen.map((node) => tableRow(columns, node, () => map.goTo(node))));
     by("table-count").textContent = nodes.length
-      ? `${(page * PAGE_ROWS + 1).toLocaleString("en")} to ${(page * PAGE_ROWS + seen.length).toLocaleString("en")} of ${nodes.length.toLocaleString("en")} nodes`
-      : "no nodes match";
+      ? `${(page * PAGE_ROWS + 1).toLocaleString("en")} to ${(page * PAGE_ROWS + seen.length).toLocaleString("en")} of ${nodes.length.toLocaleString("en")} rows`
+      : "no rows match";
     by("table-back").disabled = page === 0;
     by("table-on").disabled = page === last;
   }
@@ -83,16 +88,26 @@ function makeTable(model, state, map) {
       state.set({ sort, down: sort === before ? !down : false });
     });
   }
-  by("table-kind").addEventListener("change", (event) => {
-    const kind = event.target.value;
-    state.set(kind === "next" ? { tableKind: kind, sort: "confidence", down: false } : { tableKind: kind });
-  });
+  const list = (kind) => state.set({ tableKind: kind, sort: kind === "next" ? "next" : "confidence", down: false });
+  by("table-kind").addEventListener("change", (event) => list(event.target.value));
+  for (const button of document.querySelectorAll("#next button")) {
+    const { node, kind } = button.dataset;
+    if (node !== undefined) button.addEventListener("click", () => map.goTo(Number(node)));
+    if (kind) {
+      button.addEventListener("click", () => {
+        by("table-kind").value = kind;
+        list(kind);
+        by("nodes").scrollIntoView();
+      });
+    }
+  }
   by("table-class").addEventListener("change", (event) => state.set({ tableClass: Number(event.target.value) }));
   by("table-text").addEventListener("input", (event) => state.set({ tableText: event.target.value }));
   by("table-back").addEventListener("click", () => { page -= 1; fill(); });
   by("table-on").addEventListener("click", () => { page += 1; fill(); });
-  by("table-csv").addEventListener("click", () => saveCsv(model, nodes));
-  state.listen(["tableKind", "tableClass", "tableText", "sort", "down", "cell"], refresh);
+  by("table-csv").addEventListener("click", () => saveFile("rows.csv", csvText(model, nodes), "text/csv"));
+  by("card-save").addEventListener("click", () => saveFile(`${model.name}-model-card.md`, model.card, "text/markdown"));
+  state.listen(["tableKind", "tableClass", "tableText", "sort", "down", "cell", "filter"], refresh);
   refresh(state.get());
 }
 
@@ -108,6 +123,7 @@ function tableRow(columns, node, go) {
       cell.append(button);
     } else cell.textContent = column.text(node);
     if (name === "second" || name === "links") cell.className = "spare";
+    if (name.startsWith("own-")) cell.className = "own-value";
     row.append(cell);
   }
   return row;

@@ -1,0 +1,153 @@
+"""The columns of the user's table: their values as text, and groups of rows by value."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from jaxtyping import Int
+
+MAX_COLUMNS = 30
+_N_QUANTILES = 4
+_MAX_GROUPS = 9  # values of a text column that have a group of their own
+_MAX_TEXT = 80  # characters of a cell that are kept
+_MAX_WIDTH = 100  # columns of a matrix without a table
+
+
+@dataclass(frozen=True, eq=False)
+class RowColumn:
+    """One column of the table: numbers, dates or text."""
+
+    name: str
+    values: np.ndarray  # numbers, NaN for a gap; or indices of ``words``, -1 for a gap
+    words: tuple[str, ...] = ()  # the different texts; empty for numbers
+    is_date: bool = False  # numbers are seconds since 1970
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are text."""
+        return self.values.dtype.kind == "i"
+
+    def pick(self, rows: np.ndarray) -> "RowColumn":
+        """Return the column of some rows."""
+        return RowColumn(self.name, self.values[rows], self.words, self.is_date)
+
+    def texts(self) -> tuple[list[str], Int[np.ndarray, "n"]]:
+        """Return the different values as text, in their order, and the index of each row's value.
+
+        The index of a gap is -1.
+        """
+        if self.is_text:
+            used, index = np.unique(self.values, return_inverse=True)
+            has_gaps = int(used[0] < 0)
+            return [self.words[k] for k in used[has_gaps:]], index - has_gaps
+        used, index = np.unique(self.values, return_inverse=True)
+        used = used[np.isfinite(used)]  # NaN and infinity come last
+        return [self._format(one) for one in used], np.where(index < len(used), index, -1)
+
+    def groups(self) -> tuple[list[str], Int[np.ndarray, "n"]]:
+        """Return the names of the groups, and the group of each row.
+
+        Numbers are grouped by their quartiles, text by its most frequent values. Gaps are a group
+        of their own.
+
+        Examples
+        --------
+        >>> names, group = RowColumn("age", np.array([20.0, 30.0, 40.0, 50.0, np.nan])).groups()
+        >>> names, group.tolist()
+        (['20 to 27.5', '27.5 to 35', '35 to 42.5', '42.5 to 50', 'missing'], [0, 1, 2, 3, 4])
+        """
+        names, group = self._group_text() if self.is_text else self._group_numbers()
+        if (group < 0).any():
+            group = np.where(group < 0, len(names), group)
+            names = [*names, "missing"]
+        return names, group
+
+    def _group_text(self) -> tuple[list[str], np.ndarray]:
+        known = self.values >= 0
+        counts = np.bincount(self.values[known], minlength=len(self.words))
+        order = np.argsort(-counts, kind="stable")
+        order = order[counts[order] > 0]
+        place = np.full(len(self.words) + 1, min(len(order), _MAX_GROUPS))
+        place[order[:_MAX_GROUPS]] = np.arange(min(len(order), _MAX_GROUPS))
+        place[-1] = -1  # gaps have the index -1
+        names = [self.words[k] for k in order[:_MAX_GROUPS]]
+        return [*names, "other values"] if len(order) > _MAX_GROUPS else names, place[self.values]
+
+    def _group_numbers(self) -> tuple[list[str], np.ndarray]:
+        known = np.isfinite(self.values)
+        group = np.full(len(self.values), -1, np.int64)
+        if not known.any():
+            return [], group
+        found = np.unique(self.values[known])
+        if len(found) <= _N_QUANTILES + 1:
+            group[known] = np.searchsorted(found, self.values[known])
+            return [self._format(value) for value in found], group
+        cuts = np.unique(np.quantile(self.values[known], np.linspace(0, 1, _N_QUANTILES + 1)))
+        group[known] = np.clip(
+            np.searchsorted(cuts, self.values[known], "right") - 1, 0, len(cuts) - 2
+        )
+        texts = [self._format(value) for value in cuts]
+        return [f"{low} to {high}" for low, high in pairwise(texts)], group
+
+    def _format(self, value: float) -> str:
+        if self.is_date:
+            time = np.datetime64(int(value), "s")
+            return str(time if value % 86400 else time.astype("M8[D]"))
+        return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.5g}"
+
+
+def read_columns(
+    frame: pd.DataFrame, skipped: Collection[str | None] = (), first: Collection[str] = ()
+) -> tuple[RowColumn, ...]:
+    """Return at most ``MAX_COLUMNS`` columns of a table in its order.
+
+    If there are more, those named in ``first`` are preferred (as well as those that a name there
+    refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out.
+    """
+    starts = {name.partition("=")[0] for name in first} | set(first)
+    places = [k for k, name in enumerate(frame) if name not in skipped]
+    kept = (
+        k
+        for k in sorted(places, key=lambda k: str(frame.columns[k]) not in starts)
+        if frame.iloc[:, k].nunique(dropna=False) > 1
+    )
+    chosen = sorted(islice(kept, MAX_COLUMNS))
+    return tuple(_read_column(str(frame.columns[k]), frame.iloc[:, k]) for k in chosen)
+
+
+def _read_column(name: str, cells: pd.Series) -> RowColumn:
+    if pd.api.types.is_bool_dtype(cells):
+        cells = cells.astype(str)
+    if pd.api.types.is_numeric_dtype(cells):
+        return RowColumn(name, cells.to_numpy(np.float64, na_value=np.nan))
+    dates: Any = cells
+    if not pd.api.types.is_datetime64_any_dtype(cells):
+        texts = cells.astype(object).where(cells.notna(), "").map(lambda c: str(c).strip())
+        texts = texts.str.slice(0, _MAX_TEXT)
+        filled = texts[texts != ""]
+        numbers = pd.to_numeric(filled, errors="coerce")
+        if len(filled) and numbers.notna().all():
+            return RowColumn(name, numbers.reindex(texts.index).to_numpy(np.float64))
+        is_date = filled.str.fullmatch(r"\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?").all() and len(filled)
+        dates = pd.to_datetime(texts, errors="coerce", format="ISO8601") if is_date else None
+        if dates is None or (dates.isna() & (texts != "")).any():
+            codes, words = pd.factorize(texts.where(texts != ""), sort=True)
+            return RowColumn(name, codes.astype(np.int64), tuple(map(str, words)))
+    seconds = (dates.dt.tz_localize(None) - pd.Timestamp(0)) / pd.Timedelta(seconds=1)
+    return RowColumn(name, seconds.to_numpy(np.float64), is_date=True)
+
+
+def columns_of_features(
+    features: Any, names: Collection[str], first: Collection[str] = ()
+) -> tuple[RowColumn, ...]:
+    """Return the columns of a frame, or of a matrix that is not too wide to be a table."""
+    if isinstance(features, pd.DataFrame):
+        return read_columns(features, first=first)
+    if features is None or features.shape[1] != len(names) or len(names) > _MAX_WIDTH:
+        return ()
+    dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+    return read_columns(pd.DataFrame(dense, columns=[str(name) for name in names]), first=first)
