@@ -211,8 +211,11 @@ def fit(
     as_json: bool = False,
 ) -> None:
     """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
-    from glnn.distributed import join_processes
+    from glnn.data.formats import check_source
     from glnn.exceptions import InputError
+
+    check_source(name)  # before PyTorch is imported, which takes seconds
+    from glnn.distributed import join_processes
     from glnn.report.run import FitOptions, Run
     from glnn.report.sources import Source
     from glnn.report.tune_run import read_settings

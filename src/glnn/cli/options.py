@@ -195,7 +195,7 @@ def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:
     from glnn.exceptions import InputError
 
     known, settings = list(_READING), {}
-    if of_fit:
+    if of_fit and given:  # it takes seconds to import
         from glnn.engine.settings import SETTING_NAMES
 
         known += ["class_weight", *(name for name in SETTING_NAMES if name != "weights")]

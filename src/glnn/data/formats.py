@@ -207,15 +207,19 @@ def open_data(
     options: TableOptions = DEFAULT_OPTIONS,
 ) -> NodeData:
     """Load the data set of that name, or read the file or folder at that path."""
+    check_source(source)
     if source in DATASETS:
         return load_dataset(source, graph=graph)
-    path = Path(source)
-    if path.exists():
-        return read_data(path, name=name, graph=graph, options=options)
-    raise InputError(
-        f"{quote(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
-        f"got neither.{did_you_mean(source, DATASETS)}"
-    )
+    return read_data(Path(source), name=name, graph=graph, options=options)
+
+
+def check_source(source: str) -> None:
+    """Raise if there is neither a data set of that name nor a file or folder at that path."""
+    if source not in DATASETS and not Path(source).exists():
+        raise InputError(
+            f"{quote(source, limit=200)} must be a file, a folder or one of {', '.join(DATASETS)}; "
+            f"got neither.{did_you_mean(source, DATASETS)}"
+        )
 
 
 def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
