@@ -334,6 +334,16 @@ def test_columns_of_edges_are_named_or_guessed_with_a_line(
         assert (same != data.graph).nnz == 0
 
 
+@pytest.mark.parametrize("form", ["{:05d}", "c{}"])
+def test_edges_find_the_first_column_of_names_if_none_is_called_id(tmp_path, form):
+    rows = "".join(f"{form.format(k)},{k % 4},{'ab'[k % 2]}\n" for k in range(12))
+    table = put(tmp_path, "customer,visits,label\n" + rows)
+    edges = put(tmp_path, f"source,target\n{form.format(3)},{form.format(7)}\n", "edges.csv")
+    data, report = read_tables(table, graph_path=edges)
+    assert report.columns.id == "customer" and data.graph[3, 7] == 1
+    assert any("'customer'" in line and "--id" in line for line in report.lines())
+
+
 def test_an_edge_file_without_edges_is_told(tmp_path):
     edges = put(tmp_path, "source,target\n", "edges.csv")
     data, report = read_tables(put(tmp_path, PLAIN), None, edges, needs_label=True)

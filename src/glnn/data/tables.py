@@ -71,6 +71,11 @@ class ColumnPlan:
         return (self.id, self.label, self.split, self.group, self.time)
 
 
+def _holds_names(cells: Any) -> bool:
+    """Whether cells are different in every row and are no plain numbers: ``00123``, ``c7``."""
+    return is_unique(cells) and any(re.fullmatch(r"0\d+|.*[^\d.,+-].*", c) for c in to_text(cells))
+
+
 def plan_columns(
     where: str,
     names: Sequence[str],
@@ -93,6 +98,8 @@ def plan_columns(
     if id_column is None:
         whole = sorted((n for n in like_ids if is_unique(column(n))), key=lambda n: n != "id")
         id_column = next(iter(whole), None)
+        if id_column is None and needs_ids and not like_ids and _holds_names(column(names[0])):
+            id_column = names[0] if names[0] not in others else None
         if id_column not in (None, "id"):
             notes.append(f"ids: taken from the column {quote(id_column)}; --id names another")
     repeated = [n for n in like_ids if n == "id" and id_column is None]
