@@ -54,8 +54,8 @@ class UnknownIds:
         if self.count and on_unknown == "error":
             error = InputError(
                 f"{quote_path(path)} must name only ids that the features have, got {self}. "
-                "Correct the ids, name their column in the table with --id, or drop those lines with "
-                "on_unknown='drop' (--on-unknown drop)."
+                "Correct the ids, name their column in the table with --id, or drop those lines "
+                "with on_unknown='drop' (--on-unknown drop)."
             )
             error.add = "--on-unknown drop"
             raise error
