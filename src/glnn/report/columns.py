@@ -51,14 +51,14 @@ class RowColumn:
     def groups(self) -> tuple[list[str], Int[np.ndarray, "n"]]:
         """Return the names of the groups, and the group of each row.
 
-        Numbers are grouped by their quartiles, text by its most frequent values. Gaps are a group
-        of their own.
+        Numbers are grouped by their quartiles, or by value if there are few; text by its most
+        frequent values. Gaps are a group of their own.
 
         Examples
         --------
-        >>> names, group = RowColumn("age", np.array([20.0, 30.0, 40.0, 50.0, np.nan])).groups()
+        >>> names, group = RowColumn("age", np.array([20.0, 30.0, np.nan, 20.0])).groups()
         >>> names, group.tolist()
-        (['20 to 27.5', '27.5 to 35', '35 to 42.5', '42.5 to 50', 'missing'], [0, 1, 2, 3, 4])
+        (['20', '30', 'missing'], [0, 1, 2, 0])
         """
         names, group = self._group_text() if self.is_text else self._group_numbers()
         if (group < 0).any():
