@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from glnn.data import Split, write_predictions
 from glnn.data.files import quote_path
 from glnn.data.npz import NpzFile, write_npz
+from glnn.engine.archive import Packer, unpack
 from glnn.engine.folds import Folds
 from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier
@@ -24,9 +25,7 @@ from glnn.graph.convert import as_adjacency
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import estimate
-from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import suggest_nodes, suspect_labels
-from glnn.quality.metrics import Interval, Score, ScoredPredictions
 from glnn.quality.rivals import NodeProblem
 from glnn.report.columns import RowColumn, columns_of_features
 from glnn.report.links import GraphFacts, LinkTerms, link_terms, metric_columns
@@ -206,7 +205,7 @@ def collect_results(
         suggestions = tuple(suggest_nodes(nodes, N_SUGGESTIONS)[0].tolist())
     settings, has_graph = model._resolve_settings(), fields.get("given") is not None
     return Results(
-        ids=np.arange(n_nodes) if ids is None else ids,
+        ids=np.arange(n_nodes) if ids is None else _as_plain_array(ids),
         class_names=class_names,
         labels=labels,
         split=split,
@@ -228,6 +227,12 @@ def collect_results(
         choices=model.choices_,
         **fields,
     )
+
+
+def _as_plain_array(names: Any) -> np.ndarray:
+    """Return names as an array of numbers or text; objects become text."""
+    array = np.asarray(names)
+    return array.astype(np.str_) if array.dtype == object else array
 
 
 def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> Results:
@@ -293,9 +298,9 @@ _FORMAT = "glnn results 1"
 
 def write_results(path: Path, results: Results) -> None:
     """Write results to an npz file: one JSON text, and the arrays."""
-    arrays: dict[str, np.ndarray] = {}
-    words = json.dumps({"format": _FORMAT, "results": _encode(results, arrays)})
-    write_npz(path, {"words": np.frombuffer(words.encode(), np.uint8), **arrays})
+    packer = Packer()
+    words = json.dumps({"format": _FORMAT, "results": packer.pack(results)})
+    write_npz(path, {"words": np.frombuffer(words.encode(), np.uint8), **packer.arrays})
 
 
 def read_results(run: Path) -> Results:
@@ -311,62 +316,18 @@ def read_results(run: Path) -> Results:
             words = json.loads(archive.read("words", kinds="u", ndim=1).tobytes())
             if words["format"] != _FORMAT:
                 raise ValueError("unknown format")
-            results = _decode(words["results"], archive)
+            arrays = {
+                name: archive.read(name, kinds="biuf", ndim=len(header.shape))
+                for name, header in archive.headers.items()
+            }
+        results: Results = unpack(Results, words["results"], arrays)
     except GlnnError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DataFormatError(
             f"{quote_path(path)} must hold the results of a run, got: {error or 'no data'}."
         ) from None
-    if not isinstance(results, Results):
-        raise DataFormatError(f"{quote_path(path)} must hold the results of a run.")
     return results
-
-
-_CLASSES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Results, RowColumn, Split, Round, Search, LinkTerms, Certificate, Calibration),
-        *(Evaluation, Folds, HeldOut, Score, ScoredPredictions, Interval),
-    )
-}
-
-
-def _encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {"class": type(value).__name__} | {
-            "fields": {name: _encode(part, arrays) for name, part in parts.items()}
-        }
-    if sp.issparse(value):
-        matrix = sp.csr_matrix(value)
-        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
-        return {"csr": _encode(tuple(parts.values()), arrays), "shape": list(matrix.shape)}
-    if isinstance(value, np.ndarray):
-        array = value if value.dtype != object else value.astype(np.str_)
-        name = f"a{len(arrays)}"
-        arrays[name] = array
-        return {"array": name, "kinds": array.dtype.kind, "ndim": array.ndim}
-    if isinstance(value, Mapping):
-        return {"map": {str(name): _encode(part, arrays) for name, part in value.items()}}
-    if isinstance(value, list | tuple):
-        return [_encode(part, arrays) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _decode(value: Any, archive: NpzFile) -> Any:
-    if isinstance(value, list):
-        return tuple(_decode(part, archive) for part in value)
-    if not isinstance(value, dict):
-        return value
-    if "class" in value:
-        fields = {name: _decode(part, archive) for name, part in value["fields"].items()}
-        return _CLASSES[value["class"]](**fields)
-    if "csr" in value:
-        return sp.csr_matrix(_decode(value["csr"], archive), shape=tuple(value["shape"]))
-    if "array" in value:
-        return archive.read(value["array"], kinds=value["kinds"], ndim=value["ndim"])
-    return {name: _decode(part, archive) for name, part in value["map"].items()}
 
 
 # Predictions as a table
