@@ -114,11 +114,8 @@ class ThreadPeers(Peers):
             return largest
         return largest.numpy() if isinstance(part, np.ndarray) else float(largest)
 
-    def all_reduce_(self, part):
-        return part.copy_(self.all_reduce(part))
-
-    def broadcast(self, part, source=0):
-        return self.all_gather(part)[source]
+    def broadcast(self, part):
+        return self.all_gather(part)[0]
 
     def all_to_all(self, parts):
         return [given[self.rank] for given in self.all_gather(list(parts))]
@@ -128,11 +125,6 @@ class ThreadPeers(Peers):
             if q != self.rank:
                 assert came.shape == received[q].shape
                 received[q].copy_(came)
-
-    def ring_shift(self, sent, received, shift=1):
-        came = self.all_gather(sent)[(self.rank - shift) % self.size]
-        assert came.shape == received.shape
-        return received.copy_(came)
 
 
 def run_together(size, work):

@@ -6,14 +6,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from glnn import GLNNClassifier, evaluate
 from glnn.data import encode_frame
 from glnn.exceptions import InputError
 from glnn.report.results import collect_model_results
+from glnn.tuning import Range, TunedClassifier
 
 QUICK = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "tracks": ["features"]}
 N = 60
@@ -28,6 +29,8 @@ def raw():
             "city": pd.Categorical(np.where(kind, "Rome", "Bern")),
             "job": rng.choice(["cook", "pilot", None], N),
             "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(100 * kind, "D"),
+            "mixed": pd.Categorical(rng.choice(np.array(["a", 1, 2.5], dtype=object), N)),
+            "seen": pd.date_range("2020-01-01", periods=N, tz="Europe/Rome"),
         },
         index=[f"n{k}" for k in range(N)],
     )
@@ -79,10 +82,30 @@ def test_clones_pipelines_and_cross_validation_take_raw_frames(raw):
     pipeline = clone(make_pipeline(GLNNClassifier(encode="auto", **QUICK))).fit(X, y)
     assert pipeline.predict(X).tolist() == pipeline[-1].transduction_.tolist()
     known = y.notna()
-    scores = cross_val_score(GLNNClassifier(encode="auto", **QUICK), X[known], y[known], cv=2)
+    told = X.loc[known].drop(columns=["mixed", "seen"])  # these are noise
+    scores = cross_val_score(GLNNClassifier(encode="auto", **QUICK), told, y[known], cv=2)
     assert scores.min() > 0.9
     numbers = GLNNClassifier(encode="auto", **QUICK).fit(encode_frame(X)[0].to_numpy(), y)
     assert numbers.encoder_ is None
+
+
+def test_searches_take_raw_frames_and_rows_without_a_label(raw):
+    X, y = raw
+    pipeline = make_pipeline(GLNNClassifier(encode="auto", **QUICK))
+    grid = {"glnnclassifier__n_neighbors": [3, 5]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y.fillna(""))  # as README says
+    assert search.predict(X[:4]).shape == (4,)
+    with pytest.raises(InputError, match="no parameter 'n_neighbour'"):
+        GridSearchCV(pipeline, {"glnnclassifier__n_neighbour": [3]}, cv=2).fit(X, y.fillna(""))
+    pytest.importorskip("optuna")
+    space = {"n_neighbors": Range(3, 5, whole=True)}
+    model = GLNNClassifier(encode="auto", **QUICK)
+    tuned = TunedClassifier(model, n_trials=2, folds=2, space=space).fit(X, y)
+    plain = TunedClassifier(clone(model), n_trials=2, folds=2, space=space)
+    same = plain.search(encode_frame(X, drop_constant=True)[0], y)
+    assert tuned.trials_.table == same.table
+    best = clone(model).set_params(**tuned.trials_.params).fit(X, y)
+    assert np.array_equal(tuned.predict_proba(X), best.predict_proba(X))
 
 
 def test_evaluate_takes_raw_frames_and_pipelines(raw):
@@ -98,3 +121,26 @@ def test_evaluate_takes_raw_frames_and_pipelines(raw):
     path = np.stack([np.arange(N - 2), np.arange(2, N)])
     whole = make_pipeline(city, GLNNClassifier(**QUICK))
     assert evaluate(X, y, path, estimator=whole, folds=2, rivals=None).own.accuracy == 1
+
+
+class Eraser(LogisticRegression):
+    """Changes the rows that it predicts."""
+
+    def predict_proba(self, X):
+        found = super().predict_proba(X)
+        X[:] = 0
+        return found
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])
+def test_what_a_classifier_does_to_its_rows_reaches_no_other(form):
+    y = np.arange(40) % 2
+    X = form(np.random.default_rng(0).normal(size=(40, 2)) + 3 * y[:, None])
+    before = np.array(X)
+    in_place = make_pipeline(StandardScaler(copy=False), LogisticRegression())
+    rivals = {"eraser": Eraser(), "own": LogisticRegression()}
+    found = evaluate(X, y, estimator=in_place, folds=2, rivals=rivals)
+    alone = evaluate(X, y, estimator=in_place, folds=2, rivals={"own": LogisticRegression()})
+    assert np.array_equal(before, X)
+    assert found.others[-1].metrics == alone.others[-1].metrics
+    assert {score.name: score.accuracy for score in found.others}["eraser"] > 0.9

@@ -7,7 +7,6 @@ pytest.importorskip("optuna")
 
 from glnn import GLNNClassifier, evaluate
 from glnn.engine.settings import SETTING_NAMES
-from glnn.estimator import nest_settings
 from glnn.exceptions import DataFormatError, InputError, OutputError
 from glnn.tuning import SPACE, Range, TunedClassifier
 
@@ -34,7 +33,7 @@ def test_a_value_is_the_estimate_of_its_parameters_and_the_best_is_the_lowest_lo
     assert [sorted(row) for row in found.table][1] == sorted(["trial", *SMALL, "log_loss"])
     for row in found.table:
         params = {name: row[name] for name in SMALL if name in row}
-        judged = clone(BASE).set_params(**nest_settings(params))
+        judged = clone(BASE).set_params(**params)
         again = evaluate(*clouds, estimator=judged, folds=2, rivals=None, random_state=0)
         assert row["log_loss"] == pytest.approx(again.metrics["log_loss"].value, rel=1e-9)
     assert found.value == min(row["log_loss"] for row in found.table)
@@ -95,7 +94,7 @@ def test_the_nested_estimate_hides_labels_from_the_search_too(clouds):
 def test_the_fit_has_the_best_parameters(clouds):
     x, y = clouds
     tuned = TunedClassifier(BASE, n_trials=3, folds=2, space=SMALL, goal="log_loss").fit(x, y)
-    plain = clone(BASE).set_params(**nest_settings(tuned.trials_.params)).fit(x, y)
+    plain = clone(BASE).set_params(**tuned.trials_.params).fit(x, y)
     np.testing.assert_array_equal(tuned.label_distributions_, plain.label_distributions_)
     np.testing.assert_array_equal(tuned.predict(x), plain.predict(x))
     np.testing.assert_array_equal(tuned.predict_proba(x), plain.predict_proba(x))

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.graph.rows import CsrMatrix, csr_matmul
+from glnn.graph.rows import CsrMatrix
 
 SIZES = ((2_708, 24), (20_000, 24), (170_000, 24))
 WIDTHS = (7, 16, 32, 64)
@@ -55,7 +55,7 @@ def main() -> None:
             x = torch.randn(n_rows, width)
             library, bags = (
                 least_ms(torch.matmul, matrix.tensor, x),
-                least_ms(csr_matmul, matrix, x),
+                least_ms(matrix.spmm, x),
             )
             print(f"{n_rows} rows, {width} columns: library {library:.3f}, bags {bags:.3f}")
     hidden, weight = torch.randn(5_416, 32), torch.randn(32, 7)

@@ -290,7 +290,15 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
 
 # Optional packages
 
-_EXTRAS = {"pyarrow": "tables", "openpyxl": "tables", "torch_geometric": "pyg", "optuna": "tune"}
+_EXTRAS = {
+    "pyarrow": "tables",
+    "openpyxl": "tables",
+    "torch_geometric": "pyg",
+    "optuna": "tune",
+    "starlette": "studio",
+    "uvicorn": "studio",
+    "anywidget": "notebook",
+}
 
 
 def import_optional(module: str) -> Any:
@@ -304,5 +312,6 @@ def import_optional(module: str) -> Any:
         extra = _EXTRAS.get(package, package)
         raise MissingDependencyError(
             f"this needs the package {package}, which is not installed. "
-            f"Install it with: pip install 'glnn[{extra}]'"
+            f"Install it with: pip install 'glnn[{extra}]' "
+            f"(in a copy of the repository: pip install '.[{extra}]')"
         ) from error

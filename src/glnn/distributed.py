@@ -7,6 +7,7 @@ single process they return their input. :class:`RowExchange` fetches rows of oth
 
 import contextlib
 import datetime
+import itertools
 import os
 import signal
 import threading
@@ -33,8 +34,7 @@ class Peers:
     """Collective operations of a single process; base class of those of several.
 
     Methods are named as in ``torch.distributed``. All processes must call them in the same order.
-    Numbers, NumPy arrays and tensors can be sent; only methods whose name ends with ``_`` change
-    their arguments.
+    Numbers, NumPy arrays and tensors can be sent.
     """
 
     rank: int = 0
@@ -44,18 +44,13 @@ class Peers:
         """Return the sum (or maximum) over all processes; all parts must have the same shape."""
         return part
 
-    def all_reduce_(self, part: Tensor) -> Tensor:
-        """Replace the tensor by its sum over all processes, and return it."""
-        return part
-
-    def broadcast(self, part: T | None, source: int = 0) -> T:
-        """Return the part of process ``source``; the arguments of all others are ignored."""
-        assert part is not None  # a single process is its own source
+    def broadcast(self, part: T) -> T:
+        """Return the part of process 0."""
         return part
 
     def all_gather(self, part: T) -> list[T]:
         """Return the parts of all processes in the order of ranks; their lengths may differ."""
-        return [part]
+        return self.all_to_all([part] * self.size)
 
     def all_to_all(self, parts: list[T]) -> list[T]:
         """Send part ``q`` to process ``q``; return the parts received, in the order of ranks."""
@@ -66,10 +61,6 @@ class Peers:
 
         The entries of this process itself are ignored.
         """
-
-    def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:
-        """Send a tensor to rank + ``shift``; fill another one from rank - ``shift``."""
-        raise AssertionError("a single process has no other process to send to")
 
 
 SINGLE_PROCESS = Peers()
@@ -152,17 +143,11 @@ class Partition:
 
     def all_gather_count(self, count: int) -> np.ndarray:
         """Return the counts of all processes."""
-        counts = np.zeros(self.peers.size, dtype=np.int64)
-        counts[self.peers.rank] = count
-        return self.peers.all_reduce(counts)
+        return np.concatenate(self.peers.all_gather(np.array([count], dtype=np.int64)))
 
     def all_gather_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return an array over all nodes; each process gives its rows of it."""
-        if not self.is_split:
-            return rows
-        whole = np.zeros((self.n_nodes, *rows.shape[1:]), dtype=rows.dtype)
-        whole[self.rows] = rows
-        return self.peers.all_reduce(whole)
+        return np.concatenate(self.peers.all_gather(rows)) if self.is_split else rows
 
     def rows_of(self, rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Return the rows of some nodes in every process, given this process's rows."""
@@ -171,29 +156,22 @@ class Partition:
         found[local] = rows[nodes[local] - self.start]
         return self.peers.all_reduce(found)
 
-    def blocks(self, matrix: Any) -> Iterator[tuple[slice, Any]]:
-        """Yield the rows of each process in turn, and the block of a sharded matrix with them."""
-        names = ("data", "indices", "indptr") if sp.issparse(matrix) else ()
-        parts = [getattr(matrix, name) for name in names] or [np.ascontiguousarray(matrix)]
-        for source in range(self.peers.size):
-            rows = slice(int(self.bounds[source]), int(self.bounds[source + 1]))
-            own = parts if self.peers.rank == source else [None] * len(parts)
-            sent = [self.peers.broadcast(part, source) for part in own]
-            shape = (rows.stop - rows.start, matrix.shape[1]) if names else None
-            yield rows, sp.csr_matrix(tuple(sent), shape=shape) if names else sent[0]
-
     def gather(self, matrix: Any) -> Any:
         """Return the whole matrix in process 0, ``None`` in all others."""
         if not self.is_split:
             return matrix
-        blocks = [block for _, block in self.blocks(matrix) if self.peers.rank == 0]
-        if not blocks:
+        is_sparse = sp.issparse(matrix)
+        parts = (matrix.data, matrix.indices, np.diff(matrix.indptr)) if is_sparse else (matrix,)
+        whole = []
+        for part in parts:
+            sent = [part if q == 0 else part[:0] for q in range(self.peers.size)]
+            whole.append(np.concatenate(self.peers.all_to_all(sent)))
+        if self.peers.rank:
             return None
-        if not sp.issparse(matrix):
-            return np.concatenate(blocks)
-        whole = sp.csr_matrix(sp.vstack(blocks, format="csr"))
-        whole.sort_indices()
-        return whole
+        if not is_sparse:
+            return whole[0]
+        starts = np.concatenate([[0], np.cumsum(whole[2])])
+        return sp.csr_matrix((*whole[:2], starts), shape=(self.n_nodes, matrix.shape[1]))
 
     def transpose(self, matrix: sp.csr_matrix) -> sp.csr_matrix:
         """Return this process's rows of the transpose of a matrix with sharded rows."""
@@ -266,59 +244,33 @@ class TorchPeers(Peers):
             dist.all_reduce(tensor, dist.ReduceOp.MAX if op == "max" else dist.ReduceOp.SUM)
         return _from_tensor(part, tensor)
 
-    def all_reduce_(self, part: Tensor) -> Tensor:  # noqa: D102
+    def broadcast(self, part: T) -> T:  # noqa: D102
+        if not isinstance(part, float | int):
+            return self.all_gather(part)[0]  # shapes may differ
+        tensor = _to_tensor(part)
         with _report_lost_peers():
-            dist.all_reduce(part)
-        return part
-
-    def broadcast(self, part: T | None, source: int = 0) -> T:  # noqa: D102
-        if isinstance(part, float | int):
-            shared = _to_tensor(part).clone()
-            with _report_lost_peers():
-                dist.broadcast(shared, source)
-            return _from_tensor(part, shared)
-        is_source = self.rank == source
-        header = _make_header(part) if is_source else torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
-        with _report_lost_peers():
-            dist.broadcast(header, source)
-        result: Any = part if is_source else _allocate(header, part)
-        memory = _as_bytes(result)
-        if memory.numel():
-            with _report_lost_peers():
-                dist.broadcast(memory, source)
-        return result  # type: ignore[no-any-return]
-
-    def all_gather(self, part: T) -> list[T]:  # noqa: D102
-        return self.all_to_all([part] * self.size)
+            dist.broadcast(tensor, 0)
+        return _from_tensor(part, tensor)
 
     def all_to_all(self, parts: list[T]) -> list[T]:  # noqa: D102
-        received: list[Any] = list(parts)
-        for shift in range(1, self.size):
-            to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
-            header = torch.zeros(_HEADER_LENGTH, dtype=torch.int64)
-            self.ring_shift(_make_header(parts[to]), header, shift)
-            arrived = _allocate(header, parts[to])
-            self.ring_shift(_as_bytes(parts[to]), _as_bytes(arrived), shift)
-            received[source] = arrived
+        headers = [torch.zeros(_HEADER_LENGTH, dtype=torch.int64) for _ in parts]
+        self.all_to_all_(headers, [_make_header(part) for part in parts])
+        received: list[Any] = list(map(_allocate, headers, parts))
+        received[self.rank] = parts[self.rank]
+        self.all_to_all_(list(map(_as_bytes, received)), list(map(_as_bytes, parts)))
         return received
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:  # noqa: D102
-        others = [(self.rank + shift) % self.size for shift in range(1, self.size)]
-        _send_and_receive([(sent[q], q) for q in others], [(received[q], q) for q in others])
-
-    def ring_shift(self, sent: Tensor, received: Tensor, shift: int = 1) -> Tensor:  # noqa: D102
-        to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
-        _send_and_receive([(sent, to)], [(received, source)])
-        return received
-
-
-def _send_and_receive(sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
-    """Send tensors to ranks and fill others from ranks; empty tensors are skipped."""
-    steps = [dist.P2POp(dist.isend, part.contiguous(), to) for part, to in sends if part.numel()]
-    steps += [dist.P2POp(dist.irecv, part, source) for part, source in receives if part.numel()]
-    with _report_lost_peers():
-        for work in dist.batch_isend_irecv(steps) if steps else []:
-            work.wait()
+        steps = []  # empty tensors are skipped
+        for shift in range(1, self.size):
+            to, source = (self.rank + shift) % self.size, (self.rank - shift) % self.size
+            if sent[to].numel():
+                steps.append(dist.P2POp(dist.isend, sent[to].contiguous(), to))
+            if received[source].numel():
+                steps.append(dist.P2POp(dist.irecv, received[source], source))
+        with _report_lost_peers():
+            for work in dist.batch_isend_irecv(steps) if steps else []:
+                work.wait()
 
 
 def run_everywhere(peers: Peers, prepare: Callable[[], V]) -> V:
@@ -431,49 +383,40 @@ MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in 
 class RowExchange:
     """Fetches the same rows of other processes repeatedly; their indices are sent only once.
 
-    ``wanted`` are the sorted indices of the rows that this process needs; ``None``: all rows.
+    ``wanted`` are the sorted indices of the rows that this process needs.
     """
 
     def __init__(
-        self,
-        partition: Partition,
-        wanted: np.ndarray | None = None,
-        device: str | torch.device = "cpu",
+        self, partition: Partition, wanted: np.ndarray, device: str | torch.device = "cpu"
     ) -> None:
-        self.layout, self._peers = partition, partition.peers
-        wanted = np.arange(partition.n_nodes) if wanted is None else wanted
-        bounds = partition.bounds
-        ends = np.searchsorted(wanted, bounds)
-        self._ends: list[int] = ends.tolist()
-        numbers = [
-            (wanted[ends[q] : ends[q + 1]] - bounds[q]).astype(np.int64)
-            for q in range(self._peers.size)
-        ]
+        self._peers, bounds = partition.peers, partition.bounds
+        self._ends: list[int] = np.searchsorted(wanted, bounds).tolist()
+        parts = np.split(wanted, self._ends[1:-1])
+        numbers = [(part - first).astype(np.int64) for part, first in zip(parts, bounds)]
         requested = self._peers.all_to_all(numbers)
         self._requested = [torch.from_numpy(rows).to(device) for rows in requested]
-        self.wanted = torch.from_numpy(wanted).to(device)
+        self._smallest_block = int(bounds[1])
         self._max_wanted = int(self._peers.all_reduce(float(len(wanted)), "max"))
 
-    def fetch(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, "wanted d"]:
-        """Return the wanted rows of a sharded tensor; ``x`` are the rows of this process."""
+    def fetch(self, x: Float[Tensor, "rows d"]) -> Iterator[Float[Tensor, "wanted k"]]:
+        """Yield the wanted rows of a sharded tensor; ``x`` are the rows of this process.
+
+        They come in blocks of columns, the same in every process. A block is larger than
+        ``MAX_FETCH_BYTES`` only if the smallest block of rows is, too.
+        """
         if self._peers.size == 1:
-            return x
-        rank, ends = self._peers.rank, self._ends
-        result = x.new_empty(ends[-1], x.shape[1])
-        places = [result[ends[q] : ends[q + 1]] for q in range(self._peers.size)]
-        places[rank].copy_(x[self._requested[rank]])
-        sent = [x[rows] if q != rank else x[:0] for q, rows in enumerate(self._requested)]
+            yield x
+            return
+        width, n_bytes = x.shape[1], x.element_size()
+        room = max(MAX_FETCH_BYTES, self._smallest_block * width * n_bytes)
+        step = max(1, min(width, room // max(1, self._max_wanted * n_bytes)))
+        for first in range(0, max(1, width), step):
+            yield self._fetch_columns(x[:, first : first + step])
+
+    def _fetch_columns(self, x: Tensor) -> Tensor:
+        result = x.new_empty(self._ends[-1], x.shape[1])
+        places = [result[a:b] for a, b in itertools.pairwise(self._ends)]
+        sent = [x[rows] for rows in self._requested]
+        places[self._peers.rank].copy_(sent[self._peers.rank])
         self._peers.all_to_all_(places, sent)
         return result
-
-    def column_blocks(self, x: Float[Tensor, "rows d"]) -> list[slice]:
-        """Return the columns to fetch together, the same in every process.
-
-        A fetch is larger than ``MAX_FETCH_BYTES`` only if the smallest block of rows is, too.
-        """
-        width = x.shape[1]
-        if self._peers.size == 1:
-            return [slice(0, width)]
-        room = max(MAX_FETCH_BYTES, int(self.layout.bounds[1]) * width * x.element_size())
-        n_columns = max(1, min(width, room // max(1, self._max_wanted * x.element_size())))
-        return [slice(first, first + n_columns) for first in range(0, width, n_columns)]

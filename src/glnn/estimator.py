@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
@@ -44,18 +43,14 @@ from glnn.engine.callbacks import (
 )
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
-from glnn.engine.folds import N_FOLDS, make_folds
+from glnn.engine.folds import N_FOLDS
 from glnn.engine.inputs import (
-    UNLABELLED,
-    as_labels,
     check_device,
     encode_targets,
-    is_unlabelled,
     split_labels,
     warn_of_class_minus_one,
 )
 from glnn.engine.model import Model
-from glnn.engine.rounds import HeldOutLabels
 from glnn.engine.settings import (
     SETTING_NAMES,
     FitSettings,
@@ -70,31 +65,20 @@ from glnn.graph.operators import retained_edge_shares
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
-    ColumnImportance,
     Explanation,
     FittedNodes,
-    can_refit_quickly,
-    column_importance,
     explain,
-    leave_one_out_effects,
-    metric_weights,
     nearest_labels,
     rank_label_effects,
 )
 from glnn.quality.folds import (
     HeldOut,
-    hold_out,
-    hold_out_validation,
+    clone_with,
     label_weights,
     labelled_scorer,
-    refit_without_labels,
+    mask_labels,
 )
-from glnn.quality.labelling import (
-    ConformalSets,
-    min_conformal_labels,
-    suggest_nodes,
-    suspect_labels,
-)
+from glnn.quality.labelling import ConformalSets, suggest_nodes, suspect_labels
 from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
 
@@ -133,16 +117,13 @@ def _unknown_parameter(name: str, known: Iterable[str]) -> str:
     return f"GLNNClassifier has no parameter {name!r}.{hint}"
 
 
-def nest_settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters for ``set_params``: names of settings get the prefix ``settings__``.
-
-    Examples
-    --------
-    >>> nest_settings({"n_epochs": 3, "dropout": 0.1})
-    {'n_epochs': 3, 'settings__dropout': 0.1}
-    """
-    own = inspect.signature(GLNNClassifier).parameters
-    return {n if n in own or n not in SETTING_NAMES else _SETTING + n: v for n, v in params.items()}
+def encode_features(X: Any, encode: Any) -> tuple[Any, TableEncoder | None]:
+    """Encode a frame as the parameter ``encode`` says; return anything else unchanged."""
+    if encode not in (None, "auto") and not isinstance(encode, Mapping):
+        raise InputError(f"encode must be 'auto', a dictionary or None, got {encode!r}.")
+    if encode is None or not is_frame(X):
+        return X, None
+    return encode_frame(X, kinds={} if encode == "auto" else encode, drop_constant=True)
 
 
 class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -239,8 +220,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0])
     """
 
-    _leave_one_out_cache: np.ndarray | None = None  # effects of all labels on all rows
-
     @suggest_parameters
     def __init__(
         self,
@@ -281,7 +260,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return params
 
     def set_params(self, **params: Any) -> "GLNNClassifier":
-        """Set parameters, or single settings as ``settings__name``."""
+        """Set parameters, or single settings as ``settings__name`` or by their name alone."""
         known = self.get_params(deep=False)
         changes = {}
         for name, value in params.items():
@@ -289,10 +268,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 setting = name.removeprefix(_SETTING)
                 check_setting_name(setting)
                 changes[setting] = value
-            elif name not in known:
-                raise InputError(_unknown_parameter(name, known))
-            else:
+            elif name in known:
                 setattr(self, name, value)
+            elif name in SETTING_NAMES:
+                changes[name] = value
+            else:
+                raise InputError(_unknown_parameter(name, known))
         if isinstance(self.settings, FitSettings):
             self.settings = resolve_settings(self.settings, changes)
         elif changes:
@@ -351,12 +332,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.calibrate not in (None, "auto"):
             raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
-        if self.encode not in (None, "auto") and not isinstance(self.encode, Mapping):
-            raise InputError(f"encode must be 'auto', a dictionary or None, got {self.encode!r}.")
-        self.encoder_: TableEncoder | None = None
-        if self.encode is not None and is_frame(X):
-            kinds = {} if self.encode == "auto" else self.encode
-            X, self.encoder_ = encode_frame(X, kinds=kinds, drop_constant=True)
+        X, self.encoder_ = encode_features(X, self.encode)
+        if self.encoder_ is not None:
             warn_of_notes(self.encoder_)
         self.row_names_, given = None, y
         if peers.size == 1:
@@ -388,7 +365,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = dataclasses.replace(problem, folds=self.folds_)
         folder = None if checkpoint is None else Path(checkpoint)
         with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
-            n_epochs = self._n_fits_per_call() * settings.count_epochs(graph is not None)
+            n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
+            n_epochs = n_fits * settings.count_epochs(graph is not None)
             with show_progress(plan["callbacks"], n_epochs):
                 result = fit_problem(problem, **plan, checkpoint=folder)
         self._store_fit(Model.of(problem.features, result), result.history)
@@ -399,11 +377,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
             self._fold_options = {"folds": folds, "groups": groups, "times": times}
         is_calibrated = peers.rank == 0 and self.calibrate is not None
-        return self.set_calibration(self._held_out(problem, result) if is_calibrated else None)
-
-    def fit_predict(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> np.ndarray:
-        """Fit and return the predicted label of every row; the arguments are those of ``fit``."""
-        return self.fit(X, y, graph, validation).transduction_
+        return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
         """Return calibrated class probabilities of training rows or new rows, rows x classes.
@@ -414,11 +388,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         raw = self._raw_proba(X, links)
         return self.calibration_.apply(raw)
-
-    def predict_log_proba(self, X: Any, links: Any = None) -> np.ndarray:
-        """Return the logarithm of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X, links)))
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
         """Return the most probable label of each row."""
@@ -455,10 +424,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         This holds on average over rows from the same distribution as the labelled ones. An empty
         set means that the row is unlike the labelled rows of every class. ``X`` and ``links`` are
-        new rows, as in ``predict_proba``; ``None``: the training rows. If the fit has too few
-        predictions of hidden labels, the first call makes five more fits.
+        new rows, as in ``predict_proba``; ``None``: the training rows.
         """
-        held_out = self._require_held_out(min_conformal_labels(alpha))
+        held_out = self._get_held_out()
         sets = ConformalSets.of(held_out)
         raw = held_out.probabilities if X is None else self._raw_proba(X, links)
         inside = sets.contains(raw, alpha)
@@ -471,9 +439,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         A label is listed if a fit that did not see it predicts another class with confidence.
         The most suspect comes first; ``attrs["n_estimated"]`` is the estimated number of mistakes.
-        After a fit with validation nodes, the first call makes five more fits.
         """
-        held_out = self._require_held_out(None)
+        held_out = self._get_held_out(in_folds=True)
         found = suspect_labels(held_out, held_out.calibrated())
         frame = self._make_frame(
             found.nodes,
@@ -490,7 +457,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_links: int = 10,
         n_labels: int = 10,
-        refits: int | None = None,
+        refits: int = 0,
         column_names: Sequence[str] | None = None,
     ) -> Explanation:
         """Explain why a training row got its class.
@@ -501,15 +468,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Number of the row, or its name (from ``ids`` or the index of ``X``) as text.
         n_links, n_labels : int >= 0, default 10
             How many links and how many labelled rows to return.
-        refits : int >= 0 or None, default None
-            How the effects of labels are measured, by fits that leave out one label at a time.
-            ``None``: for small data (at most 1,000 rows and 100,000 feature values) where 80 fits
-            are enough, the first call leaves out every label once with the seed of this fit;
-            otherwise, and for a loaded model, effects are not measured. A positive number: the
-            ``n_labels`` labelled rows most similar to this row are left out, and the effects are
-            means over this many seeds, which costs ``refits * (n_labels + 1)`` fits including
-            calibration. This needs the training data, so it does not work on a loaded model.
-            ``0``: not measured.
+        refits : int >= 0, default 0
+            With a positive number, effects of labels are measured: the ``n_labels`` labelled rows
+            most similar to this row are left out one at a time, and the effects are means over
+            this many seeds. This costs ``refits * (n_labels + 1)`` fits, less those of earlier
+            calls, and needs the training data, which a loaded model does not have.
         column_names
             Names of the feature columns; ``None``: those of the training table, or numbers if it
             has no names.
@@ -521,20 +484,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights, the labelled rows with the largest effects on this row, and the columns that
             contribute most to the links.
         """
-        if refits is not None:
-            check_integer("refits", refits, low=0)
+        check_integer("refits", refits, low=0)
         check_integer("n_labels", n_labels, low=0)
-        nodes = self.fitted_nodes(column_names)
-        node, effects, ranked = find_row(node, self.row_names_), None, None
-        if refits is None and n_labels:
-            labelled, effects = nodes.trained, self._all_label_effects(nodes)
-        elif refits and n_labels:
-            labelled = nearest_labels(nodes, node, n_labels)
-            effects = self._measure_label_effects(labelled, refits)
-        if effects is not None:
-            others = labelled != node
-            ranked = rank_label_effects(nodes, labelled[others], effects[others, node])[:n_labels]
-        return explain(nodes, node, n_links=n_links, label_effects=ranked)
+        nodes, ranked = self.fitted_nodes(column_names), None
+        row = check_integer("node", find_row(node, self.row_names_), low=0, high=nodes.n_nodes - 1)
+        if refits:
+            labelled = nearest_labels(nodes, row, n_labels)
+            effects = self._measure_label_effects(labelled, refits)[:, row]
+            ranked = rank_label_effects(nodes, labelled, effects)
+        return explain(nodes, row, n_links=n_links, label_effects=ranked)
 
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
         """Suggest which rows to label next (active learning).
@@ -560,44 +518,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from pandas import DataFrame
 
         return DataFrame({"node": rows, **make_name_column(self.row_names_, rows), **columns})
-
-    def column_importance(
-        self,
-        X: Any,
-        y: Any,
-        links: Any = None,
-        *,
-        n_columns: int = 20,
-        n_repeats: int = 5,
-        random_state: int = 0,
-    ) -> ColumnImportance:
-        """Measure the permutation importance of feature columns on rows that were not fitted.
-
-        Each labelled row is classified as a new node, once with its own values and ``n_repeats``
-        times with one column shuffled among the rows; ``links`` as in ``predict_proba``. Shuffled
-        are the ``n_columns`` columns with the largest weight in the learned similarity.
-        """
-        features = self._check_features(self._encode(X), reset=False)
-        numbers = self._encode_labels(y, features.shape[0])
-        labelled = np.flatnonzero(numbers != UNLABELLED)
-        labelled_links = None if links is None else links[labelled]
-        nodes = self.fitted_nodes()
-        if nodes.compared is not None:
-            raise InputError(
-                "column_importance needs a fit whose graph was learned from features, got one that "
-                "compares nodes by the structure of the given graph."
-            )
-        return column_importance(
-            self,
-            lambda rows: self._model.predict_new(rows, labelled_links),
-            features[labelled],
-            numbers[labelled],
-            weights=metric_weights(nodes.shares, self.n_features_in_),
-            names=nodes.column_names,
-            n_columns=n_columns,
-            n_repeats=n_repeats,
-            seed=check_integer("random_state", random_state, low=0),
-        )
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:
@@ -655,7 +575,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trains=self._record.trains,
             shares=self._record.shares,
             history=[dict(epoch) for epoch in self.history_],
-            **{name: getattr(self, f"{name}_") for name in _SAVED},
+            **{name: getattr(self, name) for name in _SavedFit.attributes()},
         )
         write_archive(Path(folder), saved, self._model.partition)
 
@@ -668,18 +588,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
         """Set the attributes of a fit from a saved one."""
-        for name in _SAVED:
-            setattr(self, f"{name}_", getattr(saved, name))
+        for name in saved.attributes():
+            setattr(self, name, getattr(saved, name))
         self.seed_ = saved.params["random_state"]
         self.folds_ = None  # not saved: they serve fits
         if saved.feature_names:
             self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        history = History()
-        for record in saved.history:
-            history.append(record)
-        self._store_fit(saved.model.with_networks(), history)
+        self._store_fit(saved.model.with_networks(), History(saved.history))
         self._record = FitRecord(saved.labels, saved.trains, saved.shares)
-        return self._store_calibration(saved.held_out, saved.calibration)
+        return self._store_calibration(saved.held_out_, saved.calibration_)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows with all that explanations need.
@@ -836,26 +753,21 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, held_out: HeldOut | None, calibration: Calibration
     ) -> "GLNNClassifier":
         self.held_out_, self.calibration_ = held_out, calibration
-        self._leave_one_out_cache = None  # it was computed for other probabilities
+        self._refits: dict[tuple[int | None, int], np.ndarray] = {}  # by label left out and seed
         self.label_distributions_ = self.calibration_.apply(self.raw_distributions_)
         self.transduction_ = np.asarray(self.classes_[self.label_distributions_.argmax(1)])
         return self
 
-    def _held_out(self, problem: FitProblem, result: FitResult) -> HeldOut | None:
+    def _find_held_out(self, problem: FitProblem, result: FitResult) -> HeldOut | None:
         """Return the predictions of labels that a fit has not trained on, if there are any."""
-        if result.held_out is not None:
-            return _hold_out_folds(self.raw_distributions_, result.held_out)
+        hidden, raw = result.held_out, self.raw_distributions_
+        if hidden is not None:
+            found = hidden.nodes, hidden.classes, hidden.probabilities, hidden.folds
+            return HeldOut.of(raw, *found)
         if problem.validation is None:
             return None
         nodes = problem.validation.nodes.numpy()
-        return hold_out_validation(self.raw_distributions_, self._record.labels, nodes)
-
-    def _refit(self, hidden: np.ndarray, seed: int, calibrate: Any = None) -> np.ndarray:
-        """Fit again without the labels of some rows; return the probabilities of all rows."""
-        known = self._fitted_to, self._record
-        return refit_without_labels(
-            self, *known, hidden, seed, self._sample_weight, calibrate, self._fold_options
-        )
+        return HeldOut.of(raw, nodes, self._record.labels[nodes])
 
     def _check_unchanged(self) -> None:
         """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
@@ -867,99 +779,55 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "got changed ones. Fit again, or give fit a copy."
             )
 
-    def _require_held_out(self, at_least: int | None) -> HeldOut:
-        """Return at least this many predictions of hidden labels, with new fits if necessary.
-
-        ``None``: predictions of all labels that can be hidden.
-        """
+    def _get_held_out(self, *, in_folds: bool = False) -> HeldOut:
+        """Return the predictions of hidden labels; without any, the error says how to get them."""
         self._check_fitted()
         found: HeldOut | None = self.held_out_
-        n_hidden = 0 if found is None else len(found.hidden_nodes)
-        is_complete = found is not None and found.n_folds > 1
-        if found is not None and (is_complete or (at_least is not None and n_hidden >= at_least)):
-            return found
-        if not hasattr(self, "_fitted_to"):
+        if found is None or (in_folds and found.n_folds == 1):
             raise InputError(
-                "a loaded model must have been saved with predictions of hidden labels, got one "
-                "without. Fit without validation nodes before saving."
+                f"labels must have been hidden{' in folds' * in_folds} to judge them, got a fit "
+                "without. Fit without validation nodes and with calibrate='auto', or call "
+                "set_calibration(glnn.evaluate(X, y, ...).held_out)."
             )
-        self._check_unchanged()
-        trains = np.where(self._record.trains, self._record.labels, UNLABELLED)
-        if np.bincount(trains[trains >= 0]).max() < 2:
-            raise InputError(
-                "some class must have at least two labels, so that one can be hidden; got one "
-                "label per class. Label more rows."
-            )
-        folds = make_folds(trains, N_FOLDS, self.seed_)
-        with notify_stage(self._resolve_callbacks(), "hidden labels"):
-            found = hold_out(lambda hidden: self._refit(hidden, self.seed_), trains, folds)
-        self.held_out_ = found
         return found
 
-    def _all_label_effects(self, nodes: FittedNodes) -> np.ndarray | None:
-        """Return the effects of all labels on all rows; ``None`` if that takes too many fits."""
-        n_fits = (len(nodes.trained) + 1) * self._n_fits_per_call()
-        is_quick = can_refit_quickly(n_fits, nodes.features.shape)
-        if not is_quick or not hasattr(self, "_fitted_to"):
-            return None
-        if self._leave_one_out_cache is None:
-            self._leave_one_out_cache = self._measure_label_effects(nodes.trained, 1)
-        return self._leave_one_out_cache
-
-    def _n_fits_per_call(self) -> int:
-        """Return how often one call of ``fit`` trains, including folds."""
-        return 1 if self.folds_ is None else 1 + len(self.folds_)
-
     def _measure_label_effects(self, labelled: np.ndarray, n_seeds: int) -> np.ndarray:
-        """Leave labels out one at a time, with the seed of this fit and further seeds."""
+        """Return how much each label adds to the class probabilities of all rows.
+
+        Dropout changes a fit about as much as one label does, so fits with and without a label
+        have the same seed, and the differences are averaged over seeds. Fits are kept for calls
+        on other rows.
+        """
         if not hasattr(self, "_fitted_to"):
             raise InputError("refits must be 0 for a loaded model, which has no training data.")
         self._check_unchanged()
         seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
-        refit = partial(self._refit, calibrate=self.calibrate)
-        with notify_stage(self._resolve_callbacks(), "labels left out"):
-            return leave_one_out_effects(refit, labelled, seeds)
+        hidden = [None, *labelled.tolist()]
+        missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
+        callbacks = self._resolve_callbacks()
+        for number, (label, seed) in enumerate(missing, start=1):
+            with notify_stage(callbacks, f"label effects, fit {number} of {len(missing)}"):
+                self._refits[label, seed] = self._refit_without(label, seed)
+        kept = self._refits
+        return np.asarray(
+            np.mean([[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds], 0)
+        )
 
-    def _encode_labels(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return the class numbers of labels, as they are in the fit."""
-        labels = as_labels(y)
-        if labels.shape != (n_rows,):
-            raise InputError(f"y must have one label a row, {n_rows}, got shape {labels.shape}.")
-        known = ~is_unlabelled(labels)
-        unknown = [label for label in labels[known].tolist() if label not in self.classes_]
-        if unknown:
-            raise InputError(f"y must hold labels of the fit, got {unknown[0]!r}.")
-        numbers = np.full(n_rows, UNLABELLED, dtype=np.int64)
-        numbers[known] = np.searchsorted(self.classes_, labels[known])
-        return numbers
-
-
-def _hold_out_folds(probabilities: np.ndarray, hidden: HeldOutLabels) -> HeldOut:
-    """Return the mixture's predictions of labels hidden in folds, beside those of other rows."""
-    rows, classes = probabilities.copy(), np.full(len(probabilities), UNLABELLED, dtype=np.int64)
-    fold = np.zeros(len(probabilities), dtype=np.int64)
-    rows[hidden.nodes], classes[hidden.nodes] = hidden.probabilities, hidden.classes
-    fold[hidden.nodes] = hidden.folds
-    return HeldOut(rows, classes, fold)
-
-
-# attributes that are saved as they are
-_SAVED = (
-    "classes",
-    "encoder",
-    "row_names",
-    "n_features_in",
-    "held_out",
-    "calibration",
-    "certificate",
-    "choices",
-    "mixture",
-)
+    def _refit_without(self, label: int | None, seed: int) -> np.ndarray:
+        """Fit again without the label of a row; return the class probabilities of all rows."""
+        X, _, graph, validation = self._fitted_to
+        quiet: Any = {"callbacks": None, "verbose": False, "encode": None}  # X has been encoded
+        hidden = np.array([] if label is None else [label], dtype=np.int64)
+        seen = mask_labels(self.classes_, self._record.labels, hidden)
+        model = clone_with(self, random_state=seed, **quiet)
+        weights, folds = self._sample_weight, self._fold_options
+        model.fit(X, seen, graph, validation, sample_weight=weights, **folds)
+        return np.asarray(model.label_distributions_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _SavedFit:
-    """What a folder of a fitted classifier holds."""
+    """What a folder of a fitted classifier holds; names that end in _ are attributes."""
 
     model: Model
     params: dict[str, Any]  # of the constructor, without settings
@@ -969,22 +837,27 @@ class _SavedFit:
     trains: np.ndarray
     shares: LinkShares | None
     history: list[Record]
-    classes: np.ndarray
-    encoder: TableEncoder | None
-    row_names: np.ndarray | None
-    n_features_in: int
-    held_out: HeldOut | None
-    calibration: Calibration
-    certificate: Certificate | None
-    choices: dict[str, Any]
-    mixture: dict[str, float]
+    classes_: np.ndarray
+    encoder_: TableEncoder | None
+    row_names_: np.ndarray | None
+    n_features_in_: int
+    held_out_: HeldOut | None
+    calibration_: Calibration
+    certificate_: Certificate | None
+    choices_: dict[str, Any]
+    mixture_: dict[str, float]
+
+    @classmethod
+    def attributes(cls) -> list[str]:
+        """Return the names of the attributes that are saved as they are."""
+        return [field.name for field in dataclasses.fields(cls) if field.name.endswith("_")]
 
     def constructor_params(self) -> dict[str, Any]:
         """Return the parameters of the constructor, with what JSON has made plain restored."""
         params = self.params | {"settings": self.settings}
         if isinstance(params["class_weight"], dict):  # JSON has text for keys
             given = params["class_weight"]
-            known = {str(label): label for label in self.classes.tolist()}
+            known = {str(label): label for label in self.classes_.tolist()}
             params["class_weight"] = {known[name]: weight for name, weight in given.items()}
         if isinstance(self.settings, dict) and "weights" in self.settings:
             weights = Weights(**self.settings["weights"])

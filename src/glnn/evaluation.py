@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import numpy as np
 
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
-from glnn.data.encode import encode_frame, is_frame, to_numeric_frame, warn_of_notes
+from glnn.data.encode import is_frame, to_numeric_frame, warn_of_notes
 from glnn.engine.archive import compute_digest
 from glnn.engine.folds import make_folds
 from glnn.engine.inputs import UNLABELLED, encode_targets
-from glnn.estimator import GLNNClassifier
+from glnn.estimator import GLNNClassifier, encode_features
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
 from glnn.quality.folds import CachedRefit, Refit, clone_with, hold_out, mask_labels
@@ -108,12 +108,11 @@ def evaluate(
     """
     frame = X if is_frame(X) else None
     model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
-    if frame is not None and _needs_encoder(frame, estimator):
-        kinds = model.encode if isinstance(getattr(model, "encode", None), Mapping) else {}
-        X, encoder = encode_frame(frame, kinds=kinds, drop_constant=True)
-        if isinstance(model, GLNNClassifier):
-            warn_of_notes(encoder)
-            model = clone_with(model, encode=None)
+    X, encoder = encode_features(X, _choose_encoding(frame, estimator))
+    is_own = isinstance(model, GLNNClassifier)
+    if encoder is not None and is_own:
+        warn_of_notes(encoder)
+        model = clone_with(model, encode=None)
     X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
     if y is None:
         raise InputError(
@@ -123,26 +122,31 @@ def evaluate(
     problem, classes = make_node_problem(X, y, graph, validation)
     rows = problem.features if frame is None else frame
     chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
-    options: Any = {"rivals": chosen, "seed": random_state, "progress": watch}
     folder = None if checkpoint is None else Path(checkpoint)
-    started = time.perf_counter()
-    if isinstance(model, GLNNClassifier) and validation is None and model.preset != "literal":
-        make_folds(problem.labels, folds, 0, groups, times)  # says at once if none can be made
+    hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
+    started, helped = time.perf_counter(), None
+    if is_own and validation is None and model.preset != "literal":
         model = clone_with(model, calibrate="auto")
         model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=folder)
-        options["graph_helped"] = _has_graph_helped(model)
-        held_out, hidden = model.held_out_, model.folds_
+        held_out, hidden, helped = model.held_out_, model.folds_, _has_graph_helped(model)
     else:
-        hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
-
-        given = X if frame is None or isinstance(model, GLNNClassifier) else frame
+        given = X if frame is None or is_own else frame
         each: Refit = partial(_refit, model, given, graph, validation, problem, classes)
         if folder is not None:
             each = CachedRefit(each, folder, evaluation_digest(problem, classes, model))
         held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=watch)
-    options |= {"class_weight": model.get_params(deep=False).get("class_weight")}
-    seconds = time.perf_counter() - started
-    found = estimate(problem, held_out, hidden, classes, seconds=seconds, **options)
+    found = estimate(
+        problem,
+        held_out,
+        hidden,
+        classes,
+        seconds=time.perf_counter() - started,
+        class_weight=model.get_params(deep=False).get("class_weight"),
+        rivals=chosen,
+        graph_helped=helped,
+        seed=random_state,
+        progress=watch,
+    )
     if len(hidden) >= folds:
         return found
     why = "no class has more labels, and each fold hides one of every class"
@@ -152,15 +156,15 @@ def evaluate(
     return dataclasses.replace(found, notes=(*found.notes, note))
 
 
-def _needs_encoder(frame: Any, estimator: Any) -> bool:
-    """Whether a frame is to be encoded: if the classifier says so, or if it has other cells."""
-    if isinstance(estimator, GLNNClassifier):
-        return estimator.encode is not None
+def _choose_encoding(frame: Any, estimator: Any) -> Any:
+    """Return how a frame is encoded: as the classifier says, or ``"auto"`` if it must be."""
+    if frame is None or isinstance(estimator, GLNNClassifier):
+        return getattr(estimator, "encode", None)
     try:
         to_numeric_frame(frame)
     except InputError:
-        return True
-    return False
+        return "auto"
+    return None
 
 
 def _refit(
@@ -185,11 +189,11 @@ def _refit(
         return fit_given(model, rows, classes, dataclasses.replace(problem, train=train))
     start = f"{steps[-1][0]}__" if steps else ""
     optional = {f"{start}graph": graph, f"{start}validation": validation}
-    copy = clone_with(model, calibrate=None)
-    if steps and isinstance(last, GLNNClassifier):
+    copy, is_own = clone_with(model, calibrate=None), isinstance(last, GLNNClassifier)
+    if steps and is_own:
         copy.set_params(**{f"{start}calibrate": None})
-    use_none = isinstance(last, GLNNClassifier)
-    seen = mask_labels(classes, problem.labels, hidden, use_none=use_none)
+    seen = mask_labels(classes, problem.labels, hidden, use_none=is_own)
+    rows = rows.copy()  # a step may change them in place
     copy.fit(rows, seen, **{name: value for name, value in optional.items() if value is not None})
     found = getattr(copy, "label_distributions_", None)  # raw, because calibrate=None
     return np.asarray(copy.predict_proba(rows) if found is None else found)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
 from glnn.data.files import lock_folder, quote_path, write_error
-from glnn.estimator import GLNNClassifier, nest_settings
+from glnn.estimator import GLNNClassifier, encode_features
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
 from glnn.exceptions import DataFormatError, OutputError
 from glnn.quality.folds import clone_with
@@ -117,9 +117,9 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> "TunedClassifier":
         """Search, then fit with the best parameters; the arguments are those of the estimator."""
-        given = as_fit_arguments(X, y, graph, validation, None)
-        self.trials_ = self.search(*given)
-        self.best_estimator_ = self._with_params(self.trials_.params).fit(*given)
+        self.trials_ = self.search(X, y, graph, validation)
+        best = self._with_params(self.trials_.params)
+        self.best_estimator_ = best.fit(X, y, graph, validation)
         self.classes_ = self.best_estimator_.classes_
         return self
 
@@ -141,6 +141,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_choice("goal", self.goal, get_args(Goal))
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
+        X, _ = encode_features(X, self._with_params({}).encode)
         given = as_fit_arguments(X, y, graph, validation, None)
         optuna, space = import_optional("optuna"), SPACE if self.space is None else self.space
         study, done = self._open_study(space, given), (optuna.trial.TrialState.COMPLETE,)
@@ -173,13 +174,14 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
     def _with_params(self, params: dict[str, Any]) -> Any:
         """Return the unfitted estimator with other parameters."""
         base = self.estimator or GLNNClassifier(random_state=self.random_state)
-        return clone_with(base).set_params(**nest_settings(params))
+        return clone_with(base).set_params(**params)
 
     def _value(self, params: dict[str, Any], given: tuple[Any, Any, Any, Any]) -> float:
         """Return the goal of the estimator with other parameters, by cross-validation."""
         X, y, graph, validation = given
         how: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
-        found = evaluate(X, y, graph, self._with_params(params), validation=validation, **how)
+        model = clone_with(self._with_params(params), encode=None)  # X has been encoded
+        found = evaluate(X, y, graph, model, validation=validation, **how)
         return float(found.metrics[self.goal].value)
 
     def _open_study(self, space: dict[str, Range], given: tuple[Any, ...]) -> Any:

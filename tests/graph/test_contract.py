@@ -86,13 +86,6 @@ def test_every_result_has_the_precision_of_the_weights(make, dtype, rng):
     assert {result.dtype for result in results} == {dtype}
 
 
-def test_each_of_the_two_entries_of_a_pair_has_its_own_gradient():
-    matrix = torch.zeros(2, 2, requires_grad=True)
-    x = torch.tensor([[1.0], [2.0]])
-    (DenseAdjacency(matrix) @ x)[0].sum().backward()
-    assert matrix.grad.tolist() == [[1.0, 2.0], [0.0, 0.0]]
-
-
 def test_asymmetry_counts_each_pair_twice():
     assert DenseAdjacency(torch.tensor([[5.0, 1.0], [4.0, 0.0]])).asymmetry() == 2 * 3.0**2
 
@@ -114,8 +107,3 @@ def test_any_scipy_format_gives_the_same_pairs(kind):
         assert torch.equal(
             SparseAdjacency.from_scipy(made).to_dense(), torch.from_numpy(matrix.toarray())
         )
-
-
-def test_entries_listed_twice_are_added_as_scipy_does():
-    twice = sp.coo_matrix(([1.0, 2.0, 1.0, 2.0], ([0, 0, 1, 1], [1, 1, 0, 0])), shape=(2, 2))
-    assert SparseAdjacency.from_scipy(twice).values().tolist() == [3.0]

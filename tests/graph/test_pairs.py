@@ -40,7 +40,7 @@ def test_union_names_each_pair_once_whatever_its_direction():
     assert pairs.loops.tolist() == [1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [1, 2, 4])
 def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
     matrix = symmetric(30, np.random.default_rng(0))
 
@@ -76,7 +76,7 @@ def test_sums_of_sparse_matrices_are_those_of_scipy():
 # Implicit matrices
 
 N = 23
-SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
+SIZES = pytest.mark.parametrize("size", [1, 2, 3])
 
 
 def parts(kind):

@@ -1,5 +1,3 @@
-import inspect
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -52,16 +50,6 @@ def ring_with_chords(n_nodes=9):
     return matrix
 
 
-def test_pagerank_is_the_symmetric_normalised_sum_of_powers():
-    matrix = ring_with_chords()
-    step, power, total = dense_normalized(matrix + np.eye(9)), np.eye(9), np.zeros((9, 9))
-    for k in range(31):
-        total += 0.15 * 0.85**k * power
-        power = power @ step
-    found = prior_graph(sp.csr_matrix(matrix), "pagerank").toarray()
-    np.testing.assert_allclose(found, dense_normalized((total + total.T) / 2), rtol=1e-12)
-
-
 @pytest.mark.parametrize("kind", PRIORS)
 def test_every_prior_is_symmetric_non_negative_and_sorted(kind):
     result = prior_graph(sp.csr_matrix(ring_with_chords()), kind)
@@ -71,13 +59,8 @@ def test_every_prior_is_symmetric_non_negative_and_sorted(kind):
     assert result.has_sorted_indices
 
 
-def test_an_unknown_prior_is_refused_with_the_one_probably_meant(adjacency):
-    with pytest.raises(InputError, match="Did you mean 'pagerank'"):
-        inspect.unwrap(prior_graph)(adjacency, "page_rank")  # types are checked in tests alone
-
-
 @pytest.mark.parametrize("kind", PRIORS)
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [2, 3])
 def test_the_prior_of_spread_rows_is_that_of_the_whole(kind, size, together):
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((50, 50)) * (rng.random((50, 50)) < 0.1), 1)
@@ -102,7 +85,7 @@ def rows_for(graph, kind):
     return PriorGraph.of(graph, kind, Partition(graph.shape[0]))
 
 
-@pytest.mark.parametrize("kind", ["binary", "symmetric", "renormalized"])
+@pytest.mark.parametrize("kind", PRIORS)
 def test_row_is_that_of_the_enlarged_graph(kind):
     graph = random_graph()
     links = np.zeros((2, 12))
@@ -113,14 +96,6 @@ def test_row_is_that_of_the_enlarged_graph(kind):
         expected = prior_graph(enlarged, kind).toarray()[-1]
         assert np.allclose(rows.toarray()[k], expected[:-1])
         assert np.isclose(loops[k], expected[-1])
-
-
-@pytest.mark.parametrize("weight", [0.5, 1.0, 4.0])
-def test_pagerank_over_a_single_link_to_an_isolated_node_keeps_all_its_mass(weight):
-    links = np.array([[0.0, weight, 0.0]])
-    rows, loops = rows_for(sp.csr_matrix((3, 3)), "pagerank").rows(links, 1)
-    assert np.isclose(rows.sum() + loops[0], 1.0)
-    assert rows[0, 1] / (rows[0, 1] + loops[0] - 0.15) == pytest.approx(weight / (1 + weight))
 
 
 @pytest.mark.parametrize("links", [np.ones((1, 3)), -np.ones((1, 12)), np.full((1, 12), np.nan)])

@@ -51,7 +51,7 @@ def test_few_labels_change_little(rng):
 
 def test_the_standard_error_is_the_spread_over_draws_of_the_labels(rng):
     found = []
-    for _ in range(60):
+    for _ in range(25):
         p = softmax(2 * rng.normal(size=(200, 3)), 1)
         classes = (rng.random((200, 1)) > np.cumsum(p, 1)[:, :-1]).sum(1)
         one = fit_calibration(p, classes)
@@ -80,16 +80,11 @@ def test_no_labels_leave_every_bit(drawn):
     assert found.apply(raw) is raw
 
 
-def test_a_written_calibration_maps_the_same(drawn):
-    judged = drawn(1200)
-    found = fit_calibration(judged.probabilities, judged.classes)
-    read = Calibration.from_dict(json.loads(json.dumps(found.to_dict())))
-    np.testing.assert_array_equal(
-        read.apply(judged.probabilities), found.apply(judged.probabilities)
-    )
-    assert read.confidence_error == found.confidence_error
-    page = json.dumps(Calibration.identity(3).to_dict(), allow_nan=False)
-    assert Calibration.from_dict(json.loads(page)).is_identity
+def test_a_calibration_is_json(drawn):
+    judged = drawn(100)
+    for found in (fit_calibration(judged.probabilities, judged.classes), Calibration.identity(3)):
+        page = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        assert (page["exponent"], page["prior"]) == (found.exponent, found.prior.tolist())
 
 
 def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():

@@ -5,16 +5,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
-from sklearn.dummy import DummyClassifier
 
 from glnn.exceptions import InputError
 from glnn.quality.explain import (
     _N_OVERSAMPLES,
-    can_refit_quickly,
-    column_importance,
     embed_nodes,
     explain,
-    leave_one_out_effects,
     metric_weights,
     nearest_labels,
     rank_label_effects,
@@ -85,6 +81,8 @@ def test_the_nearest_labels_are_those_with_the_highest_cosine(fitted_nodes):
     order = [node for node in np.argsort(-cosine) if node in fitted_nodes.trained and node != 3]
     assert nearest_labels(fitted_nodes, 3, 4).tolist() == order[:4]
     assert len(nearest_labels(fitted_nodes, 3, 100)) == 7  # its own label is not among them
+    only = dataclasses.replace(fitted_nodes, trained=np.array([0, 1, 2, 4]))  # one of class 1
+    assert set(nearest_labels(only, 3, 100)) == {0, 2, 4}
 
 
 def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_nodes):
@@ -92,15 +90,6 @@ def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_no
     frame = found.to_frame()
     assert len(frame) == len(found.links)
     assert_allclose(frame[list(found.links[0].terms)].sum(axis=1), frame["weight"], atol=1e-6)
-
-
-@pytest.mark.parametrize("node", [-1, 30])
-def test_a_row_that_is_not_there_is_refused(fitted_nodes, node):
-    with pytest.raises(InputError, match="node must be"):
-        explain(fitted_nodes, node)
-
-
-# Fitted nodes
 
 
 # Embedding
@@ -132,83 +121,7 @@ def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):
     np.testing.assert_allclose(rows @ rows.T, x @ x.T)
 
 
-# Leave-one-out effects
-
-LABELLED, CLASSES = np.array([0, 2, 5, 9]), np.array([0, 1, 2, 1])
-
-
-def linear(rows):
-    """A fit whose answer to leaving a label out is known in closed form."""
-    wide = np.hstack([rows, np.ones((len(rows), 1))])
-
-    def refit(hidden, seed):
-        kept = ~np.isin(LABELLED, hidden)
-        known, targets = wide[LABELLED[kept]], np.eye(3)[CLASSES[kept]] - 1 / 3
-        inner = known.T @ known + np.eye(wide.shape[1])
-        return wide @ np.linalg.solve(inner, known.T @ targets) + seed  # all seeds move alike
-
-    return refit
-
-
-def test_refits_of_a_linear_classifier_find_its_closed_form():
-    rows = np.random.default_rng(0).standard_normal((12, 3))
-    found = leave_one_out_effects(linear(rows), LABELLED, seeds=(0, 1, 2))
-    wide = np.hstack([rows, np.ones((12, 1))])
-    known, targets = wide[LABELLED], np.eye(3)[CLASSES] - 1 / 3
-    reach = wide @ np.linalg.inv(known.T @ known + np.eye(4)) @ known.T
-    wrong = (targets - reach[LABELLED] @ targets) / (1 - np.diag(reach[LABELLED]))[:, None]
-    assert_allclose(found, reach.T[:, :, None] * wrong[:, None, :], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("n_fits", "shape", "wanted"),
-    [
-        (80, (1000, 100), True),
-        (81, (150, 4), False),
-        (6, (1001, 4), False),
-        (6, (1000, 101), False),
-    ],
-)
-def test_labels_are_left_out_while_fits_are_few_and_small(n_fits, shape, wanted):
-    assert can_refit_quickly(n_fits, shape) == wanted
-
-
-# Importance of columns
-
-NAMES = ("a", "b", "c")
-
-
-def second_column_decides(features):
-    dense = features.toarray() if sp.issparse(features) else features
-    return np.stack([dense[:, 1] <= 0, dense[:, 1] > 0], 1).astype(float)
-
-
-def importance(features, classes, weights=(1.0, 1.0, 1.0), **options):
-    how = {"weights": np.array(weights), "names": NAMES, **options}
-    return column_importance(DummyClassifier(), second_column_decides, features, classes, **how)
-
-
-@pytest.fixture
-def judged():
-    features = np.random.default_rng(0).standard_normal((200, 3))
-    return features, (features[:, 1] > 0).astype(int)
-
-
-def test_only_the_column_that_decides_costs_accuracy_in_every_storage(judged):
-    features, classes = judged
-    found = [importance(make(features), classes, seed=7) for make in (np.asarray, sp.csr_matrix)]
-    assert found[0].names[0] == "b" and found[0].accuracy == 1.0
-    assert 0.4 < found[0].loss[0] < 0.6  # a shuffled sign is right half of the time
-    assert_allclose(found[0].loss[1:], 0)
-    assert_allclose(found[0].loss, found[1].loss)
-    frame = found[0].to_frame()
-    assert frame.index[0] == "b" and list(frame.columns) == ["weight", "loss", "deviation"]
-
-
-def test_only_the_heaviest_columns_are_tried_and_one_row_cannot_be_shuffled(judged):
-    assert set(importance(*judged, weights=[1.0, 0.1, 2.0], n_columns=2).names) == {"a", "c"}
-    with pytest.raises(InputError, match="at least two rows"):
-        importance(judged[0][:1], judged[1][:1])
+# Weights of columns
 
 
 def shares_with(metric, scale=None):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.model_selection import cross_val_score
 
-from glnn import GLNNClassifier
+from glnn import GLNNClassifier, evaluate
 from glnn.exceptions import InputError
 
 # Calibration, prediction sets, suspect labels
@@ -43,7 +43,6 @@ def test_probabilities_of_training_and_new_rows_are_calibrated_alike(blobs):
     expected = model.calibration_.apply(model.raw_distributions_)
     np.testing.assert_array_equal(model.label_distributions_, expected)
     np.testing.assert_allclose(model.predict_proba(X), expected)
-    np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected))
     np.testing.assert_array_equal(model.transduction_, model.predict(X))
 
 
@@ -56,8 +55,7 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
 
 
 @pytest.mark.parametrize("tracks", [["features"], ["features", "linear"]])
-def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks, monkeypatch):
-    monkeypatch.setattr(GLNNClassifier, "_refit", None)
+def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks):
     X, y, _ = blobs
     model = GLNNClassifier(**QUICK | {"tracks": tracks}).fit(X, y, folds=3)
     held_out = model.held_out_
@@ -69,16 +67,20 @@ def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks, monke
         np.delete(held_out.probabilities, hidden, 0), np.delete(model.raw_distributions_, hidden, 0)
     )
     assert model.calibration_.n_labels == 60
-    model.suspect_labels()  # every label was hidden: none is hidden again
 
 
-def test_a_label_in_each_class_alone_cannot_be_hidden(blobs):
+def test_without_hidden_labels_there_are_no_suspects_until_an_estimate_brings_them(blobs):
     X, y, _ = blobs
-    few = np.where(np.arange(120) < 3, y, -1)
-    model = GLNNClassifier(**QUICK).fit(X, few)
-    assert model.calibration_.is_identity
-    with pytest.raises(InputError, match="at least two labels"):
+    model = GLNNClassifier(**QUICK).fit(X, y, validation=np.arange(30))
+    assert len(model.predict_set(0.1)) == 120  # calibrated with the validation nodes
+    with pytest.raises(InputError, match="hidden in folds"):
         model.suspect_labels()
+    judged = evaluate(X, y, estimator=model, folds=2, validation=np.arange(30), rivals=None)
+    model.set_calibration(judged.held_out).suspect_labels()
+    one_each = GLNNClassifier(**QUICK).fit(X, np.where(np.arange(120) < 3, y, -1))
+    assert one_each.calibration_.is_identity
+    with pytest.raises(InputError, match="must have been hidden to judge"):
+        one_each.predict_set()
 
 
 def test_an_estimate_made_elsewhere_is_taken_without_a_fit(blobs):
@@ -132,11 +134,8 @@ def test_rows_without_a_label_are_left_out_of_scores(blobs):
     assert cross_val_score(GLNNClassifier(**QUICK, calibrate=None), X, y, cv=3).min() > 0.6
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda m: m.suspect_labels(), lambda m: m.explain(70, n_labels=1, refits=1)]
-)
 @pytest.mark.parametrize("part", ["X", "graph"])
-def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask, part):
+def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, part):
     X, y, _ = blobs
     ring = sp.csr_matrix((np.ones(120), (np.arange(120), np.roll(np.arange(120), 1))))
     graph = (ring + ring.T).tocsr()
@@ -146,9 +145,9 @@ def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, ask,
     first = changed[0].copy()
     changed[0] += 1
     with pytest.raises(InputError, match="unchanged since fit"):
-        ask(model)
+        model.explain(70, n_labels=1, refits=1)
     changed[0] = first
-    ask(model)
+    model.explain(70, n_labels=1, refits=1)
 
 
 def test_weights_of_samples_count_as_those_of_their_classes_do(rng):
@@ -214,7 +213,7 @@ def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
     model = GLNNClassifier(n_epochs=5, calibrate=None, random_state=0, settings=options)
     model.fit(X, y, graph=graph if has_graph else None, folds=2)
     for node in (0, 11, 39):
-        for link in model.explain(node, n_labels=0).links:
+        for link in model.explain(node).links:
             assert link.weight == model.graph_[node, link.node]
             assert_allclose(sum(link.terms.values()), link.weight, atol=1e-6)
 
@@ -222,7 +221,7 @@ def test_terms_of_every_link_of_a_fit_sum_to_its_weight(options, has_graph):
 def test_a_saved_model_explains_and_suggests_the_same(explained_fit, tmp_path):
     explained_fit.save(tmp_path / "model")
     loaded = GLNNClassifier.load(tmp_path / "model")
-    assert loaded.explain(17).to_dict() == explained_fit.explain(17, refits=0).to_dict()
+    assert loaded.explain(17).to_dict() == explained_fit.explain(17).to_dict()
     assert loaded.explain(17).label_effects == () and not loaded.explain(17).is_measured
     with pytest.raises(InputError, match="refits must be 0"):
         loaded.explain(17, refits=1)
@@ -246,24 +245,28 @@ def named(explained_fit):
 
 
 def test_a_row_can_be_asked_for_by_its_name(named):
-    assert named.explain("w17", refits=0).to_dict() == named.explain(17, refits=0).to_dict()
+    assert named.explain("w17").to_dict() == named.explain(17).to_dict()
     measured = named.explain("w17", refits=1, n_labels=2)
     assert measured.is_measured and len(measured.label_effects) == 2
     with pytest.raises(InputError, match=r"name or the number of a row, got 'w40'.*Did you mean"):
         named.explain("w40")
+    for outside in (-1, 40):
+        with pytest.raises(InputError, match="node must be at least 0 and at most 39"):
+            named.explain(outside, refits=1)
     frame = named.suggest_labels(5)
     assert frame["name"].tolist() == [f"w{node}" for node in frame["node"]]
 
 
 @pytest.mark.parametrize("calibrate", [None, "auto"])
-def test_a_small_fit_leaves_every_label_out_once_for_all_rows(calibrate, monkeypatch):
+def test_labels_are_left_out_once_for_all_rows(calibrate, monkeypatch):
     X, y, graph, _ = two_groups(1)
     quick = {"n_epochs": 5, "calibrate": calibrate, "random_state": 6, "tracks": ["learned"]}
     quick["n_rounds"] = 1
     model = GLNNClassifier(**quick).fit(X, y, graph=graph)
-    found = [model.explain(node, n_labels=8) for node in (3, 25)]
-    monkeypatch.setattr(model, "_refit", None)  # nothing is fitted again
-    assert model.explain(3, n_labels=8) == found[0]
+    found = [model.explain(node, n_labels=8, refits=1) for node in (3, 25)]
+    monkeypatch.setattr(model, "_refit_without", None)  # nothing is fitted again
+    assert model.explain(3, n_labels=8, refits=1) == found[0]
+    np.testing.assert_array_equal(model._refits[None, 6], model.label_distributions_)
     assert {one.node for one in found[0].label_effects} == set(range(8)) - {3}
     effects = [abs(one.effect) for one in found[1].label_effects]
     assert effects == sorted(effects, reverse=True)
@@ -286,32 +289,3 @@ def test_signals_spread_as_the_tracks_do_mixed_by_their_weights(all_tracks_count
         model._model = dataclasses.replace(fitted, tracks=(dataclasses.replace(track, weight=1.0),))
         expected = expected + track.weight * model.fitted_nodes().propagate(signals)
     assert_allclose(mixed, expected)
-
-
-@pytest.mark.parametrize("class_weight", [None, {"no": 1.0, "yes": 2.0, "perhaps": 3.0}])
-@pytest.mark.parametrize("has_validation", [False, True])
-def test_the_only_label_of_a_class_can_be_left_out(has_validation, class_weight):
-    X, y, *_ = two_groups()
-    y = np.where(np.arange(40) == 5, "perhaps", y)
-    validation = None
-    if has_validation:
-        y[[20, 21, 22]] = "no", "yes", "perhaps"
-        validation = [20, 21, 22]
-    model = GLNNClassifier(
-        "paper", n_epochs=5, calibrate=None, random_state=0, class_weight=class_weight
-    )
-    model.fit(X, y, validation=validation)
-    mine = next(one for one in model.explain(30).label_effects if one.node == 5)
-    assert_allclose(mine.effects["perhaps"], model.label_distributions_[30, 1])  # to zero
-
-
-def test_the_column_that_decides_is_the_most_important(explained_fit):
-    X, _, _, classes = two_groups(7)
-    found = explained_fit.column_importance(X, np.array(["no", "yes"])[classes])
-    assert found.names[0] == "1"
-    assert found.loss[0] > 0.2
-    assert found.accuracy > 0.8
-    with pytest.raises(InputError, match="labels of the fit"):
-        explained_fit.column_importance(X, ["no", "perhaps"] * 20)
-    with pytest.raises(InputError, match="one label a row"):
-        explained_fit.column_importance(X, ["no", "yes"])

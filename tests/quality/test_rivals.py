@@ -178,39 +178,6 @@ def test_neighbours_are_averaged_once_and_twice_in_every_storage(blocks):
     np.testing.assert_allclose(join_neighbor_means(other).features, expected, atol=1e-6)
 
 
-# Problem
-
-
-def tiny(**changes):
-    given = {
-        "features": np.eye(4),
-        "graph": None,
-        "labels": np.array([0, 1, 2, 1]),
-        "train": np.array([0, 1]),
-        "validation": np.array([3]),
-        "n_classes": 3,
-    }
-    return NodeProblem(**(given | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"train": np.array([], dtype=int)}, "at least one"),
-        ({"validation": np.array([0])}, "must not share"),
-        ({"labels": np.array([0, -1, 0, 0])}, "0 or more"),
-        ({"labels": np.array([0, 1])}, "one for each of the 4 nodes"),
-        ({"n_classes": 1}, "n_classes must be at least 2"),
-        ({"graph": sp.eye(3)}, "one row for each of the 4 nodes"),
-        ({"features": np.full((4, 2), np.nan)}, "finite"),
-    ],
-)
-def test_a_wrong_problem_is_refused_in_one_line(changes, message):
-    with pytest.raises(InputError, match=message) as caught:
-        tiny(**changes)
-    assert "\n" not in str(caught.value)
-
-
 # Scaling of features
 
 

@@ -35,7 +35,7 @@ from glnn.graph.operators import (
 )
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
-from glnn.graph.rows import CsrPattern, to_dense_array
+from glnn.graph.rows import CsrMatrix, to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
 from glnn.solver.signals import append_columns
@@ -54,18 +54,14 @@ class ExtendedGraph(GraphOperator):
     def __init__(self, adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> None:
         whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
         whole.sort_indices()
-        offsets = torch.from_numpy(whole.indptr.astype(np.int64))
-        columns = torch.from_numpy(whole.indices.astype(np.int64))
-        order = torch.arange(whole.nnz)
-        self._pattern = CsrPattern.from_compressed(whole.shape, offsets, columns, order)
-        self._values = torch.from_numpy(whole.data.astype(np.float64))
+        self._matrix = CsrMatrix.from_scipy(whole, dtype=torch.float64)
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
-        return self._pattern.shape[0]
+        return len(self._matrix)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return self._pattern.matmul(self._values, x)
+        return self._matrix.spmm(x)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def gather_pool(
     if partition.is_split:
         whole = rows.new_zeros(len(nodes), rows.shape[1])
         whole[torch.from_numpy(is_local).to(device)] = rows
-        rows = partition.peers.all_reduce_(whole)
+        rows = partition.peers.all_reduce(whole)
     module.norm.set_statistics(*_measure_columns(rows))
     return module.norm.standardize(rows)
 

@@ -109,7 +109,7 @@ class Labels:
             each = functional.cross_entropy(picked, self.classes, reduction="none")
             loss = (each * self.weights).sum()
         right = (picked.argmax(1) == self.classes).sum()
-        sums = self._peers.all_reduce_(torch.stack([loss, right.to(loss.dtype)]))
+        sums = self._peers.all_reduce(torch.stack([loss, right.to(loss.dtype)]))
         means = sums / len(self)
         return means[0], means[1]
 

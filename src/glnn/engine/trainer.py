@@ -143,7 +143,7 @@ class EagerEpochs(_Epochs):
             return losses
         grads = [p.grad for p in self._task.module.parameters() if p.grad is not None]
         parts = [*grads, losses]
-        flat = peers.all_reduce_(torch.cat([part.reshape(-1) for part in parts]))
+        flat = peers.all_reduce(torch.cat([part.reshape(-1) for part in parts]))
         *summed, losses = torch.split(flat, [part.numel() for part in parts])
         for grad, part in zip(grads, summed):
             grad.copy_(part.view_as(grad))

@@ -26,7 +26,8 @@ class GraphOperator(ABC):
         r"""Return :math:`\sum_{k=0}^{K} A^k x` by Horner's rule, :math:`z \leftarrow A z + x`."""
         z = x
         for _ in range(n_steps):
-            z = self @ z + x
+            z = self @ z
+            z = z + x if z.requires_grad else z.add_(x)
         return z
 
     def sum_of_powers_transposed(

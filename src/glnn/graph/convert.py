@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from glnn._utils import check_array
 from glnn.distributed import Partition
 from glnn.exceptions import GraphWarning, InputError
+from glnn.graph.operators import drop_loops
 
 
 def as_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -80,12 +81,8 @@ def as_adjacency_rows(block: Any, layout: Partition) -> sp.csr_matrix:
             f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
         )
     matrix = _check_weights(sp.csr_matrix(block))
-    matrix = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
-    loops = sp.diags(matrix.diagonal(layout.start), layout.start, shape=shape)
-    matrix = sp.csr_matrix(matrix - loops)
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
+    both = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
+    return drop_loops(both, layout.start)
 
 
 def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
@@ -126,20 +123,16 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             f"graph must have one row for each of the {n_nodes} nodes, got {matrix.shape[0]}."
         )
     matrix = _check_weights(matrix)
-    n_asymmetric = _count_asymmetric(matrix)
-    if n_asymmetric:
+    if not _is_symmetric(matrix):
         _warn(
-            f"graph is not symmetric in {n_asymmetric} entries; "
+            f"graph is not symmetric in {(matrix != matrix.T).nnz} entries; "
             "the larger of a_ij and a_ji is used for both."
         )
         matrix = sp.csr_matrix(matrix.maximum(matrix.T))
     n_loops = int(np.count_nonzero(matrix.diagonal()))
     if n_loops:
         _warn(f"graph has {n_loops} self loops; they are dropped.")
-        matrix = sp.csr_matrix(matrix - sp.diags(matrix.diagonal()))
-        matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
+    return drop_loops(matrix)
 
 
 def _check_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
@@ -159,46 +152,17 @@ def _check_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
     return matrix
 
 
-_BLOCK = 2**16  # entries that are hashed together, so that they stay in the processor's cache
+def _is_symmetric(matrix: sp.csr_matrix) -> bool:
+    """Compare the products of a matrix and its transpose with a vector of random integers.
 
-
-def _count_asymmetric(matrix: sp.csr_matrix) -> int:
-    """Count the entries that differ from those of the transpose; rows must be sorted.
-
-    The triangles are compared by a hash first: a transposed copy of a large graph takes seconds.
+    A transposed copy of a large graph takes seconds. Integers of 64 bits do not round, so the
+    products are equal if the matrix is symmetric, and otherwise differ except by a rare chance.
     """
-    if _triangle_difference(matrix) == 0:
-        return 0
-    mirrored = sp.csr_matrix(matrix.T)  # its rows are sorted
-    if np.array_equal(matrix.indptr, mirrored.indptr) and np.array_equal(
-        matrix.indices, mirrored.indices
-    ):
-        return int(np.count_nonzero(matrix.data != mirrored.data))
-    return int((matrix != mirrored).nnz)
-
-
-def _triangle_difference(matrix: sp.csr_matrix) -> int:
-    """Return the sum of 64-bit hashes of the upper triangle's entries less the lower one's."""
-    n_nodes, total = np.uint64(matrix.shape[0]), np.uint64(0)
     bits = matrix.data.view(np.uint64)
-    for first in range(0, matrix.nnz, _BLOCK):
-        stop = min(first + _BLOCK, matrix.nnz)
-        low, high = np.searchsorted(matrix.indptr, [first, stop - 1], side="right") - 1
-        ends = np.clip(matrix.indptr[low : high + 2], first, stop)
-        rows = np.repeat(np.arange(low, high + 1, dtype=np.uint64), np.diff(ends))
-        columns = matrix.indices[first:stop].astype(np.uint64)
-        hashed = np.minimum(rows, columns) * n_nodes + np.maximum(rows, columns)
-        for part in (np.uint64(0), bits[first:stop]):  # splitmix64 of the pair, then of the weight
-            hashed += part
-            hashed ^= hashed >> np.uint64(30)
-            hashed *= np.uint64(0xBF58476D1CE4E5B9)
-            hashed ^= hashed >> np.uint64(27)
-            hashed *= np.uint64(0x94D049BB133111EB)
-            hashed ^= hashed >> np.uint64(31)
-        with np.errstate(over="ignore"):
-            total += hashed[rows < columns].sum(dtype=np.uint64)
-            total -= hashed[rows > columns].sum(dtype=np.uint64)
-    return int(total)
+    mixed = bits ^ (bits >> np.uint64(32))  # the last bits of most weights are zero
+    integers = sp.csr_matrix((mixed, matrix.indices, matrix.indptr), shape=matrix.shape)
+    vector = np.random.default_rng(0).integers(2**64, size=matrix.shape[0], dtype=np.uint64)
+    return np.array_equal(integers @ vector, integers.T @ vector)
 
 
 def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:

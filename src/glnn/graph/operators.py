@@ -10,20 +10,17 @@ from jaxtyping import Float, Float64, Int
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
-from glnn import distributed
-from glnn.distributed import Partition, RowExchange, lazy_property
+from glnn.distributed import Partition, RowExchange
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.prior import inverse_sqrt
-from glnn.graph.rows import CsrMatrix, CsrPattern, csr_addmm, csr_matmul
+from glnn.graph.rows import CsrMatrix
 
 
 class GraphRows(GraphOperator):
     r"""The rows :math:`A_p` of a symmetric matrix that process ``p`` has.
 
     For :math:`(A x)_p = A_p x` only those rows of :math:`x` are fetched for which :math:`A_p` has
-    an entry. Since :math:`A^\top = A`, the gradient is the same product. Fetching a row takes about
-    as long as computing it, so every process keeps a replica of a small graph for sums of powers:
-    then rows are fetched once and not for each power.
+    an entry. Since :math:`A^\top = A`, the gradient is the same product.
     """
 
     def __init__(self, matrix: CsrMatrix, exchange: RowExchange) -> None:
@@ -39,111 +36,55 @@ class GraphRows(GraphOperator):
         dtype: torch.dtype = torch.float32,
     ) -> "GraphRows":
         """Build from this process's rows, a sorted CSR matrix with N columns."""
-        layout = layout or Partition(block.shape[0])
-        columns, wanted = block.indices, np.arange(block.shape[1])
+        layout, wanted = layout or Partition(block.shape[0]), np.arange(0)
         if layout.is_split:
-            wanted, columns = np.unique(block.indices, return_inverse=True)
-        offsets, places = (
-            torch.from_numpy(np.asarray(numbers)).to(device) for numbers in (block.indptr, columns)
-        )
-        pattern = CsrPattern.from_compressed(
-            (block.shape[0], len(wanted)), offsets, places, torch.arange(block.nnz, device=device)
-        )
-        values = torch.from_numpy(block.data).to(device, dtype)
-        return cls(CsrMatrix(pattern, values), RowExchange(layout, wanted, device))
+            wanted, places = np.unique(block.indices, return_inverse=True)
+            shape = (block.shape[0], len(wanted))
+            block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
+        matrix = CsrMatrix.from_scipy(block, device, dtype)
+        return cls(matrix, RowExchange(layout, wanted, device))
 
     @classmethod
     def whole(cls, matrix: CsrMatrix) -> "GraphRows":
         """Wrap a matrix that one process has by itself."""
-        layout = Partition(matrix.pattern.shape[0])
-        return cls(matrix, RowExchange(layout, device=matrix.entries.device))
+        return cls(matrix, RowExchange(Partition(len(matrix)), np.arange(0)))
+
+    def with_entries(self, entries: Float[Tensor, "e"]) -> "GraphRows":
+        """Return a matrix with the same pattern and other stored values."""
+        return GraphRows(self._matrix.with_values(entries), self._exchange)
 
     @property
     def n_nodes(self) -> int:
         """Number of rows of this process."""
-        return self._matrix.pattern.shape[0]
+        return len(self._matrix)
 
     @property
     def entries(self) -> Float[Tensor, "e"]:
         """The stored values, row by row."""
-        return self._matrix.entries
+        return self._matrix.values
 
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
-        n_columns = self._matrix.pattern.shape[1]
-        return csr_matmul(self._matrix, self.entries.new_ones(n_columns, 1))[:, 0]
+        return self._matrix.spmm(self.entries.new_ones(self._matrix.n_columns, 1))[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return self._apply(x, None)
-
-    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
-        return self._apply(x, n_steps)
-
-    def _apply(self, x: Float[Tensor, "n d"], n_steps: int | None) -> Float[Tensor, "n d"]:
-        """Return the sum of powers, or the product if there is no number of steps."""
         if x.requires_grad:
-            return _SymmetricApply.apply(x, self, n_steps)  # type: ignore[no-any-return, no-untyped-call]
-        if n_steps is None:
-            return self._product(x)
-        layout = self._exchange.layout
-        fits = layout.n_nodes * x.shape[1] * x.element_size() <= distributed.MAX_FETCH_BYTES
-        if n_steps > 1 and fits and self._replica is not None:
-            graph, exchange = self._replica
-            return graph._horner(exchange.fetch(x), n_steps)[layout.rows].clone()
-        return self._horner(x, n_steps)
-
-    def _product(self, x: Tensor) -> Tensor:
-        if len(self._exchange.column_blocks(x)) == 1:
-            return csr_matmul(self._matrix, self._exchange.fetch(x))
-        return self._addmm(torch.zeros_like(x), x, torch.empty_like(x))
-
-    def _addmm(self, total: Tensor, x: Tensor, out: Tensor) -> Tensor:
-        """Return ``total`` plus the product; it may be written into ``out``."""
-        blocks = self._exchange.column_blocks(x)
-        if len(blocks) == 1:
-            return csr_addmm(total, self._matrix, self._exchange.fetch(x), out=out)
-        for columns in blocks:
-            part, fetched = total[:, columns].contiguous(), self._exchange.fetch(x[:, columns])
-            out[:, columns] = csr_addmm(part, self._matrix, fetched)
-        return out
-
-    def _horner(self, x: Tensor, n_steps: int) -> Tensor:
-        """Return the sum of powers by Horner's rule with two alternating buffers."""
-        if n_steps == 0:
-            return x.clone()
-        z, spare = self._addmm(x, x, torch.empty_like(x)), torch.empty_like(x)
-        for _ in range(n_steps - 1):
-            z, spare = self._addmm(x, z, spare), z
-        return z
-
-    @lazy_property
-    def _replica(self) -> "tuple[GraphRows, RowExchange] | None":
-        """All rows of a small matrix of several processes, and an exchange of all signals."""
-        layout, device = self._exchange.layout, self.entries.device
-        n_bytes = layout.sum(float(len(self.entries))) * 16
-        if not layout.is_split or n_bytes > distributed.MAX_FETCH_BYTES:
-            return None
-        columns = self._exchange.wanted[self._matrix.pattern.columns.long()]
-        own = (self._matrix.pattern.offsets.diff(), columns, self.entries)
-        counts, columns, entries = (layout.all_gather(part) for part in own)
-        offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        order = torch.arange(len(columns), device=device)
-        shape = (layout.n_nodes, layout.n_nodes)
-        pattern = CsrPattern.from_compressed(shape, offsets, columns, order)
-        return GraphRows.whole(CsrMatrix(pattern, entries)), RowExchange(layout, device=device)
+            return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
+        parts = [self._matrix.spmm(fetched) for fetched in self._exchange.fetch(x)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
-class _SymmetricApply(torch.autograd.Function):
-    """A product or a sum of powers; the gradient is the same, since the matrix is symmetric."""
+class _SymmetricProduct(torch.autograd.Function):
+    """A product whose gradient is the same product, since the matrix is symmetric."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: GraphRows, n_steps: int | None) -> Tensor:
-        ctx.rows, ctx.n_steps = rows, n_steps
-        return rows._apply(x.detach(), n_steps)
+    def forward(ctx: Any, x: Tensor, rows: GraphRows) -> Tensor:
+        ctx.rows = rows
+        return rows @ x.detach()
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.rows._apply(grads[0].detach().contiguous(), ctx.n_steps), None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return ctx.rows @ grads[0].detach().contiguous(), None
 
 
 class PowerRows(GraphOperator):
@@ -203,10 +144,7 @@ def normalize_graph_rows(
     nodes = torch.arange(layout.start, layout.stop, device=device)
     rows, columns = torch.repeat_interleave(nodes, counts), columns.long()
     first, second = torch.minimum(rows, columns), torch.maximum(rows, columns)
-    scaled = CsrMatrix(
-        graph._matrix.pattern, (data.double() * root[first] * root[second]).to(dtype)
-    )
-    return graph, GraphRows(scaled, graph._exchange)
+    return graph, graph.with_entries((data.double() * root[first] * root[second]).to(dtype))
 
 
 class RandomWalk(GraphOperator):
@@ -239,8 +177,8 @@ def drop_loops(block: sp.csr_matrix, first_row: int = 0) -> sp.csr_matrix:
     keep = rows != block.indices - first_row
     if keep.all() and block.has_canonical_format:
         return block
-    coo = (block.data[keep], (rows[keep], block.indices[keep]))
-    kept = sp.csr_matrix(coo, shape=block.shape)
+    starts = np.concatenate([[0], np.cumsum(keep)])[block.indptr]
+    kept = sp.csr_matrix((block.data[keep], block.indices[keep], starts), shape=block.shape)
     kept.sort_indices()
     return kept
 

@@ -23,7 +23,6 @@ from glnn.graph.operators import GraphRows
 from glnn.graph.rows import (
     DEVICE_BYTES,
     CsrMatrix,
-    CsrPattern,
     DenseRows,
     RowMatrix,
     as_row_matrix,
@@ -54,16 +53,18 @@ class ShardedRows:
         part, block = self.layout, self.local
         size, rank = part.peers.size, part.peers.rank
         yield part.start, block
-        if size == 1:
-            return
         lengths = [part.all_gather_count(len(tensor)) for tensor in block.tensors()]
         for shift in range(1, size):
             source = (rank - shift) % size
-            received = tuple(
-                part.peers.ring_shift(sent, sent.new_empty(int(counts[source]), *sent.shape[1:]))
-                for sent, counts in zip(block.tensors(), lengths)
-            )
-            block = block.with_tensors(received)
+            arrived = []
+            for tensor, counts in zip(block.tensors(), lengths):
+                sent, received = [tensor[:0]] * size, [tensor[:0]] * size
+                sent[(rank + 1) % size] = tensor
+                place = tensor.new_empty(int(counts[source]), *tensor.shape[1:])
+                received[(rank - 1) % size] = place
+                part.peers.all_to_all_(received, sent)
+                arrived.append(place)
+            block = block.with_tensors(tuple(arrived))
             yield int(part.bounds[source]), block
 
     def densify(self, share: float) -> "ShardedRows":
@@ -73,7 +74,7 @@ class ShardedRows:
         are always made dense.
         """
         local, n_nodes = self.local, self.layout.n_nodes
-        n_stored = self.layout.sum(len(local) * local.mean_row_nnz)
+        n_stored = self.layout.sum(float(local.n_stored))
         n_bytes = n_nodes * local.n_columns * local.dtype.itemsize
         fits = local.device.type != "cpu" and n_bytes <= DEVICE_BYTES
         if fits or n_stored >= share * n_nodes * local.n_columns:
@@ -191,40 +192,44 @@ class Pairs:
         """Positions of the pairs on the diagonal."""
         return torch.nonzero(self.i == self.j).view(-1)
 
-    @cached_property
-    def pattern(self) -> CsrPattern:
-        """Pattern of the full matrix; the source of an entry is its pair."""
-        place = torch.arange(len(self), device=self.i.device)
-        off = (self.i != self.j).nonzero()[:, 0]
-        rows = torch.cat([self.i, self.j[off]])
-        columns = torch.cat([self.j, self.i[off]])
-        source = torch.cat([place, place[off]])
-        return CsrPattern.from_entries(self.n_nodes, self.n_nodes, rows, columns, source)
+    def full_entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return row, column and pair of every entry of the full matrix."""
+        place, off = torch.arange(len(self), device=self.i.device), torch.nonzero(self.i != self.j)
+        other = off[:, 0]
+        rows, columns = torch.cat([self.i, self.j[other]]), torch.cat([self.j, self.i[other]])
+        return rows, columns, torch.cat([place, other])
 
     @cached_property
-    def _ends(self) -> dict[int, tuple[Tensor | None, Tensor, Tensor]]:
+    def pattern(self) -> CsrMatrix:
+        """Pattern of the full matrix: its values are the numbers of the pairs."""
+        return CsrMatrix.from_entries((self.n_nodes, self.n_nodes), *self.full_entries())
+
+    @cached_property
+    def _ends(self) -> dict[int, tuple[Tensor | slice, Tensor, Tensor]]:
         """By first row of a block: its pairs, their end in this process, and that in the block.
 
-        Ends are row indices in their blocks. ``None`` stands for all pairs in order. Each pair has
-        an end among the rows of its process (:class:`glnn.distributed.Partition`).
+        Ends are row indices in their blocks. Each pair has an end among the rows of its process
+        (:class:`glnn.distributed.Partition`).
         """
         part = self.layout
         if not part.is_split:
-            return {0: (None, self.i, self.j)}
+            return {0: (slice(None), self.i, self.j)}
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
         source = row_owners(part, far)
-        found: dict[int, tuple[Tensor | None, Tensor, Tensor]] = {}
+        found: dict[int, tuple[Tensor | slice, Tensor, Tensor]] = {}
         for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
             found[first] = (mine, near[mine] - part.start, far[mine] - first)
         return found
 
-    def visit(self, rows: ShardedRows) -> Iterator[tuple[Tensor | None, Tensor, Tensor, RowMatrix]]:
+    def visit(
+        self, rows: ShardedRows
+    ) -> Iterator[tuple[Tensor | slice, Tensor, Tensor, RowMatrix]]:
         """Yield for each block of rows: its pairs, their near ends, their far ends, the block.
 
         Near ends are rows of this process, far ends are rows of the block. Pairs are given by
-        their positions; ``None`` stands for all of them in order.
+        their positions.
         """
         for first, block in rows.blocks():
             yield (*self._ends[first], block)
@@ -247,22 +252,14 @@ class Pairs:
 
     def to_scipy(self, values: Tensor) -> sp.csr_matrix:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
-        kept = torch.nonzero(values).view(-1)
-        i, j, v = self.i[kept], self.j[kept], values[kept]
-        off = torch.nonzero(i != j).view(-1)
-        rows, columns = torch.cat([i, j[off]]), torch.cat([j, i[off]])
-        part = self.layout
-        rows, columns, v = exchange(
-            part, row_owners(part, rows), rows, columns, torch.cat([v, v[off]])
-        )
-        order = torch.argsort(rows * self.n_nodes + columns)
-        counts = torch.bincount(rows - part.start, minlength=part.n_rows)
-        starts = np.zeros(part.n_rows + 1, dtype=np.int64)
-        np.cumsum(counts.cpu().numpy(), out=starts[1:])
-        dtype = np.int32 if starts[-1] < 2**31 else np.int64
-        indices = columns[order].cpu().numpy().astype(dtype)
-        arrays = (v[order].cpu().numpy(), indices, starts.astype(dtype))
-        matrix = sp.csr_matrix(arrays, shape=(part.n_rows, self.n_nodes))
+        part, kept = self.layout, torch.nonzero(values).view(-1)
+        rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
+        entries = (rows, columns, values[kept[source]])
+        rows, columns, stored = exchange(part, row_owners(part, rows), *entries)
+        shape = (part.n_rows, self.n_nodes)
+        found = CsrMatrix.from_entries(shape, rows - part.start, columns, stored)
+        arrays = tuple(tensor.cpu().numpy() for tensor in found.tensors())
+        matrix = sp.csr_matrix(arrays, shape=shape)
         matrix.has_canonical_format = True
         return matrix
 
@@ -337,7 +334,7 @@ class SparseAdjacency(Adjacency):
     @cached_property
     def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return GraphRows.whole(CsrMatrix(pattern, self._values[pattern.source]))
+        return GraphRows.whole(pattern.with_values(self._values[pattern.values]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
@@ -404,11 +401,7 @@ class LowRankPart:
         """Return the entries on this process's pairs."""
         total = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.i.device)
         for mine, near, far, block in pairs.visit(self.right):
-            found = self.left.local.pair_dots(block, near, far)
-            if mine is None:
-                total += found
-            else:
-                total[mine] = found
+            total[mine] = self.left.local.pair_dots(block, near, far)
         return total if self.scale == 1 else total * self.scale
 
 

@@ -14,9 +14,7 @@ from glnn._utils import check_choice
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 
-PriorKind = Literal["binary", "symmetric", "renormalized", "pagerank"]
-
-_TELEPORT, _N_KEEP, _N_STEPS = 0.15, 32, 30  # of the prior graph "pagerank"
+PriorKind = Literal["binary", "symmetric", "renormalized"]
 
 
 def binary(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
@@ -42,28 +40,6 @@ def renormalized(adjacency: sp.csr_matrix, layout: Partition | None = None) -> s
     return normalize_adjacency(sp.csr_matrix(adjacency + own), layout)
 
 
-def pagerank(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
-    r"""Return :math:`\gamma \sum_k (1-\gamma)^k T^k`, with :math:`T` the renormalised matrix.
-
-    The result is sparse: each row of it keeps its 32 largest entries, and powers keep four times
-    as many. It is averaged with its transpose and normalised.
-    """
-    layout = layout or Partition(adjacency.shape[1])
-    step = renormalized(adjacency, layout)
-    power = sp.eye(*adjacency.shape, k=layout.start, format="csr")
-    total = _TELEPORT * power
-    for k in range(1, _N_STEPS + 1):
-        product = sp.csr_matrix(power.shape)
-        for rows, block in layout.blocks(step):
-            product = product + power[:, rows] @ block
-        power = _keep_largest((1 - _TELEPORT) * sp.csr_matrix(product), 4 * _N_KEEP)
-        total = total + _TELEPORT * power
-        if (1 - _TELEPORT) ** k < 1e-4:
-            break
-    kept = _keep_largest(sp.csr_matrix(total), _N_KEEP)
-    return normalize_adjacency(sp.csr_matrix((kept + layout.transpose(kept)) / 2), layout)
-
-
 def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
     """Return :math:`d^{-1/2}` of each degree, 0 where it is 0."""
     root = np.zeros_like(degree)
@@ -71,24 +47,12 @@ def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
     return root
 
 
-def _keep_largest(matrix: sp.csr_matrix, n_keep: int) -> sp.csr_matrix:
-    """Keep the ``n_keep`` largest entries of each row; of equal ones, the lower column."""
-    matrix.sort_indices()
-    lengths = np.diff(matrix.indptr)
-    rows = np.repeat(np.arange(matrix.shape[0]), lengths)
-    order = np.lexsort((matrix.indices, -matrix.data, rows))
-    place = np.arange(len(order)) - np.repeat(matrix.indptr[:-1], lengths)
-    kept = order[place < n_keep]
-    entries = (matrix.data[kept], (rows[kept], matrix.indices[kept]))
-    return sp.csr_matrix(entries, shape=matrix.shape)
-
-
 def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
     return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 PRIORS: dict[str, Callable[[sp.csr_matrix, Partition | None], sp.csr_matrix]] = dict(
-    zip(get_args(PriorKind), (binary, normalize_adjacency, renormalized, pagerank))
+    zip(get_args(PriorKind), (binary, normalize_adjacency, renormalized))
 )
 
 
@@ -120,11 +84,10 @@ class PriorGraph:
     binary          1 where :math:`w_j > 0`                  0
     symmetric       :math:`w_j/\sqrt{d\,(d_j+w_j)}`          0
     renormalized    :math:`w_j/\sqrt{(d+1)(d_j+1+w_j)}`      :math:`1/(d+1)`
-    pagerank        one step over the renormalised links, then the prior graph
     ==============  =======================================  =================
 
-    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. Except for ``pagerank``
-    this is exactly the row in the prior graph of the given graph with the new node added.
+    with :math:`d = \sum_j w_j` and :math:`d_j` the given graph's degrees. It is the row in the
+    prior graph of the given graph with the new node added.
     """
 
     kind: PriorKind
@@ -146,13 +109,7 @@ class PriorGraph:
         degree = np.asarray(links.sum(1)).ravel() + own
         new, old = np.repeat(degree, np.diff(links.indptr)), self.degrees[links.indices] + own
         rows = _with_data(links, links.data / np.sqrt(new * (old + links.data)))
-        if self.kind == "symmetric":
-            return rows, np.zeros(n_new)
-        if self.kind == "renormalized":
-            return rows, 1.0 / degree
-        propagated = sp.csr_matrix((1.0 - _TELEPORT) * (rows @ self.prior))
-        propagated.sort_indices()
-        return propagated, _TELEPORT + (1.0 - _TELEPORT) / degree
+        return rows, np.zeros(n_new) if self.kind == "symmetric" else 1.0 / degree
 
 
 def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:

@@ -1,8 +1,7 @@
-"""Storage of matrices by rows, in PyTorch.
+"""Matrices stored by rows, in PyTorch: :class:`DenseRows`, and :class:`CsrMatrix` if sparse.
 
-:class:`CsrMatrix` is a sparse matrix whose pattern is built once while its values may change at
-each step. :data:`RowMatrix` is a matrix of signal rows: :class:`DenseRows` or :class:`SparseRows`,
-which have the same methods.
+Both have the methods that signals need. A CSR matrix is also the storage of graphs, and of sparse
+features in a network.
 """
 
 import functools
@@ -15,141 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
-
-# CSR matrices with a fixed pattern
-
-
-@dataclass(frozen=True)
-class CsrPattern:
-    """The sparsity pattern of a matrix, and which value each entry takes.
-
-    Several entries may share a value, such as the two entries of a symmetric pair.
-    """
-
-    shape: tuple[int, int]
-    offsets: Int[Tensor, "r1"]  # row ``i`` has the entries from offsets[i] to offsets[i + 1]
-    columns: Int[Tensor, "e"]
-    source: Int[Tensor, "e"]  # entry ``e`` is ``values[source[e]]``
-
-    @classmethod
-    def from_entries(
-        cls,
-        n_rows: int,
-        n_columns: int,
-        rows: Int[Tensor, "e"],
-        columns: Int[Tensor, "e"],
-        source: Int[Tensor, "e"],
-    ) -> "CsrPattern":
-        """Build the pattern from a list of entries in any order."""
-        order = torch.argsort(rows * n_columns + columns, stable=True)
-        offsets = torch.zeros(n_rows + 1, dtype=torch.int64, device=rows.device)
-        offsets = offsets.index_add_(0, rows + 1, torch.ones_like(rows)).cumsum(0)
-        return cls.from_compressed((n_rows, n_columns), offsets, columns[order], source[order])
-
-    @classmethod
-    def from_compressed(
-        cls,
-        shape: tuple[int, int],
-        offsets: Int[Tensor, "r1"],
-        columns: Int[Tensor, "e"],
-        source: Int[Tensor, "e"],
-    ) -> "CsrPattern":
-        """Build the pattern from compressed rows; int32 indices are used where they suffice."""
-        fits = len(columns) < 2**31 and max(shape) < 2**31
-        dtype = torch.int32 if fits else torch.int64
-        return cls(shape, offsets.to(dtype), columns.to(dtype).contiguous(), source)
-
-    def transpose(self) -> "CsrPattern":
-        """Return the pattern of the transposed matrix, for the same values."""
-        n_rows, n_columns = self.shape
-        rows = torch.repeat_interleave(
-            torch.arange(n_rows, device=self.columns.device), self.offsets.diff()
-        )
-        return CsrPattern.from_entries(n_columns, n_rows, self.columns.long(), rows, self.source)
-
-    def matmul(self, values: Float[Tensor, "v"], x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
-        """Return the product with a dense matrix; no gradient flows through it."""
-        return csr_matmul(CsrMatrix(self, values.index_select(0, self.source)), x.detach())
-
-    def to_torch(self, entries: Float[Tensor, "e"]) -> Tensor:
-        """Return the matrix with these entries as a torch CSR tensor."""
-        silence_csr_warning()
-        return torch.sparse_csr_tensor(
-            self.offsets, self.columns, entries, self.shape, check_invariants=False
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class CsrMatrix:
-    """A pattern and its entries, in the pattern's order."""
-
-    pattern: CsrPattern
-    entries: Float[Tensor, "e"]
-
-    @classmethod
-    def from_scipy(cls, matrix: sp.csr_matrix) -> "CsrMatrix":
-        """Wrap a scipy matrix on the CPU, without a copy where possible."""
-        offsets, columns = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices))
-        order = torch.arange(matrix.nnz)
-        pattern = CsrPattern.from_compressed(matrix.shape, offsets, columns, order)
-        return cls(pattern, torch.from_numpy(matrix.data))
-
-    @cached_property
-    def tensor(self) -> Tensor:
-        """The matrix as a torch CSR tensor."""
-        return self.pattern.to_torch(self.entries)
-
-
-def csr_matmul(matrix: CsrMatrix, x: Float[Tensor, "c d"]) -> Float[Tensor, "r d"]:
-    """Return the product with a dense matrix."""
-    if _is_cpu_float32(matrix, x):
-        return _embedding_bag_matmul(matrix, x)
-    return csr_addmm(x.new_zeros(matrix.pattern.shape[0], x.shape[1]), matrix, x)
-
-
-def csr_addmm(
-    total: Float[Tensor, "r d"],
-    matrix: CsrMatrix,
-    x: Float[Tensor, "c d"],
-    out: Float[Tensor, "r d"] | None = None,
-) -> Float[Tensor, "r d"]:
-    """Return ``total`` plus the product with a dense matrix.
-
-    The result may be written into ``out``, or into ``total`` where there is no ``out``.
-    """
-    out = total if out is None else out
-    if _is_cpu_float32(matrix, x):
-        return _embedding_bag_matmul(matrix, x).add_(total)
-    if out is not total:
-        out.copy_(total)
-    return torch.addmm(out, matrix.tensor, x, out=out)
-
-
-def _is_cpu_float32(matrix: CsrMatrix, x: Tensor) -> bool:
-    return x.dtype == matrix.entries.dtype == torch.float32 and not x.is_cuda
-
-
-def _embedding_bag_matmul(matrix: CsrMatrix, x: Tensor) -> Tensor:
-    # A row of the matrix is a weighted bag of rows of x. embedding_bag has vectorized kernels for
-    # every processor; MKL's sparse products take two to three times as long on others than Intel's.
-    p, values = matrix.pattern, matrix.entries
-    how: Any = {"mode": "sum", "per_sample_weights": values, "include_last_offset": True}
-    return functional.embedding_bag(p.columns, x.contiguous(), p.offsets, **how)
-
-
-@functools.cache
-def silence_csr_warning() -> None:
-    """Trigger torch's once-per-process warning that CSR tensors are in beta, and suppress it."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
-        offsets = torch.zeros(2, dtype=torch.int32)
-        torch.sparse_csr_tensor(offsets, offsets[:0], offsets[:0], (1, 1), check_invariants=False)
-
-
-# Matrices of signal rows
 
 BLOCK_BYTES = 64 * 2**20  # memory for one block of products on the CPU
 DEVICE_BYTES = 4 * 2**30  # the same on another device
@@ -191,12 +57,6 @@ class _Rows:
         """Precision of the values."""
         return self.tensors()[0].dtype
 
-    def squared_norms(self: Any) -> Tensor:
-        """Return the squared norm of each row."""
-        every = torch.arange(len(self), device=self.device)
-        found: Tensor = self.pair_dots(self, every, every)
-        return found
-
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(_Rows):
@@ -213,9 +73,9 @@ class DenseRows(_Rows):
         return self.matrix.shape[1]
 
     @property
-    def mean_row_nnz(self) -> float:
-        """Mean number of stored entries in a row."""
-        return float(self.n_columns)
+    def n_stored(self) -> int:
+        """Number of stored entries."""
+        return self.matrix.numel()
 
     def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
         return (self.matrix,)
@@ -270,7 +130,7 @@ class DenseRows(_Rows):
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
         r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
-        if isinstance(other, SparseRows):
+        if isinstance(other, CsrMatrix):
             return other.pair_dots(self, j, i)
         n_entries = block_entries_on(i.device) // 4  # fits in the cache
         step = max(1, n_entries // max(1, self.n_columns))
@@ -282,43 +142,105 @@ class DenseRows(_Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows(_Rows):
-    """Sparse rows: row ``i`` has entries in ``columns[starts[i]:starts[i + 1]]``."""
+class CsrMatrix(_Rows):
+    """Compressed sparse rows: row ``i`` has the entries from starts[i] to starts[i + 1].
+
+    Where the values of a matrix change but not its pattern, the pattern is a matrix whose values
+    are the numbers of the values.
+    """
 
     values: Tensor
     columns: Tensor
     starts: Tensor
-    width: int
+    n_columns: int
 
-    @property
-    def n_columns(self) -> int:  # noqa: D102
-        return self.width
+    @classmethod
+    def from_entries(
+        cls, shape: tuple[int, int], rows: Tensor, columns: Tensor, values: Tensor
+    ) -> "CsrMatrix":
+        """Build the matrix from a list of entries in any order; its indices are compact."""
+        order = torch.argsort(rows * shape[1] + columns, stable=True)
+        starts = _starts(torch.bincount(rows, minlength=shape[0]))
+        found = cls(values[order], columns[order], starts, shape[1])
+        return CsrMatrix(found.values, *found._compact_indices, shape[1])
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: sp.csr_matrix,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype | None = None,
+    ) -> "CsrMatrix":
+        """Return a scipy matrix on a device, without a copy where possible."""
+        parts = (to_device(part, device) for part in (matrix.data, matrix.indices, matrix.indptr))
+        values, columns, starts = parts
+        return cls(values.to(dtype or values.dtype), columns, starts, int(matrix.shape[1]))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    @property
+    def n_stored(self) -> int:  # noqa: D102
+        return len(self.values)
+
+    @cached_property
+    def _compact_indices(self) -> tuple[Tensor, Tensor]:
+        """Columns and starts as int32 where that suffices: products are faster."""
+        fits = max(self.n_stored, len(self), self.n_columns) < 2**31
+        dtype = torch.int32 if fits else torch.int64
+        return self.columns.to(dtype), self.starts.to(dtype)
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        """The matrix as a torch CSR tensor."""
+        _silence_csr_warning()
+        columns, starts = self._compact_indices
+        shape = (len(self), self.n_columns)
+        return torch.sparse_csr_tensor(starts, columns, self.values, shape, check_invariants=False)
+
+    def spmm(self, x: Tensor) -> Tensor:
+        """Return the product with a dense matrix by a sparse kernel."""
+        if x.is_cuda or not x.dtype == self.values.dtype == torch.float32:
+            return self.tensor @ x
+        # A row of the matrix is a weighted bag of rows of x. embedding_bag has vectorized kernels
+        # for every processor; MKL's sparse products take two to three times as long on others than
+        # Intel's.
+        columns, starts = self._compact_indices
+        how: Any = {"mode": "sum", "per_sample_weights": self.values, "include_last_offset": True}
+        return functional.embedding_bag(columns, x.contiguous(), starts, **how)
+
+    def transpose(self) -> "CsrMatrix":
+        """Return the transposed matrix."""
+        shape = (self.n_columns, len(self))
+        columns, rows = self.columns.long(), self._row_of_entries()
+        return CsrMatrix.from_entries(shape, columns, rows, self.values)
+
+    def with_values(self, values: Tensor) -> "CsrMatrix":
+        """Return a matrix with the same pattern and other values."""
+        return CsrMatrix(values, self.columns, self.starts, self.n_columns)
+
     def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
         return self.values, self.columns, self.starts
 
-    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "SparseRows":  # noqa: D102
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "CsrMatrix":  # noqa: D102
         values, columns, starts = tensors
-        return SparseRows(values, columns, starts, self.width)
+        return CsrMatrix(values, columns, starts, self.n_columns)
 
-    def to(self, dtype: torch.dtype) -> "SparseRows":  # noqa: D102
-        return SparseRows(self.values.to(dtype), self.columns, self.starts, self.width)
+    def to(self, dtype: torch.dtype) -> "CsrMatrix":  # noqa: D102
+        return self.with_values(self.values.to(dtype))
 
-    def block(self, rows: slice) -> "SparseRows":  # noqa: D102
+    def block(self, rows: slice) -> "CsrMatrix":  # noqa: D102
         first, last, _ = rows.indices(len(self))
         starts = self.starts[first : last + 1]
         low, high = int(starts[0]), int(starts[-1])
-        return SparseRows(self.values[low:high], self.columns[low:high], starts - low, self.width)
+        return self.with_tensors((self.values[low:high], self.columns[low:high], starts - low))
 
-    def take(self, index: Tensor) -> "SparseRows":  # noqa: D102
+    def take(self, index: Tensor) -> "CsrMatrix":  # noqa: D102
         place, lengths = self.locate_entries(index)
         stored = (part.index_select(0, place) for part in (self.values, self.columns))
         return self.with_tensors((*stored, _starts(lengths)))
 
-    def concatenate(self, others: list[Any]) -> "SparseRows":  # noqa: D102
+    def concatenate(self, others: list[Any]) -> "CsrMatrix":  # noqa: D102
         every = [self.tensors(), *(other.tensors() for other in others)]
         values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
         return self.with_tensors(
@@ -338,24 +260,18 @@ class SparseRows(_Rows):
         return torch.repeat_interleave(every, self.starts.diff(), output_size=len(self.values))
 
     def to_dense(self) -> Tensor:  # noqa: D102
-        place = self._row_of_entries() * self.width + self.columns
-        flat = self.values.new_zeros(len(self) * self.width)
-        return flat.index_add_(0, place, self.values).view(len(self), self.width)
+        place = self._row_of_entries() * self.n_columns + self.columns
+        flat = self.values.new_zeros(len(self) * self.n_columns)
+        return flat.index_add_(0, place, self.values).view(len(self), self.n_columns)
 
     @property
     def _is_very_sparse(self) -> bool:  # whether a sparse product is faster than a dense one
-        few = len(self.values) < DENSE_THRESHOLD * len(self) * self.width
+        few = len(self.values) < DENSE_THRESHOLD * len(self) * self.n_columns
         return few and self.values.device.type == "cpu"
-
-    def to_csr(self) -> CsrMatrix:
-        """Return the rows as a CSR matrix."""
-        shape = (len(self), self.width)
-        pattern = CsrPattern.from_compressed(shape, self.starts, self.columns, self.columns)
-        return CsrMatrix(pattern, self.values)
 
     def matmul(self, right: Tensor) -> Tensor:  # noqa: D102
         if self._is_very_sparse or right.shape[1] == 1:
-            return csr_matmul(self.to_csr(), right.contiguous())
+            return self.spmm(right.contiguous())
         parts = [block @ right for block in self._dense_blocks()]
         return parts[0] if len(parts) == 1 else torch.cat([right[:0], *parts])
 
@@ -366,24 +282,22 @@ class SparseRows(_Rows):
 
     def _dense_blocks(self) -> Iterator[Tensor]:
         """Yield all rows as dense blocks that fit in the memory of one block."""
-        step = max(1, block_bytes_on(self.values.device) // (8 * max(1, self.width)))
+        step = max(1, block_bytes_on(self.values.device) // (8 * max(1, self.n_columns)))
         for first in range(0, len(self), step):
             yield self.block(slice(first, first + step)).to_dense()
 
-    def scale_columns(self, scale: Tensor) -> "SparseRows":  # noqa: D102
-        return self.with_tensors(
-            (self.values * scale.index_select(0, self.columns), self.columns, self.starts)
-        )
+    def scale_columns(self, scale: Tensor) -> "CsrMatrix":  # noqa: D102
+        return self.with_values(self.values * scale.index_select(0, self.columns))
 
-    def square(self) -> "SparseRows":  # noqa: D102
-        return self.with_tensors((self.values.square(), self.columns, self.starts))
+    def square(self) -> "CsrMatrix":  # noqa: D102
+        return self.with_values(self.values.square())
 
     def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
-        total = self.values.new_zeros(self.width)
+        total = self.values.new_zeros(self.n_columns)
         parts = self.values * weights.index_select(0, self._row_of_entries())
         return total.index_add_(0, self.columns, parts)
 
-    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "SparseRows":  # noqa: D102
+    def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "CsrMatrix":  # noqa: D102
         columns, values, counts = [self.columns[:0]], [self.values[:0]], [self.columns[:0]]
         for starts, at, stored, place, dense in _iterate_pair_entries(self, other, i, j):
             found = dense.take(place).mul_(stored)
@@ -398,17 +312,20 @@ class SparseRows(_Rows):
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         parts = []
         for starts, _, stored, place, dense in _iterate_pair_entries(self, other, i, j):
-            shape = (len(starts) - 1, len(dense))
-            pattern = CsrPattern.from_compressed(shape, starts, place, place)
-            parts.append(torch.mv(pattern.to_torch(stored), dense))
+            parts.append(torch.mv(CsrMatrix(stored, place, starts, len(dense)).tensor, dense))
         return torch.cat([self.values[:0], *parts])
 
-    @property
-    def mean_row_nnz(self) -> float:  # noqa: D102
-        return len(self.values) / max(1, len(self))
+
+RowMatrix: TypeAlias = DenseRows | CsrMatrix
 
 
-RowMatrix: TypeAlias = DenseRows | SparseRows
+@functools.cache
+def _silence_csr_warning() -> None:
+    """Trigger torch's once-per-process warning that CSR tensors are in beta, and suppress it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+        offsets = torch.zeros(2, dtype=torch.int32)
+        torch.sparse_csr_tensor(offsets, offsets[:0], offsets[:0], (1, 1), check_invariants=False)
 
 
 def _starts(lengths: Tensor) -> Tensor:
@@ -419,7 +336,7 @@ def _starts(lengths: Tensor) -> Tensor:
 
 
 def _iterate_pair_entries(
-    left: SparseRows, right: "RowMatrix", i: Tensor, j: Tensor
+    left: CsrMatrix, right: "RowMatrix", i: Tensor, j: Tensor
 ) -> Iterator[tuple[Tensor, ...]]:
     """Yield the entries of the pairs block by block.
 
@@ -428,18 +345,18 @@ def _iterate_pair_entries(
     from starts[p] to starts[p + 1]; each comes with its column, its value and its place in the
     dense rows, which are flat.
     """
-    if isinstance(right, SparseRows):
+    if isinstance(right, CsrMatrix):
         left, right, i, j = right, left, j, i
-    step = max(1, int(block_entries_on(i.device) / max(1.0, left.mean_row_nnz)))
+    step = max(1, int(block_entries_on(i.device) / max(1.0, left.n_stored / max(1, len(left)))))
     room, first = block_bytes_on(i.device, _LOOKUP_BYTES) // 8, 0
     while first < len(i):
         far, turn = torch.unique_consecutive(j[first : first + step], return_inverse=True)
-        if len(far) * left.width > room and step > 1:
+        if len(far) * left.n_columns > room and step > 1:
             step //= 2
             continue
         entries, lengths = left.locate_entries(i[first : first + step])
         columns = left.columns.index_select(0, entries)
-        rows = torch.repeat_interleave(turn * left.width, lengths, output_size=len(entries))
+        rows = torch.repeat_interleave(turn * left.n_columns, lengths, output_size=len(entries))
         values, dense = left.values.index_select(0, entries), right.take(far).to_dense().reshape(-1)
         yield _starts(lengths), columns, values, rows.add_(columns), dense
         first += step
@@ -450,10 +367,8 @@ def as_row_matrix(
 ) -> RowMatrix:
     """Return a NumPy array, a tensor or a scipy CSR matrix as a row matrix on a device."""
     if sp.issparse(matrix):
-        values = to_device(matrix.data, device)
-        columns = to_device(matrix.indices.astype(np.int64), device)
-        starts = to_device(matrix.indptr.astype(np.int64), device)
-        rows: RowMatrix = SparseRows(values, columns, starts, int(matrix.shape[1]))
+        csr = CsrMatrix.from_scipy(matrix, device)
+        rows: RowMatrix = csr.with_tensors((csr.values, csr.columns.long(), csr.starts.long()))
     elif isinstance(matrix, Tensor):
         rows = DenseRows(matrix.to(device))
     else:

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.rows import CsrMatrix, CsrPattern, csr_matmul, to_dense_array, to_device
+from glnn.graph.rows import CsrMatrix, to_dense_array, to_device
 
 # Dropout
 
@@ -46,19 +45,18 @@ def rescaling(rate: float) -> float:
 class Features:
     """Features ``X`` of all nodes, dense or CSR, for products ``X @ W`` inside a network.
 
-    The transposed pattern that the gradient needs is built once. Dropout applies to the stored
-    values only: dropping a zero changes nothing.
+    Dropout applies to the stored values only: dropping a zero changes nothing.
     """
 
     def __init__(
         self,
         shape: tuple[int, int],
         values: Tensor,
-        pattern: CsrPattern | None = None,
-        transposed: CsrPattern | None = None,
+        patterns: tuple[CsrMatrix, CsrMatrix] | None = None,
     ) -> None:
         self.shape, self.values = shape, values
-        self._pattern, self._transposed = pattern, transposed
+        # of the matrix and its transpose, built once; None: dense
+        self._patterns = patterns
 
     @classmethod
     def of(
@@ -73,14 +71,11 @@ class Features:
         A sparse matrix with more than a third of its entries stored becomes dense, which is faster.
         """
         if sp.issparse(matrix) and matrix.nnz * 3 <= matrix.shape[0] * matrix.shape[1]:
-            csr = sp.csr_matrix(matrix)
+            csr = sp.csr_matrix(matrix, copy=True)
             csr.sort_indices()
-            offsets = torch.from_numpy(csr.indptr.astype(np.int64)).to(device)
-            columns = torch.from_numpy(csr.indices.astype(np.int64)).to(device)
-            source = torch.arange(csr.nnz, device=device)
-            pattern = CsrPattern.from_compressed(csr.shape, offsets, columns, source)
-            values = torch.tensor(csr.data, device=device, dtype=dtype)
-            return cls(csr.shape, values, pattern, pattern.transpose())
+            stored = CsrMatrix.from_scipy(csr, device)
+            pattern = stored.with_values(torch.arange(csr.nnz, device=device))
+            return cls(csr.shape, stored.values.to(dtype), (pattern, pattern.transpose()))
         shared = to_device(to_dense_array(matrix), "cpu")
         values = shared.to(device=device, dtype=dtype, copy=True)
         return cls(matrix.shape, values)
@@ -92,36 +87,31 @@ class Features:
 
     def columns(self, first: int, last: int) -> Float[Tensor, "n k"]:
         """Return the columns from ``first`` up to ``last`` (exclusive), dense."""
-        if self._transposed is None:
+        if self._patterns is None:
             return self.values[:, first:last].contiguous()
-        n_rows, width = self.shape[0], last - first
-        offsets = self._transposed.offsets[first : last + 1].long()
-        stored = slice(int(offsets[0]), int(offsets[-1]))
-        numbers = torch.arange(width, device=self.device).repeat_interleave(offsets.diff())
-        places = self._transposed.columns[stored].long() * width + numbers
-        dense = self.values.new_zeros(n_rows * width)
-        dense.index_add_(0, places, self.values[self._transposed.source[stored]])
-        return dense.view(n_rows, width)
+        block = self._patterns[1].block(slice(first, last))
+        return block.with_values(self.values[block.values]).to_dense().T.contiguous()
 
     def apply_dropout(self, rate: float, generator: torch.Generator) -> "Features":
         """Drop stored values with probability ``rate`` and rescale the others."""
         values = apply_dropout(self.values, rate, generator)
-        return Features(self.shape, values, self._pattern, self._transposed)
+        return Features(self.shape, values, self._patterns)
 
     def product(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         """Return ``X @ weight`` without a gradient."""
-        if self._pattern is None:
+        if self._patterns is None:
             return self.values @ weight.detach()
-        return csr_matmul(CsrMatrix(self._pattern, self.values), weight.detach())  # in its order
+        return self._patterns[0].with_values(self.values).spmm(weight.detach())
 
     def transpose_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
         """Return ``X.T @ g`` without a gradient."""
-        if self._transposed is None:
+        if self._patterns is None:
             return self.values.T @ g
-        return self._transposed.matmul(self.values, g.contiguous())
+        transposed = self._patterns[1]
+        return transposed.with_values(self.values[transposed.values]).spmm(g.contiguous())
 
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
-        if self._pattern is None:
+        if self._patterns is None:
             return self.values @ weight
         return _FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from glnn.distributed import lazy_property
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows
-from glnn.graph.rows import CsrMatrix, CsrPattern, DenseRows, RowMatrix, csr_matmul
+from glnn.graph.rows import CsrMatrix, DenseRows, RowMatrix
 from glnn.objective.base import PairMap, QuadraticTerm, RowCoefficients, Term
 
 
@@ -124,7 +124,7 @@ def _pair_products(pairs: Pairs, signal: ShardedRows) -> RowMatrix:
     parts, places = [], []
     for mine, near, far, block in pairs.visit(signal):
         parts.append(signal.local.pair_products(block, near, far))
-        if mine is None:
+        if isinstance(mine, slice):
             return parts[0]
         places.append(mine)
     whole = parts[0].concatenate(parts[1:])
@@ -203,7 +203,7 @@ class FrobeniusMap(PairMap):
 
     def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
         self.pairs, self._signal, self._width = pairs, signal, signal.local.n_columns
-        self._patterns: list[CsrPattern] = []  # one for each block of signals
+        self._patterns: list[CsrMatrix] = []  # of the pairs of each block of signals
         self._ends = self._gather_ends() if self._width**2 <= MAX_DENSE_COLUMNS else None
 
     def _gather_ends(self) -> tuple[Tensor, Tensor]:
@@ -211,8 +211,7 @@ class FrobeniusMap(PairMap):
         own = self._signal.local.to_dense()
         first, second = (own.new_empty(len(self.pairs), self._width) for _ in range(2))
         for mine, near, far, block in self.pairs.visit(self._signal):
-            place = slice(None) if mine is None else mine
-            first[place], second[place] = own.index_select(0, near), block.take(far).to_dense()
+            first[mine], second[mine] = own.index_select(0, near), block.take(far).to_dense()
         return first, second
 
     def _sums(self, values: Tensor, signal: ShardedRows) -> Tensor:
@@ -222,12 +221,12 @@ class FrobeniusMap(PairMap):
         total = torch.zeros_like(own)
         for number, (mine, near, far, block) in enumerate(self.pairs.visit(signal)):
             if number == len(self._patterns):
-                place = torch.arange(len(self.pairs), device=near.device) if mine is None else mine
-                pattern = CsrPattern.from_entries(len(own), len(block), near, far, place)
-                self._patterns.append(pattern)
+                place = torch.arange(len(self.pairs), device=near.device)[mine]
+                shape = (len(own), len(block))
+                self._patterns.append(CsrMatrix.from_entries(shape, near, far, place))
             pattern = self._patterns[number]
-            matrix = CsrMatrix(pattern, halves.index_select(0, pattern.source))
-            total += csr_matmul(matrix, block.to_dense())
+            matrix = pattern.with_values(halves.index_select(0, pattern.values))
+            total += matrix.spmm(block.to_dense())
         half = own.T @ total
         return (half + half.T).reshape(-1)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows, SparseAdjacency
-from glnn.graph.rows import CsrPattern
+from glnn.graph.rows import CsrMatrix
 from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term, to_vector
 
 
@@ -209,9 +209,8 @@ class RowSumsMap(PairMap):
     @cached_property
     def _sums(self) -> Tensor:
         pattern = self.pairs.pattern
-        ones = torch.ones(len(pattern.source), dtype=torch.float64, device=pattern.source.device)
-        shape, source = (self.pairs.n_nodes, len(self.pairs)), pattern.source
-        return CsrPattern.from_compressed(shape, pattern.offsets, source, source).to_torch(ones)
+        ones = torch.ones_like(pattern.values, dtype=torch.float64)
+        return CsrMatrix(ones, pattern.values, pattern.starts, len(self.pairs)).tensor
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return torch.mv(self._sums, values)

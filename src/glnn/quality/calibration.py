@@ -17,7 +17,6 @@ probabilities are more plausible in it than much sharper ones, because noise nee
 shares are shrunk towards equal shares.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,12 +72,6 @@ class Calibration:
         if self.is_identity:
             page |= {"confidence": None, "confidence_error": None}  # JSON has no NaN
         return page
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> "Calibration":
-        """Return the calibration that :meth:`to_dict` wrote."""
-        known = {name: value for name, value in page.items() if value is not None}
-        return cls(**known | {"prior": np.array(page["prior"])})
 
 
 def fit_calibration(

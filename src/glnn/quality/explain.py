@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
-from sklearn.inspection import permutation_importance
 from sklearn.preprocessing import normalize
 
 from glnn._utils import ReprMixin, check_integer
-from glnn.exceptions import InputError
 from glnn.graph.rows import to_dense_array
 from glnn.solver.attribution import LinkShares
 
@@ -182,7 +180,6 @@ def explain(
     label_effects: tuple[LabelEffect, ...] | None = None,
 ) -> Explanation:
     """Explain the prediction of a training node; ``label_effects`` are ``None`` if not measured."""
-    check_integer("node", node, low=0, high=nodes.n_nodes - 1)
     check_integer("n_links", n_links, low=0)
     links, columns = _find_links(nodes, node)
     predicted = int(nodes.probabilities[node].argmax())
@@ -244,62 +241,19 @@ def _top_values(values: np.ndarray, names: Sequence[str], n_most: int) -> dict[s
     return {names[k]: float(values[k]) for k in order if values[k] > 0}
 
 
-# Effects of labels, measured by leaving them out
-
-_MAX_FITS, _MAX_NODES, _MAX_NUMBERS = 80, 1_000, 100_000
-
-
-def can_refit_quickly(n_fits: int, shape: tuple[int, int]) -> bool:
-    """Return whether so many fits of features of this shape take only a short time."""
-    is_small = shape[0] <= _MAX_NODES and shape[0] * shape[1] <= _MAX_NUMBERS
-    return is_small and n_fits <= _MAX_FITS
-
-
 def nearest_labels(nodes: FittedNodes, node: int, n_labels: int) -> Int[np.ndarray, "l"]:
-    """Return the labelled nodes most similar to a node by their propagated features."""
-    rows, others = center_and_normalize(nodes.embedding()), nodes.trained[nodes.trained != node]
+    """Return the labelled nodes most similar to a node by their propagated features.
+
+    The only label of a class is not among them: without it there would be one class less.
+    """
+    classes = nodes.labels[nodes.trained]
+    may_go = (np.bincount(classes)[classes] > 1) & (nodes.trained != node)
+    rows, others = center_and_normalize(nodes.embedding()), nodes.trained[may_go]
     similarity = rows[others] @ rows[node]
     return np.asarray(others[np.argsort(-similarity, kind="stable")[:n_labels]])
 
 
-def leave_one_out_effects(
-    refit: Callable[[np.ndarray, int], np.ndarray],
-    labelled: Int[np.ndarray, "l"],
-    seeds: Sequence[int],
-) -> Float[np.ndarray, "l n c"]:
-    """Return how much each label adds to the class probabilities of all nodes.
-
-    ``refit`` fits without the labels of some nodes, with a seed. The randomness of dropout changes
-    a fit about as much as one label, so fits with and without a label are compared with the same
-    seed, and the differences are averaged over the seeds.
-    """
-    effects = []
-    for seed in seeds:
-        whole = refit(np.empty(0, dtype=np.int64), seed)
-        effects.append([whole - refit(np.array([node]), seed) for node in labelled.tolist()])
-    return np.asarray(np.mean(effects, 0))
-
-
-# Importance of feature columns
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnImportance:
-    """Importance of feature columns, the most important first."""
-
-    columns: np.ndarray  # numbers of the columns
-    names: tuple[str, ...]
-    weight: np.ndarray  # in the learned similarity; the mean over all columns is 1
-    loss: np.ndarray  # mean loss of accuracy if the column is shuffled among the rows
-    deviation: np.ndarray  # standard deviation of the loss over the repeats
-    accuracy: float  # on the unchanged rows
-
-    def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row for each column."""
-        import pandas as pd
-
-        parts = {"weight": self.weight, "loss": self.loss, "deviation": self.deviation}
-        return pd.DataFrame(parts, index=pd.Index(self.names, name="column"))
+# Weights of feature columns
 
 
 def metric_weights(shares: LinkShares | None, n_features: int) -> Float[np.ndarray, "f"]:
@@ -315,61 +269,3 @@ def metric_weights(shares: LinkShares | None, n_features: int) -> Float[np.ndarr
     weights = np.abs(metric) * np.square(scale)
     mean = weights.mean()
     return np.asarray(weights / mean) if mean > 0 else np.ones(n_features)
-
-
-def column_importance(
-    estimator: Any,
-    predict: Callable[[Any], np.ndarray],
-    features: Any,
-    classes: np.ndarray,
-    *,
-    weights: Float[np.ndarray, "f"],
-    names: Sequence[str],
-    n_columns: int = 20,
-    n_repeats: int = 5,
-    seed: int = 0,
-) -> ColumnImportance:
-    """Return scikit-learn's permutation importance of the columns with the largest weights.
-
-    ``predict`` returns class probabilities and must treat every row as a new node: a row that
-    equals a training row gets the prediction of that row, and shuffling would destroy the match.
-    """
-    check_integer("n_columns", n_columns, low=1)
-    check_integer("n_repeats", n_repeats, low=1)
-    if features.shape[0] < 2:
-        raise InputError(f"X must have at least two rows to shuffle, got {features.shape[0]}.")
-    tried = np.argsort(-weights, kind="stable")[:n_columns]
-
-    def accuracy(_: Any, columns: np.ndarray, y: np.ndarray) -> float:
-        rows = _replace_columns(features, tried, columns)
-        return float((predict(rows).argmax(1) == y).mean())
-
-    shuffled = np.asarray(to_dense_array(features[:, tried]))
-    found = permutation_importance(
-        estimator, shuffled, classes, scoring=accuracy, n_repeats=n_repeats, random_state=seed
-    )
-    order = np.argsort(-found.importances_mean, kind="stable")
-    chosen = tried[order]
-    return ColumnImportance(
-        chosen,
-        tuple(names[c] for c in chosen),
-        weights[chosen],
-        found.importances_mean[order],
-        found.importances_std[order],
-        accuracy(None, shuffled, classes),
-    )
-
-
-def _replace_columns(features: Any, numbers: np.ndarray, columns: np.ndarray) -> Any:
-    """Return the features with other values in some columns."""
-    if not sp.issparse(features):
-        changed = np.array(features)
-        changed[:, numbers] = columns
-        return changed
-    kept = np.ones(features.shape[1], dtype=features.dtype)
-    kept[numbers] = 0
-    values = sp.coo_matrix(columns)
-    placed = (values.data, (values.row, numbers[values.col]))
-    changed = features @ sp.diags(kept) + sp.csr_matrix(placed, shape=features.shape)
-    changed.eliminate_zeros()
-    return sp.csr_matrix(changed)

@@ -1,22 +1,20 @@
 """Cross-validation over the labels: predictions of hidden labels, refits, weights and scorers."""
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 from joblib import Parallel, delayed
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
-from glnn.data.files import atomic_write, quote_path, write_error
-from glnn.engine.fit_problem import FitRecord
+from glnn._utils import check_array
+from glnn.data.files import write_error
+from glnn.engine.archive import compute_digest, read_archive, write_archive
 from glnn.engine.folds import Folds
 from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
 from glnn.exceptions import CheckpointError, InputError
@@ -40,6 +38,27 @@ class HeldOut:
     probabilities: np.ndarray  # raw class probabilities, nodes x classes
     classes: np.ndarray  # class number of each node whose label was hidden; -1 for all others
     fold: np.ndarray  # number of the fit that each row comes from
+
+    @classmethod
+    def of(
+        cls,
+        probabilities: np.ndarray,
+        nodes: np.ndarray,
+        classes: np.ndarray,
+        hidden: np.ndarray | None = None,
+        fold: np.ndarray | int = 0,
+    ) -> "HeldOut":
+        """Return predictions of all nodes, with those of ``nodes`` replaced by ``hidden`` ones.
+
+        ``None``: the labels of these nodes were hidden from the fit of ``probabilities`` itself.
+        """
+        rows, n_nodes = probabilities, len(probabilities)
+        known, folds = np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+        known[nodes], folds[nodes] = classes, fold
+        if hidden is not None:
+            rows = rows.copy()
+            rows[nodes] = hidden
+        return cls(rows, known, folds)
 
     @property
     def n_folds(self) -> int:
@@ -116,15 +135,6 @@ def hold_out(
     return HeldOut(total, hidden_classes, fold)
 
 
-def hold_out_validation(
-    probabilities: np.ndarray, classes: np.ndarray, nodes: np.ndarray
-) -> HeldOut:
-    """Return the predictions of the validation nodes, which were not used for training."""
-    hidden_classes = np.full(len(classes), -1, dtype=np.int64)
-    hidden_classes[nodes] = classes[nodes]
-    return HeldOut(probabilities, hidden_classes, np.zeros(len(classes), dtype=np.int64))
-
-
 # Cache of refits on disk
 
 
@@ -132,11 +142,12 @@ def hold_out_validation(
 class CachedRefit:
     """A refit that stores its results in a folder and reads them from there if they exist.
 
-    Results for other data, settings or seeds, which ``digest`` identifies, are not read.
+    Results for other data, settings or seeds, which ``digest`` identifies, are not read, and
+    damaged ones are computed again.
     """
 
     refit: Refit
-    folder: Path  # created if necessary, one file per result
+    folder: Path  # created if necessary, with a folder for each result
     digest: bytes
 
     def __post_init__(self) -> None:
@@ -147,26 +158,17 @@ class CachedRefit:
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Return the probabilities without these labels, from the folder if they are there."""
-        nodes = np.ascontiguousarray(hidden, dtype=np.int64).tobytes()
-        key = hashlib.sha256(self.digest + nodes).hexdigest()[:16]
-        for path in self.folder.glob(f"fold-{key}-*.safetensors"):
-            return _read_fold(path)
-        found = np.asarray(self.refit(hidden))
-        packed = save({"probabilities": np.ascontiguousarray(found)})
-        name = f"fold-{key}-{hashlib.sha256(packed).hexdigest()[:16]}.safetensors"
-        with atomic_write(self.folder / name, "wb") as file:
-            file.write(packed)
-        return found
+        place = self.folder / f"fold-{compute_digest([self.digest.hex(), hidden]).hex()[:16]}"
+        with contextlib.suppress(CheckpointError):  # missing or damaged: fitted again
+            return read_archive(place, _FoldPredictions).probabilities
+        found = _FoldPredictions(np.asarray(self.refit(hidden)))
+        write_archive(place, found)
+        return found.probabilities
 
 
-def _read_fold(path: Path) -> np.ndarray:
-    try:
-        packed = path.read_bytes()
-        if path.stem.endswith(hashlib.sha256(packed).hexdigest()[:16]):
-            return np.asarray(load(packed)["probabilities"])
-    except (OSError, LookupError, SafetensorError):
-        pass  # reported below
-    raise CheckpointError(f"{quote_path(path)} was damaged. Remove it to fit this fold again.")
+@dataclass(frozen=True, eq=False)
+class _FoldPredictions:
+    probabilities: np.ndarray  # raw class probabilities, nodes x classes
 
 
 # Refits without labels
@@ -205,50 +207,6 @@ def mask_labels(
     named = np.full(len(encoded), None, dtype=object)
     named[known] = classes[encoded[known]]
     return named
-
-
-def refit_without_labels(
-    estimator: Any,
-    fitted_to: tuple[Any, Any, Any, Any],
-    record: FitRecord,
-    hidden: Int[np.ndarray, "h"],
-    seed: int,
-    sample_weight: Any = None,
-    calibrate: Any = None,
-    fold_options: Mapping[str, Any] | None = None,
-) -> Float[np.ndarray, "n c"]:
-    """Fit a copy without the labels of some nodes; return the class probabilities of all nodes.
-
-    ``fitted_to`` holds the features, labels, graph and validation nodes of the original fit.
-    A class without any training label left has probability zero, and its validation nodes are not
-    used. With ``calibrate=None`` the probabilities are raw. ``fold_options`` say how ``fit`` hides
-    labels.
-    """
-    X, _, graph, validation = fitted_to
-    labels, trains = record.labels.copy(), record.trains.copy()
-    labels[hidden], trains[hidden] = UNLABELLED, False
-    n_classes = len(estimator.classes_)
-    is_left = np.isin(np.arange(n_classes), labels[trains])
-    found = np.zeros((len(labels), n_classes))
-    if is_left.sum() == 1:
-        found[:, is_left] = 1.0
-        return found
-    if not is_left.all():
-        gone = np.flatnonzero((labels >= 0) & ~is_left[labels])
-        hidden, labels[gone] = np.union1d(hidden, gone), UNLABELLED
-        remaining = np.flatnonzero((labels >= 0) & ~trains)
-        validation = remaining if len(remaining) else None
-    own = {"random_state": seed, "calibrate": calibrate, "callbacks": None, "verbose": False}
-    own["encode"] = None  # X has been encoded
-    if isinstance(estimator.class_weight, Mapping):
-        left = set(estimator.classes_[is_left].tolist())
-        weights = estimator.class_weight.items()
-        own["class_weight"] = {label: weight for label, weight in weights if label in left}
-    model = clone_with(estimator, **own)
-    seen = mask_labels(estimator.classes_, record.labels, hidden)
-    model.fit(X, seen, graph, validation, sample_weight=sample_weight, **fold_options or {})
-    found[:, is_left] = model.label_distributions_
-    return found
 
 
 # Weights of labels
@@ -306,22 +264,14 @@ def _rescale(weights: np.ndarray) -> np.ndarray:
 
 
 def _check_sample_weight(sample_weight: Any, encoded: np.ndarray) -> np.ndarray:
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("sample_weight must hold numbers, got other values.") from None
-    if weights.shape != encoded.shape:
+    weights = check_array("sample_weight", sample_weight)
+    is_right = weights.shape == encoded.shape and weights.dtype.kind in "fiub"
+    if not is_right or not (np.isfinite(weights) & (weights >= 0)).all():
         raise InputError(
-            f"sample_weight must hold one weight for each of the {len(encoded)} rows, got shape "
-            f"{weights.shape}."
+            f"sample_weight must hold a finite weight of at least 0 for each of the {len(encoded)} "
+            f"rows, got other values or shape {weights.shape}."
         )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise InputError(
-            f"sample_weight must hold finite weights of at least 0, got {weights[bad[0]]:g} in row "
-            f"{bad[0]}."
-        )
-    known = np.where(encoded >= 0, weights, 0.0)
+    known = np.where(encoded >= 0, weights.astype(np.float64), 0.0)
     if not known.any():
         raise InputError(
             "sample_weight must be positive for some labelled row, got zero for all of them."

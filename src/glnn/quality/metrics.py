@@ -94,8 +94,8 @@ def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
     f1 = _ratio(2 * right, true + predicted)
     return {
         "accuracy": right.sum(1) / tables.sum((1, 2)),
-        "balanced_accuracy": _mean_over_known(recall),
-        "macro_f1": _mean_over_known(f1),
+        "balanced_accuracy": np.nanmean(recall, 1),
+        "macro_f1": np.nanmean(f1, 1),
         "precision": precision,
         "recall": recall,
     }
@@ -104,12 +104,6 @@ def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     out = np.full(part.shape, np.nan)
     return np.asarray(np.divide(part, whole, out=out, where=whole > 0))
-
-
-def _mean_over_known(values: np.ndarray) -> np.ndarray:
-    """Return the mean over the classes that are not NaN."""
-    known = ~np.isnan(values)
-    return np.asarray(np.where(known, values, 0).sum(1) / np.maximum(known.sum(1), 1))
 
 
 def _auc(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils import _safe_indexing
 
-from glnn._utils import check_choice, check_features, check_indices, check_integer
+from glnn._utils import check_choice, check_features
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import ClassifierTask, Labels
@@ -38,7 +38,7 @@ from glnn.nn.features import Features
 
 @dataclass(frozen=True, eq=False)
 class NodeProblem:
-    """A checked node classification problem with the labels that a method may use.
+    """A node classification problem with the labels that a method may use.
 
     Examples
     --------
@@ -56,26 +56,12 @@ class NodeProblem:
 
     def __post_init__(self) -> None:
         features = check_features("features", self.features)
-        n_nodes = features.shape[0]
-        train = check_indices("train", self.train, n_nodes)
-        validation = check_indices("validation", self.validation, n_nodes)
-        if train.size == 0:
-            raise InputError("train must name at least one labelled node, got none.")
-        if np.intersect1d(train, validation).size:
-            raise InputError("train and validation must not share nodes.")
-        given = np.asarray(self.labels)
-        if given.shape != (n_nodes,) or given.dtype.kind not in "iu":
-            raise InputError(
-                f"labels must be whole numbers, one for each of the {n_nodes} nodes, "
-                f"got dtype {given.dtype} and shape {given.shape}."
-            )
-        labels, seen = np.full(n_nodes, -1, dtype=np.int64), np.concatenate([train, validation])
-        labels[seen] = given[seen]
-        if labels[seen].min() < 0:
-            raise InputError("labels of train and validation nodes must be 0 or more, got -1.")
+        train, validation = np.array(self.train), np.array(self.validation)  # copies can be written
+        seen = np.concatenate([train, validation])
+        labels = np.full(len(self.labels), -1, dtype=np.int64)
+        labels[seen] = self.labels[seen]
+        graph = None if self.graph is None else as_adjacency(self.graph, len(labels))
         n_classes = self.n_classes or int(labels.max()) + 1
-        check_integer("n_classes", n_classes, low=int(labels.max()) + 1)
-        graph = None if self.graph is None else as_adjacency(self.graph, n_nodes)
         values = {"features": features, "graph": graph, "labels": labels, "train": train}
         for name, value in (values | {"validation": validation, "n_classes": n_classes}).items():
             object.__setattr__(self, name, value)
@@ -288,7 +274,7 @@ def fit_given(
     ``rows`` is ``None`` for the features of the problem; ``classes`` are the sorted labels. A
     classifier without probabilities gives its class the probability one.
     """
-    x = problem.features if rows is None else rows
+    x = (problem.features if rows is None else rows).copy()  # it may be changed in place
     labels = classes[problem.train_classes]
     model = clone(model).fit(_safe_indexing(x, problem.train), labels)
     if hasattr(model, "predict_proba"):

@@ -23,7 +23,7 @@ from glnn.distributed import SINGLE_PROCESS, run_everywhere
 from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
 from glnn.engine.folds import N_FOLDS, Folds
 from glnn.engine.settings import FitSettings
-from glnn.estimator import GLNNClassifier, nest_settings
+from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 from glnn.graph.pairs import SparseAdjacency
@@ -80,7 +80,7 @@ class FitOptions:
         """Return the unfitted classifier, with further parameters."""
         preset: Any = self.preset
         model = GLNNClassifier(preset, random_state=self.seed, device=self.device)
-        return model.set_params(**nest_settings(self.params), **params)
+        return model.set_params(**self.params, **params)
 
     def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""

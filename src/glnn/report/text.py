@@ -275,6 +275,8 @@ EXTRAS = {  # optional packages, and the extra of glnn that installs each
     "torch_geometric": "pyg",
     "optuna": "tune",
     "tensorboard": "tensorboard",
+    "uvicorn": "studio",
+    "anywidget": "notebook",
 }
 
 

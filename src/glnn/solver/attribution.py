@@ -77,7 +77,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     nonzero = {name: part for name, part in parts.items() if part.any()}
     none = known.values().new_zeros(len(pairs), 0)
     values = torch.stack([*nonzero.values()], 1) if nonzero else none
-    entries = values[pairs.pattern.source].cpu().numpy()
+    entries = values[pairs.pattern.values].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))
 
 

@@ -133,7 +133,8 @@ def search_clusters(signal: ShardedRows, k: int, *, seed: int = 0) -> tuple[Tens
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD).local
     found = torch.zeros(len(rows), k, dtype=torch.int64, device=rows.device)
     score = torch.full((len(rows), k), -torch.inf, device=rows.device)
-    nonzero = torch.nonzero(rows.squared_norms() > 0).view(-1)
+    norms = rows.square().matmul(torch.ones(rows.n_columns, 1, device=rows.device))
+    nonzero = torch.nonzero(norms[:, 0] > 0).view(-1)
     counts = part.all_gather_count(len(nonzero))
     if counts.sum() < 2:
         return found, score

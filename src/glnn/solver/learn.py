@@ -197,8 +197,8 @@ def learn_graph(
     predictions
         Class probabilities of every node, appended to the signals with weight 3.
     prior
-        How the prior graph is made from the given one: ``binary``, ``symmetric``,
-        ``renormalized`` (default) or ``pagerank``.
+        How the prior graph is made from the given one: ``binary``, ``symmetric`` or
+        ``renormalized`` (default).
     support
         ``all`` (default): any pair may become an edge, and every pair is checked. ``candidates``:
         only given edges, loops and the ``n_candidates`` most similar rows of each node.

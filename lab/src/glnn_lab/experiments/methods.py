@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from glnn._utils import check_choice, did_you_mean
 from glnn.data import NodeData, Split
 from glnn.engine.settings import PRESETS
-from glnn.estimator import GLNNClassifier, nest_settings
+from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.rivals import NodeProblem, comparable_features
 from glnn_lab.baselines import BASELINES
@@ -74,7 +74,7 @@ def _estimator(
         model = GLNNClassifier(random_state=seed, calibrate=None)
         if head is not None:
             params["head"] = head
-        model.set_params(preset=preset, **nest_settings(params))
+        model.set_params(preset=preset, **params)
         validation = split.val if split.val.size else None
         graph = data.graph if uses_graph else None
         model.fit(data.features, visible_labels(data, split), graph, validation)

@@ -16,7 +16,7 @@ from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.engine.tasks import Labels, LiteralTask
 from glnn.engine.trainer import Trainer
-from glnn.estimator import GLNNClassifier, nest_settings
+from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
 from glnn.report.run import GraphLog, collect_rounds
@@ -69,7 +69,7 @@ def record_graphs(cell: Cell, data: NodeData, split: Split) -> tuple[Outcome, li
     else:
         model = GLNNClassifier(random_state=cell.seed, calibrate=None)
         log, preset = [GraphLog()], presets[cell.method]
-        model.set_params(preset=preset, callbacks=log, **nest_settings(cell.settings))
+        model.set_params(preset=preset, callbacks=log, **cell.settings)
         validation = split.val if split.val.size else None
         model.fit(data.features, visible_labels(data, split), data.graph, validation)
         outcome = Outcome(model.transduction_, model.n_iter_)

@@ -56,11 +56,15 @@ PARTS = (
 )  # fmt: skip
 
 
+def read_parts(names: Sequence[str]) -> str:
+    """Return parts of the page's script; those of the map and the panel serve other pages too."""
+    folder = files("glnn.report.page") / "templates" / "js"
+    return "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
 def read_script() -> str:
     """Return all parts of the page's script, in one function so that no name becomes global."""
-    folder = files("glnn.report.page") / "templates" / "js"
-    parts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in PARTS]
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    return '"use strict";\n(() => {\n' + read_parts(PARTS) + "})();\n"
 
 
 def read_style() -> str:

@@ -1,6 +1,6 @@
 // Decode the data block: Base64 of gzip of a header, words and arrays (see encode_block in subset.py).
-async function unpackData(element) {
-  const packed = Uint8Array.from(atob(element.textContent.trim()), (c) => c.charCodeAt(0));
+async function unpackData(encoded) {
+  const packed = Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const whole = await new Response(stream).arrayBuffer();
   const kinds = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, float32: Float32Array };

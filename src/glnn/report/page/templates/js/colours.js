@@ -2,8 +2,8 @@
 const N_COLOURS = 10;
 const N_SHADES = 8;
 
-function readTheme() {
-  const style = getComputedStyle(document.documentElement);
+function readTheme(root = document) {
+  const style = getComputedStyle(root.host ?? document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
   const many = (prefix, count) => Array.from({ length: count }, (_, k) => read(`--${prefix}-${k}`));
   return {

@@ -2,12 +2,12 @@
 const MANY_LINKS = 2000;
 
 async function main() {
-  const data = await unpackData(document.getElementById("data"));
+  const data = await unpackData(document.getElementById("data").textContent.trim());
   const model = makeModel(data);
   const state = makeState({
     mode: "predicted", minWeight: 0, perNode: model.nLinks > MANY_LINKS ? 3 : 0, fates: [true, true, false],
     sideBySide: false, cell: null, filter: null,
-    hovered: -1, selected: -1, paint: 0,
+    hovered: -1, selected: -1, faint: 0.35, paint: 0,
     tableKind: "all", tableClass: 0, tableText: "", sort: "confidence", down: false,
   });
   const map = makeMap(model, state);

@@ -1,11 +1,11 @@
-// The map: one or two panes with the same view, a tooltip and a legend.
+// The map: one or two panes with the same view, a tooltip and a legend, in a document or a shadow root.
 const REACH_PX = 12;
 
-function makeMap(model, state) {
+function makeMap(model, state, root = document) {
   const view = makeView();
-  const nearest = makeGrid(model);
-  const learned = document.getElementById("map-learned");
-  const given = document.getElementById("map-given");
+  let nearest = makeGrid(model);
+  const learned = root.getElementById("map-learned");
+  const given = root.getElementById("map-given");
   const onlyGiven = (look) => [look.fates[0], false, look.fates[2]];
   const notDropped = (look) => [look.fates[0], look.fates[1], look.sideBySide ? false : look.fates[2]];
   const panes = [makePane(learned, model, view, notDropped)];
@@ -20,23 +20,27 @@ function makeMap(model, state) {
 
   for (const pane of panes) {
     listenToPointer(pane, view, request, at, {
-      hover: (node, place) => { showTip(model, pane.canvas, node, place); state.set({ hovered: node }); },
+      hover: (node, place) => { showTip(model, root, pane.canvas, node, place); state.set({ hovered: node }); },
       select: (node) => state.set({ selected: node }),
     });
     new ResizeObserver(request).observe(pane.canvas);
   }
 
   function show(now) {
-    const theme = readTheme();
+    const theme = readTheme(root);
     const nodes = Array.from({ length: model.n }, (_, node) => nodeLook(model, theme, now.mode, node));
     const keep = Uint8Array.from({ length: model.n }, (_, node) => isKept(model, now, node));
     const marks = Uint8Array.from({ length: model.n }, (_, node) => nodeMark(model, now.mode, node));
     const look = { theme, nodes, keep, marks, ...now };
     panes.forEach((pane) => pane.show({ ...look }));
-    showLegend(model, theme, now.mode);
+    showLegend(model, root, theme, now.mode);
   }
 
   state.listen(["mode", "minWeight", "perNode", "fates", "cell", "filter", "sideBySide", "paint"], show);
+  state.listen(["model"], (now) => { // its arrays were replaced
+    nearest = makeGrid(model);
+    show(now);
+  });
   state.listen(["hovered", "selected"], (now) => {
     panes.forEach((pane) => pane.mark({ hovered: now.hovered, selected: now.selected }));
   });
@@ -55,13 +59,13 @@ function makeMap(model, state) {
       view.centre(model.x[node], model.y[node], Math.max(3, Math.sqrt(model.n) / 12));
       request();
       state.set({ selected: node });
-      document.getElementById("map").scrollIntoView();
+      root.getElementById("map").scrollIntoView();
     },
   };
 }
 
-function showLegend(model, theme, mode) {
-  const list = document.getElementById("legend");
+function showLegend(model, root, theme, mode) {
+  const list = root.getElementById("legend");
   list.replaceChildren(...legendEntries(model, theme, mode).map((entry) => {
     const item = document.createElement("li");
     const mark = document.createElement("i");
@@ -85,8 +89,8 @@ function markEntries(model, mode) {
 // The columns of the tooltip: few, so that it stays small.
 const N_TIP_COLUMNS = 6;
 
-function showTip(model, canvas, node, place) {
-  const tip = document.getElementById("tip");
+function showTip(model, root, canvas, node, place) {
+  const tip = root.getElementById("tip");
   tip.hidden = node < 0;
   if (node < 0) return;
   const lines = [

@@ -43,7 +43,7 @@ function makePane(canvas, model, view, fatesOf) {
     const grown = frame.scale / drawn.frame.scale;
     const left = frame.left - drawn.frame.left * grown;
     const top = frame.top - drawn.frame.top * grown;
-    context.globalAlpha = look.selected >= 0 ? 0.35 : 1;
+    context.globalAlpha = look.selected >= 0 ? look.faint : 1;
     context.drawImage(scene, left, top, width * grown, height * grown);
     context.globalAlpha = 1;
     const radius = radiusFor(model.n, view.zoom(), Math.min(width, height));

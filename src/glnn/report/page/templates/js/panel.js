@@ -14,8 +14,8 @@ function makePanel(model, state, map) {
   });
 }
 
-function announce(text) {
-  document.getElementById("status").textContent = text;
+function announce(text, root = document) {
+  root.getElementById("status").textContent = text;
 }
 
 function element(kind, text, className) {
@@ -26,7 +26,6 @@ function element(kind, text, className) {
 }
 
 function nodeCard(model, node) {
-  const facts = element("dl");
   const known = `${model.className(model.truth[node])}${model.truth[node] ? (model.seen(node) ? ", given to the fit" : ", hidden from the fit") : ""}`;
   const rows = [["known label", known], ["prediction", model.className(model.predicted[node])]];
   if (model.isJudged(node) && model.judged[node] !== model.predicted[node]) {
@@ -34,26 +33,30 @@ function nodeCard(model, node) {
   }
   if (model.isWrong(node)) rows.push(["judged", "wrong"]);
   if (model.suspect(node)) rows.push(["label", "suspect: its features and neighbours suggest another class"]);
-  for (const [name, value] of rows) facts.append(element("dt", name), element("dd", value));
+  const bars = probabilityBars(model.ranked(node).map(([c, p]) => [model.classes[c], p]));
+  const own = model.table.map(({ name }, k) => [name, model.cell(k, node)]);
+  const values = own.length ? [element("h4", "Values of this row"), factList(own, "own")] : [];
+  return [element("h3", model.ids[node]), factList(rows), bars, ...values];
+}
+
+function factList(pairs, className) {
+  const list = element("dl", undefined, className);
+  for (const [name, value] of pairs) list.append(element("dt", name), element("dd", value || "–"));
+  return list;
+}
+
+// Bars of the most probable classes, from pairs of a class and its probability in descending order.
+function probabilityBars(pairs) {
   const bars = element("ul", undefined, "bars");
-  for (const [c, p] of model.ranked(node).slice(0, 5)) {
+  for (const [name, p] of pairs.slice(0, 5)) {
     const item = element("li");
     const meter = element("meter");
     meter.value = p;
-    meter.setAttribute("aria-label", `probability of ${model.classes[c]}`);
-    item.append(element("span", model.classes[c]), meter, element("b", percent(p, 1)));
+    meter.setAttribute("aria-label", `probability of ${name}`);
+    item.append(element("span", name), meter, element("b", percent(p, 1)));
     bars.append(item);
   }
-  return [element("h3", model.ids[node]), facts, bars, ...ownValues(model, node)];
-}
-
-function ownValues(model, node) {
-  if (!model.table.length) return [];
-  const list = element("dl", undefined, "own");
-  model.table.forEach(({ name }, k) => {
-    list.append(element("dt", name), element("dd", model.cell(k, node) || "–"));
-  });
-  return [element("h4", "Values of this row"), list];
+  return bars;
 }
 
 function linkList(model, node, go) {
@@ -71,12 +74,16 @@ function linkList(model, node, go) {
 
 function linkItem(model, node, link, go) {
   const other = model.other(link, node);
-  const item = element("li");
-  const button = element("button", model.ids[other], "plain");
-  button.type = "button";
-  button.addEventListener("click", () => go(other));
   const weight = model.fate[link] === 2 ? "dropped" : model.linkWeight(link).toFixed(3);
-  item.append(button, element("b", weight), element("span", reasons(model, node, other, link), "soft"));
+  return neighbourItem(model.ids[other], weight, reasons(model, node, other, link), () => go(other));
+}
+
+function neighbourItem(id, weight, words, go) {
+  const item = element("li");
+  const button = element("button", id, "plain");
+  button.type = "button";
+  button.addEventListener("click", go);
+  item.append(button, element("b", weight), element("span", words, "soft"));
   return item;
 }
 

@@ -51,7 +51,7 @@ function pinch(pressed, id, place, view, width, height) {
 // The wheel scrolls the page until the map has the focus, so that scrolling does not stop at the map.
 function listenToWheel(pane, view, moved, local) {
   pane.canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== pane.canvas && !event.ctrlKey) return;
+    if (pane.canvas.getRootNode().activeElement !== pane.canvas && !event.ctrlKey) return;
     event.preventDefault();
     const { width, height } = pane.size();
     view.zoomAt(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), ...local(event), width, height);
