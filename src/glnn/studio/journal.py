@@ -55,6 +55,18 @@ class Journal:
         self.entries.append(dict(entry))
         self._sum, self._size = digest, self._size + len(line)
 
+    @property
+    def can_link(self) -> bool:
+        """Whether the folder's disk has hard links, so that its files can be in two folders."""
+        other = self.path.with_name(f".{self.path.name}.link")
+        try:
+            other.unlink(missing_ok=True)
+            os.link(self.path, other)
+            other.unlink()
+        except OSError:
+            return False
+        return True
+
     def close(self) -> None:
         """Close the file; a second call does nothing."""
         handle, self._handle = self._handle, -1
