@@ -168,6 +168,7 @@ def describe_data(source: Source) -> dict[str, Any]:
         "encoder": None if report is None else report.encoder.to_dict(),
         "id_column": None if report is None else report.columns.id,
         "label_column": options.label_column or (report and report.columns.label),
+        "source": source.describe(),
     }
 
 

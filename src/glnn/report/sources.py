@@ -145,6 +145,14 @@ class Source:
         """The columns of a table, and what was done with each."""
         return tuple(self.report.column_rows()) if self.report else ()
 
+    def describe(self) -> dict[str, Any]:
+        """Return how to open the source again, ready for JSON."""
+        paths = {"labels": self.labels, "graph": self.graph}
+        files = {key: None if path is None else str(path.resolve()) for key, path in paths.items()}
+        is_file = self.name not in DATASETS and Path(self.name).exists()
+        name = str(Path(self.name).resolve()) if is_file else self.name
+        return {"name": name, **files, "no_graph": self.no_graph, "options": self.options.to_dict()}
+
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
         if not self.is_table or self.labels is not None:

@@ -28,7 +28,13 @@ from glnn.report.text import verdict_line
 from glnn.studio.journal import NAME, Journal
 from glnn.studio.labels import LabelState
 from glnn.studio.learning import CHECKED, FULL, KINDS, QUICK, Answer, Learner
-from glnn.studio.opening import describe_source, initial_labels, open_source
+from glnn.studio.opening import (
+    choose_folder,
+    describe_place,
+    initial_labels,
+    open_source,
+    run_labels,
+)
 from glnn.studio.proposals import Proposals
 
 ACTS = ("label", "skip", "unsure", "undo", "next", "state", "fit", "card")
@@ -94,12 +100,13 @@ class LabelSession:
         self._wake = threading.Condition(self._mutex)
         self._fitting, self._drawing = threading.Lock(), threading.Lock()
         self._listeners: list[Callable[[], None]] = []
-        self.source, self.folder = open_source(data, folder, graph, label, dict(options or {}))
-        _ = self.source.data  # read before anything is written
+        self.folder = choose_folder(data, folder)
         check_replaceable(self.folder)
         self._lock = WriterLock.acquire(self.folder.resolve())
         try:
             remove_leftovers(self.folder.resolve())
+            self.source = open_source(data, self.folder, graph, label, dict(options or {}))
+            _ = self.source.data  # read before a journal begins
             self.folder.mkdir(parents=True, exist_ok=True)
             self._journal = Journal(self.folder / NAME)
             self._open_journal()
@@ -116,6 +123,9 @@ class LabelSession:
         self._running = self._error = self._wanted = ""
         self._is_asked = self._is_closed = False
         self._last_label, self._thread = time.monotonic() - _PAUSE, None
+        if self._state.n_entries == 1:
+            own = self._state.labels
+            self.import_labels({k: v for k, v in run_labels(data).items() if own.get(k) != v})
         if background:
             self._thread = threading.Thread(target=self._work, name="glnn-studio", daemon=True)
             self._thread.start()
@@ -125,7 +135,7 @@ class LabelSession:
         data, entries = self.source.data, self._journal.entries
         self.ids = [str(name) for name in data.node_ids.tolist()]
         self._row = {name: row for row, name in enumerate(self.ids)}
-        about = {"source": describe_source(self.source), "digest": self.source.digest}
+        about = {"source": describe_place(self.source, self.folder), "digest": self.source.digest}
         if not entries:
             self._journal.append({"act": "open", "time": time.time(), **about})
         elif entries[0].get("digest") != about["digest"]:
@@ -436,6 +446,14 @@ class LabelSession:
         """The labels so far, by row id."""
         with self._mutex:
             return dict(self._state.labels)
+
+    def predictions(self) -> dict[str, str]:
+        """Return the predicted class of each row by its id; nothing before the first fit."""
+        with self._mutex:
+            answer = self._proposals.answer
+        names = answer.results.class_names
+        found = [names[k] for k in answer.results.predictions.tolist()]
+        return dict(zip(self.ids, found)) if answer.has_predictions else {}
 
     def labels_csv(self) -> str:
         """Return ids and labels as the text of a CSV file."""
