@@ -1,17 +1,24 @@
 """The studio's page in Chromium, with made-up answers; the last tests learn from real ones."""
 
+import csv
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
+from glnn.studio import LabelSession
 from glnn.studio.page import page_html, page_script
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = '<img src=x onerror="window.ran = 1"><script>window.ran = 1</script>'
-CURVE = [{"n_labels": n, "value": 1 - 3 / n, "low": 1 - 6 / n, "high": 1 - 1 / n} for n in (8, 20)]
+CURVE = [
+    {"kind": kind, "n_labels": n, "value": 1 - 3 / n, "low": 1 - 6 / n, "high": 1 - 1 / n}
+    for kind, n in (("checked", 8), ("checked", 20), ("full", 20))
+]
 
 
 @pytest.fixture
@@ -121,7 +128,7 @@ def test_ten_classes_have_keys_and_digits_have_their_own(studio, make_session):
     press(tab, "0")
     assert studio.session.now.labels == {"row 0": "class 9"}
     tab = studio(make_session(classes=("0", "7", "1")))
-    assert tab.locator(".choice kbd").all_text_contents() == ["0", "7", "1"]
+    assert tab.locator(".choice kbd").all_text_contents() == ["0", "1", "7"]
     press(tab, "7")
     assert studio.session.now.labels == {"row 0": "7"}
 
@@ -165,13 +172,15 @@ def test_the_fit_the_verdict_and_the_curve_change(studio):
     assert not tab.locator("#curve").is_visible()
     session.fit = session.fit | {"running": "full"}
     session.notify()
-    wait_for(tab, "#fit", "learning and estimating")
+    wait_for(tab, "#fit", "learning the full model")
     session.fit = session.fit | {"running": "", "error": "a class must have two labels."}
     session.verdict, session.curve = "about 85 % right", CURVE
     session.notify()
     wait_for(tab, "#fit-problem", "failed: a class must have two labels.")
-    assert tab.locator("#verdict").text_content() == "about 85 % right"
-    assert tab.locator("#curve circle").count() == 2
+    assert tab.locator("#verdict").text_content() == "about 85\N{NO-BREAK SPACE}% right"
+    assert tab.locator("#curve .checked circle").count() == 2
+    assert tab.locator("#curve .full circle").count() == 1
+    assert tab.locator("#curve .kinds").is_visible()
     assert tab.locator("#curve svg").get_attribute("aria-label").startswith("85 % right with 20")
     tab.keyboard.press("f")
     tab.wait_for_timeout(200)
@@ -316,3 +325,117 @@ def test_twenty_thousand_rows_stay_fluent(studio, make_session):
     tab.wait_for_timeout(500)
     assert max(tab.evaluate("window.long"), default=0) < 500
     assert "5 of 20,000" in tab.locator("#counts").inner_text()
+
+
+# With a session that learns
+
+
+def write_table(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+@pytest.fixture
+def open_session(start_server):
+    """Return a function that opens a session and serves it; all are closed when the test ends."""
+    opened = []
+
+    def open_one(*args, **named):
+        session = LabelSession(*args, params={"n_epochs": 8}, **named)
+        opened.append(session)
+        return session, start_server(session)
+
+    yield open_one
+    for session in opened:
+        session.close()
+
+
+def give(tab, value, classes):
+    """Label the row that is shown by keys alone."""
+    row = tab.locator("#row-title").inner_text()
+    if value in classes:
+        tab.keyboard.press(value)
+    else:
+        tab.keyboard.press("n")
+        tab.keyboard.type(value)
+        tab.keyboard.press("Enter")
+    api.expect(tab.locator("#row-title")).not_to_have_text(row)
+    tab.wait_for_timeout(20)
+    return row
+
+
+def test_thirty_digits_are_labelled_undone_closed_opened_and_saved(
+    open_session, open_tab, tmp_path
+):
+    digits = load_digits()
+    n_rows = 240
+    truth = {f"d{k}": str(value) for k, value in enumerate(digits.target[:n_rows])}
+    head = ["id", *(f"p{k}" for k in range(64))]
+    rows = [[f"d{k}", *pixels] for k, pixels in enumerate(digits.data[:n_rows].astype(int))]
+    table = write_table(tmp_path / "digits.csv", [head, *rows])
+    session, server = open_session(table, tmp_path / "session")
+    tab = open_tab(server.url)
+    wait_for(tab, "#verdict", "no estimate yet")
+    assert not tab.locator("#curve").is_visible()
+    steps = [{}]
+    while len(steps) <= 30:
+        row = tab.locator("#row-title").inner_text()
+        assert give(tab, truth[row], set(session.labels.values())) == row
+        steps.append(dict(session.labels))
+        assert session.labels[row] == truth[row]
+    session.request_fit("checked")
+    assert session.wait(60.0)
+    now = session.state()
+    assert now["verdict"] != "no estimate yet"
+    assert now["curve"][-1]["n_labels"] == len(session.labels)
+    wait_for(tab, "#verdict", now["verdict"].replace(" %", "\N{NO-BREAK SPACE}%"))
+    api.expect(tab.locator("#curve circle")).not_to_have_count(0)
+    for back in (2, 3):
+        press(tab, "z")
+        assert session.labels == steps[-back]
+    kept = dict(session.labels)
+    wait_for(tab, "#counts", f"{len(kept)} of {n_rows}")
+    curve = tab.locator("#curve circle").count()
+    verdict = tab.locator("#verdict").inner_text()
+    tab.close()
+    server.stop()
+    session.close()
+
+    session, server = open_session(tmp_path / "session")
+    tab = open_tab(server.url)
+    wait_for(tab, "#counts", f"{len(kept)} of {n_rows}")
+    assert tab.locator("#curve circle").count() == curve
+    assert tab.locator("#verdict").inner_text() == verdict
+    with tab.expect_download() as waiting:
+        tab.locator("#save").click()
+    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
+    assert waiting.value.suggested_filename == "labels.csv"
+    assert lines[0] == "id,label"
+    assert dict(line.split(",") for line in lines[1:]) == kept
+
+
+def test_script_in_a_table_is_text_on_the_page(open_session, open_tab, tmp_path):
+    rng = np.random.default_rng(0)
+    head = ["id", "size", f"kind {HOSTILE}", "label"]
+    rows = [
+        [f"{HOSTILE}{k}", rng.normal(3 * (k % 2)), HOSTILE if k % 2 else "plain", ""]
+        for k in range(40)
+    ]
+    for k, row in enumerate(rows[:8]):
+        row[-1] = f"{HOSTILE} class" if k % 2 else "birch"
+    table = write_table(tmp_path / "hostile.csv", [head, *rows])
+    session, server = open_session(table, tmp_path / "session")
+    tab = open_tab(server.url)
+    assert session.wait(60.0)
+    wait_for(tab, "#fit", "learned from 8 labels")
+    wait_for(tab, "#choices", f"{HOSTILE} class")
+    assert HOSTILE in tab.locator("#row-title").inner_text()
+    assert HOSTILE in tab.locator("#values").inner_text()
+    press(tab, "1")
+    tab.locator("#near button").first.click()
+    wait_for(tab, "#kind", "Chosen by you")
+    tab.locator("#map-learned").hover(position={"x": 200, "y": 200})
+    assert tab.evaluate("window.ran") is None
+    assert tab.locator("img").count() == 0
+    assert tab.locator("script").count() == 1

@@ -6,12 +6,8 @@ Map, panel and colours are those of the report page; both only differ in how the
 import json
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from glnn.report.page.document import hash_sources, inline_script, read_parts, read_style
-
-if TYPE_CHECKING:
-    from glnn.studio.session import LabelSession
 
 REPORT_PARTS = (
     "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
@@ -78,8 +74,3 @@ def widget_script() -> str:
 
 def _widget_texts() -> tuple[tuple[str, str], ...]:
     return ("STYLE", studio_style()), ("BODY", _read("studio.html"))
-
-
-def read_labels(session: "LabelSession") -> str:
-    """Write the labels into the session's folder, and return the text of that file."""
-    return session.export_labels().read_text(encoding="utf-8")

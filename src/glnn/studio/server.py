@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError, InputError
-from glnn.studio.page import page_html, page_policy, read_labels
+from glnn.studio.page import page_html, page_policy
 
 if TYPE_CHECKING:
     from glnn.studio.session import LabelSession
@@ -206,7 +206,7 @@ class StudioServer:
         return _text(await _in_thread(self._session.map_data))
 
     async def _send_labels(self, _: Any) -> Any:
-        return _text(await _in_thread(lambda: read_labels(self._session)))
+        return _text(await _in_thread(self._session.labels_csv))
 
     async def _wait_for_news(self, request: Any) -> Any:
         known = request.query_params.get("after", "")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
-from glnn.studio.page import read_labels, widget_script
+from glnn.studio.page import widget_script
 
 if TYPE_CHECKING:
     from glnn.studio.session import LabelSession
@@ -44,7 +44,7 @@ def answer(session: "LabelSession", content: Any) -> dict[str, Any]:
     calls: dict[str, Callable[[], Any]] = {
         "act": lambda: session.act(asked.get("message", {})),
         "map": session.map_data,
-        "labels": lambda: read_labels(session),
+        "labels": session.labels_csv,
     }
     try:
         return {"number": asked.get("number"), "answer": calls[str(asked.get("want"))]()}

@@ -10,6 +10,7 @@ function makeAtlas(root, link, actions) {
     cell: null, filter: null, hovered: -1, selected: -1, faint: 0.75, paint: 0,
   });
   let [map, places, drawn, wanted, current, due] = [null, new Map(), 0, 0, null, 0];
+  let [isLoading, hasFit] = [false, false];
 
   function mark(id) {
     const node = places.get(id);
@@ -26,22 +27,23 @@ function makeAtlas(root, link, actions) {
     due = setTimeout(() => state.set({ paint: state.get().paint + 1 }), 0);
   }
 
-  async function load(version) {
-    wanted = Math.max(wanted, version);
-    if (load.isBusy || drawn === wanted) return;
-    load.isBusy = true;
+  async function load(version, isFitted) {
+    [wanted, hasFit] = [Math.max(wanted, version), isFitted];
+    if (isLoading || drawn === wanted) return;
+    isLoading = true;
     try {
-      const loading = wanted;
-      const text = await link.map();
-      if (text) show(await unpackData(text));
-      drawn = loading;
+      while (drawn < wanted) {
+        const loading = wanted;
+        show(await unpackData(await link.map()));
+        drawn = loading;
+      }
     } finally {
-      load.isBusy = false;
+      isLoading = false;
     }
-    if (drawn < wanted) await load(wanted);
   }
 
   function show(data) {
+    if (!hasFit) data.predicted.fill(0);
     Object.assign(model, makeModel(data), { labelled: data.truth.slice(), flagged: data.flags.slice() });
     places = new Map(model.ids.map((id, node) => [id, node]));
     for (const id of given.keys()) mark(id);
@@ -50,7 +52,7 @@ function makeAtlas(root, link, actions) {
     Object.assign(state.get(), { perNode: model.nLinks > MANY_LINKS ? 3 : 0, hovered: -1, selected: places.get(current) ?? -1 });
     if (map) state.set({ model: data });
     else map = begin();
-    actions.drawn(colourOf);
+    actions.drawn();
   }
 
   function begin() {

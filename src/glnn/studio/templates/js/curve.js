@@ -1,31 +1,48 @@
-// The learning curve: accuracy on hidden labels with its interval, by the number of labels.
+// The learning curve: accuracy on hidden labels with its interval, by the number of labels, for both kinds of
+// fits that hide labels: the checked ones while one labels, and the full ones with all tracks.
 const CURVE = { width: 460, height: 230, left: 46, right: 14, top: 12, bottom: 34 };
 
-function drawCurve(figure, points) {
+function drawCurve(figure, estimates) {
+  const points = lastOfEach(estimates);
   figure.hidden = !points.length;
   figure.querySelector("svg")?.remove();
   if (!points.length) return;
   const svg = svgElement("svg", { viewBox: `0 0 ${CURVE.width} ${CURVE.height}`, role: "img" });
-  const last = points[points.length - 1];
+  const last = estimates[estimates.length - 1];
   svg.setAttribute("aria-label", `${percent(last.value)} right with ${last.n_labels} labels, interval ${percent(last.low)} to ${percent(last.high)}; ${points.length} estimates so far.`);
   const counts = points.map((point) => point.n_labels);
   const [fewest, most] = [Math.min(...counts), Math.max(...counts)];
-  const floor = Math.floor(10 * Math.min(...points.map((point) => point.low))) / 10;
+  const floor = Math.floor(10 * Math.min(0.9, ...points.map((point) => point.low))) / 10;
   const x = (n) => CURVE.left + ((n - fewest + (most === fewest)) / (most - fewest || 2)) * (CURVE.width - CURVE.left - CURVE.right);
-  const y = (share) => CURVE.top + ((1 - share) / (1 - floor || 1)) * (CURVE.height - CURVE.top - CURVE.bottom);
+  const y = (share) => CURVE.top + ((1 - share) / (1 - floor)) * (CURVE.height - CURVE.top - CURVE.bottom);
   svg.append(...gridLines(floor, y), ...countMarks([...new Set([fewest, most])], x));
+  for (const kind of ["checked", "full"]) svg.append(...courseOf(points.filter((point) => point.kind === kind), kind, x, y));
+  figure.prepend(svg);
+  figure.querySelector(".kinds").hidden = new Set(points.map(({ kind }) => kind)).size < 2;
+}
+
+// The last estimate of each kind for each number of labels, by that number.
+function lastOfEach(estimates) {
+  const found = new Map(estimates.map((point) => [`${point.kind} ${point.n_labels}`, point]));
+  return [...found.values()].sort((a, b) => a.n_labels - b.n_labels);
+}
+
+// The line of one kind of fit with its dots, and the interval as a band (or as bars for the full fits).
+function courseOf(points, kind, x, y) {
+  const at = points.map((point) => [x(point.n_labels), y(point.value)]);
   const ends = [...points.map((p) => [x(p.n_labels), y(p.high)]), ...points.map((p) => [x(p.n_labels), y(p.low)]).reverse()];
-  svg.append(svgElement("polygon", { class: "band", points: ends.join(" ") }));
-  svg.append(svgElement("polyline", { class: "course", points: points.map((p) => [x(p.n_labels), y(p.value)]).join(" ") }));
-  for (const point of points) {
-    const at = x(point.n_labels);
-    const dot = svgElement("circle", { cx: at, cy: y(point.value), r: 3.5 });
+  const group = svgElement("g", { class: kind });
+  if (kind === "checked") group.append(svgElement("polygon", { class: "band", points: ends.join(" ") }));
+  group.append(svgElement("polyline", { class: "course", points: at.join(" ") }));
+  points.forEach((point, k) => {
+    const [cx, cy] = at[k];
+    const dot = svgElement("circle", { cx, cy, r: kind === "full" ? 4.5 : 3.5 });
     const title = svgElement("title", {});
     title.textContent = `${point.n_labels} labels: ${percent(point.value, 1)} (${percent(point.low)} to ${percent(point.high)})`;
     dot.append(title);
-    svg.append(svgElement("line", { class: "reach", x1: at, x2: at, y1: y(point.low), y2: y(point.high) }), dot);
-  }
-  figure.prepend(svg);
+    group.append(svgElement("line", { class: "reach", x1: cx, x2: cx, y1: y(point.low), y2: y(point.high) }), dot);
+  });
+  return [group];
 }
 
 function gridLines(floor, y) {

@@ -5,10 +5,11 @@ const KINDS = {
 };
 const N_VALUES = 12;
 const N_NEAR = 8;
+const DIGIT = /^[0-9]$/;
 
 // The key of each class: its name if all are single digits, else 1 to 9 and 0 in the order of the list.
 function keysOf(names) {
-  if (names.every((name) => /^[0-9]$/.test(name))) return names;
+  if (names.every((name) => DIGIT.test(name))) return names;
   return names.map((_, k) => (k < 10 ? String((k + 1) % 10) : ""));
 }
 
@@ -16,7 +17,8 @@ function makeRow(root, actions) {
   const by = (id) => root.getElementById(id);
   const choices = new Map(); // buttons by class, made once for each class
 
-  function showClasses(classes, colourOf) {
+  function showClasses(given, colourOf) {
+    const classes = given.every(({ name }) => DIGIT.test(name)) ? given.toSorted((a, b) => a.name - b.name) : given;
     const names = classes.map(({ name }) => name);
     const keys = keysOf(names);
     classes.forEach(({ name, count }, k) => {

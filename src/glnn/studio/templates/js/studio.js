@@ -19,7 +19,7 @@ async function makeStudio(root, link) {
     else if (!card || isDone) showCard(now.proposals[0] ?? null);
     else showCard(now.proposals.find(({ id }) => id === card.id) ?? card);
     showProgress(root, now);
-    if (now.fit_version) atlas.load(now.fit_version).catch(fail);
+    if (now.fit_version) atlas.load(now.fit_version, Boolean(now.fit.kind)).catch(fail);
     by("problem").hidden = true;
   }
 
@@ -108,8 +108,8 @@ function showProgress(root, now) {
   by("fit").textContent = fitWords(now.fit);
   by("fit").classList.toggle("running", Boolean(now.fit.running));
   by("fit-problem").hidden = !now.fit.error;
-  by("fit-problem").textContent = `The last fit failed: ${now.fit.error} What is shown is from the fit before it, if there was one.`;
-  by("verdict").textContent = now.verdict;
+  by("fit-problem").textContent = now.fit.error && `The last fit failed: ${now.fit.error} What is shown is from the fit before it.`;
+  by("verdict").textContent = now.verdict.replaceAll(" %", "\u00a0%");
   by("undo").disabled = !now.undo;
   const { act, id, value } = now.undo ?? {};
   by("undo").title = now.undo ? { label: `take back ${id}: ${value}`, skip: `take back the skip of ${id}`, unsure: `take back "cannot tell" of ${id}` }[act] ?? "" : "";
@@ -117,7 +117,7 @@ function showProgress(root, now) {
 }
 
 function fitWords({ running, kind, n_labels: count, seconds }) {
-  if (running) return running === "full" ? "learning and estimating …" : "learning …";
+  if (running) return { quick: "learning …", checked: "learning, and checking on hidden labels …", full: "learning the full model …" }[running];
   return kind ? `learned from ${count.toLocaleString("en")} labels in ${seconds.toFixed(1)} s` : "nothing learned yet";
 }
 
