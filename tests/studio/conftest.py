@@ -4,6 +4,7 @@ import shutil
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from glnn.exceptions import InputError
@@ -197,3 +198,23 @@ def open_tab(browser):
     for tab in tabs:
         tab.close()
     assert wrong == []
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Return a function that writes a table of two clouds of rows, with some labels."""
+
+    def write(n_rows, labels=None):
+        rng = np.random.default_rng(0)
+        odd = np.arange(n_rows) % 2
+        frame = pd.DataFrame({"id": [f"p{k}" for k in range(n_rows)]})
+        frame["height"] = rng.normal(size=n_rows) + 4 * odd
+        frame["width"] = rng.normal(size=n_rows) - 4 * odd
+        frame["soil"] = np.where(rng.random(n_rows) < 0.2 + 0.6 * odd, "clay", "sand")
+        if labels is not None:
+            frame["label"] = [labels.get(k, "") for k in range(n_rows)]
+        path = tmp_path / "people.csv"
+        frame.to_csv(path, index=False)
+        return path
+
+    return write

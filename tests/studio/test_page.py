@@ -425,9 +425,9 @@ def test_script_in_a_table_is_text_on_the_page(open_session, open_tab, tmp_path)
     for k, row in enumerate(rows[:8]):
         row[-1] = f"{HOSTILE} class" if k % 2 else "birch"
     table = write_table(tmp_path / "hostile.csv", [head, *rows])
-    session, server = open_session(table, tmp_path / "session")
+    session, server = open_session(table, tmp_path / "session", background=False)
     tab = open_tab(server.url)
-    assert session.wait(60.0)
+    session.fit("quick")
     wait_for(tab, "#fit", "learned from 8 labels")
     wait_for(tab, "#choices", f"{HOSTILE} class")
     assert HOSTILE in tab.locator("#row-title").inner_text()

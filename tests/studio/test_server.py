@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -301,3 +302,48 @@ def test_an_interrupt_ends_it_cleanly_even_while_a_page_waits():
     assert err == ""
     assert process.returncode == 0
     assert out.splitlines()[-2:] == ["forgotten", "ended"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_a_killed_server_loses_no_label_that_it_has_acknowledged(tmp_path):
+    n_rows, rng = 60, random.Random(0)
+    lines = [f"r{k},{rng.gauss(3 * (k % 2), 1):.4f},{rng.gauss(0, 1):.4f}" for k in range(n_rows)]
+    table, folder = tmp_path / "t.csv", tmp_path / "session"
+    table.write_text("\n".join(["id,a,b", *lines]) + "\n", encoding="utf-8")
+    given, sent = {}, ("", "")  # labels that were acknowledged, and the last one that was sent
+    for round_number in range(21):
+        name = table if round_number == 0 else folder
+        args = ["studio", name, *(["--out", folder] if round_number == 0 else []), "--no-browser"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "glnn", *map(str, args), "--set", "n_epochs=5"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        url = next(line for line in process.stdout if "token=" in line).split()[-1]
+        port, token = int(url.split(":")[2].split("/")[0]), url.partition("token=")[2]
+        headers = {TOKEN: token, "Content-Type": "application/json"}
+        headers |= {"Origin": f"http://127.0.0.1:{port}"}
+        caller = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        caller.request("GET", "/labels.csv", headers=headers)
+        kept = dict(line.split(",") for line in caller.getresponse().read().decode().split()[1:])
+        assert {row: kept.get(row) for row in given if row != sent[0]}.items() <= given.items()
+        assert not given or kept.get(sent[0]) in (given.get(sent[0]), sent[1])
+        given = kept
+        if round_number == 20:
+            assert len(kept) >= 20
+        killer = threading.Timer(rng.uniform(0.05, 0.6), process.kill)
+        killer.start()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while True:
+                sent = row, value = f"r{rng.randrange(n_rows)}", rng.choice(["ash", "oak"])
+                message = {"act": "label", "id": row, "value": value}
+                caller.request("POST", "/act", json.dumps(message), headers)
+                answer = caller.getresponse()
+                answer.read()
+                assert answer.status == 200
+                given[row] = value
+        killer.join()
+        caller.close()
+        process.wait(10)
+        process.stdout.close()
