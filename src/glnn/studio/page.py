@@ -4,8 +4,10 @@ Map, panel and colours are those of the report page; both only differ in how the
 """
 
 import json
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any, Protocol, runtime_checkable
 
 from glnn.report.page.document import hash_sources, inline_script, read_parts, read_style
 
@@ -14,6 +16,23 @@ REPORT_PARTS = (
     "pointer", "map", "panel", "save",
 )  # fmt: skip
 PARTS = ("links", "row", "curve", "atlas", "studio")
+
+
+@runtime_checkable
+class Session(Protocol):
+    """What page and widget need of a :class:`~glnn.studio.LabelSession`, which describes it."""
+
+    def act(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Take a message, and return the state after it."""
+
+    def map_data(self) -> str:
+        """Return the data of the map."""
+
+    def labels_csv(self) -> str:
+        """Return the labels as CSV."""
+
+    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call a function after each change; return what ends that."""
 
 
 def _read(name: str) -> str:

@@ -15,14 +15,11 @@ import threading
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError, InputError
-from glnn.studio.page import page_html, page_policy
-
-if TYPE_CHECKING:
-    from glnn.studio.session import LabelSession
+from glnn.studio.page import Session, page_html, page_policy
 
 HOST = "127.0.0.1"
 TOKEN = "x-glnn-token"  # the header of every request but the first
@@ -132,7 +129,7 @@ def _refuse_constant(name: str) -> None:
 class StudioServer:
     """The server of one session, bound to a port of this computer when it is made."""
 
-    def __init__(self, session: "LabelSession", port: int = 0) -> None:
+    def __init__(self, session: Session, port: int = 0) -> None:
         uvicorn = import_optional("uvicorn")
         self._session, self._page = session, page_html()
         self._numbers = itertools.count(1)
@@ -261,7 +258,7 @@ def bind(port: int) -> socket.socket:
 
 
 def serve(
-    session: "LabelSession",
+    session: Session,
     port: int = 0,
     open_browser: bool = True,
     say: Callable[[str], object] = print,

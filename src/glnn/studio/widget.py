@@ -1,17 +1,14 @@
 """The studio in a notebook: the page's script in a shadow root, its messages to the session."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
-from glnn.studio.page import widget_script
-
-if TYPE_CHECKING:
-    from glnn.studio.session import LabelSession
+from glnn.studio.page import Session, widget_script
 
 
-def make_widget(session: "LabelSession") -> Any:
+def make_widget(session: Session) -> Any:
     """Return a widget that shows a session and labels its rows; see :meth:`LabelSession.widget`.
 
     The script asks ``{"number", "want", "message"}`` and gets ``{"number", "answer"}`` or
@@ -38,7 +35,7 @@ def make_widget(session: "LabelSession") -> Any:
     return StudioWidget()
 
 
-def answer(session: "LabelSession", content: Any) -> dict[str, Any]:
+def answer(session: Session, content: Any) -> dict[str, Any]:
     """Return the answer to a message of the script; what fails becomes one line."""
     asked = content if isinstance(content, Mapping) else {}
     calls: dict[str, Callable[[], Any]] = {

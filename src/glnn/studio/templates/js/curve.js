@@ -29,8 +29,9 @@ function lastOfEach(estimates) {
 
 // The line of one kind of fit with its dots, and the interval as a band (or as bars for the full fits).
 function courseOf(points, kind, x, y) {
-  const at = points.map((point) => [x(point.n_labels), y(point.value)]);
-  const ends = [...points.map((p) => [x(p.n_labels), y(p.high)]), ...points.map((p) => [x(p.n_labels), y(p.low)]).reverse()];
+  const place = (point) => x(point.n_labels) + (kind === "full" ? 4 : 0); // beside a checked one of as many labels
+  const at = points.map((point) => [place(point), y(point.value)]);
+  const ends = [...points.map((p) => [place(p), y(p.high)]), ...points.map((p) => [place(p), y(p.low)]).reverse()];
   const group = svgElement("g", { class: kind });
   if (kind === "checked") group.append(svgElement("polygon", { class: "band", points: ends.join(" ") }));
   group.append(svgElement("polyline", { class: "course", points: at.join(" ") }));

@@ -34,6 +34,7 @@ function makeRow(root, actions) {
     const box = by("choices");
     if (buttons.length !== box.children.length || buttons.some((button, k) => box.children[k] !== button)) {
       box.replaceChildren(...buttons);
+      box.classList.toggle("wide", names.some((name) => name.length > 12));
       by("class-names").replaceChildren(...names.map((name) => new Option(name, name)));
     }
     for (const name of [...choices.keys()]) if (!names.includes(name)) choices.delete(name);
@@ -88,9 +89,12 @@ function makeRow(root, actions) {
 function makeChoice(name, label) {
   const button = element("button", undefined, "choice");
   button.type = "button";
-  const [key, chance, meter, number] = [element("kbd"), element("small"), element("meter"), element("small", "", "count")];
+  const [key, chance, meter, number] = ["kbd", "small", "meter", "small"].map((kind) => element(kind));
   meter.setAttribute("aria-label", `probability of ${name}`);
-  button.append(key, element("b", name), chance, meter, number);
+  const [upper, lower] = [element("span"), element("span")];
+  upper.append(key, element("b", name));
+  lower.append(meter, chance, number);
+  button.append(upper, lower);
   button.addEventListener("click", () => label(name));
   return { button, key, chance, meter, number };
 }
