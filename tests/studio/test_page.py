@@ -147,6 +147,22 @@ def test_a_row_of_the_map_or_a_neighbour_is_looked_at_and_labelled(studio):
     wait_for(tab, "#kind", "Proposed next")
 
 
+def test_a_label_in_doubt_is_kept_by_the_key_of_skip(studio, make_session):
+    session = make_session()
+    plain = session.card
+
+    def card(name, kind, reason):
+        return plain(name, "second look" if name == "row 0" else kind, reason)
+
+    session.card = card
+    tab = studio(session)
+    assert tab.locator("#kind").inner_text() == "A label in doubt"
+    assert tab.locator("#skip").inner_text().startswith("Keep the label")
+    press(tab, "s")
+    assert tab.locator("#skip").inner_text().startswith("Skip")
+    assert session.acts[-1]["act"] == "skip" or session.acts[-2]["act"] == "skip"
+
+
 def test_the_map_marks_labels_at_once_and_follows_fits(studio):
     tab = studio()
     before = pixels(tab)

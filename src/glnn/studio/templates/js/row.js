@@ -1,6 +1,6 @@
 // The card of a row: why it was chosen, a button for each class, its values and its neighbours.
 const KINDS = {
-  suggested: "Proposed next", diverse: "Proposed to begin with", "second look": "A second look, please",
+  suggested: "Proposed next", diverse: "Proposed to begin with", "second look": "A label in doubt",
   skipped: "Skipped before", chosen: "Chosen by you",
 };
 const N_VALUES = 12;
@@ -45,6 +45,7 @@ function makeRow(root, actions) {
     for (const id of ["skip", "unsure", "new"]) by(id).disabled = !card;
     by("kind").textContent = card ? KINDS[card.kind] ?? card.kind : "";
     by("back").hidden = card?.kind !== "chosen";
+    by("skip-word").textContent = card?.kind === "second look" ? "Keep the label" : "Skip";
     by("row-title").textContent = card ? card.id : "All rows are done";
     by("reason").textContent = card ? card.reason : "Every row has a label, or you could not tell.";
     const label = { labelled: `Label now: ${card?.label}`, unsure: "You could not tell.", skipped: "Skipped." }[card?.status];
@@ -93,8 +94,8 @@ function makeChoice(name, label) {
   meter.setAttribute("aria-label", `probability of ${name}`);
   const [upper, lower] = [element("span"), element("span")];
   upper.append(key, element("b", name));
-  lower.append(meter, chance, number);
-  button.append(upper, lower);
+  lower.append(chance, number);
+  button.append(upper, lower, meter);
   button.addEventListener("click", () => label(name));
   return { button, key, chance, meter, number };
 }
