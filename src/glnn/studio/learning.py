@@ -89,6 +89,8 @@ class Learner:
             return np.asarray(mean_of_powers(seen, columns, n_steps))
 
         rows = center_and_normalize(embed_nodes(steps.scaled, propagate))
+        # with a constant column, a label says nothing about rows in the opposite direction
+        rows = np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
         ranking = QueryRanking(rows, np.ones(len(rows)), np.empty(0, np.int64))
         source = with_labels(self._source, {}, ())
         results = self._collect_plain(source, np.ones((data.n_nodes, 1)), state.adjacency)

@@ -200,7 +200,7 @@ class LabelSession:
 
     # One interface for page and widget
 
-    def act(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def act(self, message: Any) -> dict[str, Any]:
         """Take one message of a page or a widget, and return the state after it.
 
         A message is a dictionary with ``act`` and what the act needs; anything else raises an
