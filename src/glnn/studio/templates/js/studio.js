@@ -30,7 +30,7 @@ async function makeStudio(root, link) {
   }
 
   function fail(error) {
-    by("problem").textContent = error.message;
+    if (by("problem").textContent !== error.message) by("problem").textContent = error.message;
     by("problem").hidden = false;
   }
 
