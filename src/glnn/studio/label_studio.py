@@ -82,7 +82,7 @@ def _read_tasks(path: Path) -> list[dict[str, Any]]:
     return tasks
 
 
-def _find_choice(task: Mapping[str, Any], where: str) -> str | None:
+def _find_choice(task: Mapping[str, Any], where: str) -> Any:
     """Return the class that a task was given, or ``None``."""
     try:
         valid = [one for one in task.get("annotations") or () if not one.get("was_cancelled")]

@@ -137,7 +137,8 @@ def _make_record(data: Any, graph: Any, label: Any) -> NodeData:
         texts = ["" if gap else str(one) for one, gap in zip(given, is_unlabelled(given))]
     numbers, names = encode_labels(texts)
     adjacency = None if matrix is None else as_adjacency(matrix, n_rows)
-    return NodeData(features, numbers, adjacency, names, ids=resolve_row_names(data))
+    more: Any = {"edges": adjacency, "class_names": names, "ids": resolve_row_names(data)}
+    return NodeData.from_arrays(features, numbers, **more)
 
 
 def _write_once(path: Path, text: str) -> Path:

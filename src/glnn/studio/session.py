@@ -347,7 +347,7 @@ class LabelSession:
             self._wanted = kind
             self._wake.notify_all()
 
-    def wait(self, timeout: float | None = None, *, full: bool = False) -> bool:
+    def wait(self, timeout: float | int | None = None, *, full: bool = False) -> bool:
         """Wait until no fit runs or is wanted; return whether that is so.
 
         With ``full`` also until the full fit that follows a pause.
