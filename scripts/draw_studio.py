@@ -23,7 +23,7 @@ from glnn.studio import LabelSession
 from glnn.studio.server import StudioServer
 
 ROOT = Path(__file__).resolve().parents[1]
-N_LABELS = 60
+N_LABELS = 40
 
 
 @contextmanager
