@@ -163,10 +163,10 @@ def own_rows(peers, store):
 def test_every_process_sees_every_block_once_its_own_first(size, store, together):
     def work(peers):
         rows = own_rows(peers, store)
-        return rows.layout.start, [(first, block.to_dense()) for first, block in rows.blocks()]
+        return peers.rank, [(rank, block.to_dense()) for rank, block in rows.blocks()]
 
-    for start, seen in together(size, work):
-        assert seen[0][0] == start
+    for rank, seen in together(size, work):
+        assert seen[0][0] == rank
         assert_close(
             torch.cat([block for _, block in sorted(seen, key=lambda s: s[0])]),
             torch.from_numpy(MATRIX),

@@ -10,7 +10,7 @@ from glnn.distributed import SINGLE_PROCESS
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import as_sharded_rows
 from glnn.objective import base
-from glnn.objective.base import ImplicitMap
+from glnn.objective.base import PairMap
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import (
     Closeness,
@@ -212,7 +212,7 @@ def test_the_bound_of_row_sums_is_at_least_their_matrix(penalty_of, pairs_of):
 
 def test_squares_of_a_map_by_its_definition_are_estimated(penalty_of, pairs_of, monkeypatch):
     term, pairs = penalty_of("channel", SINGLE_PROCESS), pairs_of(SINGLE_PROCESS)
-    plain = ImplicitMap(pairs, term.image, lambda y: term.adjoint(y).on_pairs(pairs))
+    plain = PairMap(term, pairs)
     active = (pairs.keys % 3 > 0).double()
     monkeypatch.setattr(base, "_N_PROBES", 4000)
     assert_close(

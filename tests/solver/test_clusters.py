@@ -80,7 +80,7 @@ def test_no_process_ever_has_all_rows(rows, together, monkeypatch):
         return clusters.search_clusters(ShardedRows(as_row_matrix(rows[part.rows]), part), 4)
 
     together(4, work)
-    assert max(most) <= 2 * 3000 / 4 * 1.3
+    assert max(most) <= 3000 / 4 * 1.3
 
 
 def test_thin_rows_stay_sparse_and_wide_rows_are_projected(rng):

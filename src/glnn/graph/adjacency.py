@@ -73,14 +73,13 @@ class Adjacency(GraphOperator):
     def asymmetry(self) -> Float[Tensor, ""]:
         r"""Return :math:`\|A^\top - A\|_F^2`."""
 
+    @abstractmethod
     def row_sums(self) -> Float[Tensor, "n"]:
         r"""Return :math:`r = A 1`."""
-        ones = torch.ones(self.n_nodes, 1, dtype=self.values().dtype, device=self.values().device)
-        return (self @ ones)[:, 0]
 
+    @abstractmethod
     def trace(self) -> Float[Tensor, ""]:
         r"""Return :math:`\operatorname{tr}(A)`."""
-        return self.values()[self.rows() == self.columns()].sum()
 
 
 class DenseAdjacency(Adjacency):

@@ -6,7 +6,7 @@ pair ``i <= j`` stored once, and :class:`SparseAdjacency` is a graph with a valu
 or tile by tile.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,14 +45,14 @@ class ShardedRows:
         return ShardedRows(local, self.layout)
 
     def blocks(self) -> Iterator[tuple[int, RowMatrix]]:
-        """Yield (first row, rows) of each process, starting with this one.
+        """Yield (rank, rows) of each process, starting with this one.
 
         Blocks of other ranks arrive by ring exchange, so all processes must iterate over all
         blocks together.
         """
         part, block = self.layout, self.local
         size, rank = part.peers.size, part.peers.rank
-        yield part.start, block
+        yield rank, block
         lengths = [part.all_gather_count(len(tensor)) for tensor in block.tensors()]
         for shift in range(1, size):
             source = (rank - shift) % size
@@ -65,7 +65,7 @@ class ShardedRows:
                 part.peers.all_to_all_(received, sent)
                 arrived.append(place)
             block = block.with_tensors(tuple(arrived))
-            yield int(part.bounds[source]), block
+            yield source, block
 
     def densify(self, share: float) -> "ShardedRows":
         """Return dense rows if at least this share of the entries is stored.
@@ -205,22 +205,21 @@ class Pairs:
         return CsrMatrix.from_entries((self.n_nodes, self.n_nodes), *self.full_entries())
 
     @cached_property
-    def _ends(self) -> dict[int, tuple[Tensor | slice, Tensor, Tensor]]:
-        """By first row of a block: its pairs, their end in this process, and that in the block.
+    def _ends(self) -> Sequence[tuple[Tensor | slice, Tensor, Tensor]]:
+        """By rank: its pairs, their end in this process, and their end among the rank's rows.
 
         Ends are row indices in their blocks. Each pair has an end among the rows of its process
         (:class:`glnn.distributed.Partition`).
         """
         part = self.layout
         if not part.is_split:
-            return {0: (slice(None), self.i, self.j)}
+            return [(slice(None), self.i, self.j)]
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
-        source = row_owners(part, far)
-        found: dict[int, tuple[Tensor | slice, Tensor, Tensor]] = {}
+        source, found = row_owners(part, far), []
         for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
-            found[first] = (mine, near[mine] - part.start, far[mine] - first)
+            found.append((mine, near[mine] - part.start, far[mine] - first))
         return found
 
     def visit(
@@ -231,8 +230,8 @@ class Pairs:
         Near ends are rows of this process, far ends are rows of the block. Pairs are given by
         their positions.
         """
-        for first, block in rows.blocks():
-            yield (*self._ends[first], block)
+        for source, block in rows.blocks():
+            yield (*self._ends[source], block)
 
     def select(self, mask: Tensor) -> "Pairs":
         """Return the pairs where ``mask`` holds."""
@@ -379,6 +378,12 @@ class SparseAdjacency(Adjacency):
     def asymmetry(self) -> Float[Tensor, ""]:
         """Return zero: the matrix is symmetric."""
         return self._values.sum() * 0
+
+    def row_sums(self) -> Float[Tensor, "n"]:  # noqa: D102
+        return self._operator.row_sums()
+
+    def trace(self) -> Float[Tensor, ""]:  # noqa: D102
+        return self._values.index_select(0, self.pairs.loops).sum()
 
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
         keys = torch.cat([self.pairs.keys, other.pairs.keys])

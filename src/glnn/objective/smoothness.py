@@ -91,7 +91,7 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by the products of the signals of each pair."""
-        return ChannelMap(pairs, self.signal)
+        return ChannelMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the similarity of the energies, linearised at the dual point."""
@@ -102,8 +102,9 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
 class ChannelMap(PairMap):
     r"""The channel energies, by the products :math:`x_{ic} x_{jc}` of each pair."""
 
-    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
-        self.pairs, self._products = pairs, _pair_products(pairs, signal)
+    def __init__(self, term: ChannelSmoothness, pairs: Pairs) -> None:
+        super().__init__(term, pairs)
+        self._products = _pair_products(pairs, term.signal)
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._products.column_sums(values * self.pairs.counts)
@@ -189,7 +190,7 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by products with the signals."""
-        return FrobeniusMap(pairs, self.rotated_signal)
+        return FrobeniusMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the similarity of the norm, linearised at the dual point."""
@@ -201,8 +202,9 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
 class FrobeniusMap(PairMap):
     r"""The map :math:`X^\top A X`, by products with the signals; :math:`K` is stored if narrow."""
 
-    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
-        self.pairs, self._signal, self._width = pairs, signal, signal.local.n_columns
+    def __init__(self, term: FrobeniusSmoothness, pairs: Pairs) -> None:
+        super().__init__(term, pairs)
+        self._signal, self._width = term.rotated_signal, term.basis.shape[1]
         self._patterns: list[CsrMatrix] = []  # of the pairs of each block of signals
         self._ends = self._gather_ends() if self._width**2 <= MAX_DENSE_COLUMNS else None
 
@@ -232,10 +234,6 @@ class FrobeniusMap(PairMap):
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._sums(values, self._signal)
-
-    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        left = DenseRows(self._signal.local.matmul(_symmetrize(y)))
-        return LowRankPart(self._signal.with_local(left), self._signal).on_pairs(self.pairs)
 
     def gram_diagonal(self, active: Tensor) -> Tensor:
         r"""Return :math:`\sum_{ij} x_{ia}^2 x_{jb}^2` over the pairs."""

@@ -133,7 +133,8 @@ def _search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     width = max(1, room // (8 * max(min(height, signal.layout.n_rows), n_columns)))
     lefts = _split_rows(rows.local, height)
     best: list[tuple[Tensor, Tensor] | None] = [None] * len(lefts)
-    for first_column, block in rows.blocks():
+    for source, block in rows.blocks():
+        first_column = int(signal.layout.bounds[source])
         for shift, right in _split_rows(block, width):
             columns = right.to_dense().T.contiguous()
             for number, (first, left) in enumerate(lefts):
