@@ -99,7 +99,7 @@ class Packer:
         if is_sharded:
             assert self._partition is not None  # the caller has looked
             rank, n_rows = self._partition.peers.rank, self._partition.n_nodes
-            before = self._partition.all_gather_count(csr.nnz)[:rank].sum()
+            before = self._partition.all_gather(np.array([csr.nnz]))[:rank].sum()
             offsets = (offsets + before)[int(rank > 0) :]
         width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
         columns = csr.indices.astype(width, copy=False)

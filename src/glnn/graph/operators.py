@@ -135,7 +135,7 @@ def normalize_graph_rows(
     """
     layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
-    degree = layout.all_gather_rows(np.asarray(block.sum(1), dtype=np.float64).ravel())
+    degree = layout.all_gather(np.asarray(block.sum(1), dtype=np.float64).ravel())
     root = torch.from_numpy(inverse_sqrt(degree)).to(device)
     counts, columns, data = (
         torch.from_numpy(part).to(device)

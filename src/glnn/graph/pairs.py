@@ -53,7 +53,7 @@ class ShardedRows:
         part, block = self.layout, self.local
         size, rank = part.peers.size, part.peers.rank
         yield rank, block
-        lengths = [part.all_gather_count(len(tensor)) for tensor in block.tensors()]
+        lengths = [part.all_gather(np.array([len(tensor)])) for tensor in block.tensors()]
         for shift in range(1, size):
             source = (rank - shift) % size
             arrived = []

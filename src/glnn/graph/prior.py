@@ -25,7 +25,7 @@ def binary(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_
 def normalize_adjacency(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`; rows of isolated nodes stay empty."""
     own = inverse_sqrt(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    root = own if layout is None else layout.all_gather_rows(own)
+    root = own if layout is None else layout.all_gather(own)
     result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     result.sum_duplicates()
     result.data *= np.repeat(own, np.diff(result.indptr))
@@ -97,7 +97,7 @@ class PriorGraph:
     @classmethod
     def of(cls, links: sp.csr_matrix, kind: PriorKind, layout: Partition) -> "PriorGraph":
         """Compute the prior graph of this process's rows of a checked adjacency matrix."""
-        degrees = layout.all_gather_rows(np.asarray(links.sum(1), dtype=np.float64).ravel())
+        degrees = layout.all_gather(np.asarray(links.sum(1), dtype=np.float64).ravel())
         return cls(kind, degrees, prior_graph(links, kind, layout))
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:

@@ -162,8 +162,8 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
         x = self.signal.local.to_dense()
         gram = self.signal.layout.sum(x.T @ x)
         sizes, axes = torch.linalg.eigh(gram)
-        kept: Tensor = axes[:, sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)].contiguous()
-        return self.signal.layout.agree(kept)
+        kept: Tensor = axes.T[sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)]
+        return self.signal.layout.agree(kept.contiguous()).T.contiguous()
 
     @lazy_property
     def rotated_signal(self) -> ShardedRows:

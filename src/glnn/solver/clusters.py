@@ -10,6 +10,7 @@ processes arrive by ring exchange. The compared rows do not depend on the number
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -112,7 +113,7 @@ def search_clusters(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     score = torch.full((len(rows), k), -torch.inf, device=rows.device)
     norms = rows.square().matmul(torch.ones(rows.n_columns, 1, device=rows.device))
     nonzero = torch.nonzero(norms[:, 0] > 0).view(-1)
-    counts = part.all_gather_count(len(nonzero))
+    counts = part.all_gather(np.array([len(nonzero)]))
     if counts.sum() < 2:
         return found, score
     rows = rows if len(nonzero) == len(rows) else rows.take(nonzero)

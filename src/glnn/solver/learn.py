@@ -332,7 +332,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         ),
         weights=weights,
         reading=request.reading,
-        row_sums=layout.all_gather_rows(np.asarray(adjacency.sum(1)).ravel()),
+        row_sums=layout.all_gather(np.asarray(adjacency.sum(1)).ravel()),
         mean_added_degree=mean_added_degree(solved.pairs, solved.solution.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
