@@ -18,7 +18,6 @@ from glnn._utils import (
     did_you_mean,
     import_optional,
     map_row_blocks,
-    thread_map,
 )
 from glnn.exceptions import InputError, MissingDependencyError
 
@@ -210,7 +209,6 @@ def test_records_fit_on_a_line(data):
 
 # NumPy work on threads
 
-MANY = 2**20
 QUICK = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
 
 
@@ -242,17 +240,6 @@ def test_fits_in_threads_are_those_of_one_thread(numbers_on_threads):
     with ThreadPoolExecutor(4) as pool:
         for one, other in zip(pool.map(fit, range(4)), serial):
             np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("n_numbers", [1, MANY])
-def test_answers_come_in_the_order_of_the_items(n_numbers):
-    assert thread_map(lambda k: k**2, list(range(50)), n_numbers) == [k**2 for k in range(50)]
-    assert thread_map(lambda k: k, [], n_numbers) == []
-
-
-def test_an_error_in_a_thread_is_raised_here():
-    with pytest.raises(ZeroDivisionError):
-        thread_map(lambda k: 1 / k, [1, 0], MANY)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 1000, 200_001])

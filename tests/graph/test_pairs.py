@@ -67,7 +67,7 @@ def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
     one, other = (SparseAdjacency.from_rows(alone(12), m) for m in (first, second))
-    total = one + other.with_values(2 * other.values())
+    total = one + SparseAdjacency(other.pairs, 2 * other.values())
     assert np.allclose(
         total.pairs.to_scipy(total.values()).toarray(), (first + 2 * second).toarray()
     )

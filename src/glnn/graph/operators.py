@@ -270,17 +270,21 @@ def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
     That is so if no two nodes have a common nonzero column, or if all rows are equal.
     """
     layout = layout or Partition(features.shape[0])
-    if sp.issparse(features):
-        filled = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
-    else:
-        filled = np.count_nonzero(features, axis=0)
-    if layout.sum(filled.astype(np.float64)).max() <= 1:
+    if layout.sum(count_nonzero(features)).max() <= 1:
         return True
     high, low = _column_bounds(features[:_N_FIRST_ROWS])
     if layout.max(float((high + low).any())):
         return False  # a few rows usually suffice
     high, low = (layout.max(bound) for bound in _column_bounds(features))
     return bool((high + low == 0).all())
+
+
+def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
+    """Return the number of nonzero entries in each column of a dense or CSR matrix."""
+    if sp.issparse(features):
+        columns = features.indices[features.data != 0]
+        return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
+    return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
 
 
 def _column_bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -82,12 +82,12 @@ class ShardedRows:
         return self
 
 
-def as_sharded_rows(matrix: object, layout: Partition | None = None) -> ShardedRows:
-    """Wrap this process's rows (array, tensor, CSR or rows); without a layout, all rows."""
+def as_sharded_rows(matrix: object) -> ShardedRows:
+    """Wrap all rows of a matrix (array, tensor, CSR or rows) in one process."""
     if isinstance(matrix, ShardedRows):
         return matrix
     local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix)
-    return ShardedRows(local, layout or Partition(len(local)))
+    return ShardedRows(local, Partition(len(local)))
 
 
 def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
@@ -295,7 +295,7 @@ class SparseAdjacency(Adjacency):
         """Store the upper triangle of a symmetric scipy matrix."""
         csr = sp.csr_matrix(matrix)
         found = cls.from_rows(Partition(csr.shape[0]), csr)
-        return found.with_values(found._values.to(dtype))
+        return cls(found.pairs, found._values.to(dtype))
 
     @classmethod
     def from_rows(
@@ -318,17 +318,6 @@ class SparseAdjacency(Adjacency):
             return cls(Pairs(layout, rows, columns), values)
         keys, order = pair_keys(layout.n_nodes, rows, columns).sort()
         return cls(Pairs.from_keys(layout, keys), values[order])
-
-    def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
-        """Return a graph with the same pairs and other values."""
-        return SparseAdjacency(self.pairs, values)
-
-    def to(self, device: str | torch.device) -> "SparseAdjacency":
-        """Return the same graph on another device."""
-        if torch.device(device) == self._values.device:
-            return self
-        i, j, values = (t.to(device) for t in (self.pairs.i, self.pairs.j, self._values))
-        return SparseAdjacency(Pairs(self.pairs.layout, i, j), values)
 
     @cached_property
     def _operator(self) -> GraphRows:
@@ -353,14 +342,14 @@ class SparseAdjacency(Adjacency):
 
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
         place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
-        if not len(self.pairs):
-            return self._values.new_zeros(len(place))
-        return torch.where(found, self._values[place], torch.zeros_like(self._values[place]))
+        result = self._values.new_zeros(len(place))
+        result[found] = self._values[place[found]]
+        return result
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on other pairs, zero where none is stored."""
         place, found = pairs.locate(self.pairs.keys)
-        result = torch.zeros(len(pairs), dtype=self._values.dtype, device=self._values.device)
+        result = self._values.new_zeros(len(pairs))
         result[place[found]] = self._values[found]
         return result
 
@@ -427,8 +416,8 @@ class ImplicitMatrix:
         return ImplicitMatrix(
             self.constant + other.constant,
             self.loop + other.loop,
-            _add_optional(self.nodes, other.nodes),
-            _add_optional(self.sparse, other.sparse),
+            add_optional(self.nodes, other.nodes),
+            add_optional(self.sparse, other.sparse),
             self.factors + other.factors,
         )
 
@@ -521,7 +510,7 @@ def tile_size(widest: int, block_bytes: int) -> int:
     return max(1, min(int((entries / 4) ** 0.5), entries // (2 * max(1, widest))))
 
 
-def _add_optional(first: Any, second: Any) -> Any:
+def add_optional(first: Any, second: Any) -> Any:
     """Return the sum of two values, either of which may be ``None``."""
     if first is None or second is None:
         return first if second is None else second

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
+from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency, add_optional
 
 # Linear maps on pairs
 
@@ -110,11 +110,10 @@ class RowCoefficients:
     couplings: tuple[Coupling, ...] = ()
 
     def __add__(self, other: "RowCoefficients") -> "RowCoefficients":
-        both = [part for part in (self.edges, other.edges) if part is not None]
         return RowCoefficients(
             self.edge_curvature + other.edge_curvature,
             self.loop_curvature + other.loop_curvature,
-            both[0] + both[-1] if len(both) == 2 else next(iter(both), None),
+            add_optional(self.edges, other.edges),
             self.loop + other.loop,
             self.prior + other.prior,
             self.metrics + other.metrics,

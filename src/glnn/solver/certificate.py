@@ -69,11 +69,6 @@ class Certificate:
         """Return plain numbers and strings, ready for JSON."""
         return {**dataclasses.asdict(self), "notes": list(self.notes)}
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
-        """Return the certificate that ``to_dict`` wrote."""
-        return cls(**{**fields, "notes": tuple(fields.get("notes", ()))})
-
     def __str__(self) -> str:
         state = "optimal" if self.converged else "NOT optimal"
         return (
@@ -110,9 +105,9 @@ def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     known = _list_pairs(problem, stored.pairs, whole)
     gains, place = problem.linear.on_pairs(known), known.locate(stored.pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
-    implied = (
-        numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_support_mask(problem, known))
-    )
+    implied = numerator.clamp_(min=0).div_(2 * problem.curvature)
+    if support is not None and support is not known:
+        implied *= support.contains(known.keys)
     residual = implied.index_add(0, place, stored.values, alpha=-1)
     # a negative entry needs no check of its own: implied entries are not negative, so its
     # residual is at least its absolute value
@@ -195,13 +190,6 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
     return Pairs.from_keys(problem.layout, sort_unique(torch.cat(keys)))
-
-
-def _support_mask(problem: Problem, pairs: Pairs) -> Tensor:
-    """Return 1 for pairs in the support and 0 for others."""
-    if problem.support is None or problem.support is pairs:
-        return torch.ones_like(pairs.counts)
-    return problem.support.contains(pairs.keys).double()
 
 
 def _sweep_other_pairs(

@@ -44,12 +44,7 @@ from glnn.solver.signals import (
     append_columns,
     prediction_signal,
 )
-from glnn.solver.working_set import (
-    DegreeGoal,
-    mean_added_degree,
-    solve_for_degree,
-    solve_problem,
-)
+from glnn.solver.working_set import mean_added_degree, solve_for_degree, solve_problem
 
 Support = Literal["all", "candidates"]  # which pairs may become edges
 SUPPORTS: tuple[Support, ...] = get_args(Support)
@@ -74,10 +69,6 @@ class LearnedGraph(ReprMixin):
         How far the graph is from the optimum.
     weights
         The weights of the terms; the sparsity weight is the one that was used.
-    reading
-        The reading of the graph Laplacian regulariser.
-    row_sums
-        Row sums of the whole graph.
     mean_added_degree
         Mean number of neighbours over edges that are not in the prior graph, without loops.
     candidates
@@ -92,29 +83,24 @@ class LearnedGraph(ReprMixin):
     prior: sp.csr_matrix | None
     certificate: Certificate
     weights: Weights
-    reading: Reading
-    row_sums: np.ndarray
     mean_added_degree: float
     candidates: tuple[np.ndarray, np.ndarray]
     problem: Problem
     new_rows: NewRowProblem
 
     def _repr_items(self) -> dict[str, str]:
-        n_edges = sp.triu(self.adjacency, k=1).nnz
         proof = "optimal" if self.certificate.converged else "NOT optimal"
         return {
-            "reading": f"{self.reading} reading",
+            "reading": f"{self.certificate.reading} reading",
             "nodes": f"{self.adjacency.shape[0]:,}",
-            "edges": f"{n_edges:,}",
+            "edges": f"{self.n_edges:,}",
             "graph problem": f"{proof} (relative gap {self.certificate.relative_gap:.0e})",
         }
 
     @property
     def n_edges(self) -> int:
-        """Number of edges without loops; an edge shared with another process counts half."""
-        first = self.problem.layout.start if self.adjacency.shape[0] < self.n_nodes else 0
-        n_loops = int(np.count_nonzero(self.adjacency.diagonal(first)))
-        return (int(self.adjacency.nnz) - n_loops) // 2
+        """Number of edges without loops."""
+        return int(self.adjacency.nnz - np.count_nonzero(self.adjacency.diagonal())) // 2
 
     @property
     def n_nodes(self) -> int:
@@ -137,24 +123,7 @@ class LearnedGraph(ReprMixin):
             ``links``, a CSR matrix (new x N), and ``loops``. Each row depends on its own node
             only. Predictions among the signals are unknown for new nodes and not used.
         """
-        if self.adjacency.shape[0] < self.n_nodes:
-            raise InputError("new nodes must be connected to a whole graph: use gather() first.")
         return self.new_rows.connect(new_X, links)
-
-    def gather(self) -> "LearnedGraph | None":
-        """Return the whole graph in process 0 and ``None`` elsewhere; all processes must call it.
-
-        ``problem`` remains that of all processes, so certify before gathering.
-        """
-        gather = self.problem.layout.gather
-        adjacency, signal = gather(self.adjacency), gather(self.new_rows.signal)
-        prior = None if self.prior is None else gather(self.prior)
-        if adjacency is None:
-            return None
-        rows = self.new_rows.prior
-        whole = None if rows is None else dataclasses.replace(rows, prior=prior)
-        new_rows = dataclasses.replace(self.new_rows, signal=signal, prior=whole)
-        return dataclasses.replace(self, adjacency=adjacency, prior=prior, new_rows=new_rows)
 
 
 def learn_graph(
@@ -258,14 +227,10 @@ class GraphRequest:
     search: Search = "auto"
     task: tuple[np.ndarray, np.ndarray] | None = None  # the factors u and v of a TaskCost
     terms: Sequence[Term] = ()
-    tol: float | int = 1e-8  # accuracy of the entries
-    max_iter: int = 100  # Newton steps of one solve
     device: str = "cpu"
     layout: Partition | None = None  # which rows are in this process; None: all
 
     def __post_init__(self) -> None:
-        check_number("tol", self.tol, low=0, open_low=True)
-        check_integer("max_iter", self.max_iter, low=1)
         check_choice("reading", self.reading, READINGS)
         check_choice("signal", self.signal, SIGNALS)
         check_choice("prior", self.prior, PRIORS)
@@ -301,7 +266,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     weights = weights or Weights.paper()
     terms = [*check_terms(request.terms), *_task_terms(request.task, layout, device)]
     objective = Objective.of(weights, signals, prior, reading=request.reading, more=terms)
-    problem = Problem(objective, layout, None, device, request.tol, request.max_iter)
+    problem = Problem(objective, layout, None, device)
     assert problem.curvature > 0  # raises here, before anything expensive is computed
     candidates = _find_candidates(request, base, target)
     pairs = problem.starting_pairs(candidates)
@@ -312,8 +277,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     if target is None:
         solved = solve_problem(problem, WorkingProblem.of(problem, pairs))
     else:
-        goal = DegreeGoal(target, prior_pairs)
-        sparsity, solved, notes = solve_for_degree(problem, pairs, goal)
+        sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
         weights = weights.replace(sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
     adjacency = solved.pairs.to_scipy(solved.solution.values)
@@ -331,8 +295,6 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
             reading=request.reading,
         ),
         weights=weights,
-        reading=request.reading,
-        row_sums=layout.all_gather(np.asarray(adjacency.sum(1)).ravel()),
         mean_added_degree=mean_added_degree(solved.pairs, solved.solution.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,

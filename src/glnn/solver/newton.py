@@ -127,6 +127,8 @@ def newton_step(working: WorkingProblem, values: Tensor, gradient: Tensor) -> tu
 
 # Semismooth Newton
 
+TOL = 1e-8  # accuracy of the entries
+_MAX_STEPS = 100
 _MAX_HALVINGS = 40
 _ROUNDING = 1e-13  # relative error of a dual value
 _MAX_STALLED = 3  # consecutive steps whose decrease is smaller than rounding
@@ -167,11 +169,7 @@ class _Point:
 
 
 def solve_dual(
-    working: WorkingProblem,
-    start: Dual | None = None,
-    *,
-    tol: float | int = 1e-8,
-    max_iter: int = 100,
+    working: WorkingProblem, start: Dual | None = None, *, tol: float = TOL
 ) -> DualSolution:
     """Maximise the dual by Newton steps with an Armijo line search.
 
@@ -185,8 +183,8 @@ def solve_dual(
         if point.violation <= tol * working.violation_scale(point.values):
             reason = ""
             break
-        if iterations >= max_iter or n_stalled >= _MAX_STALLED:
-            point, reason = best, reason or f"{max_iter} Newton steps were not enough"
+        if iterations >= _MAX_STEPS or n_stalled >= _MAX_STALLED:
+            point, reason = best, reason or f"{_MAX_STEPS} Newton steps were not enough"
             break
         step, is_solved = newton_step(working, point.values, point.gradient)
         reason = "" if is_solved else _SLOW

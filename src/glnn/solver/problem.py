@@ -33,8 +33,6 @@ class Problem:
     layout: Partition  # which rows and pairs are in this process
     support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
     device: str = "cpu"
-    tol: float | int = 1e-8  # accuracy of the entries
-    max_iter: int = 100  # Newton steps of one solve
 
     @property
     def n_nodes(self) -> int:
