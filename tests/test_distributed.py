@@ -14,7 +14,6 @@ from glnn.distributed import (
     RowExchange,
     TorchPeers,
     _report_lost_peers,
-    is_started_by_torchrun,
     join_processes,
     lazy_property,
     run_everywhere,
@@ -44,7 +43,6 @@ def test_alone_every_answer_is_ones_own_part():
 def test_without_torchrun_a_process_is_alone(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert not is_started_by_torchrun()
     with join_processes() as peers:
         assert peers is SINGLE_PROCESS
 

@@ -187,25 +187,15 @@ class ReprMixin:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        title, *rest = self._repr_items().items()
-        items = ", ".join(format_item(name, value) for name, value in rest)
-        return f"{type(self).__name__}({title[1]}: {items})"
+        (_, title), *rest = self._repr_items().items()
+        items = []
+        for name, value in rest:  # a number is shown before its name, other values after it
+            named = f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
+            items.append(f"no {name}" if value == "none" else named)
+        return f"{type(self).__name__}({title}: {', '.join(items)})"
 
     def _repr_html_(self) -> str:
         return html_table(self._repr_items())
-
-
-def format_item(name: str, value: str) -> str:
-    """Return a number before its name and any other value after it.
-
-    Examples
-    --------
-    >>> format_item("edges", "1,200"), format_item("problem", "solved")
-    ('1,200 edges', 'problem solved')
-    """
-    if value == "none":
-        return f"no {name}"
-    return f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
 
 
 def html_table(items: Mapping[str, object]) -> str:

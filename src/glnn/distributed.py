@@ -193,11 +193,6 @@ class Partition:
 TIMEOUT = datetime.timedelta(minutes=30)  # for a process that hangs; one that died is seen at once
 
 
-def is_started_by_torchrun() -> bool:
-    """Return whether ``torchrun`` has started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
-
-
 @contextlib.contextmanager
 def join_processes(device: str = "cpu") -> Iterator[Peers]:
     """Join the processes that ``torchrun`` started until the end of the block.
@@ -205,7 +200,7 @@ def join_processes(device: str = "cpu") -> Iterator[Peers]:
     Without ``torchrun`` this is a single process. Tensors on ``cpu`` are sent by gloo, those on
     ``cuda`` by NCCL.
     """
-    if not is_started_by_torchrun():
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         yield SINGLE_PROCESS
         return
     backend = "gloo"
@@ -391,9 +386,6 @@ class RowExchange:
         They come in blocks of columns, the same in every process. A block is larger than
         ``MAX_FETCH_BYTES`` only if the smallest block of rows is, too.
         """
-        if self._peers.size == 1:
-            yield x
-            return
         width, n_bytes = x.shape[1], x.element_size()
         room = max(MAX_FETCH_BYTES, self._smallest_block * width * n_bytes)
         step = max(1, min(width, room // max(1, self._max_wanted * n_bytes)))

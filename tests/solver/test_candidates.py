@@ -5,12 +5,17 @@ import torch
 from sklearn.preprocessing import normalize
 
 from glnn.distributed import Partition
-from glnn.graph.pairs import ShardedRows
+from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.graph.rows import as_row_matrix
 from glnn.solver import candidates
-from glnn.solver.candidates import merge_topk, nearest, nearest_pairs
+from glnn.solver.candidates import merge_topk, nearest_pairs
 
 # Searches
+
+
+def nearest(signal, k, search="auto", device="cpu"):
+    rows = as_sharded_rows(as_row_matrix(signal, device=device))
+    return tuple(part.cpu().numpy() for part in nearest_pairs(rows, k, search=search))
 
 
 def by_sorting(signal, k):

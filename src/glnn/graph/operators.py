@@ -23,8 +23,8 @@ class GraphRows(GraphOperator):
     an entry. Since :math:`A^\top = A`, the gradient is the same product.
     """
 
-    def __init__(self, matrix: CsrMatrix, exchange: RowExchange) -> None:
-        self._matrix, self._exchange = matrix, exchange
+    def __init__(self, matrix: CsrMatrix, exchange: RowExchange | None = None) -> None:
+        self._matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
 
     @classmethod
     def of(
@@ -36,18 +36,12 @@ class GraphRows(GraphOperator):
         dtype: torch.dtype = torch.float32,
     ) -> "GraphRows":
         """Build from this process's rows, a sorted CSR matrix with N columns."""
-        layout, wanted = layout or Partition(block.shape[0]), np.arange(0)
-        if layout.is_split:
-            wanted, places = np.unique(block.indices, return_inverse=True)
-            shape = (block.shape[0], len(wanted))
-            block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
-        matrix = CsrMatrix.from_scipy(block, device, dtype)
-        return cls(matrix, RowExchange(layout, wanted, device))
-
-    @classmethod
-    def whole(cls, matrix: CsrMatrix) -> "GraphRows":
-        """Wrap a matrix that one process has by itself."""
-        return cls(matrix, RowExchange(Partition(len(matrix)), np.arange(0)))
+        if layout is None or not layout.is_split:
+            return cls(CsrMatrix.from_scipy(block, device, dtype))
+        wanted, places = np.unique(block.indices, return_inverse=True)
+        shape = (block.shape[0], len(wanted))
+        block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
+        return cls(CsrMatrix.from_scipy(block, device, dtype), RowExchange(layout, wanted, device))
 
     def with_entries(self, entries: Float[Tensor, "e"]) -> "GraphRows":
         """Return a matrix with the same pattern and other stored values."""
@@ -70,8 +64,9 @@ class GraphRows(GraphOperator):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
             return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
-        parts = [self._matrix.spmm(fetched) for fetched in self._exchange.fetch(x)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        if self._exchange is None:
+            return self._matrix.spmm(x)
+        return torch.cat([self._matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
 
 
 class _SymmetricProduct(torch.autograd.Function):

@@ -158,16 +158,16 @@ class Pairs:
     j: Tensor
 
     @classmethod
-    def from_keys(cls, layout: Partition, keys: Tensor) -> "Pairs":
-        """Return the pairs with these sorted, distinct keys ``i * n_nodes + j``."""
+    def from_keys(cls, layout: Partition, *lists: Tensor) -> "Pairs":
+        """Return the pairs with a key ``i * n_nodes + j`` in any of the lists, in any order."""
+        keys: Tensor = torch.unique_consecutive(torch.cat(lists).sort().values)
         i = torch.div(keys, layout.n_nodes, rounding_mode="floor")
         return cls(layout, i, keys - i * layout.n_nodes)
 
     @classmethod
     def union(cls, layout: Partition, parts: Iterable[Ends]) -> "Pairs":
         """Return every pair in any of ``parts``, given in either direction."""
-        keys = [pair_keys(layout.n_nodes, *ends) for ends in parts]
-        return cls.from_keys(layout, sort_unique(torch.cat(keys)))
+        return cls.from_keys(layout, *(pair_keys(layout.n_nodes, *ends) for ends in parts))
 
     def __len__(self) -> int:
         return len(self.i)
@@ -263,12 +263,6 @@ class Pairs:
         return matrix
 
 
-def sort_unique(keys: Tensor) -> Tensor:
-    """Return the distinct keys, sorted."""
-    distinct: Tensor = torch.unique_consecutive(keys.sort().values)
-    return distinct
-
-
 def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
     """Return ``min * n_nodes + max`` for each pair."""
     return torch.minimum(first, second) * n_nodes + torch.maximum(first, second)
@@ -322,17 +316,14 @@ class SparseAdjacency(Adjacency):
     @cached_property
     def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return GraphRows.whole(pattern.with_values(self._values[pattern.values]))
+        return GraphRows(pattern.with_values(self._values[pattern.values]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
         return self.pairs.n_nodes
 
-    def rows(self) -> Int[Tensor, "p"]:  # noqa: D102
-        return self.pairs.i
-
-    def columns(self) -> Int[Tensor, "p"]:  # noqa: D102
-        return self.pairs.j
+    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:  # noqa: D102
+        return self.pairs.i, self.pairs.j
 
     def values(self) -> Float[Tensor, "p"]:  # noqa: D102
         return self._values
@@ -375,8 +366,7 @@ class SparseAdjacency(Adjacency):
         return self._values.index_select(0, self.pairs.loops).sum()
 
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
-        keys = torch.cat([self.pairs.keys, other.pairs.keys])
-        both = Pairs.from_keys(self.pairs.layout, sort_unique(keys))
+        both = Pairs.from_keys(self.pairs.layout, self.pairs.keys, other.pairs.keys)
         return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
 
 

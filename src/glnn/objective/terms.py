@@ -239,7 +239,7 @@ class Closeness(Term):
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         prior = self.prior
-        at_pairs = prior.entries(adj.rows(), adj.columns())
+        at_pairs = prior.entries(*adj.ends())
         difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
         all_entries = (prior.counts() * prior.values().square()).sum()
         at_stored = (adj.counts() * at_pairs.square()).sum()
@@ -277,7 +277,7 @@ class TaskCost(Term):
     name: str = "task"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        costs = self.left.local.pair_dots(self.right.local, adj.rows(), adj.columns()) / 2
+        costs = self.left.local.pair_dots(self.right.local, *adj.ends()) / 2
         return (adj.counts() * adj.values() * costs).sum()
 
     def linear(self) -> ImplicitMatrix:

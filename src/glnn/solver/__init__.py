@@ -1,6 +1,6 @@
 """Exact graph learning: minimises the objective over symmetric non-negative graphs."""
 
-from glnn.solver.candidates import SEARCHES, Search, nearest
+from glnn.solver.candidates import SEARCHES, Search
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.learn import SUPPORTS, LearnedGraph, Support, learn_graph
 from glnn.solver.new_rows import NewLinks, NewRowProblem
@@ -20,5 +20,4 @@ __all__ = [
     "Support",
     "certify",
     "learn_graph",
-    "nearest",
 ]

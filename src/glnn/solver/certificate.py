@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
 from glnn.graph.rows import to_device
 from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
 
@@ -156,7 +156,7 @@ class _GraphEntries:
         rows = rows + layout.start
         rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
         keys = pair_keys(problem.n_nodes, rows, columns)
-        pairs = Pairs.from_keys(layout, sort_unique(keys))
+        pairs = Pairs.from_keys(layout, keys)
         triangles = values.new_zeros(2, len(pairs))
         triangles.index_put_(((rows > columns).long(), pairs.locate(keys)[0]), values, True)
         asymmetry = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
@@ -189,7 +189,7 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.layout, sort_unique(torch.cat(keys)))
+    return Pairs.from_keys(problem.layout, *keys)
 
 
 def _sweep_other_pairs(

@@ -24,15 +24,13 @@ from glnn.graph.pairs import (
     ShardedRows,
     SparseAdjacency,
     exchange_pairs,
-    pair_keys,
-    sort_unique,
 )
 from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
 from glnn.graph.rows import DenseRows, as_row_matrix, to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
 from glnn.objective.objective import check_terms
 from glnn.objective.terms import TaskCost
-from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
+from glnn.solver.candidates import SEARCHES, Search, nearest_pairs
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.problem import Problem, WorkingProblem
@@ -223,7 +221,7 @@ class GraphRequest:
     prior: PriorKind = "renormalized"
     support: Support = "all"
     n_candidates: int = 20
-    candidates: Ends | None = None  # pairs that an earlier search has found
+    candidates: tuple[np.ndarray, np.ndarray] | None = None  # found by an earlier search
     search: Search = "auto"
     task: tuple[np.ndarray, np.ndarray] | None = None  # the factors u and v of a TaskCost
     terms: Sequence[Term] = ()
@@ -348,7 +346,6 @@ def _find_candidates(
         i, j = nearest_pairs(base, width, search=request.search)
     if not layout.is_split:
         return i, j
-    pairs = Pairs.from_keys(layout, sort_unique(pair_keys(layout.n_nodes, i, j)))
-    (keys,) = exchange_pairs(layout, pairs.i, pairs.j, pairs.keys)
-    own = Pairs.from_keys(layout, sort_unique(keys))
+    found = Pairs.union(layout, [(i, j)])
+    own = Pairs.from_keys(layout, *exchange_pairs(layout, found.i, found.j, found.keys))
     return own.i, own.j

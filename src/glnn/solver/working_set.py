@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
 from glnn.solver.newton import TOL, DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem, WorkingProblem
 
@@ -50,8 +50,8 @@ def solve_problem(
         if not problem.layout.sum(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        keys = sort_unique(torch.cat([core.keys, used, joining]))
-        working = WorkingProblem.of(problem, Pairs.from_keys(problem.layout, keys))
+        grown = Pairs.from_keys(problem.layout, core.keys, used, joining)
+        working = WorkingProblem.of(problem, grown)
     return WorkingSetSolution(pairs, solution, iterations, rounds)
 
 
@@ -133,8 +133,7 @@ def solve_for_degree(
         reached = abs(degree - target) <= _ACCEPTED * target or (sparsity == 0 and degree <= target)
         if problem.support is not None or reached:
             break
-        keys = sort_unique(torch.cat([pairs.keys, solved.pairs.keys]))
-        pairs = Pairs.from_keys(problem.layout, keys)
+        pairs = Pairs.from_keys(problem.layout, pairs.keys, solved.pairs.keys)
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (

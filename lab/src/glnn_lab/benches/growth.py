@@ -10,7 +10,8 @@ from glnn.data import NodeData, Split
 from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.solver import nearest
+from glnn.graph.pairs import as_sharded_rows
+from glnn.solver.candidates import Search, nearest_pairs
 from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import FeatureSignal
 from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
@@ -25,11 +26,11 @@ SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
 _TINY = 200
 
 
-def _search(method: str) -> Callable[[NodeData, int], None]:
+def _search(method: Search) -> Callable[[NodeData, int], None]:
     def run(data: NodeData, n_epochs: int) -> None:
         features = data.features.toarray()
         signal = FeatureSignal.fit("l2", features).transform(features)
-        nearest(signal, N_NEIGHBORS, search=method)  # type: ignore[arg-type]
+        nearest_pairs(as_sharded_rows(signal), N_NEIGHBORS, search=method)
 
     return run
 
