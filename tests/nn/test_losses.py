@@ -160,8 +160,6 @@ def test_a_label_that_weighs_twice_is_two_labels(rng):
 
 
 def test_the_gate_weighs_nodes_by_the_class_they_are_drawn_to():
-    target = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
-    is_open = torch.tensor([True, True, False])
-    found = gate_weights(target, is_open, torch.tensor([0.5, 3.0]))
-    assert found.tolist() == [0.5, 3.0, 0.0]
-    assert gate_weights(target, is_open, None) is is_open
+    p = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
+    assert gate_weights(p, 0.3, torch.tensor([0.5, 3.0])).tolist() == [0.5, 3.0, 0.0]
+    assert gate_weights(p, 0.3, None).tolist() == [True, True, False]

@@ -11,7 +11,6 @@ from glnn.exceptions import InputError, InputTypeError
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.objective import READINGS, Objective, Term, Weights
 from glnn.objective.base import RowCoefficients
-from glnn.objective.objective import check_terms
 from glnn.objective.terms import Ridge, Sparsity
 
 # Objective
@@ -95,7 +94,7 @@ def test_what_is_no_term_is_refused_in_one_line(terms):
     with pytest.raises(
         InputTypeError, match=r"^terms must be a list of glnn\.objective\.Term, got"
     ):
-        check_terms(terms)
+        Objective.of(Weights(), X, more=terms)
 
 
 # Weights

@@ -88,15 +88,15 @@ class PowerRows(GraphOperator):
     Signals that are needed at few nodes are propagated by one product, however many the steps are.
     """
 
-    def __init__(self, rows: Float[Tensor, "r n"], n_steps: int) -> None:
-        self._rows, self._n_steps = rows, n_steps
+    def __init__(self, rows: Float[Tensor, "r n"]) -> None:
+        self._rows = rows
 
     @classmethod
     def of(cls, adj: GraphOperator, nodes: Int[Tensor, "r"], n_steps: int) -> "PowerRows":
         """Propagate to these nodes; a row of the symmetric sum is one of its columns."""
         columns = torch.zeros(adj.n_nodes, len(nodes), device=nodes.device)
         columns[nodes, torch.arange(len(nodes), device=nodes.device)] = 1.0
-        return cls(adj.sum_of_powers(columns, n_steps).T.contiguous(), n_steps)
+        return cls(adj.sum_of_powers(columns, n_steps).T.contiguous())
 
     @property
     def n_nodes(self) -> int:
@@ -106,14 +106,13 @@ class PowerRows(GraphOperator):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
         return self._rows @ x
 
-    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:  # noqa: D102
-        assert n_steps == self._n_steps
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:
+        """Return the product; the number of steps is that of the rows."""
         return self @ x
 
     def sum_of_powers_transposed(  # noqa: D102
         self, x: Float[Tensor, "r d"], n_steps: int
     ) -> Float[Tensor, "n d"]:
-        assert n_steps == self._n_steps
         return self._rows.T @ x
 
 

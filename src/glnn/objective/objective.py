@@ -118,7 +118,7 @@ class Objective:
         prior: Adjacency | None = None,
         *,
         reading: Reading = "trace",
-        more: Iterable[Term] = (),
+        more: Any = (),
     ) -> "Objective":
         """Return the paper's terms with these weights, and further terms with their own.
 
@@ -138,7 +138,14 @@ class Objective:
         ]
         if prior is not None:
             terms.append(Closeness(weights.closeness, prior))
-        return cls((*terms, *more))
+        for term in more if isinstance(more, Iterable) else [more]:
+            if not isinstance(term, Term):
+                raise InputTypeError(
+                    "terms must be a list of glnn.objective.Term, got one of type "
+                    f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
+                )
+            terms.append(term)
+        return cls(tuple(terms))
 
     def terms(self, adj: Adjacency) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted value of each term by its name."""
@@ -162,15 +169,3 @@ class Objective:
             for term in self.parts
         )
         return Objective(changed)
-
-
-def check_terms(terms: object) -> list[Term]:
-    """Return further terms of an objective as a list; each must be a :class:`Term`."""
-    listed: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
-    for term in listed:
-        if not isinstance(term, Term):
-            raise InputTypeError(
-                "terms must be a list of glnn.objective.Term, got one of type "
-                f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
-            )
-    return listed

@@ -28,7 +28,6 @@ from glnn.graph.pairs import (
 from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
 from glnn.graph.rows import DenseRows, as_row_matrix, to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
-from glnn.objective.objective import check_terms
 from glnn.objective.terms import TaskCost
 from glnn.solver.candidates import SEARCHES, Search, nearest_pairs
 from glnn.solver.certificate import Certificate, certify
@@ -262,7 +261,9 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     if weights is None and given is None:
         weights, target = Weights.without_prior(), target or _DEFAULT_NEIGHBORS
     weights = weights or Weights.paper()
-    terms = [*check_terms(request.terms), *_task_terms(request.task, layout, device)]
+    terms: Any = request.terms
+    if request.task is not None:
+        terms = [*terms, _task_term(request.task, layout, device)]
     objective = Objective.of(weights, signals, prior, reading=request.reading, more=terms)
     problem = Problem(objective, layout, None, device)
     assert problem.curvature > 0  # raises here, before anything expensive is computed
@@ -318,18 +319,11 @@ def _move_signal(signal: Matrix, layout: Partition, device: str) -> ShardedRows:
     return ShardedRows(as_row_matrix(signal, device=device), layout).densify(0.5)
 
 
-def _task_terms(
-    task: tuple[np.ndarray, np.ndarray] | None, layout: Partition, device: str
-) -> list[Term]:
-    """Return the term of a task's factors, if there are any."""
-    if task is None:
-        return []
-    left, right = task
-    sides = [
-        ShardedRows(DenseRows(to_device(np.hstack(both).astype(np.float64), device)), layout)
-        for both in ((left, right), (right, left))
-    ]
-    return [TaskCost(sides[0], sides[1])]
+def _task_term(task: tuple[np.ndarray, np.ndarray], layout: Partition, device: str) -> TaskCost:
+    """Return the term of a task's factors."""
+    sides = (to_device(np.hstack(both).astype(np.float64), device) for both in (task, task[::-1]))
+    left, right = (ShardedRows(DenseRows(side), layout) for side in sides)
+    return TaskCost(left, right)
 
 
 def _find_candidates(
