@@ -15,7 +15,6 @@ from glnn.distributed import (
     TorchPeers,
     _report_lost_peers,
     join_processes,
-    lazy_property,
     run_everywhere,
 )
 from glnn.exceptions import InputError, PeerError
@@ -107,22 +106,6 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
         assert group.broadcast(0.25) == group.all_reduce(0.25, "max") == 0.25
     finally:
         dist.destroy_process_group()
-
-
-# Lazy properties
-
-
-class Meeting:
-    def __init__(self, peers):
-        self.peers = peers
-
-    @lazy_property
-    def total(self):
-        return self.peers.all_reduce(float(self.peers.rank))
-
-
-def test_ranks_that_run_as_threads_may_meet_inside(together):
-    assert together(3, lambda peers: Meeting(peers).total) == [3.0, 3.0, 3.0]
 
 
 # Partition

@@ -348,17 +348,6 @@ def _as_bytes(part: Any) -> Tensor:
     return flat.view(torch.uint8) if flat.numel() else flat
 
 
-class lazy_property(cached_property[V]):  # noqa: N801 # used like a function
-    """``functools.cached_property`` without the lock that all instances share in Python 3.11.
-
-    Ranks that run as threads and communicate inside the property would wait for it forever.
-    """
-
-    def __init__(self, compute: Callable[[Any], V]) -> None:
-        super().__init__(compute)
-        self.lock = contextlib.nullcontext()
-
-
 MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in one message
 
 

@@ -13,7 +13,7 @@ from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph import prior_graph
 from glnn.objective import READINGS, Weights
-from glnn.solver import FeatureSignal, learn_graph, newton
+from glnn.solver import FeatureSignal, candidates, learn_graph, newton
 from glnn.solver.learn import GraphRequest, solve_graph
 
 # learn_graph
@@ -335,12 +335,13 @@ def test_the_graph_is_the_same_for_any_number_of_processes(
         assert part.mean_added_degree == alone.mean_added_degree
 
 
-@pytest.mark.parametrize("search", ["exact", "clusters"])
+@pytest.mark.parametrize("exact_up_to", [0, 400], ids=["clusters", "exact"])
 def test_a_wanted_degree_is_reached_alike_by_any_number_of_processes(
-    search, together, rng, make_features
+    exact_up_to, together, rng, make_features, monkeypatch
 ):
+    monkeypatch.setattr(candidates, "EXACT_UP_TO", exact_up_to)
     x = make_features(400, 6, rng)
-    common = {"n_neighbors": 6, "support": "candidates", "search": search}
+    common = {"n_neighbors": 6, "support": "candidates"}
 
     def learned_by(peers, **more):
         layout = Partition(400, peers)

@@ -163,13 +163,9 @@ class Term(ABC):
         r"""Part of :math:`\gamma`, the weight included."""
         return 0.0
 
-    def linear(self) -> ImplicitMatrix | None:
-        """Return the part of :math:`B`, the weight included; ``None``: zero."""
-        return None
-
-    def penalty(self) -> "QuadraticTerm | None":
-        """Return the term if it is a quadratic penalty."""
-        return None
+    def linear(self) -> ImplicitMatrix:
+        """Return the part of :math:`B`, the weight included."""
+        return ImplicitMatrix()
 
     @abstractmethod
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
@@ -199,10 +195,6 @@ class QuadraticTerm(Term):
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:
         r"""Return :math:`\|T(A) - \tau\|^2`."""
         return (self.image(adj) - self.target).square().sum()
-
-    def penalty(self) -> "QuadraticTerm | None":
-        """Return itself."""
-        return self
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map for graphs on these pairs."""

@@ -13,7 +13,7 @@ from glnn._utils import check_choice, check_number
 from glnn.exceptions import InputError, InputTypeError
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ShardedRows, as_sharded_rows
-from glnn.objective.base import Term
+from glnn.objective.base import QuadraticTerm, Term
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import Closeness, Loops, Ridge, RowSums, Sparsity, Symmetry
 
@@ -97,9 +97,9 @@ class Objective:
     def __post_init__(self) -> None:
         for term in self.parts:
             check_number(f"the weight of {term.name}", term.weight, low=0)
-            parts = ("curvature", "linear", "penalty")
+            parts = ("curvature", "linear")
             has_part = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
-            if not has_part and not term.is_constant:
+            if not (has_part or isinstance(term, QuadraticTerm) or term.is_constant):
                 raise InputError(
                     f"the term {term.name} must have a part in the solver, got only a value. "
                     "Override curvature or linear, derive it from QuadraticTerm, or set "

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.distributed import lazy_property
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows
 from glnn.graph.rows import CsrMatrix, DenseRows, RowMatrix
@@ -72,7 +72,7 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
         per_channel = (x * (x - adj @ x)).sum(0)  # x_c'(I - A)x_c
         return per_channel.square().sum()
 
-    @lazy_property
+    @cached_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`x_c^\top x_c`."""
         own = self.signal.local
@@ -156,7 +156,7 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
         x = self.signal.local.to_dense()
         return (x.T @ (x - adj @ x)).square().sum()
 
-    @lazy_property
+    @cached_property
     def basis(self) -> Tensor:
         """Return the principal axes of the signals that have any signal."""
         x = self.signal.local.to_dense()
@@ -165,12 +165,12 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
         kept: Tensor = axes.T[sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)]
         return self.signal.layout.agree(kept.contiguous()).T.contiguous()
 
-    @lazy_property
+    @cached_property
     def rotated_signal(self) -> ShardedRows:
         """Return the signals in the basis of their principal axes."""
         return self.signal.with_local(DenseRows(self.signal.local.matmul(self.basis)))
 
-    @lazy_property
+    @cached_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`X^\top X`, flat."""
         x = self.rotated_signal.local.to_dense()

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
+from glnn.graph.pairs import Pairs, SparseAdjacency
 from glnn.graph.rows import DenseRows, RowMatrix, as_row_matrix
-from glnn.objective import Term
+from glnn.objective import QuadraticTerm, Term
 from glnn.solver.learn import LearnedGraph
 from glnn.solver.problem import Dual
 from glnn.solver.signals import FeatureSignal
@@ -84,10 +84,9 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
 
 def _numerator(term: Term, dual: Dual, pairs: Pairs) -> Tensor:
     r"""Return :math:`B_m - T_m^*(y_m)` on the pairs."""
-    linear, penalty = term.linear(), term.penalty()
-    total = ImplicitMatrix() if linear is None else linear
-    if penalty is not None:
-        total = total + penalty.adjoint(-dual[term.name])
+    total = term.linear()
+    if isinstance(term, QuadraticTerm):
+        total = total + term.adjoint(-dual[term.name])
     return total.on_pairs(pairs)
 
 

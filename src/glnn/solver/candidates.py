@@ -1,13 +1,11 @@
 """Candidate edges: the most similar rows of every node, by one of several searches."""
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 
 from glnn.graph.pairs import Ends, ShardedRows, tile_size
 from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix, block_bytes_on
-from glnn.solver import clusters
+from glnn.solver.clusters import search_clusters
 
 # Row-wise top-k over tiles; ties are broken by a fixed hash.
 
@@ -63,31 +61,29 @@ def _tie_hash(row: Tensor, column: Tensor) -> Tensor:
 
 # Searches
 
-Search = Literal["auto", "exact", "clusters"]
-SEARCHES: tuple[Search, ...] = get_args(Search)
-EXACT_UP_TO = 30_000  # rows up to which "auto" is exact: a few seconds on two cores
+EXACT_UP_TO = 30_000  # rows up to which the search is exact: a few seconds on two cores
 
 
-def nearest_pairs(signal: ShardedRows, k: int, *, search: Search = "auto") -> Ends:
+def nearest_pairs(signal: ShardedRows, k: int) -> Ends:
     r"""Return pairs (i, j) with the ``k`` rows j of the largest positive :math:`s_i \cdot s_j`.
 
-    The rows i are those of this process, the rows j those of all. ``exact`` compares all rows in
-    blocks, in O(N²) time. ``clusters`` compares rows of nearby clusters, in about O(N) time, and is
-    approximate (:mod:`glnn.solver.clusters`). ``auto`` is ``exact`` up to 30,000 rows.
+    The rows i are those of this process, the rows j those of all. Up to 30,000 rows all of them are
+    compared, in O(N²) time; beyond, only rows of nearby clusters, in about O(N) time, which is
+    approximate (:mod:`glnn.solver.clusters`).
     """
     layout = signal.layout
     k = min(k, layout.n_nodes - 1)
     if k <= 0:
         none = torch.empty(0, dtype=torch.int64, device=signal.local.device)
         return none, none
-    is_exact = search == "exact" or (search == "auto" and layout.n_nodes <= EXACT_UP_TO)
-    found, score = _search_exact(signal, k) if is_exact else clusters.search_clusters(signal, k)
+    search = search_exact if layout.n_nodes <= EXACT_UP_TO else search_clusters
+    found, score = search(signal, k)
     own = torch.arange(layout.start, layout.stop, device=found.device)
     kept = score > 0
     return own[:, None].expand_as(found)[kept], found[kept]
 
 
-def _search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
+def search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     """Return columns and scores of the ``k`` best rows for each row, in float32."""
     start = signal.layout.start
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD)

@@ -82,17 +82,7 @@ class Certificate:
 def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     """Check a graph against every pair of the problem's support, using only the graph itself.
 
-    Parameters
-    ----------
-    problem
-        The problem the graph should solve.
-    adjacency
-        The graph, CSR; with several processes, the rows of this one.
-
-    Returns
-    -------
-    Certificate
-        Violation, gap and whether the graph is optimal.
+    With several processes, ``adjacency`` are the rows of this one.
     """
     layout, support = problem.layout, problem.support
     pairs, values, asymmetry = _read_entries(problem, adjacency)

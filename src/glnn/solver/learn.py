@@ -29,7 +29,7 @@ from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
 from glnn.graph.rows import DenseRows, as_row_matrix, to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
 from glnn.objective.terms import TaskCost
-from glnn.solver.candidates import SEARCHES, Search, nearest_pairs
+from glnn.solver.candidates import nearest_pairs
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.problem import Problem, WorkingProblem
@@ -221,7 +221,6 @@ class GraphRequest:
     support: Support = "all"
     n_candidates: int = 20
     candidates: tuple[np.ndarray, np.ndarray] | None = None  # found by an earlier search
-    search: Search = "auto"
     task: tuple[np.ndarray, np.ndarray] | None = None  # the factors u and v of a TaskCost
     terms: Sequence[Term] = ()
     device: str = "cpu"
@@ -232,7 +231,6 @@ class GraphRequest:
         check_choice("signal", self.signal, SIGNALS)
         check_choice("prior", self.prior, PRIORS)
         check_choice("support", self.support, SUPPORTS)
-        check_choice("search", self.search, SEARCHES)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
@@ -337,7 +335,7 @@ def _find_candidates(
     else:
         if request.support == "all" and target is not None:
             width = max(width, math.ceil(1.5 * target))
-        i, j = nearest_pairs(base, width, search=request.search)
+        i, j = nearest_pairs(base, width)
     if not layout.is_split:
         return i, j
     found = Pairs.union(layout, [(i, j)])

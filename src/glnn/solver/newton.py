@@ -157,11 +157,6 @@ class _Point:
     violation: float
 
     @classmethod
-    def at(cls, working: WorkingProblem, y: Tensor) -> "_Point":
-        values, value = working.evaluate(y)
-        return cls.of(working, y, values, value)
-
-    @classmethod
     def of(cls, working: WorkingProblem, y: Tensor, values: Tensor, value: float) -> "_Point":
         gradient = working.gradient(y, values)
         violation = working.violation(gradient) if len(y) else 0.0
@@ -176,7 +171,8 @@ def solve_dual(
     Stops when the violation is at most ``tol`` times the scale of the graph's entries
     (:func:`glnn.solver.problem.violation_scale`).
     """
-    point, best = _Point.at(working, working.flatten_dual(start)), None
+    y = working.flatten_dual(start)
+    point, best = _Point.of(working, y, *working.evaluate(y)), None
     iterations, n_stalled, reason = 0, 0, ""
     while True:
         best = point if best is None or point.violation < best.violation else best
@@ -190,7 +186,10 @@ def solve_dual(
         reason = "" if is_solved else _SLOW
         moved = _line_search(working, point, step) or _short_step(working, point)
         n_stalled = n_stalled + 1 if moved is None else 0
-        point = _Point.at(working, point.y + step) if moved is None else moved
+        if moved is None:
+            y = point.y + step
+            moved = _Point.of(working, y, *working.evaluate(y))
+        point = moved
         iterations += 1
         if n_stalled >= _MAX_STALLED:
             reason = reason or _STALLED
