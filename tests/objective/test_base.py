@@ -102,14 +102,6 @@ def test_the_gradient_to_every_entry_agrees_with_finite_differences(name, rng):
     )
 
 
-@every_term
-def test_both_storages_have_the_same_value(name, rng):
-    matrix, x, prior = random_case(rng)
-    stored, stored_prior = STORAGES["sparse"](matrix), STORAGES["sparse"](prior)
-    sparse = evaluate(name, stored, x, stored_prior)
-    assert_close(sparse, evaluate(name, DenseAdjacency(matrix), x, DenseAdjacency(prior)))
-
-
 PENALTIES = ["smoothness_channel", "smoothness_frobenius", "row_sums", "loops"]
 
 
