@@ -17,23 +17,17 @@ from glnn.distributed import (
     join_processes,
     run_everywhere,
 )
-from glnn.exceptions import InputError, PeerError
+from glnn.exceptions import InputError, PeerError, PeerInputError
 
 # A single process
 
 
 def test_alone_every_answer_is_ones_own_part():
-    part = np.arange(3.0)
-    assert SINGLE_PROCESS.all_reduce(part) is part
-    assert (
-        SINGLE_PROCESS.all_reduce(2.0)
-        == SINGLE_PROCESS.all_reduce(2.0, "max")
-        == SINGLE_PROCESS.broadcast(2.0)
-        == 2.0
-    )
-    assert SINGLE_PROCESS.broadcast(part) is part
-    assert SINGLE_PROCESS.all_gather(part)[0] is SINGLE_PROCESS.all_to_all([part])[0] is part
-    assert (SINGLE_PROCESS.rank, SINGLE_PROCESS.size) == (0, 1)
+    part, alone = np.arange(3.0), SINGLE_PROCESS
+    answers = [alone.all_reduce(part), alone.all_reduce(part, "max"), alone.broadcast(part)]
+    answers += [alone.all_gather(part)[0], alone.all_to_all([part])[0]]
+    assert all(answer is part for answer in answers)
+    assert (alone.rank, alone.size) == (0, 1)
 
 
 # Processes started by torchrun
@@ -46,13 +40,18 @@ def test_without_torchrun_a_process_is_alone(monkeypatch):
         assert peers is SINGLE_PROCESS
 
 
-def test_refused_input_is_raised_by_the_one_who_saw_it():
-    def refuse():
-        raise InputError("no such file")
+def test_refused_input_is_raised_by_the_one_who_saw_it(together):
+    def refuse(peers):
+        def prepare():
+            if peers.rank == 1:
+                raise InputError("no such file")
+            return peers.rank
 
-    with pytest.raises(InputError, match="no such file"):
-        run_everywhere(SINGLE_PROCESS, refuse)
-    run_everywhere(SINGLE_PROCESS, lambda: np.ones(1))
+        return run_everywhere(peers, prepare)
+
+    assert together(1, refuse) == [0]
+    with pytest.raises((InputError, PeerInputError), match=r"no such file|process 1 has rejected"):
+        together(3, refuse)
 
 
 def test_a_lost_connection_becomes_one_clear_line(monkeypatch):

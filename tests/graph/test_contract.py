@@ -77,15 +77,6 @@ def test_gradients_to_the_signals_agree_with_finite_differences(make, rng):
     assert gradcheck(lambda x: adj @ x + adj.sum_of_powers(x, 3), (x,))
 
 
-@every_storage
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_every_result_has_the_precision_of_the_weights(make, dtype, rng):
-    n_nodes, rows, columns, values = random_pairs(rng)
-    adj = make(n_nodes, rows, columns, values.to(dtype))
-    results = [adj.values(), adj.counts(), adj.row_sums(), adj.trace(), adj.to_dense()]
-    assert {result.dtype for result in results} == {dtype}
-
-
 def test_asymmetry_counts_each_pair_twice():
     assert DenseAdjacency(torch.tensor([[5.0, 1.0], [4.0, 0.0]])).asymmetry() == 2 * 3.0**2
 

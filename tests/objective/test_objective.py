@@ -69,12 +69,6 @@ def test_a_term_that_has_no_part_in_the_solver_is_refused():
         Objective((ValueAlone(1.0),))
 
 
-@pytest.mark.parametrize("weight", [-0.5, float("nan"), float("inf")])
-def test_weights_that_no_convex_problem_has_are_refused(weight):
-    with pytest.raises(InputError, match="the weight of ridge must be"):
-        Objective((Ridge(weight),))
-
-
 def test_a_term_that_forgets_new_nodes_cannot_be_made():
     class Forgetful(Ridge):
         new_row = Term.new_row
@@ -102,8 +96,8 @@ def test_what_is_no_term_is_refused_in_one_line(terms):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
-def test_a_weight_that_is_negative_or_not_finite_is_refused_in_one_line(name, value):
-    with pytest.raises(InputError, match=rf"^weights\.{name} must be finite, at least 0; got"):
-        Weights(**{name: value})
+def test_a_weight_that_is_negative_or_not_finite_is_refused(name, value):
     with pytest.raises(InputError, match=rf"^weights\.{name} must be finite"):
         Weights().replace(**{name: value})
+    with pytest.raises(InputError, match="the weight of ridge must be"):
+        Objective((Ridge(value),))

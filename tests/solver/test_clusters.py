@@ -111,15 +111,6 @@ def test_many_equal_rows_do_not_make_one_huge_cluster(monkeypatch, rng):
 # k-means
 
 
-def random_points(n=600, width=8):
-    generator = torch.Generator().manual_seed(0)
-    return torch.nn.functional.normalize(torch.randn(n, width, generator=generator))
-
-
-def generator():
-    return torch.Generator().manual_seed(1)
-
-
 def test_many_centres_in_two_steps_are_nearly_those_of_one_by_one(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     points = torch.nn.functional.normalize(torch.randn(3000, 8, generator=generator))
