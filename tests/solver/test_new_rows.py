@@ -64,15 +64,11 @@ def test_with_candidates_only_the_most_similar_nodes_are_joined(rng, make_featur
 
 def test_bad_new_rows_are_refused(rng, make_features):
     learned = learn_graph(make_features(30, 4, rng), n_neighbors=3)
+    share = dataclasses.replace(learned.new_rows.share, edge_curvature=0.0)
+    flat = dataclasses.replace(learned.new_rows, share=share)
     with pytest.raises(InputError, match="the 4 columns"):
         learned.connect(np.ones((2, 3)))
     with pytest.raises(InputError, match="links must be None"):
         learned.connect(np.ones((2, 4)), links=np.ones((2, 30)))
-
-
-def test_links_without_curvature_are_refused(rng, make_features):
-    learned = learn_graph(make_features(12, 3, rng), n_neighbors=3)
-    share = dataclasses.replace(learned.new_rows.share, edge_curvature=0.0)
-    flat = dataclasses.replace(learned.new_rows, share=share)
     with pytest.raises(ProblemError, match="new_row"):
-        flat.connect(np.ones((1, 3)))
+        flat.connect(np.ones((1, 4)))

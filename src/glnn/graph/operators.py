@@ -43,23 +43,15 @@ class GraphRows(GraphOperator):
         block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
         return cls(CsrMatrix.from_scipy(block, device, dtype), RowExchange(layout, wanted, device))
 
-    def with_entries(self, entries: Float[Tensor, "e"]) -> "GraphRows":
-        """Return a matrix with the same pattern and other stored values."""
-        return GraphRows(self._matrix.with_values(entries), self._exchange)
-
     @property
     def n_nodes(self) -> int:
         """Number of rows of this process."""
         return len(self._matrix)
 
-    @property
-    def entries(self) -> Float[Tensor, "e"]:
-        """The stored values, row by row."""
-        return self._matrix.values
-
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
-        return self._matrix.spmm(self.entries.new_ones(self._matrix.n_columns, 1))[:, 0]
+        ones = self._matrix.values.new_ones(self._matrix.n_columns, 1)
+        return self._matrix.spmm(ones)[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
@@ -138,7 +130,8 @@ def normalize_graph_rows(
     nodes = torch.arange(layout.start, layout.stop, device=device)
     rows, columns = torch.repeat_interleave(nodes, counts), columns.long()
     first, second = torch.minimum(rows, columns), torch.maximum(rows, columns)
-    return graph, graph.with_entries((data.double() * root[first] * root[second]).to(dtype))
+    entries = (data.double() * root[first] * root[second]).to(dtype)
+    return graph, GraphRows(graph._matrix.with_values(entries), graph._exchange)
 
 
 class RandomWalk(GraphOperator):

@@ -347,9 +347,6 @@ class SparseAdjacency(Adjacency):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._operator @ x
 
-    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
-        return self._operator.sum_of_powers(x, n_steps)
-
     def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
         upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
         upper = upper.index_put((self.pairs.i, self.pairs.j), self._values)

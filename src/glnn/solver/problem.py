@@ -70,12 +70,8 @@ class Problem:
         """Return the problem with another weight of the term that controls the degree."""
         return dataclasses.replace(self, objective=self.objective.with_degree_weight(weight))
 
-    def numerator(self, dual: Dual) -> ImplicitMatrix:
-        r"""Return :math:`B - \sum_m T_m^*(y_m)`; its positive part over :math:`2\gamma` is A."""
-        return self.linear + self.correction(dual)
-
     def correction(self, dual: Dual) -> ImplicitMatrix:
-        r"""Return :math:`-\sum_m T_m^*(y_m)`."""
+        r"""Return :math:`C = -\sum_m T_m^*(y_m)`; A is the positive part of (B + C)/(2 gamma)."""
         parts = (penalty.adjoint(-dual[penalty.name]) for penalty in self.penalties)
         return sum(parts, start=ImplicitMatrix())
 

@@ -60,7 +60,8 @@ def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: 
 
     At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
-    layout, n_nodes, numerator = problem.layout, problem.n_nodes, problem.numerator(dual)
+    layout, n_nodes = problem.layout, problem.n_nodes
+    numerator = problem.linear + problem.correction(dual)
     sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs)
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
     for tile in numerator.tiles(sparse, -torch.inf):  # tiles lack the sparse part
@@ -91,8 +92,6 @@ def _find_sparse_pairs(numerator: ImplicitMatrix, pairs: Pairs) -> tuple[Pairs, 
     if numerator.sparse is not None:
         listed = numerator.sparse.pairs
         sparse = listed.select(~pairs.contains(listed.keys))
-    if not pairs.layout.sum(float(len(sparse))):
-        return sparse, sparse.counts  # no process has one
     return sparse, numerator.on_pairs(sparse)
 
 
