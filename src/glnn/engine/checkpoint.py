@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor
 
 from glnn.data.files import atomic_write
@@ -21,10 +20,10 @@ from glnn.distributed import run_everywhere
 from glnn.engine.archive import (
     Packer,
     compute_digest,
-    drop_repeats,
+    pack_arrays,
     read_checked_json,
-    restore_repeats,
     unpack,
+    unpack_arrays,
     wrap_unpack_errors,
     write_checked_json,
 )
@@ -56,8 +55,7 @@ class Checkpoint:
         """Write the state after a round; if that fails, the old state stays."""
         packer = Packer()
         saved = packer.pack(_SavedProgress.of(progress, self._steps))
-        arrays = {name: np.asarray(array, order="C") for name, array in packer.arrays.items()}
-        packed = save(drop_repeats(arrays))
+        packed = pack_arrays(packer.arrays)
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         run_everywhere(self._peers, lambda: _write(mine, packed))
@@ -78,7 +76,7 @@ class Checkpoint:
             return None
         arrays, page = read
         with wrap_unpack_errors(self.folder):
-            saved: _SavedProgress = unpack(_SavedProgress, page, restore_repeats(arrays))
+            saved: _SavedProgress = unpack(_SavedProgress, page, arrays)
             return saved.restore(self._steps)
 
     def _write_page(self, page: Page) -> None:
@@ -104,8 +102,8 @@ class Checkpoint:
             digest = page["files"][self._peers.rank]
             packed = self._file(digest).read_bytes()
             if hashlib.sha256(packed).hexdigest() == digest:
-                return dict(load(packed)), page
-        except (OSError, LookupError, TypeError, SafetensorError):
+                return unpack_arrays(packed), page
+        except (OSError, LookupError, TypeError, ValueError, SafetensorError):
             pass  # the error is raised below
         raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
 
