@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from glnn.distributed import Partition
+from glnn.engine.archive import read_archive, write_archive
 from glnn.engine.fit import fit_problem
 from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
@@ -216,13 +217,15 @@ def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks,
     settings = resolve_settings("default", head | {"n_epochs": 30})
     result = fit_problem(alone, settings, seed=0)
     assert result.choices["signal"] == STRUCTURE
-    assert (result.probabilities.argmax(1) == blocks[2])[28:].mean() > 0.85
-    model = Model.of(alone.features, result)
+    assert (result.model.distributions.argmax(1) == blocks[2])[28:].mean() > 0.85
+    model = result.model
     none = sp.csr_matrix((60, 60), dtype=np.float32)
     found = model.predict_new(none, alone.graph)
     assert (found.argmax(1) == blocks[2])[28:].mean() > 0.85
-    model.save(tmp_path)
-    assert_allclose(Model.load(tmp_path).predict_new(none, alone.graph), found)
+    write_archive(tmp_path, model, model.partition)
+    assert_allclose(
+        read_archive(tmp_path, Model).with_networks().predict_new(none, alone.graph), found
+    )
 
 
 @pytest.mark.parametrize("is_bad", [True, False])

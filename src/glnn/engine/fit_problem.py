@@ -72,11 +72,6 @@ class FitRecord:
         self.labels, self.trains, self._attribution = labels, trains, attribution
 
     @property
-    def trains_all(self) -> bool:
-        """Whether there were no validation nodes."""
-        return bool(self.trains[self.labels != UNLABELLED].all())
-
-    @property
     def shares(self) -> LinkShares | None:
         """The share of each term in each link, computed on first use and then cached."""
         if isinstance(self._attribution, LearnedGraph):
