@@ -31,6 +31,7 @@ from glnn.data.encode import (
     transform_frame,
     warn_of_notes,
 )
+from glnn.data.labels import N_FOLDS, encode_targets, split_labels, warn_of_class_minus_one
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import (
@@ -43,13 +44,7 @@ from glnn.engine.callbacks import (
 )
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
-from glnn.engine.folds import N_FOLDS
-from glnn.engine.inputs import (
-    check_device,
-    encode_targets,
-    split_labels,
-    warn_of_class_minus_one,
-)
+from glnn.engine.inputs import check_device
 from glnn.engine.model import Model
 from glnn.engine.settings import (
     SETTING_NAMES,

@@ -20,6 +20,7 @@ from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
+from glnn.solver.attribution import link_shares
 
 # Checkpoint
 
@@ -248,12 +249,10 @@ def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, m
 
 def test_which_term_made_which_link_survives(problem, tmp_path):
     settings = resolve_settings("paper", changes={"n_epochs": 3, "n_rounds": 1})
-    straight = run(fresh(problem, settings=settings), tmp_path).shown.learned
+    straight = link_shares(run(fresh(problem, settings=settings), tmp_path).shown.attribution)
     (state,) = Checkpoint(tmp_path, fresh(problem, settings=settings)).load().states
-    again = state.learned
-    assert straight.saved_shares is None and again.learned is None
-    assert again.shares().names == straight.shares().names
-    np.testing.assert_array_equal(again.shares().values, straight.shares().values)
+    assert state.attribution.names == straight.names
+    np.testing.assert_array_equal(state.attribution.values, straight.values)
 
 
 @pytest.mark.parametrize("change", ["seed", "label", "feature", "weight", "tracks"])

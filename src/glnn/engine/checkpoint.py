@@ -28,8 +28,9 @@ from glnn.engine.archive import (
     write_checked_json,
 )
 from glnn.engine.callbacks import CallbackState, Record
+from glnn.engine.fit_problem import find_shares
 from glnn.engine.rounds import Progress, Rounds
-from glnn.engine.steps import FitState, Solution, Steps
+from glnn.engine.steps import FitState, Steps
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver import NewRowProblem
 from glnn.solver.attribution import LinkShares
@@ -150,29 +151,29 @@ class _SavedState:
 
     @classmethod
     def of(cls, state: FitState) -> "_SavedState":
-        learned, task = state.learned, state.task
-        assert task is not None  # a round has ended
+        assert state.task is not None  # a round has ended
         return cls(
             state.track.name,
             state.round,
             state.adjacency,
-            None if learned is None else learned.certificate,
-            () if learned is None else learned.candidates,
-            None if learned is None else learned.shares(),
+            state.certificate,
+            state.candidates,
+            find_shares(state.attribution),
             state.new_rows,
-            dict(task.module.state_dict()),
+            dict(state.task.module.state_dict()),
             state.probabilities,
         )
 
     def restore(self, steps: Steps, trained_by: Steps) -> FitState:
         """Return the state; the network sees the labels that ``trained_by`` has."""
         (track,) = (track for track in steps.tracks if track.name == self.name)
-        learned = None
-        if self.certificate is not None:
-            first, second = self.candidates
-            learned = Solution(self.certificate, (first, second), saved_shares=self.shares)
         state = steps.start(track).replace(
-            round=self.round, adjacency=self.adjacency, learned=learned, new_rows=self.new_rows
+            round=self.round,
+            adjacency=self.adjacency,
+            certificate=self.certificate,
+            candidates=self.candidates,
+            attribution=self.shares,
+            new_rows=self.new_rows,
         )
         task = trained_by.build_task(state)
         task.module.load_state_dict(self.network)

@@ -13,7 +13,7 @@ import torch
 from glnn.distributed import run_everywhere
 from glnn.engine.callbacks import Callback, History
 from glnn.engine.checkpoint import Checkpoint
-from glnn.engine.fit_problem import FitProblem
+from glnn.engine.fit_problem import Attribution, FitProblem
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.model import FittedTrack, Model, digest_rows
 from glnn.engine.rounds import HeldOutLabels, Mixture, Rounds
@@ -21,8 +21,7 @@ from glnn.engine.settings import FitSettings, Track
 from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
 from glnn.engine.tasks import LiteralTask
 from glnn.exceptions import GlnnError, InputError
-from glnn.solver import Certificate, LearnedGraph, NewRowProblem
-from glnn.solver.attribution import LinkShares
+from glnn.solver import Certificate, NewRowProblem
 
 # Memory
 
@@ -86,9 +85,7 @@ class FitResult:
     history: History
     choices: dict[str, float | str]  # what the fit chose by itself
     certificate: Certificate | None = None  # None for the preset literal
-    # the solved graph problem; after a checkpoint the share of each term in each link; None for
-    # the preset literal and over several processes
-    attribution: LearnedGraph | LinkShares | None = None
+    attribution: Attribution = None  # None for the preset literal and over several processes
     held_out: HeldOutLabels | None = None  # what the mixture says of labels hidden in folds
 
 
@@ -135,7 +132,6 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
     if shown is None:  # a graph is learned all the same, for the report and for new nodes
         track = _choose_learning_track(steps.tracks, mixture.all_weights)
         shown = steps.learn_graph_from(track, probabilities)
-    assert shown.learned is not None  # there was a graph step
     rows = _rows_for_heads_on_rows(steps, [*mixture.states, shown], probabilities)
     tracks = tuple(
         FittedTrack(
@@ -155,8 +151,8 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
         mixture.all_weights,
         steps.history,
         summarize_choices(steps.problem, mixture, shown),
-        shown.learned.certificate,
-        shown.learned.learned or shown.learned.saved_shares,
+        shown.certificate,
+        shown.attribution,
         mixture.held_out,
     )
 

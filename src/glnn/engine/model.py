@@ -129,10 +129,10 @@ def digest_rows(features: Any) -> np.ndarray:
         csr = sp.csr_matrix(features, copy=True)
         csr.sum_duplicates()
         parts = (_mix_bits(csr.data), csr.indices, csr.indptr)
-        return np.asarray(sp.csr_matrix(parts, shape=csr.shape) @ vectors)
+        return np.asarray(sp.csr_matrix(parts, shape=csr.shape) @ vectors).view(np.int64)
     starts = range(0, max(1, len(features)), _BLOCK_ROWS)
     blocks = [_mix_bits(features[k : k + _BLOCK_ROWS]) @ vectors for k in starts]
-    return np.concatenate(blocks)
+    return np.concatenate(blocks).view(np.int64)
 
 
 def _mix_bits(values: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ def lookup_training_rows(
 
 def _keys(digests: np.ndarray) -> np.ndarray:
     """View pairs of integers as single values that sort and compare."""
-    return np.ascontiguousarray(digests).view([("a", np.uint64), ("b", np.uint64)]).ravel()
+    return np.ascontiguousarray(digests).view([("a", np.int64), ("b", np.int64)]).ravel()
 
 
 # The model
