@@ -77,9 +77,9 @@ STRICT = {"encode": "error", "missing": "error"}
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--missing median")),
-        ("id,born\nann,2001-05-09\n", ("'born'", "dates", "--encode auto")),
-        ("id,city\nann,Rome\n", ("'city'", "'Rome'", "--encode auto", "--drop 'city'")),
+        ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--set missing=median")),
+        ("id,born\nann,2001-05-09\n", ("'born'", "dates", "(the default)")),
+        ("id,city\nann,Rome\n", ("'city'", "'Rome'", "(the default)", "--drop 'city'")),
         ("id,age\nann,inf\n", ("'inf'", "row 1")),
         ("id,age\nann,1e39\n", ("row 1", "--drop 'age'")),
     ],

@@ -212,7 +212,6 @@ def tune(
     labels: Path | None = None,
     graph: Path | None = None,
     labels_per_class: int | None = None,
-    no_graph: bool = False,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     epochs: int | None = None,
     trials: Annotated[
@@ -241,8 +240,7 @@ def tune(
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
     how = columns.replace(drop_constant=True, needs_label=True)
-    split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
-    source = Source(name, labels, graph, how, **split)
+    source = Source(name, labels, graph, how, labels_per_class=labels_per_class, seed=seed)
     options = TuneOptions(preset, trials, folds, nested, goal, seed, epochs, device, threads)
     folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)

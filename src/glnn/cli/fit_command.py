@@ -181,7 +181,7 @@ glnn fit cora --preset paper  [dim]# a published set with its graph and split[/d
 
 glnn fit people.csv --label job  [dim]# your own table[/dim]
 
-glnn fit people.csv --labels jobs.csv --graph friends.csv --on-unknown drop"""
+glnn fit people.csv --labels jobs.csv --graph friends.csv --set on_unknown=drop"""
 
 
 @opt.with_options
@@ -191,7 +191,6 @@ def fit(
     settings: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    no_graph: bool = False,
     labels_per_class: int | None = None,
     folds: int | None = None,
     rivals: str = "auto",
@@ -246,7 +245,7 @@ def fit(
             format_command(sys.argv),
             None if found is None else found.search,
         )
-        split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
+        split: Any = {"labels_per_class": labels_per_class, "seed": seed}
         source = Source(name, labels, graph, how, peers=peers, **split)
         run = Run(source, options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)

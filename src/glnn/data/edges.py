@@ -55,9 +55,9 @@ class UnknownIds:
             error = InputError(
                 f"{quote_path(path)} must name only ids that the features have, got {self}. "
                 "Correct the ids, name their column in the table with --id, or drop those lines "
-                "with on_unknown='drop' (--on-unknown drop)."
+                "with on_unknown='drop' (--set on_unknown=drop)."
             )
-            error.add = "--on-unknown drop"
+            error.add = "--set on_unknown=drop"
             raise error
 
 

@@ -58,12 +58,6 @@ class RecordSource:
         return None if self.data.graph is None else self.data.graph[rows]
 
 
-def has_uncompressed_features(path: Path) -> bool:
-    """Whether the features of an npz file are stored without compression, as large ones are."""
-    with NpzFile(path) as file:
-        return all(file.can_read_slices(f"features_{part}") for part in ("data", "indices"))
-
-
 class NpzSource:
     """A data set in an npz file with uncompressed features, which are read by rows.
 
@@ -171,24 +165,28 @@ class ParquetSource:
 RowSource = RecordSource | NpzSource | ParquetSource
 
 
-def open_source(
-    path: str | Path,
-    options: TableOptions = DEFAULT_OPTIONS,
-    graph_path: Path | None = None,
-    labels_path: Path | None = None,
-) -> RowSource:
-    """Return the row source of a file.
+def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> RowSource:
+    """Return the row source of a file of any format of :func:`glnn.data.read_data`."""
+    beside = edge_table_path(Path(path))
+    graph = beside if beside.is_file() else None
+    found = open_rows(Path(path), options, graph)
+    return RecordSource(read_data(path, options=options)) if found is None else found
 
-    A Parquet table and an npz file with uncompressed features are read by rows; any other format
-    of :func:`glnn.data.read_data` is read at once. ``graph_path`` (by default the edge list beside
-    the table) and ``labels_path`` belong to a Parquet table.
+
+def open_rows(
+    path: Path, options: TableOptions, graph_path: Path | None, labels_path: Path | None = None
+) -> NpzSource | ParquetSource | None:
+    """Return the source of a file that can be read by rows; ``None`` for any other.
+
+    These are Parquet tables, to which edges and labels of other files belong, and npz files with
+    uncompressed features.
     """
-    path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet" and not is_edge_table(path):
-        beside = edge_table_path(path)
-        graph = graph_path or (beside if beside.is_file() else None)
-        return ParquetSource(path, labels_path, graph, options)
-    if suffix == ".npz" and path.is_file() and has_uncompressed_features(path):
-        return NpzSource(path)
-    return RecordSource(read_data(path, options=options))
+        return ParquetSource(path, labels_path, graph_path, options)
+    if suffix == ".npz" and path.is_file():
+        with NpzFile(path) as file:
+            parts = ("features_data", "features_indices")
+            is_stored = all(file.can_read_slices(part) for part in parts)
+        return NpzSource(path) if is_stored else None
+    return None

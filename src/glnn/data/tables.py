@@ -189,6 +189,7 @@ class TableReport:
     readings: tuple[str, ...] = ()  # notes on how the file and its labels were read
     groups: np.ndarray | None = None  # group of each row, if such a column was named
     times: np.ndarray | None = None
+    frame: pd.DataFrame | None = None  # the table as it was read, unless it is read by rows
 
     def column_rows(self) -> list[tuple[str, str]]:
         """Return the name of each column of the table and what was done with it."""
@@ -279,7 +280,7 @@ def read_tables(
         files, list(map(str, frame)), frame.__getitem__, len(frame), options
     )
     readings = (*frame.attrs.get("notes", ()), *report.readings)
-    report = dataclasses.replace(report, readings=readings)
+    report = dataclasses.replace(report, readings=readings, frame=frame)
     with wrap_parse_errors(files.features, "table"):
         features = report.encoder.transform(frame, quote_path(files.features))
     provenance = {**data.provenance, **_number_notes(report.lines())}
@@ -418,7 +419,7 @@ def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], colu
     """Refuse labels that are a quantity, or of which every row has its own."""
     known = [text for text in texts if text]
     n_values, numbers = len(set(known)), to_numbers(pd.Series(known, dtype=object))
-    is_quantity = numbers is not None and bool((numbers % 1 != 0).any())
+    is_quantity = numbers is not None and bool((np.floor(numbers) < numbers).any())
     is_quantity &= n_values > _MAX_NUMBER_CLASSES
     if is_quantity or (2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES):
         what = "numbers: a quantity" if numbers is not None else "values"

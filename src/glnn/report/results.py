@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
 
 from glnn.data import Split, write_predictions
+from glnn.data.encode import TableEncoder
 from glnn.data.files import quote_path
 from glnn.data.npz import NpzFile, write_npz
 from glnn.engine.archive import Packer, unpack
@@ -179,11 +180,12 @@ def collect_results(
     evaluation: Evaluation | None,
     column_names: Sequence[str] | None = None,
     table: Any = None,
+    encoder: TableEncoder | None = None,
     **fields: Any,
 ) -> Results:
     """Return the results of a fitted classifier; ``fields`` are further fields of the results.
 
-    ``table`` has the user's own columns: a frame, or the features.
+    ``table`` has the user's own columns: a frame, which ``encoder`` has read, or the features.
 
     Nodes that the evaluation has judged get the probabilities of the fits without their label.
     """
@@ -215,7 +217,9 @@ def collect_results(
         evaluation=evaluation,
         suspects=suspects,
         suggestions=suggestions,
-        columns=columns_of_features(table, nodes.column_names, [name for name, _ in metric]),
+        columns=columns_of_features(
+            table, nodes.column_names, encoder, [name for name, _ in metric]
+        ),
         calibration=model.calibration_,
         certificate=model.certificate_,
         history=tuple(dict(record) for record in model.history_),
