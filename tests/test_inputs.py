@@ -7,7 +7,7 @@ import pytest
 
 from glnn import GLNNClassifier, load_dataset
 from glnn.data import NodeData
-from glnn.data.interop import to_pyg
+from glnn.data.arguments import to_pyg
 from glnn.exceptions import InputError
 
 NAMES = [f"person {k}" for k in range(24)]

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 
 from glnn._utils import import_optional
-from glnn.data.interop import from_pyg, to_pyg
+from glnn.data.arguments import from_pyg, to_pyg
 from glnn.data.node_data import upper_triangle
 from glnn.estimator import GLNNClassifier
 

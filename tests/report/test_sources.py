@@ -7,7 +7,7 @@ from glnn.data import TableOptions, npz, write_data
 from glnn.data.row_source import NpzSource, ParquetSource
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
-from glnn.report.run_folder import describe_data
+from glnn.report.predict import DataDescription
 from glnn.report.sources import NO_GRAPH, Source, choose_split
 
 
@@ -168,6 +168,6 @@ def test_several_processes_read_their_rows_and_know_what_one_would(
         assert data.features.nnz == 0
         np.testing.assert_array_equal(split.train, whole.split.train)
         assert notes == whole.notes
-    assert describe_data(first) == describe_data(whole)
+    assert DataDescription.of(first) == DataDescription.of(whole)
     if suffix == ".csv":
         assert first.digest == whole.digest

@@ -296,7 +296,7 @@ def format_command(typed: list[str]) -> str:
 
 def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
-    from glnn.report.terminal import fact_table, score_table
+    from glnn.report.terminal import score_table
     from glnn.report.text import (
         describe_graph,
         final_notes,
@@ -314,10 +314,7 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     console.print(label_sentence(results), **plain)
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
-    if verbose:
-        console.print(fact_table(results))
-    else:
-        console.print(describe_graph(results), **plain)
+    console.print(describe_graph(results), **plain)
     why = missing_evaluation_lines(results, n_processes=run.peers.size)
     for line in (*why, *final_notes(results, verbose=verbose), *run.left_out):
         console.print(line, **plain)

@@ -148,15 +148,8 @@ def download(
             f"{url} must have sha256 {sha256[:16]}..., got another file. It was deleted; "
             "the origin may have changed, or something on the way altered or cut it."
         ) from None
-    except requests.HTTPError as error:
-        answer: Any = error.response
-        raise DownloadError(f"{url} answered {answer.status_code} {answer.reason}.") from None
-    except requests.Timeout:
-        raise DownloadError(
-            f"{url} answered too slowly: nothing in {timeout:g} seconds. Try again later."
-        ) from None
     except requests.RequestException as error:
-        raise DownloadError(f"{url} cannot be reached: {one_line(_root_cause(error))}.") from None
+        raise DownloadError(f"{url} cannot be fetched: {one_line(_root_cause(error))}.") from None
     except OSError as error:
         raise DownloadError(
             f"{quote_path(target)} must be writable, got: {one_line(error.strerror or error)}. "

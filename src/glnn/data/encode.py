@@ -10,7 +10,7 @@ import shlex
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,13 +86,6 @@ class ColumnCode:
     na: tuple[str, ...] = ()  # cells that the user calls missing
     clips: bool = False  # infinite and too large numbers are missing
     note: str = ""  # why it is left out, or what is doubtful and the option that changes it
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> "ColumnCode":
-        """Return the code with the given fields."""
-        marks = NumberMarks(**{**page["marks"], "words": tuple(page["marks"]["words"])})
-        lists = {name: tuple(page[name]) for name in ("values", "shares", "na")}
-        return cls(**{**page, **lists, "marks": marks})
 
     def describe(self) -> str:
         """Return in a few words what was done with the column."""
@@ -486,15 +479,6 @@ class TableEncoder:
                 what = f"features: no column for new values of {quote(code.name)}:"
                 yield list_names(what, unseen)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoder as a JSON-compatible dict."""
-        return {"codes": [dataclasses.asdict(code) for code in self.codes]}
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> "TableEncoder":
-        """Restore an encoder from :meth:`to_dict`."""
-        return cls(tuple(ColumnCode.from_dict(code) for code in page["codes"]))
-
 
 # Frames of pandas
 
@@ -517,10 +501,20 @@ def encode_frame(
     ann  30.0       1.0        0.0
     bob  30.0       0.0        1.0
     """
-    named = frame.set_axis(list(map(str, frame.columns)), axis=1)
+    named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
     encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
     return transform_frame(frame, encoder), encoder
+
+
+def _check_distinct(frame: pd.DataFrame) -> pd.DataFrame:
+    names = pd.Index(map(str, frame.columns))
+    if not names.is_unique:
+        raise InputError(
+            f"columns of X must have different names, got {quote(names[names.duplicated()][0])} "
+            "twice. Rename one of them."
+        )
+    return frame
 
 
 def is_frame(x: Any) -> bool:
@@ -549,7 +543,7 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
     nullable integers of pandas, become float64.
     """
     changed: dict[Any, np.ndarray] = {}
-    for name in frame.columns:
+    for name in _check_distinct(frame).columns:
         column = frame[name]
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
             continue

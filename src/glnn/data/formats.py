@@ -15,13 +15,7 @@ from glnn._utils import check_choice, did_you_mean
 from glnn.data.datasets import DATASETS, load_dataset
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import quote
-from glnn.data.interop import check_weights
-from glnn.data.linqs import (
-    read_linqs,
-    read_linqs_nodes,
-    read_terror_attack,
-    read_terrorists_rel,
-)
+from glnn.data.linqs import read_linqs, read_terror_attack, read_terrorists_rel
 from glnn.data.network_files import (
     NETWORK_SUFFIXES,
     read_network,
@@ -32,6 +26,7 @@ from glnn.data.node_data import (
     NodeData,
     are_equal,
     canonicalize_ids,
+    check_weights,
     ids_from_text,
     symmetric_from_pairs,
 )
@@ -54,7 +49,7 @@ from glnn.data.table_files import (
     write_node_table,
 )
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
-from glnn.data.tables import read_table_data
+from glnn.data.tables import read_tables
 from glnn.exceptions import InputError
 
 # Records
@@ -118,17 +113,14 @@ def read_data(
         return _record_from_graph(path, *read_graph_npz(path))
     if suffix in NETWORK_SUFFIXES:
         return read_network(path, options)
-    if suffix == ".content":
+    if suffix in (".content", ".nodes"):
         return read_linqs(path)
-    if suffix == ".nodes":
-        further = (path.with_suffix(end) for end in (".edges", ".labels"))
-        return read_linqs_nodes(path, *(file if file.is_file() else None for file in further))
     if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))
     beside = edge_table_path(path)
     edges = beside if beside.is_file() else None
-    return read_table_data(path, None, edges, options)
+    return read_tables(path, None, edges, options)[0]
 
 
 def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:

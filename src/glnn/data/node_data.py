@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -146,6 +147,17 @@ def symmetric_from_pairs(
     entries = np.concatenate([values, values])
     matrix = sp.csr_matrix((entries, (rows, columns)), shape=(n_nodes, n_nodes))
     return canonicalize_csr("edges", matrix)
+
+
+def check_weights(weights: Any) -> np.ndarray:
+    """Check that edge weights are finite and at least 0; return them as float64."""
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights of edges must be numbers, got others.") from None
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError("weights of edges must be finite and at least 0, got others.")
+    return array
 
 
 def unique_codes(codes: np.ndarray) -> np.ndarray:
@@ -315,20 +327,11 @@ class NodeData(ReprMixin):
         edges: Any = None,
         **fields: Any,
     ) -> "NodeData":
-        """Build a record from arrays.
+        """Build a record from arrays; ``fields`` are the other fields of the record by name.
 
-        Class names default to the class numbers.
-
-        Parameters
-        ----------
-        features, labels
-            As in the record.
-        edges
-            ``None``, a ``2 x E`` or ``E x 2`` array of node numbers, or a symmetric ``n x n``
-            matrix, sparse or dense. A ``2 x 2`` array is an adjacency matrix if there are two
-            nodes, else it has one edge per row, as in ``fit``.
-        **fields
-            Other fields of the record by name.
+        ``edges`` are ``None``, a ``2 x E`` or ``E x 2`` array of node numbers, or a symmetric
+        ``n x n`` matrix, sparse or dense. A ``2 x 2`` array is an adjacency matrix if there are two
+        nodes, else it has one edge per row, as in ``fit``. Classes are named by their numbers.
         """
         matrix = canonicalize_csr("features", check_features("features", features))
         numbers = _check_integers("labels", labels)
@@ -399,19 +402,29 @@ class NodeData(ReprMixin):
             return self.feature_names
         return tuple(f"x{j}" for j in range(self.n_features))
 
+    def visible_labels(self, seen: np.ndarray) -> np.ndarray:
+        """Return the labels of the nodes ``seen``, for ``y`` of a fit; all others are unlabelled.
+
+        They are whole numbers (unlabelled: ``None``) if all class names are, otherwise the names of
+        the classes (unlabelled: an empty text).
+        """
+        known = seen[self.labels[seen] >= 0]
+        if all(map(is_whole_number, self.class_names)):
+            numbers = np.full(self.n_nodes, None)
+            numbers[known] = [int(self.class_names[label]) for label in self.labels[known]]
+            return numbers
+        names = np.full(self.n_nodes, "", dtype=object)
+        names[known] = np.array(self.class_names, dtype=object)[self.labels[known]]
+        return names.astype(np.str_)
+
     def replace(self, **changes: Any) -> "NodeData":
         """Return a copy with some fields changed; the copy is checked again."""
         return dataclasses.replace(self, **changes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields as plain dicts and arrays: mapping proxies cannot be pickled."""
-        state = dict(vars(self))
-        return {**state, "splits": dict(self.splits), "provenance": dict(self.provenance)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            self._set(name, value)
-        self.__post_init__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the fields, as mapping proxies cannot be pickled; the copy is checked again."""
+        fields = vars(self) | {"splits": dict(self.splits), "provenance": dict(self.provenance)}
+        return partial(type(self), **fields), ()
 
     def equals(self, other: "NodeData") -> bool:
         """Whether nodes, features, labels, graph and split are the same; provenance may differ."""

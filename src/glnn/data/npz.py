@@ -15,7 +15,14 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 
 from glnn._utils import check_choice
-from glnn.data.files import atomic_write, check_file, quote, wrap_parse_errors
+from glnn.data.files import (
+    MAX_EXPANSION,
+    SMALL_BYTES,
+    atomic_write,
+    check_file,
+    quote,
+    wrap_parse_errors,
+)
 from glnn.data.node_data import (
     SPLIT_KEYS,
     NodeData,
@@ -28,8 +35,6 @@ from glnn.exceptions import DataFormatError
 # Arrays
 
 MAX_BYTES = 2**35  # no archive may unpack to more than 32 GiB
-SMALL_BYTES = 2**28  # an archive that unpacks to more than 256 MiB ...
-MAX_EXPANSION = 250  # ... may unpack to at most this multiple of its size
 MIN_STORED_BYTES = 2**26  # arrays from 64 MiB on are not compressed, so that slices can be read
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

@@ -23,7 +23,7 @@ from glnn.data.node_data import (
 from glnn.data.npz import NpzFile, read_pairs, read_record, read_shape
 from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet, wrap_parquet_errors
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, parse_column_names
-from glnn.data.tables import TableFiles, TableReport, build_table_data
+from glnn.data.tables import TableReport, build_table_data
 from glnn.exceptions import DataFormatError
 
 
@@ -117,12 +117,14 @@ class ParquetSource:
         graph_path: str | Path | None = None,
         options: TableOptions = DEFAULT_OPTIONS,
     ) -> None:
-        files = TableFiles.of(path, labels_path, graph_path)
-        self.path, self._where = files.features, quote_path(files.features)
+        self.path = Path(path)
         self._file = open_parquet(self.path)
         names = parse_column_names(self.path, self._file.schema_arrow.names)
         n_rows = int(self._file.metadata.num_rows)
-        record, self.report = build_table_data(files, names, self._read_column, n_rows, options)
+        columns = names, self._read_column, n_rows
+        record, self.report = build_table_data(
+            self.path, labels_path, graph_path, *columns, options
+        )
         self.record, self._graph = record.replace(graph=None), record.graph
 
     @property
@@ -139,19 +141,16 @@ class ParquetSource:
             end = begin + self._file.metadata.row_group(group).num_rows
             low, high = max(start, begin), min(stop, end)
             if low < high:
-                frame = self._read(lambda g=group: self._file.read_row_group(g, self._columns))
+                names = list(self.report.encoder.names)
+                frame = self._read(lambda g=group, n=names: self._file.read_row_group(g, n))
                 part = frame.iloc[low - begin : high - begin]
-                blocks.append(self.report.encoder.transform(part, self._where, low))
+                blocks.append(self.report.encoder.transform(part, quote_path(self.path), low))
             begin = end
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self._graph is None else self._graph[rows]
-
-    @property
-    def _columns(self) -> list[str]:
-        return list(self.report.encoder.names)
 
     def _read_column(self, name: str) -> pd.Series:
         return self._read(lambda: self._file.read(columns=[name]))[name]

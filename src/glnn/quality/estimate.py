@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from glnn._utils import html_table
+from glnn._utils import html_table, import_optional
 from glnn.engine.folds import Folds
-from glnn.exceptions import MissingDependencyError
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
 from glnn.quality.labelling import ConformalSets
@@ -204,6 +203,7 @@ def estimate(
     *,
     seconds: float = 0.0,
     class_weight: Any = None,
+    calibration: Calibration | None = None,
     rivals: Sequence[Rival] = (),
     graph_helped: bool | None = None,
     seed: int = 0,
@@ -212,12 +212,15 @@ def estimate(
     """Score the predictions of hidden labels, and rivals on the same folds.
 
     ``seconds`` is what the fit and its folds took, and the most that a rival may take;
-    ``class_weight`` is that of the fit and is also used for calibration; ``seed`` is that of the
-    bootstrap and of the rivals; ``progress`` is called with the name of each step when it starts.
+    ``class_weight`` is that of the fit and is also used for calibration. A ``calibration`` says
+    that the predictions are calibrated already. ``seed`` is that of the bootstrap and of the
+    rivals; ``progress`` is called with the name of each step when it starts.
     """
-    counted = label_weights(class_weight, None, classes, held_out.classes)
-    probabilities = held_out.calibrated(counted)
-    nodes = held_out.hidden_nodes
+    probabilities, nodes = held_out.probabilities, held_out.hidden_nodes
+    if calibration is None:
+        counted = label_weights(class_weight, None, classes, held_out.classes)
+        calibration = held_out.calibration(weights=counted)
+        probabilities = held_out.calibrated(counted)
     predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
     own = Score.of("glnn", "GLNN", predictions, weights, seconds)
@@ -227,7 +230,7 @@ def estimate(
         classes,
         folds,
         held_out,
-        held_out.calibration(weights=counted),
+        calibration,
         probabilities,
         own,
         others,
@@ -275,13 +278,9 @@ def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarra
 
 def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) -> "Figure":
     """Draw the reliability curve and the confusion matrix of calibrated predictions."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError(
-            "a plot needs matplotlib. Install it with pip install 'glnn[report]'."
-        ) from None
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure: Figure = import_optional("matplotlib.figure").Figure(
+        figsize=(9, 4), layout="constrained"
+    )
     left, right = figure.subplots(1, 2)
     curve = reliability(predictions)
     left.plot([0, 1], [0, 1], color="0.7", linewidth=1)

@@ -1,11 +1,9 @@
 """Compare runs: verdicts, paired differences in accuracy on common nodes, shared links."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,20 +40,8 @@ class RunPair:
     same_predictions: float | None  # share of common nodes with the same prediction
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The compared runs, and all pairs of them."""
-
-    runs: tuple[RunSummary, ...]
-    pairs: tuple[RunPair, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dataclasses.asdict(self)
-
-
-def compare_runs(folders: Sequence[Path]) -> Comparison:
-    """Compare two or more run folders; nodes are matched by id."""
+def compare_runs(folders: Sequence[Path]) -> tuple[list[RunSummary], list[RunPair]]:
+    """Compare two or more run folders, and all pairs of them; nodes are matched by id."""
     if len(folders) < 2:
         raise InputError(f"a comparison needs two runs or more, got {len(folders)}.")
     names = run_names(folders)
@@ -64,7 +50,7 @@ def compare_runs(folders: Sequence[Path]) -> Comparison:
         _compare_pair(names[a], found[a], names[b], found[b])
         for a, b in combinations(range(len(found)), 2)
     ]
-    return Comparison(tuple(map(_summarize_run, names, found)), tuple(pairs))
+    return list(map(_summarize_run, names, found)), pairs
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:

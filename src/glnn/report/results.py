@@ -50,7 +50,6 @@ class Search:
     values: tuple[float | int, ...]  # of the goal, one per trial
     params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
     # for each parameter its value in every trial, None where it was the preset's
-    log: tuple[str, ...] = ()  # parameters searched on a logarithmic scale
     is_low_best: bool = False  # whether a lower value is better
     verdict: str = ""  # a sentence on the nested estimate of the whole search
 
@@ -58,11 +57,6 @@ class Search:
         """Return the best value up to each trial."""
         best = np.minimum if self.is_low_best else np.maximum
         return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
-
-    def points(self, name: str) -> list[tuple[float | int, float | int]]:
-        """Return the pairs (parameter, goal) of the trials that set the parameter."""
-        pairs = zip(self.params[name], self.values)
-        return [(part, value) for part, value in pairs if part is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +98,20 @@ class Results:
         sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
         if sizes != {self.adjacency.shape[0]}:
             raise InputError("results must have one id, label and row of probabilities a node.")
+        n_classes = len(self.class_names)
+        nodes = np.concatenate([self.split.train, self.split.val, self.split.test])
+        is_right = (
+            self.labels.dtype.kind == "i"
+            and self.probabilities.dtype.kind == "f"
+            and self.probabilities.shape[1:] == (n_classes,)
+            and -1 <= self.labels.min() <= self.labels.max() < n_classes
+            and nodes.max(initial=0) < self.n_nodes
+        )
+        if not is_right:
+            raise InputError(
+                "results must have labels and nodes of the split as whole numbers in range, and a "
+                "probability for each class."
+            )
 
     @property
     def n_nodes(self) -> int:

@@ -96,6 +96,11 @@ class Source:
         """Which labels are for training, validation and test."""
         return choose_split(self.data, self.labels_per_class, self.seed)
 
+    @property
+    def visible_labels(self) -> np.ndarray:
+        """The labels for training and validation; all other nodes are unlabelled."""
+        return self.data.visible_labels(np.concatenate([self.split.train, self.split.val]))
+
     @cached_property
     def local_rows(self) -> tuple[Any, sp.csr_matrix | None]:
         """Features and given graph of the rows of this process."""

@@ -12,12 +12,11 @@ from rich.table import Table
 from glnn.estimator import GLNNClassifier
 from glnn.quality import Evaluation
 from glnn.quality.metrics import Interval
-from glnn.report.compare import Comparison
+from glnn.report.compare import RunPair, RunSummary
 from glnn.report.results import Results
 from glnn.report.text import (
     DASH,
     describe_suggestion,
-    fact_rows,
     format_count,
     format_lead,
     format_percent,
@@ -50,14 +49,6 @@ def score_table(evaluation: Evaluation) -> Table:
 def _format_interval(one: Interval, sign: str = "") -> str:
     value, low, high = (100 * part for part in (one.value, one.low, one.high))
     return f"{value:{sign}.1f} [{low:{sign}.0f}, {high:{sign}.0f}]"
-
-
-def fact_table(results: Results) -> Table:
-    """Return the statistics of the learned graph."""
-    table = Table("fact", "value", title="The learned graph", title_justify="left")
-    for row in fact_rows(results):
-        table.add_row(*row)
-    return table
 
 
 def column_table(columns: Sequence[tuple[str, str]]) -> Table:
@@ -106,11 +97,11 @@ def _number_table(first: str, *columns: str, title: str) -> Table:
     return table
 
 
-def run_table(comparison: Comparison) -> Table:
+def run_table(runs: Sequence[RunSummary]) -> Table:
     """Return a table with a line for each run."""
     table = _number_table("run", "accuracy, unseen labels", "judged", "links", title="Runs")
     table.add_column("verdict")
-    for run in comparison.runs:
+    for run in runs:
         shown = DASH if run.accuracy is None else format_share(run.accuracy)
         table.add_row(
             escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
@@ -118,12 +109,12 @@ def run_table(comparison: Comparison) -> Table:
     return table
 
 
-def pair_table(comparison: Comparison) -> Table:
+def pair_table(pairs: Sequence[RunPair]) -> Table:
     """Return a table with a line for each pair of runs, on the nodes of both."""
     links = "links shared / only first / only second"
     columns = ("difference in points", "judged by both", "same prediction", links)
     table = _number_table("pair", *columns, title="Pairs, on common nodes")
-    for pair in comparison.pairs:
+    for pair in pairs:
         table.add_row(
             escape(f"{pair.first} - {pair.second}"),
             DASH if pair.difference is None else format_lead(pair.difference),

@@ -82,26 +82,6 @@ def format_number(one: Interval) -> str:
     return f"{one.value:.3f}{bounds}"
 
 
-def fact_rows(results: Results) -> list[tuple[str, str]]:
-    """Return the statistics of the learned graph as pairs of a name and a value."""
-    facts, certificate = results.graph_facts, results.certificate
-    rows = [
-        ("edges", f"{facts.n_edges:,}"),
-        ("mean degree", f"{facts.mean_degree:.2f}"),
-        ("nodes without an edge", f"{facts.n_isolated:,}"),
-        ("connected components", f"{facts.n_components:,}"),
-    ]
-    if facts.equal_labels is not None:
-        rows.append(("edges that join equal labels", describe_equal_labels(results)))
-    if facts.n_given is not None:
-        rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
-        rows.append(("edges added", f"{facts.n_added:,}"))
-    if certificate is not None:
-        state = "yes" if certificate.converged else "no"
-        rows.append(("proven to be the best graph for its objective", state))
-    return rows
-
-
 def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
     facts = results.graph_facts
@@ -115,7 +95,9 @@ def describe_equal_labels(results: Results) -> str:
 def describe_graph(results: Results) -> str:
     """Return a line on the learned graph."""
     facts = results.graph_facts
-    words = f"graph: {format_count(facts.n_edges, 'link')}"
+    words = f"graph: {format_count(facts.n_edges, 'link')}, {facts.mean_degree:.1f} a node"
+    if facts.n_isolated:
+        words += f", {facts.n_isolated:,} nodes without one"
     if facts.n_given is not None:
         words += f"; {facts.n_kept:,} of {facts.n_given:,} given ones kept, {facts.n_added:,} added"
     if facts.equal_labels is not None:
@@ -268,16 +250,6 @@ def suspect_lines(results: Results, most: int = 5) -> list[str]:
 # Versions of packages
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn")
-EXTRAS = {  # optional packages, and the extra of glnn that installs each
-    "matplotlib": "report",
-    "pyarrow": "tables",
-    "openpyxl": "tables",
-    "torch_geometric": "pyg",
-    "optuna": "tune",
-    "tensorboard": "tensorboard",
-    "uvicorn": "studio",
-    "anywidget": "notebook",
-}
 
 
 def find_version(package: str) -> str | None:

@@ -19,7 +19,7 @@ def delete_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOr
 
     Examples
     --------
-    >>> from glnn.data.synthetic import path_graph
+    >>> from glnn_lab.experiments.scale import path_graph
     >>> delete_edges(path_graph(11), 0.3, seed=1).n_edges
     7
     """
