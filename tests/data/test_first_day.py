@@ -261,12 +261,6 @@ def test_other_formats_of_tables(tmp_path, suffix):
         read_data(path)
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", '{"a": {"b": 1}}', "", '"a"'])
-def test_json_that_is_no_table_is_refused(tmp_path, text):
-    with pytest.raises(InputError, match=r"t\.json"):
-        read_tables(put(tmp_path, text, "t.json"))
-
-
 def test_another_sheet_is_mentioned_and_can_be_named(tmp_path):
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
         pd.DataFrame({"id": ["a", "b"], "x": [1, 2]}).to_excel(book, sheet_name="old", index=False)

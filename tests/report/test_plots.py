@@ -6,7 +6,6 @@ import pytest
 
 from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
-from glnn.report.plots import COLOURS, MARKS, colour_and_mark
 from glnn.report.text import verdict_line
 
 # The learned graph
@@ -68,8 +67,3 @@ def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
 
 
 # Colours
-
-
-def test_no_two_of_the_first_classes_look_alike():
-    looks = [colour_and_mark(number) for number in range(len(COLOURS) * len(MARKS))]
-    assert len(set(looks)) == len(looks)

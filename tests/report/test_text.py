@@ -13,12 +13,10 @@ from glnn.report.compare import RunPair, RunSummary
 from glnn.report.terminal import pair_table, run_table, score_table
 from glnn.report.text import (
     UNCALIBRATED,
-    certificate_sentences,
     describe_graph,
     evaluation_advice,
     final_notes,
     find_version,
-    label_sentence,
     missing_evaluation_lines,
     package_versions,
     suspect_lines,
@@ -63,26 +61,13 @@ def test_the_line_on_the_graph_counts_links_and_shares(results):
 def test_without_a_hidden_label_nothing_is_claimed(results, train, labels, verdict, advice):
     few = unjudged(results, train)
     if labels is not None:  # twenty classes of one label
-        few = dataclasses.replace(few, labels=np.array(labels))
+        names = tuple(map(str, labels))
+        few = dataclasses.replace(
+            few, labels=np.array(labels), class_names=names, probabilities=np.eye(20)
+        )
     assert verdict_line(few).startswith(verdict)
     assert advice in evaluation_advice(few)
     assert verdict_line(results) == results.evaluation.verdict.sentence
-
-
-def test_the_certificate_says_what_was_checked(certificate):
-    text = " ".join(certificate_sentences(certificate))
-    assert "100 candidate pairs (25.0 % of all pairs)" in text
-    assert "2.0e-08" in text and "a note" in text
-    every = dataclasses.replace(certificate, support="all", converged=False, gap=-1e-18)
-    text = " ".join(certificate_sentences(every))
-    assert "Every pair of nodes was checked" in text and "NOT" in text
-    assert "more than 2.0e-14" in text  # a gap below rounding
-    assert "nothing is proven" in certificate_sentences(None)[0]
-
-
-def test_labels_are_counted_by_their_use(results):
-    sentence = label_sentence(results)
-    assert "4 labels for training" in sentence and "16 for the test" in sentence
 
 
 # Notes and warnings

@@ -3,20 +3,23 @@ import json
 import pandas as pd
 import pytest
 
+from glnn import GLNNClassifier
 from glnn.exceptions import CheckpointError
 from glnn.report.sources import Source
-from glnn.report.tune_run import TuneOptions, read_settings, run_tuning
+from glnn.report.tune_run import read_settings, run_tuning
+from glnn.tuning import TunedClassifier
 
 pytest.importorskip("optuna")
 
 
 def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     lines = []
-    options = TuneOptions(n_trials=2, folds=2, nested=2, n_epochs=3, goal="log_loss")
+    model = GLNNClassifier(n_epochs=3, random_state=0, calibrate=None)
+    search = TunedClassifier(model, n_trials=2, folds=2, goal="log_loss")
     reading = Source("blobs", labels_per_class=4)
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / ".tuning.json.0f.part").write_text("of a worker that was killed")
-    trials, judged = run_tuning(reading, options, tmp_path / "search", lines.append)
+    trials, judged = run_tuning(reading, search, tmp_path / "search", lines.append, nested=2)
     assert not list((tmp_path / "search").glob(".*.part"))
     assert len(trials.table) == 2 and len(judged.held_out.hidden_nodes) == 12
     page = json.loads((tmp_path / "search" / "tuning.json").read_text())

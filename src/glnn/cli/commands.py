@@ -287,22 +287,27 @@ def tune(
     quiet: bool = False,
 ) -> None:
     """Search for parameters by cross-validation, and evaluate the search by nested folds."""
+    from glnn.estimator import GLNNClassifier
     from glnn.exceptions import InputError
     from glnn.report.sources import Source
-    from glnn.report.tune_run import SETTINGS, TuneOptions, run_tuning
+    from glnn.report.tune_run import SETTINGS, run_tuning
+    from glnn.tuning import TunedClassifier
 
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
-    how = columns.replace(drop_constant=True, needs_label=True)
-    source = Source(name, labels, graph, how, labels_per_class=labels_per_class, seed=seed)
-    options = TuneOptions(preset, trials, folds, nested, goal, seed, epochs, device, threads)
+    reading = columns.replace(drop_constant=True, needs_label=True)
+    source = Source(name, labels, graph, reading, labels_per_class=labels_per_class, seed=seed)
+    start: Any = {"preset": preset, "n_epochs": epochs, "device": device, "calibrate": None}
+    how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
+    search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
     folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)
 
     def print_line(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    found, estimate = run_tuning(source, options, folder, print_line)
+    more: Any = {"nested": nested, "threads": threads}
+    found, estimate = run_tuning(source, search, folder, print_line, **more)
     print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
     if estimate is not None:
         print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")

@@ -57,21 +57,15 @@ class Interruption:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
-    def check(self) -> None:
-        """Raise StoppedError if a signal has arrived."""
-        if not self._number:
-            return
+    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return a function that raises StoppedError after a signal, else calls the given one."""
         from glnn.exceptions import StoppedError
 
-        stopped = StoppedError(f"interrupted. {self._advice}")
-        stopped.code = 128 + self._number
-        raise stopped
-
-    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a function that checks for a signal and then calls ``on_progress``."""
-
         def check_and_forward(event: Any) -> None:
-            self.check()
+            if self._number:
+                stopped = StoppedError(f"interrupted. {self._advice}")
+                stopped.code = 128 + self._number
+                raise stopped
             on_progress(event)
 
         return check_and_forward

@@ -105,21 +105,10 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def _table_options(
-    id_column: str | None = None,
-    label_column: str | None = None,
-    features: list[str] | None = None,
-    drop: list[str] | None = None,
-    kinds: list[str] | None = None,
-    na: list[str] | None = None,
-    sheet: str | None = None,
-    source_column: str | None = None,
-    target_column: str | None = None,
-    weight_column: str | None = None,
-    settings: list[str] | None = None,
-) -> None:
-    """Name the options that stand for a parameter ``columns``."""
-
+# The options that a parameter ``columns`` stands for, and their types
+_ONE = ("id_column", "label_column", "sheet", "source_column", "target_column", "weight_column")
+_TABLE: dict[str, Any] = dict.fromkeys(_ONE, str | None)
+_TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[str] | None)
 
 # Table options of --set; the last one is true or false, the others are text.
 _READING = ("delimiter", "decimal", "encoding", "encode", "missing", "on_unknown", "exact_labels")
@@ -133,10 +122,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     fit.
     """
     own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
-    table = inspect.signature(_table_options).parameters if "columns" in own else {}
+    table = _TABLE if "columns" in own else {}
     parameters = []
     kept = [own[name] for name in own if name not in ("columns", "settings")]
-    for parameter in (*kept, *table.values()):
+    more = [inspect.Parameter(n, kind, default=None, annotation=t) for n, t in table.items()]
+    for parameter in (*kept, *more):
         hint = parameter.annotation
         if not hasattr(hint, "__metadata__"):
             hint = Annotated[hint, OPTIONS[parameter.name]]

@@ -19,9 +19,9 @@ from glnn.data.node_data import (
     SPLIT_KEYS,
     NodeData,
     check_weights,
+    extract_links,
     ids_from_text,
     symmetric_from_pairs,
-    upper_triangle,
 )
 from glnn.exceptions import GraphWarning, InputError
 
@@ -326,13 +326,13 @@ def to_pyg(data: NodeData, *, graph: Any = None) -> Any:
         graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
     if not sp.issparse(graph) or graph.shape != (data.n_nodes, data.n_nodes):
         raise InputError(f"graph must be sparse with {data.n_nodes} nodes, got another object.")
-    rows, columns, weights = upper_triangle(graph)
-    pairs = np.concatenate([np.stack([rows, columns]), np.stack([columns, rows])], axis=1)
+    links = extract_links(graph)
+    pairs = np.stack([np.r_[links.row, links.col], np.r_[links.col, links.row]]).astype(np.int64)
     out = geometric.Data(
         x=torch.from_numpy(data.features.toarray()),
         y=torch.from_numpy(data.labels.copy()),
         edge_index=torch.from_numpy(pairs),
-        edge_weight=torch.from_numpy(np.concatenate([weights, weights]).astype(np.float32)),
+        edge_weight=torch.from_numpy(np.r_[links.data, links.data].astype(np.float32)),
     )
     for key, nodes in data.splits.items():
         out[f"{key}_mask"] = torch.from_numpy(np.isin(np.arange(data.n_nodes), nodes))

@@ -15,7 +15,7 @@ from glnn._utils import import_optional
 from glnn.data.arguments import edges_from_networkx
 from glnn.data.encode import TableEncoder
 from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
-from glnn.data.node_data import NodeData, ids_from_text, symmetric_from_pairs, upper_triangle
+from glnn.data.node_data import NodeData, extract_links, ids_from_text, symmetric_from_pairs
 from glnn.data.table_files import (
     check_feature_names,
     label_texts,
@@ -154,8 +154,8 @@ def write_network(data: NodeData, path: Path) -> None:
 
 def _add_edges(network: Any, graph: sp.csr_matrix, names: Sequence[Any]) -> None:
     """Add the edges of a symmetric matrix to a networkx graph whose nodes have these names."""
-    rows, columns, weights = upper_triangle(graph)
-    ends = zip(rows.tolist(), columns.tolist(), weights.tolist())
+    links = extract_links(graph)
+    ends = zip(links.row.tolist(), links.col.tolist(), links.data.tolist())
     network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
 
 

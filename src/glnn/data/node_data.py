@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import ReprMixin, check_array, check_features, check_indices
-from glnn.data.files import quote
+from glnn.data.files import one_line, quote
 from glnn.exceptions import DataFormatError, InputError
 
 # Arrays in canonical form
@@ -69,23 +69,16 @@ def csr_from_arrays(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> sp.csr_matrix:
     """Build a CSR matrix from its three arrays, after checking every index against the shape."""
-    are_integers = all(array.dtype.kind in "iu" for array in (indices, indptr))
-    are_flat = all(array.ndim == 1 for array in (data, indices, indptr))
-    if not are_integers or not are_flat or indptr.size != shape[0] + 1 or data.size != indices.size:
+    try:
+        parts = data, indices.astype(np.int64), indptr.astype(np.int64)
+        matrix = sp.csr_matrix(parts, shape=shape)
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
         raise DataFormatError(
-            f"a CSR matrix of shape {tuple(shape)} must have {shape[0] + 1} row starts and one "
-            f"column for each value, got {indptr.size} row starts, {indices.size} columns, "
-            f"{data.size} values."
-        )
-    starts, columns = indptr.astype(np.int64), indices.astype(np.int64)
-    if starts[0] != 0 or starts[-1] != data.size or (np.diff(starts) < 0).any():
-        raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
-    if columns.size and (columns.min() < 0 or columns.max() >= shape[1]):
-        raise DataFormatError(
-            f"columns of a CSR matrix must lie in [0, {shape[1]}), got {columns.min()} to "
-            f"{columns.max()}."
-        )
-    return sp.csr_matrix((data, columns, starts), shape=shape)
+            f"a CSR matrix must have row starts and columns that fit its shape {tuple(shape)}, "
+            f"got: {one_line(error)}."
+        ) from None
+    return matrix
 
 
 def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -166,12 +159,12 @@ def unique_codes(codes: np.ndarray) -> np.ndarray:
     return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
-def upper_triangle(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, columns and weights of the entries above the diagonal, sorted by row."""
+def extract_links(graph: Any) -> sp.coo_matrix:
+    """Return the entries above the diagonal, row by row, without stored zeros."""
     upper = sp.triu(sp.csr_matrix(graph), k=1, format="csr")
     upper.sum_duplicates()
-    rows = np.repeat(np.arange(upper.shape[0]), np.diff(upper.indptr))
-    return rows, upper.indices.astype(np.int64), upper.data
+    upper.eliminate_zeros()
+    return upper.tocoo()
 
 
 def check_text(name: str, value: str) -> str:

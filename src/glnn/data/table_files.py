@@ -20,7 +20,7 @@ from glnn.data.files import (
     quote_path,
     wrap_parse_errors,
 )
-from glnn.data.node_data import NodeData, upper_triangle
+from glnn.data.node_data import NodeData, extract_links
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
     COMPRESSED,
@@ -290,10 +290,9 @@ def check_feature_names(data: NodeData, what: str) -> None:
 
 def write_edge_table(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     """Write source, target and weight of each undirected edge once."""
-    rows, columns, weights = upper_triangle(graph)
-    names = np.asarray(ids)
-    frame = pd.DataFrame({"source": names[rows], "target": names[columns], "weight": weights})
-    write_frames(path, [frame])
+    links, names = extract_links(graph), np.asarray(ids)
+    columns = {"source": names[links.row], "target": names[links.col], "weight": links.data}
+    write_frames(path, [pd.DataFrame(columns)])
 
 
 def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:

@@ -518,12 +518,8 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     except DataFormatError:
         if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
             raise
-        try:
-            sample, has_zeros = _scan_text(path, "cp1252")
-        except DataFormatError:
-            pass
-        else:
-            encoding = "cp1252"
+        with contextlib.suppress(DataFormatError):
+            sample, has_zeros = _scan_text(path, encoding := "cp1252")
             notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
         if not notes:
             raise

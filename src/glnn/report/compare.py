@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.data.node_data import extract_links
 from glnn.exceptions import InputError
 from glnn.quality.metrics import Interval, ScoredPredictions, bootstrap_weights, paired_difference
-from glnn.report.links import extract_links
 from glnn.report.results import Results, read_results
 from glnn.report.text import verdict_line
 

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import import_optional
+from glnn.data.node_data import extract_links
 from glnn.report.layout import plane_layout
-from glnn.report.links import extract_links
 from glnn.report.results import Results
 from glnn.report.text import verdict_line
 

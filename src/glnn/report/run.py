@@ -352,7 +352,7 @@ class GraphLog(Callback):
     def __init__(self) -> None:
         self._learned: list[tuple[int, LearnedGraph]] = []  # round and graph
         self._track = ""  # the track under way; without a name if it is the only one
-        self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
+        self._rounds: dict[str, Round] = {}  # by the names of track and round
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Note fold and track, whose names precede that of the stage."""
@@ -368,33 +368,26 @@ class GraphLog(Callback):
         self._learned = [kept for kept in self._learned if kept[0] == 1]  # folds share the first
         if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
             found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
-            self._rounds.setdefault(self._track, {})[found.name] = found
+            self._rounds[f"{self._track}, {found.name}"] = found
 
     def rounds_to(self, graph: sp.csr_matrix) -> tuple[Round, ...]:
         """Return the rounds of the track that ended with a graph; those of an only track anyway."""
-        tracks = [tuple(rounds.values()) for rounds in self._rounds.values()]
-        if len(tracks) == 1:
-            return tracks[0]
-        for rounds in tracks:
-            last = rounds[-1].graph
-            if last.shape == graph.shape and (last != graph).nnz == 0:
-                return rounds
+        names = [name.rpartition(", ")[0] for name in self._rounds]
+        for track in dict.fromkeys(names):
+            own = [one for one, name in zip(self._rounds.values(), names) if name == track]
+            last = own[-1].graph
+            is_last = last.shape == graph.shape and (last != graph).nnz == 0
+            if is_last or len(set(names)) == 1:
+                return tuple(own)
         return ()
 
     def state_dict(self) -> CallbackState:
         """Return the recorded rounds, to be saved in a checkpoint."""
-        return {
-            f"{track}, {name}": (one.graph, one.terms)
-            for track, rounds in self._rounds.items()
-            for name, one in rounds.items()
-        }
+        return {name: (one.graph, one.terms) for name, one in self._rounds.items()}
 
     def load_state_dict(self, state: CallbackState) -> None:
         """Restore the rounds from a checkpoint."""
-        self._rounds = {}
-        for whole, kept in state.items():
-            track, _, name = whole.rpartition(", ")
-            self._rounds.setdefault(track, {})[name] = Round(name, *kept)
+        self._rounds = {n: Round(n.rpartition(", ")[2], *kept) for n, kept in state.items()}
 
 
 def evaluate_terms(learned: LearnedGraph) -> dict[str, float]:

@@ -19,7 +19,6 @@ from glnn.engine.archive import (
     wrap_unpack_errors,
     write_checked_json,
 )
-from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate
 from glnn.quality.estimate import Evaluation
 from glnn.report.results import Search
@@ -30,61 +29,44 @@ SETTINGS, STORAGE, TABLE = "tuning.json", "study.db", "trials.csv"
 FORMAT = ("glnn settings", 2)  # kind and version of tuning.json
 
 
-@dataclass(frozen=True)
-class TuneOptions:
-    """How to search; with ``nested=0`` there is no nested estimate."""
-
-    preset: str = "default"
-    n_trials: int = 20
-    folds: int = 3
-    nested: int = 3
-    goal: Any = "accuracy"
-    seed: int = 0
-    n_epochs: int | None = None
-    device: str = "cpu"
-    threads: int | None = None
-
-
 def run_tuning(
-    source: Source, options: TuneOptions, folder: Path, report_line: Callable[[str], None]
+    source: Source,
+    search: TunedClassifier,
+    folder: Path,
+    report_line: Callable[[str], None],
+    *,
+    nested: int,
+    threads: int | None = None,
 ) -> tuple[Trials, Evaluation | None]:
     """Search for parameters, evaluate the search by nested folds, and write the results.
 
     Test labels are not used. ``folder`` gets ``tuning.json``, ``trials.csv`` and the storage, from
     which a search can be resumed. ``report_line`` is called with a line of text for each trial and
-    each outer fold.
+    each outer fold. With ``nested=0`` there is no nested estimate.
     """
-    data, split = source.data, source.split
-    y = source.visible_labels
-    chosen = split.val if split.val.size else None
-    base: Any = {"preset": options.preset, "n_epochs": options.n_epochs, "device": options.device}
+    data, y = source.data, source.visible_labels
+    chosen = source.split.val if source.split.val.size else None
 
     def on_trial(number: int, value: float, params: dict[str, Any]) -> None:
         shown = ", ".join(f"{name} {part:.3g}" for name, part in params.items())
         report_line(
-            f"trial {number + 1:>3}  {options.goal} {value:.4f}  {shown or 'the preset as it is'}"
+            f"trial {number + 1:>3}  {search.goal} {value:.4f}  {shown or 'the preset as it is'}"
         )
 
-    search = TunedClassifier(
-        GLNNClassifier(**base, random_state=options.seed, calibrate=None),
-        n_trials=options.n_trials,
-        goal=options.goal,
-        folds=options.folds,
-        storage=folder / STORAGE,
-        random_state=options.seed,
-        watch=on_trial,
-    )
-    n_fits = options.n_trials * (options.folds if chosen is not None else 1)
-    report_line(f"{n_fits} fits for the search, {options.nested * n_fits} for its nested estimate")
+    search.set_params(storage=folder / STORAGE, watch=on_trial)
+    n_fits = search.n_trials * (search.folds if chosen is not None else 1)
+    report_line(f"{n_fits} fits for the search, {nested * n_fits} for its nested estimate")
     estimate = None
-    with limit_threads(data.n_nodes, options.threads):
+    with limit_threads(data.n_nodes, threads):
         trials = search.search(data.features, y, data.graph, chosen)
-        _write_files(folder, options, trials, None)
-        if options.nested:
+        _write_files(folder, search, trials, None)
+        if nested:
             search.set_params(watch=None)
-            how: Any = {"random_state": options.seed, "watch": report_line, "validation": chosen}
-            estimate = evaluate(data.features, y, data.graph, search, options.nested, **how)
-            _write_files(folder, options, trials, estimate)
+            how: Any = {"random_state": search.random_state, "watch": report_line}
+            estimate = evaluate(
+                data.features, y, data.graph, search, nested, validation=chosen, **how
+            )
+            _write_files(folder, search, trials, estimate)
     return trials, estimate
 
 
@@ -99,9 +81,9 @@ class TunedSettings:
 
 
 def _write_files(
-    folder: Path, options: TuneOptions, trials: Trials, estimate: Evaluation | None
+    folder: Path, tuned: TunedClassifier, trials: Trials, estimate: Evaluation | None
 ) -> None:
-    goal, rows = str(options.goal), trials.table
+    goal, rows = str(tuned.goal), trials.table
     names = dict.fromkeys(name for row in rows for name in row if name not in ("trial", goal))
     search = Search(
         goal,
@@ -111,7 +93,8 @@ def _write_files(
         verdict="" if estimate is None else estimate.verdict.sentence,
     )
     nested = None if estimate is None else estimate.to_dict()
-    found = TunedSettings(options.preset, trials.params, search, nested)
+    preset = str(tuned._with_params({}).preset)
+    found = TunedSettings(preset, trials.params, search, nested)
     with closing(sqlite3.connect(folder / STORAGE, timeout=60)) as storage:
         storage.execute("BEGIN IMMEDIATE")  # a lock, as several workers write the same files
         for left in folder.glob(".*.part"):  # of a worker that was killed

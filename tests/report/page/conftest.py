@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import Split
+from glnn.data.node_data import extract_links
 from glnn.report.columns import RowColumn
-from glnn.report.links import LinkTerms, extract_links
+from glnn.report.links import LinkTerms
 from glnn.report.results import Results, Round, Search
 
 HOSTILE = "<script>alert(1)</script>"
