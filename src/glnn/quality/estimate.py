@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from glnn._utils import html_table, import_optional
-from glnn.engine.folds import Folds
+from glnn.data.labels import Folds
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
 from glnn.quality.labelling import ConformalSets
