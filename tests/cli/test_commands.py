@@ -10,7 +10,7 @@ from glnn import GLNNClassifier
 from glnn.cli.commands import health_rows
 from glnn.cli.main import BAD_INPUT, main
 from glnn.report.results import read_results
-from glnn.report.terminal import suggestions
+from glnn.report.text import suggestions
 
 # glnn doctor
 

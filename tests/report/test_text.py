@@ -9,8 +9,7 @@ from rich.console import Console
 
 from glnn._utils import EXTRAS
 from glnn.quality.metrics import Interval
-from glnn.report.compare import RunPair, RunSummary
-from glnn.report.terminal import pair_table, run_table, score_table
+from glnn.report.compare import RunPair, RunSummary, pair_table, run_table
 from glnn.report.text import (
     UNCALIBRATED,
     describe_graph,
@@ -19,6 +18,7 @@ from glnn.report.text import (
     find_version,
     missing_evaluation_lines,
     package_versions,
+    score_table,
     suspect_lines,
     verdict_line,
     warning_lines,

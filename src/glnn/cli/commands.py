@@ -133,8 +133,7 @@ def compare(
     as_json: bool = False,
 ) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
-    from glnn.report.compare import compare_runs
-    from glnn.report.terminal import pair_table, run_table
+    from glnn.report.compare import compare_runs, pair_table, run_table
 
     found, pairs = compare_runs(runs)
     if as_json:
@@ -185,7 +184,7 @@ def suggest(
 ) -> None:
     """Suggest which rows to label next, best first; the same ranking as suggest_labels."""
     from glnn.report.results import read_results
-    from glnn.report.terminal import suggestion_table, suggestions
+    from glnn.report.text import suggestion_table, suggestions
 
     found = suggestions(read_results(run), run, k)
     if as_json:

@@ -260,7 +260,7 @@ def fit(
 
 def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, verbose: bool) -> None:
     if run.source.columns:
-        from glnn.report.terminal import column_table
+        from glnn.report.text import column_table
 
         console.print(column_table(run.source.columns))
     for note in run.source.notes:
@@ -290,12 +290,12 @@ def format_command(typed: list[str]) -> str:
 
 def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
-    from glnn.report.terminal import score_table
     from glnn.report.text import (
         describe_graph,
         final_notes,
         label_sentence,
         missing_evaluation_lines,
+        score_table,
         verdict_line,
     )
 

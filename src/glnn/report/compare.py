@@ -7,12 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from rich.markup import escape
+from rich.table import Table
 
 from glnn.data.node_data import extract_links
 from glnn.exceptions import InputError
 from glnn.quality.metrics import Interval, ScoredPredictions, bootstrap_weights, paired_difference
 from glnn.report.results import Results, read_results
-from glnn.report.text import verdict_line
+from glnn.report.text import (
+    DASH,
+    format_lead,
+    format_percent,
+    format_share,
+    number_table,
+    verdict_line,
+)
 
 
 @dataclass(frozen=True)
@@ -97,3 +106,31 @@ def _link_keys(graph: sp.csr_matrix, nodes: np.ndarray) -> np.ndarray:
     """Return a number for each link among the nodes, by their positions in ``nodes``."""
     links = extract_links(sp.csr_matrix(graph[nodes][:, nodes]))
     return np.asarray(links.row.astype(np.int64) * len(nodes) + links.col)
+
+
+def run_table(runs: Sequence[RunSummary]) -> Table:
+    """Return a table with a line for each run."""
+    table = number_table("run", "accuracy, unseen labels", "judged", "links", title="Runs")
+    table.add_column("verdict")
+    for run in runs:
+        shown = DASH if run.accuracy is None else format_share(run.accuracy)
+        table.add_row(
+            escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
+        )
+    return table
+
+
+def pair_table(pairs: Sequence[RunPair]) -> Table:
+    """Return a table with a line for each pair of runs, on the nodes of both."""
+    links = "links shared / only first / only second"
+    columns = ("difference in points", "judged by both", "same prediction", links)
+    table = number_table("pair", *columns, title="Pairs, on common nodes")
+    for pair in pairs:
+        table.add_row(
+            escape(f"{pair.first} - {pair.second}"),
+            DASH if pair.difference is None else format_lead(pair.difference),
+            f"{pair.n_judged:,}",
+            format_percent(pair.same_predictions),
+            f"{pair.n_shared:,} / {pair.n_first:,} / {pair.n_second:,}",
+        )
+    return table
