@@ -12,6 +12,7 @@ from glnn.tuning import TunedClassifier
 pytest.importorskip("optuna")
 
 
+@pytest.mark.slow
 def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     lines = []
     model = GLNNClassifier(n_epochs=3, random_state=0, calibrate=None)
