@@ -205,6 +205,7 @@ def numbers_on_threads():
     return x, np.where(np.arange(60) < 20, classes, -1), rng.normal(size=(60, 4)) + 3
 
 
+@pytest.mark.slow
 def test_eight_threads_predict_what_one_predicts(numbers_on_threads):
     x, y, new = numbers_on_threads
     model = GLNNClassifier(**QUICK).fit(x, y)

@@ -264,11 +264,13 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
 
 # Optional packages
 
-_EXTRAS = {
+EXTRAS = {  # optional packages, and the extra of glnn that installs each
+    "matplotlib": "report",
     "pyarrow": "tables",
     "openpyxl": "tables",
     "torch_geometric": "pyg",
     "optuna": "tune",
+    "tensorboard": "tensorboard",
     "starlette": "studio",
     "uvicorn": "studio",
     "anywidget": "notebook",
@@ -283,7 +285,7 @@ def import_optional(module: str) -> Any:
             warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)
             return importlib.import_module(module)
     except ImportError as error:
-        extra = _EXTRAS.get(package, package)
+        extra = EXTRAS.get(package, package)
         raise MissingDependencyError(
             f"this needs the package {package}, which is not installed. "
             f"Install it with: pip install 'glnn[{extra}]' "
