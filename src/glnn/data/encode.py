@@ -121,14 +121,13 @@ class ColumnCode:
 
         The error for a cell that cannot be encoded names its row and what to do about it.
         """
-        column = empty_cells(column, self.na)
         if self.kind == "category":
-            cells = np.array(strip_cells(column), dtype=object)
+            cells = np.array(self.texts(column), dtype=object)
             return to_float32(cells[:, None] == np.array(self.values, dtype=object))
         if self.kind == "frequency":
             share = dict(zip(self.values, self.shares)) | {"": 0.0}
             return to_float32(
-                np.array([share.get(c, self.rest) for c in strip_cells(column)])[:, None]
+                np.array([share.get(c, self.rest) for c in self.texts(column)])[:, None]
             )
         numbers = self.parse(column)
         if numbers is None:  # find the first bad cell: every longer beginning is bad too
@@ -144,8 +143,13 @@ class ColumnCode:
         whole = np.where(gaps, np.float32(self.fill or 0), narrow)
         return np.stack([whole, to_float32(gaps)], axis=1) if self.marks_gaps else whole[:, None]
 
+    def texts(self, column: pd.Series) -> list[str]:
+        """Return the cells as text, empty if missing."""
+        return strip_cells(empty_cells(column, self.na))
+
     def parse(self, column: pd.Series) -> np.ndarray | None:
         """Return numbers or days since 1970, NaN if missing; ``None`` if a cell is neither."""
+        column = empty_cells(column, self.na)
         if self.kind == "date":
             return days_since_1970(column, self.form)
         return to_numbers(strip_marks(column, self.marks))
@@ -174,7 +178,7 @@ class ColumnCode:
 
     def unseen_values(self, column: pd.Series) -> list[str]:
         """Return the values that the training column did not have, sorted."""
-        return sorted(set(strip_cells(column)) - {"", *self.values, *self.na})
+        return sorted(set(self.texts(column)) - {"", *self.values})
 
 
 def is_named_like_id(name: str) -> bool:

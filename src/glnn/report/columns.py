@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from glnn.data.encode import ColumnCode, TableEncoder, fit_column
-from glnn.data.table_text import DEFAULT_OPTIONS, empty_cells, strip_cells
+from glnn.data.table_text import DEFAULT_OPTIONS
 
 MAX_COLUMNS = 30
 _N_QUANTILES = 4
@@ -130,11 +130,10 @@ def read_columns(
 
 
 def _read_column(name: str, cells: pd.Series, code: ColumnCode) -> RowColumn:
-    cells = empty_cells(cells, code.na)
     is_text = code.kind in ("category", "frequency") or pd.api.types.is_bool_dtype(cells)
     numbers = None if is_text else code.parse(cells)
     if numbers is None:
-        texts = pd.Series([text[:_MAX_TEXT] for text in strip_cells(cells)], dtype=object)
+        texts = pd.Series([text[:_MAX_TEXT] for text in code.texts(cells)], dtype=object)
         index, words = pd.factorize(texts.where(texts != ""), sort=True)
         return RowColumn(name, index.astype(np.int64), tuple(map(str, words)))
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
