@@ -10,12 +10,10 @@ import pytest
 
 from glnn.data import files
 from glnn.data.files import sibling_path
-from glnn.engine.callbacks import History
 from glnn.exceptions import InputError, OutputError
 from glnn.report.run_folder import (
     RUN_FILES,
     collect_metrics,
-    describe_data,
     prepare_folder,
     write_run,
 )
@@ -38,7 +36,8 @@ def test_every_file_is_written_and_old_ones_do_not_survive(fitted, tmp_path):
     assert write_run(tmp_path, *fitted) == ()
     assert {path.name for path in tmp_path.iterdir()} == {*RUN_FILES, "mine.txt"}
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
-    assert len(History.read(tmp_path / "history.jsonl")) == fitted[2].n_iter_
+    epochs = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["loss"] for line in epochs] == fitted[2].history_.column("loss")
 
 
 def test_without_matplotlib_only_the_picture_is_missing(fitted, tmp_path, monkeypatch):
@@ -70,12 +69,6 @@ def test_accuracy_on_nodes_that_chose_the_epoch_is_told_from_that_on_others(resu
     split = dataclasses.replace(results.split, train=np.arange(1, 5), **nodes)
     page = collect_metrics(dataclasses.replace(results, split=split))
     assert page["accuracy"] == {"validation": 0.0, "test": 1.0}
-
-
-def test_the_data_page_says_how_rows_are_read(judged_run):
-    page = describe_data(judged_run[0].source)
-    assert (page["name"], page["id_column"], page["label_column"]) == ("mine", "id", "label")
-    assert page["options"]["encode"] == "auto"
 
 
 def test_a_folder_with_files_is_refused_unless_it_may_be_replaced(tmp_path):

@@ -25,7 +25,6 @@ def studio(
     columns: Any,
     settings: Any,
     graph: Path | None = None,
-    no_graph: bool = False,
     seed: int = 0,
     out: Annotated[
         Path | None,
@@ -64,7 +63,7 @@ def studio(
     is_folder = Path(name).is_dir() and any(
         (Path(name) / file).is_file() for file in ("journal.jsonl", "data.json")
     )
-    source: Any = name if is_folder else Source(name, None, graph, how, no_graph=no_graph)
+    source: Any = name if is_folder else Source(name, None, graph, how)
     kept: Any = {"params": settings, "seed": seed}
     if oracle is not None:
         _run_oracle(source, out, kept, budget, order)

@@ -37,7 +37,7 @@ from glnn.quality.labelling import QueryRanking, rank_nodes
 from glnn.report.layout import plane_layout
 from glnn.report.page.subset import MAX_NODES, build_arrays, encode_block, select_subset
 from glnn.report.results import Results
-from glnn.report.run import FitOptions, GraphLog, Run, mask_test_labels
+from glnn.report.run import FitOptions, GraphLog, Run
 from glnn.report.run_folder import write_run
 from glnn.report.sources import Source
 
@@ -104,8 +104,7 @@ class Learner:
         model._shared = self._shared
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            y = mask_test_labels(source.data, source.split)
-            model.fit(source.data.features, y, source.data.graph)
+            model.fit(source.data.features, source.visible_labels, source.data.graph)
             model.row_names_ = source.data.ids
             results = None if kind == QUICK else self._judge(kind, source, model, started)
         if results is None:

@@ -3,27 +3,28 @@
 Data in memory are stored in the folder of the session, so that it opens again by itself.
 """
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from glnn.data import NodeData, TableOptions
 from glnn.data.arguments import align_graph, as_fit_arguments, resolve_row_names
 from glnn.data.encode import is_frame
 from glnn.data.files import atomic_write, quote_path, safe_file_name
-from glnn.data.node_data import upper_triangle
+from glnn.data.labels import as_labels, is_unlabelled
 from glnn.data.npz import read_node_npz, write_node_npz
 from glnn.data.row_source import RecordSource
 from glnn.data.table_text import is_placeholder
 from glnn.data.tables import encode_labels
-from glnn.engine.inputs import as_labels, is_unlabelled
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
-from glnn.report.predict import read_data_description
+from glnn.report.predict import DataDescription
 from glnn.report.results import read_results
-from glnn.report.sources import Source
+from glnn.report.sources import NO_GRAPH, Source
 from glnn.studio.journal import NAME, Journal
 
 _TABLE, _EDGES, _ARRAYS = "table.csv", "edges.csv", "data.npz"  # of data in memory
@@ -48,9 +49,11 @@ def open_source(data: Any, folder: Path, graph: Any, label: Any, options: dict[s
         journal = Journal(Path(data) / NAME)
         journal.close()
         if journal.entries:
-            return _restore_source(journal.entries[0]["source"], Path(data))
+            how = journal.entries[0]["source"]
+            return _restore_source(how, TableOptions(**how["options"]), Path(data))
     if isinstance(data, str | Path) and (Path(data) / "data.json").is_file():
-        return _restore_source(read_data_description(Path(data))["source"], Path(data))
+        found = DataDescription.read(Path(data))
+        return _restore_source(found.source, found.options, Path(data))
     if not isinstance(data, str | Path):
         name, graph, label = _store(data, folder, graph, label)
     else:
@@ -61,19 +64,20 @@ def open_source(data: Any, folder: Path, graph: Any, label: Any, options: dict[s
     return Source(name, graph=None if graph is None else Path(graph).resolve(), options=how)
 
 
-def _restore_source(how: dict[str, Any], folder: Path) -> Source:
+def _restore_source(how: dict[str, Any], options: TableOptions, folder: Path) -> Source:
     """Return the source that a run or a journal names; data of the session are in its folder."""
     inside = folder / how["name"]
     name = str(inside) if inside.is_file() else how["name"]
-    graph = None if how["graph"] is None else folder / how["graph"]
+    graph = None if how["graph"] is None else Path(how["graph"])
+    if graph is not None and graph != NO_GRAPH:
+        graph = folder / graph
     labels = None if how["labels"] is None else Path(how["labels"])
-    options = TableOptions(**how["options"])
-    return Source(name, labels, graph, options, no_graph=how["no_graph"])
+    return Source(name, labels, graph, options)
 
 
 def describe_place(source: Source, folder: Path) -> dict[str, Any]:
     """Return how to open a source again; files in the folder have their name alone."""
-    how = source.describe()
+    how = source.describe() | {"options": dataclasses.asdict(source.options)}
     for key in ("name", "graph"):
         if how[key] is not None and Path(how[key]).parent == folder.resolve():
             how[key] = Path(how[key]).name
@@ -120,8 +124,9 @@ def _store(data: Any, folder: Path, graph: Any, label: Any) -> tuple[str, Path |
     if graph is None:
         return str(path), None, label
     matrix = as_adjacency(align_graph(graph, names, len(frame)), len(frame))
-    ids, (source, target, weight) = frame["id"].to_numpy(), upper_triangle(matrix)
-    edges = pd.DataFrame({"source": ids[source], "target": ids[target], "weight": weight})
+    ids, upper = frame["id"].to_numpy(), sp.triu(matrix, k=1, format="coo")
+    ends = {"source": ids[upper.row], "target": ids[upper.col]}
+    edges = pd.DataFrame({**ends, "weight": upper.data})
     text = edges.to_csv(index=False, lineterminator="\n")
     return str(path), _write_once(folder / _EDGES, text), label
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from glnn._utils import check_choice, check_integer
 from glnn.data.files import (
-    WriterLock,
     atomic_write,
     check_replaceable,
+    lock_folder,
     one_line,
     quote,
     quote_path,
@@ -102,7 +102,7 @@ class LabelSession:
         self._listeners: list[Callable[[], None]] = []
         self.folder = choose_folder(data, folder)
         check_replaceable(self.folder)
-        self._lock = WriterLock.acquire(self.folder.resolve())
+        self._lock = lock_folder(self.folder.resolve())
         try:
             remove_leftovers(self.folder.resolve())
             self.source = open_source(data, self.folder, graph, label, dict(options or {}))
@@ -111,9 +111,9 @@ class LabelSession:
             self._journal = Journal(self.folder / NAME)
             self._open_journal()
             self._learner = Learner(self.source, params or {}, seed)
-            columns = columns_of_features(
-                self.source.read_own_columns(), self.source.data.column_names
-            )
+            names, report = self.source.data.column_names, self.source.report
+            encoder = None if report is None else report.encoder
+            columns = columns_of_features(self.source.table, names, encoder, ())
             first = self._learner.prepare()
             self._proposals = Proposals(self.ids, self._row, columns, first)
         except BaseException:
