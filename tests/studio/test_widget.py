@@ -122,8 +122,12 @@ def test_the_script_labels_rows_in_a_shadow_root(shown, browser):
     api.expect(title).to_have_text("row 0")
     tab.locator(".choice").first.click()
     api.expect(title).to_have_text("row 1")
+    tab.evaluate("document.addEventListener('keydown', ({ key }) => { window.key = key; })")
     tab.keyboard.press("2")
     api.expect(title).to_have_text("row 2")
+    assert tab.evaluate("window.key") is None  # a key that the studio takes is not the notebook's
+    tab.keyboard.press("x")
+    assert tab.evaluate("window.key") == "x"
     api.expect(tab.locator("#counts")).to_have_text("2 of 60 rows labelled")
     api.expect(tab.locator("#legend")).to_contain_text("given label")
     tab.keyboard.press("z")

@@ -148,7 +148,7 @@ class StudioServer:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=5,
+                timeout_graceful_shutdown=15,
             )
         )
 
