@@ -1,7 +1,7 @@
 """Read new rows like the training data of a run, classify them, and score those with a label."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class DataDescription:
     encoder: TableEncoder | None  # None if the data were no table
     id_column: str | None
     label_column: str | None
-    source: dict[str, Any]  # where the data are; see Source.describe
+    source: dict[str, Any] = field(default_factory=dict)  # where the data are: Source.describe
 
     @classmethod
     def of(cls, source: Source) -> "DataDescription":

@@ -470,7 +470,7 @@ class LabelSession:
             file.write(self.labels_csv())
         return place
 
-    def import_labels(self, labels: Mapping[str, str]) -> None:
+    def import_labels(self, labels: Mapping[str, Any]) -> None:
         """Set several labels by row id in one act, which one undo takes back."""
         checked = {self._check_id(row): check_class(value) for row, value in labels.items()}
         if checked:
