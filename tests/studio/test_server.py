@@ -64,6 +64,18 @@ def ask(session, server):
     return asked
 
 
+def is_refused(call, status):
+    """Whether a request gets this status or that of bad HTTP, or its connection is closed.
+
+    A server that closes while a body is on its way may reset the connection before its answer is
+    read.
+    """
+    try:
+        return call().status in (status, 400)
+    except OSError:
+        return True
+
+
 LABEL = {"act": "label", "id": "row 3", "value": "oak"}
 
 
@@ -97,7 +109,7 @@ def test_the_page_has_its_policy_and_no_cors(ask):
 def test_a_foreign_host_is_refused_even_if_the_origin_agrees(ask, session, host):
     """A name of another site that resolves to this computer has both of them wrong."""
     host = host and host.format(ask.server.port)
-    assert ask("POST", "/act", LABEL, Host=host, Origin=f"http://{host}").status in (400, 403)
+    assert is_refused(lambda: ask("POST", "/act", LABEL, Host=host, Origin=f"http://{host}"), 403)
     assert session.acts == []
     for path in (f"/?token={ask.server.token}", "/map"):
         answer = ask("GET", path, Host=host, Origin=None)
@@ -168,9 +180,10 @@ def test_other_methods_do_nothing(ask, session, method):
 
 
 def test_an_oversized_body_is_refused_by_its_length(ask, session):
-    answer = ask("POST", "/act", b'{"act": "' + b"x" * MAX_BODY + b'"}')
-    assert answer.status == 413
+    body = b'{"act": "' + b"x" * MAX_BODY + b'"}'
+    assert is_refused(lambda: ask("POST", "/act", body), 413)
     assert session.acts == []
+    assert ask("POST", "/act", body[: MAX_BODY // 2] + b'"}').status == 422
 
 
 def test_an_oversized_body_is_refused_while_it_arrives(ask, session):
@@ -182,12 +195,7 @@ def test_an_oversized_body_is_refused_while_it_arrives(ask, session):
             sent.append(1)
             yield b"x" * 4096
 
-    try:
-        answer = ask("POST", "/act", chunks(), Transfer_Encoding="chunked")
-    except OSError:  # the server has closed the connection while chunks were on their way
-        pass
-    else:
-        assert answer.status == 413
+    assert is_refused(lambda: ask("POST", "/act", chunks(), Transfer_Encoding="chunked"), 413)
     assert len(sent) < 10_000
     assert session.acts == []
     assert ask("POST", "/act", iter([json.dumps(LABEL).encode()]), Transfer_Encoding="chunked")
