@@ -292,7 +292,7 @@ def test_a_messy_table_with_its_edges_is_fitted_and_predicted(glnn, tmp_path):
     results = read_results(run)
     assert dict(results.readings) == {
         "customer_id": "id",
-        "row": "left out: counts the rows",
+        "row": "left out: numbers the rows",
         "age": dict(results.readings)["age"],
         "pay": "number, without '$'",
         "city": "category: 2 values, one column each",
