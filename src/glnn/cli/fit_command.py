@@ -1,5 +1,7 @@
 """``glnn fit``: learn a graph and a classifier, and write a run folder."""
 
+import dataclasses
+import os
 import shlex
 import signal
 import sys
@@ -211,13 +213,17 @@ def fit(
     as_json: bool = False,
 ) -> None:
     """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
-    from glnn.data.formats import check_source
     from glnn.exceptions import InputError
+    from glnn.report.sources import Source
 
-    check_source(name)  # before PyTorch is imported, which takes seconds
+    how = columns.replace(drop_constant=True, needs_label=True)
+    how = how.replace(group_column=group, time_column=time_column)
+    split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
+    source = Source(name, labels, graph, how, **split)
+    if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
+        _ = source.split  # its errors come before PyTorch is imported, which takes seconds
     from glnn.distributed import join_processes
     from glnn.report.run import FitOptions, Run
-    from glnn.report.sources import Source
     from glnn.report.tune_run import read_settings
 
     found = read_settings(Path(preset)) if preset.endswith(".json") else None
@@ -225,8 +231,6 @@ def fit(
     params |= settings if epochs is None else {**settings, "n_epochs": epochs}
     if folds == 1:
         raise InputError("--folds must be 0 or at least 2, got 1.")
-    how = columns.replace(drop_constant=True, needs_label=True)
-    how = how.replace(group_column=group, time_column=time_column)
     with join_processes(device) as peers:
         if folds and peers.size > 1:
             raise InputError("--folds needs a single process, got several. Leave it out.")
@@ -246,8 +250,7 @@ def fit(
             format_command(sys.argv),
             None if found is None else found.search,
         )
-        split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
-        source = Source(name, labels, graph, how, peers=peers, **split)
+        source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
         run = Run(source, options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)
         console = Console(quiet=quiet or as_json or peers.rank > 0)

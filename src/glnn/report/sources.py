@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +19,10 @@ from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
 from glnn.data.tables import guess_label_column, plan_columns, read_table, replace_labels
-from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.exceptions import InputError
+
+if TYPE_CHECKING:  # it imports PyTorch, which takes seconds and is not needed to read data
+    from glnn.distributed import Peers
 
 DEFAULT_PER_CLASS = 20
 
@@ -42,7 +44,12 @@ class Source:
     no_graph: bool = False  # ignore a given graph
     labels_per_class: int | None = None  # see choose_split
     seed: int = 0  # of the split
-    peers: Peers = SINGLE_PROCESS
+    peers: "Peers | None" = None  # None: a single process
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are several processes."""
+        return self.peers is not None and self.peers.size > 1
 
     @property
     def is_table(self) -> bool:
@@ -72,7 +79,7 @@ class Source:
         has_rows = is_file and path.suffix.lower() in (".npz", ".parquet") and not self.is_edge_list
         if not self.is_table:
             self._check_table_options()
-        if self.peers.size > 1 and has_rows:
+        if self.is_split and has_rows:
             return open_source(path, self.options, self.graph, self.labels)
         if self.is_table:
             graph = self.graph or self.adjacent_edge_file
@@ -86,9 +93,9 @@ class Source:
     def data(self) -> NodeData:
         """The data that were read; without feature values if there are several processes."""
         rows, no_graph = self.rows, {"graph": None} if self.no_graph else {}
-        if self.peers.size == 1 and isinstance(rows, RecordSource):
+        if not self.is_split and isinstance(rows, RecordSource):
             return rows.data.replace(**no_graph) if no_graph else rows.data
-        if self.peers.rank == 0 and not self.no_graph:
+        if (self.peers is None or self.peers.rank == 0) and not self.no_graph:
             return rows.record.replace(graph=rows.graph_rows(slice(None)))
         return rows.record
 
@@ -100,8 +107,10 @@ class Source:
     @cached_property
     def local_rows(self) -> tuple[Any, sp.csr_matrix | None]:
         """Features and given graph of the rows of this process."""
-        if self.peers.size == 1:
+        if self.peers is None or self.peers.size == 1:
             return self.data.features, self.data.graph
+        from glnn.distributed import Partition
+
         own = Partition(self.rows.record.n_nodes, self.peers).rows
         return self.rows.features(own), None if self.no_graph else self.rows.graph_rows(own)
 
@@ -120,7 +129,7 @@ class Source:
 
         ``None`` with several processes.
         """
-        if self.peers.size > 1:
+        if self.is_split:
             return None
         if self.report is None or not self.is_table:
             return self.data.features
@@ -131,7 +140,7 @@ class Source:
     @property
     def digest(self) -> str:
         """A hash of the data."""
-        return RecordSource(self.data).digest if self.peers.size == 1 else self.rows.digest
+        return self.rows.digest if self.is_split else RecordSource(self.data).digest
 
     @property
     def notes(self) -> tuple[str, ...]:
