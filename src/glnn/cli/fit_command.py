@@ -161,7 +161,9 @@ class StageProgress:
     def _end_group(self, note: str = "") -> None:
         if self._group and not self._quiet and (self._verbose or self._group.startswith("fold ")):
             seconds = time.perf_counter() - self._began
-            self._console.print(f"  {self._group:<22} {seconds:6.1f} s{note}", highlight=False)
+            width = 22 if self._verbose else 12
+            line = f"  {self._group:<{width}} {seconds:6.1f} s{note}"
+            self._console.print(line, highlight=False)
         self._group = ""
 
     def _time_left(self, fold: str) -> str:

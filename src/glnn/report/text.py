@@ -194,7 +194,10 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
 def label_sentence(results: Results) -> str:
     """Return how many labels were used for training, validation and test."""
     split = results.split
-    parts = [f"{format_count(split.train.size, 'label')} for training"]
+    n_train = format_count(split.train.size, "label")
+    if not split.test.size and not split.val.size:
+        return f"{results.name}: {n_train}, all used for training"
+    parts = [f"{n_train} for training"]
     if split.val.size:
         parts.append(f"{split.val.size:,} to choose the epoch")
     parts.append(f"{split.test.size:,} for the test" if split.test.size else "none for the test")
