@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glnn.quality.metrics import Interval, accuracy_interval
+from glnn.report.columns import OTHER_VALUES
 from glnn.report.results import Results
 
 _MIN_LABELS = 10  # labels that a group must have for its accuracy to be listed
@@ -37,7 +38,7 @@ def find_slices(results: Results) -> list[Slice]:
         n_labels = np.bincount(group[nodes], minlength=len(names))
         n_right = np.bincount(group[nodes], right, minlength=len(names)).astype(int)
         for k, name in enumerate(names):
-            if _MIN_LABELS <= n_labels[k] < len(nodes):
+            if _MIN_LABELS <= n_labels[k] < len(nodes) and name != OTHER_VALUES:
                 share = accuracy_interval(int(n_right[k]), int(n_labels[k]))
                 is_low = bool(share.high < right.mean())
                 where = f"{column.name}: {name}"
