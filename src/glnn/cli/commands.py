@@ -63,7 +63,7 @@ def export(
     ] = None,
     overwrite: bool = False,
 ) -> None:
-    """Export nodes with class, probability and given label, and edges with weight and origin."""
+    """Export the learned graph: nodes with class and probability, edges with their weight."""
     from glnn.report.export import export_graph
     from glnn.report.results import read_results
 
@@ -129,7 +129,7 @@ def suggest(
     k: Annotated[int, typer.Option("-k", min=1, help="Rows to suggest.")] = 20,
     as_json: bool = False,
 ) -> None:
-    """Suggest which rows to label next, best first; the same ranking as suggest_labels."""
+    """Suggest which rows to label next, the most useful first."""
     from glnn.report.results import read_results
     from glnn.report.terminal import suggestion_table, suggestions
 
@@ -174,7 +174,7 @@ def predict(
         typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
     ] = True,
 ) -> None:
-    """Classify new rows, which are linked to the most similar rows of the training data."""
+    """Classify new rows with the model of a run, by their links to its most similar rows."""
     from glnn.data import write_predictions
     from glnn.report.predict import predict_rows
     from glnn.report.text import format_count

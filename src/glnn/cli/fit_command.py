@@ -214,7 +214,7 @@ def fit(
     verbose: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
+    """Predict a label for every row; write predictions, verdict, learned graph and report."""
     from glnn.exceptions import InputError
     from glnn.report.sources import Source
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 # How intervals are computed, for every place that shows one.
 INTERVAL_NOTE = (
-    "95 % intervals; accuracy, precision and recall by Wilson's formula, the rest by a bootstrap "
-    "over nodes, both as if half as many labels had been judged, because mistakes on one graph "
-    "come together"
+    "brackets are 95 % intervals (Wilson's formula for accuracy, precision and recall, a bootstrap "
+    "over nodes for the rest), as wide as if half as many labels had been judged, because errors "
+    "on a graph are not independent"
 )
 
 

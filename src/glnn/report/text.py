@@ -228,8 +228,8 @@ def warning_lines(results: Results) -> list[str]:
     known = results.classes if results.classes is not None else np.arange(len(results.class_names))
     missing = np.setdiff1d(known, results.predictions)
     if missing.size:
-        names = ", ".join(results.class_names[number] for number in missing)
-        lines.append(f"classes that are predicted for no node: {names}")
+        names = " or ".join(results.class_names[number] for number in missing)
+        lines.append(f"no row is predicted to be {names}")
     return lines
 
 

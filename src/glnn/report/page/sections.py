@@ -82,9 +82,8 @@ def _describe_basis(evaluation: Evaluation) -> str:
     if n_folds == 1:
         return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
     return (
-        f"Measured on {n_labels} hidden in turn, in {n_folds} folds; {INTERVAL_NOTE}. For these "
-        "nodes, the map and the table show the predictions of the fits that did not use their "
-        "label."
+        f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
+        "nodes the map and the table show predictions of fits that did not use their label."
     )
 
 
@@ -133,7 +132,7 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
             continue
         weak = []
         if one["recall"].value < _WEAK:
-            weak.append(f"only {100 * one['recall'].value:.0f} % of its nodes are found")
+            weak.append(f"only {100 * one['recall'].value:.0f} % of its nodes are recognised")
         if one["precision"].value < _WEAK:
             weak.append(f"only {100 * one['precision'].value:.0f} % of its predictions are right")
         if weak:
