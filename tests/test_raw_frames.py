@@ -144,3 +144,9 @@ def test_what_a_classifier_does_to_its_rows_reaches_no_other(form):
     assert np.array_equal(before, X)
     assert found.others[-1].metrics == alone.others[-1].metrics
     assert {score.name: score.accuracy for score in found.others}["eraser"] > 0.9
+
+
+def test_labels_of_minus_one_zero_and_one_are_doubted(raw):
+    X, y = np.arange(30.0)[:, None], np.arange(30) % 3 - 1
+    with pytest.warns(UserWarning, match="-1 is read as 'no label'"):
+        assert GLNNClassifier(**QUICK).fit(X, y).classes_.tolist() == [0, 1]

@@ -119,7 +119,7 @@ def explain(
     if columns:
         console.print(f"Columns that count most for its links: {columns}.", **plain)
     console.print(
-        "In Python, explain also measures the effect of single labels, after fit.", **plain
+        "In Python, clf.explain(..., refits=1) also measures the effect of single labels.", **plain
     )
 
 

@@ -436,11 +436,13 @@ def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], colu
     is_quantity = numbers is not None and bool((numbers % 1 != 0).any())
     is_quantity &= n_values > _MAX_NUMBER_CLASSES
     if is_quantity or (2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES):
-        what = "numbers: a quantity" if numbers is not None else "values"
+        what = "values" if numbers is None else "numbers"
+        which = "" if numbers is None else ", which look like a quantity"
         likely = guess_label_column(others, column)
         raise InputError(
             f"the label column of {where} must hold classes, got {n_values:,} different {what} in "
-            f"{len(known):,} labelled rows. Group them into a few classes first, as with pandas.cut"
+            f"{len(known):,} labelled rows{which}. Group them into a few classes first, as with "
+            "pandas.cut"
             + (f", or name another column, such as {quote(likely)}." if likely else ".")
         )
 
