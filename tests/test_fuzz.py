@@ -130,12 +130,12 @@ def test_a_checkpoint_with_changed_bytes(run, tmp_path, mutation):
     check(lambda: GLNNClassifier(**quick).fit(features, y, checkpoint=tmp_path), damage)
 
 
-def test_a_fold_with_changed_bytes(tmp_path, mutation):
-    hidden = np.arange(3)
-    CachedRefit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden)
-    (path,) = tmp_path.glob("*.safetensors")
+def test_a_fold_with_changed_bytes_is_fitted_again(tmp_path, mutation):
+    rng, answer = random.Random(0), np.ones((5, 2))
+    refit = CachedRefit(lambda nodes: answer, tmp_path, b"x")
+    refit(np.arange(3))
+    (path,) = tmp_path.glob("*/*.safetensors")
     whole = path.read_bytes()
-    check(
-        lambda: CachedRefit(lambda nodes: np.ones((5, 2)), tmp_path, b"x")(hidden),
-        lambda rng: path.write_bytes(mutation(whole, rng)),
-    )
+    for _ in range(COUNT):
+        path.write_bytes(mutation(whole, rng))
+        np.testing.assert_array_equal(refit(np.arange(3)), answer)

@@ -31,25 +31,20 @@ from glnn.data.encode import (
     transform_frame,
     warn_of_notes,
 )
+from glnn.data.labels import N_FOLDS, encode_targets, split_labels, warn_of_class_minus_one
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import (
     Callback,
     History,
+    ProgressBar,
     Record,
-    make_progress_log,
     notify_stage,
     show_progress,
 )
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
-from glnn.engine.folds import N_FOLDS
-from glnn.engine.inputs import (
-    check_device,
-    encode_targets,
-    split_labels,
-    warn_of_class_minus_one,
-)
+from glnn.engine.inputs import check_device
 from glnn.engine.model import Model
 from glnn.engine.settings import (
     SETTING_NAMES,
@@ -163,7 +158,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     callbacks : list of Callback, default None
         :class:`glnn.engine.callbacks.Callback` objects that are called during the fit.
     verbose : bool, default False
-        Show a progress bar, or a line for each stage if tqdm is not installed.
+        Show a progress bar.
     settings : dict or FitSettings, default None
         All other settings by name, such as ``{"head": "gcn", "learning_rate": 0.1}``; the page
         "Choose parameters" lists them. ``set_params`` and ``GridSearchCV`` take one of them as
@@ -369,8 +364,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_epochs = n_fits * settings.count_epochs(graph is not None)
             with show_progress(plan["callbacks"], n_epochs):
                 result = fit_problem(problem, **plan, checkpoint=folder)
-        self._store_fit(Model.of(problem.features, result), result.history)
-        self._record = FitRecord.of(problem, result.learned or result.shares)
+        self._store_fit(result.model, result.history)
+        self._record = FitRecord.of(problem, result.attribution)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
@@ -662,7 +657,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, make_progress_log()] if self.verbose else list(callbacks)
+        return [*callbacks, ProgressBar()] if self.verbose else list(callbacks)
 
     def _resolve_seed(self) -> int:
         """Return the seed given as ``random_state``, or draw one."""

@@ -12,9 +12,8 @@ import numpy as np
 from glnn._utils import check_features, check_indices
 from glnn.data.arguments import as_fit_arguments
 from glnn.data.encode import is_frame, to_numeric_frame, warn_of_notes
+from glnn.data.labels import UNLABELLED, encode_targets, make_folds
 from glnn.engine.archive import compute_digest
-from glnn.engine.folds import make_folds
-from glnn.engine.inputs import UNLABELLED, encode_targets
 from glnn.estimator import GLNNClassifier, encode_features
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate

@@ -1,4 +1,3 @@
-import io
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 from torch import Tensor
 
 from glnn.data import files
@@ -16,13 +15,12 @@ from glnn.engine import archive
 from glnn.engine.archive import (
     Packer,
     compute_digest,
-    drop_repeats,
+    pack_arrays,
     read_archive,
     read_checked_json,
-    restore_repeats,
     unpack,
+    unpack_arrays,
     write_archive,
-    write_arrays,
     write_checked_json,
 )
 from glnn.engine.settings import PRESETS, FitSettings, Track
@@ -219,47 +217,38 @@ def same(found, expected):
 
 
 def test_any_reader_of_safetensors_finds_what_was_written():
-    file = io.BytesIO()
-    write_arrays(file.write, WHOLE)
-    same(load(file.getvalue()), WHOLE)
+    found = load(pack_arrays(WHOLE))
+    assert json.loads(found.pop("repeated").tobytes()) == {}
+    same(found, WHOLE)
 
 
-@pytest.mark.parametrize("piece", [1, 2**26])
+@dataclass(frozen=True, eq=False)
+class Model:
+    adjacency: sp.csr_matrix
+    features: np.ndarray
+    prior: sp.csr_matrix | None
+    other: np.ndarray  # the same in every process
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_spread_arrays_follow_each_other_in_the_file_of_the_first(
-    together, monkeypatch, size, piece
-):
-    monkeypatch.setattr(archive, "CHUNK_BYTES", piece)
+def test_rows_of_all_processes_come_together_in_the_file(together, tmp_path, size):
     rng = np.random.default_rng(0)
-    spread = {"x": rng.random((11, 2)), "y": np.arange(11, dtype=np.uint8)}
+    graph = sp.random(11, 11, 0.3, format="csr", random_state=0)
+    whole = Model(graph, rng.random((11, 2)), None, np.arange(3))
+    write_archive(tmp_path / "alone", whole)
 
     def work(peers):
-        rows = Partition(11, peers).rows
-        file = io.BytesIO() if peers.rank == 0 else None
-        parts = {name: array[rows] for name, array in spread.items()}
-        own = WHOLE if peers.rank == 0 else {}
-        digest = write_arrays(file and file.write, {**own, **parts}, peers, spread)
-        return digest, file.getvalue() if file else b""
+        layout = Partition(11, peers)
+        rows = layout.rows
+        part = Model(graph[rows], whole.features[rows], None, whole.other)
+        write_archive(tmp_path / "several", part, layout)
 
-    (digest, written), *_ = together(size, work)
-    same(load(written), WHOLE | spread)
-    alone = io.BytesIO()
-    assert write_arrays(alone.write, WHOLE | spread) == digest
-    assert alone.getvalue() == written
-
-
-def test_arrays_that_the_format_lacks_are_refused_in_one_line():
-    with pytest.raises(InputError, match="complex128 cannot be saved, got one named 'z'"):
-        write_arrays(io.BytesIO().write, {"z": np.zeros(1, dtype=complex)})
-
-
-@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcdefgh"])
-def test_arrays_begin_at_a_multiple_of_eight(name):
-    parts = []
-    write_arrays(parts.append, {name: np.arange(3.0)})
-    whole = b"".join(parts)
-    assert int.from_bytes(whole[:8], "little") % 8 == 0
-    np.testing.assert_array_equal(load(whole)[name], np.arange(3.0))
+    together(size, work)
+    found = read_archive(tmp_path / "several", Model)
+    assert (found.adjacency != graph).nnz == 0
+    np.testing.assert_array_equal(found.features, whole.features)
+    np.testing.assert_array_equal(found.other, whole.other)
+    assert found.prior is None
 
 
 # Equal arrays
@@ -267,10 +256,11 @@ def test_arrays_begin_at_a_multiple_of_eight(name):
 
 def test_equal_arrays_are_kept_once_and_all_come_back():
     twice = {**WHOLE, "g": WHOLE["b"].copy(), "h": WHOLE["b"].copy(), "i": WHOLE["a"].copy()}
-    kept = drop_repeats(twice)
+    packed = pack_arrays(twice)
+    kept = load(packed)
     assert len(kept) == len(WHOLE) + 1  # and the names of those that are not kept
     assert {"g", "h", "i"}.isdisjoint(kept)
-    same(restore_repeats(kept), twice)
+    same(unpack_arrays(packed), twice)
 
 
 def test_arrays_of_other_types_or_shapes_are_not_equal():
@@ -281,22 +271,9 @@ def test_arrays_of_other_types_or_shapes_are_not_equal():
         "d": np.zeros(8, dtype=np.float32),
         "e": np.array([0.0, 0.0, 0.0, -0.0]),
     }
-    kept = drop_repeats(zeros)
-    assert set(zeros) < set(kept)
-    same(restore_repeats(kept), zeros)
-
-
-def test_parts_that_are_equal_in_one_process_alone_are_two_arrays(together):
-    first, other = np.arange(8.0), np.r_[np.arange(4.0), np.zeros(4)]
-
-    def work(peers):
-        rows = Partition(8, peers).rows
-        spread = {"a": first, "b": other, "c": first.copy(), "d": other.copy()}
-        return set(drop_repeats({n: x[rows] for n, x in spread.items()}, peers, spread))
-
-    for kept in together(2, work):
-        assert {"a", "b"} < kept
-        assert {"c", "d"}.isdisjoint(kept)
+    packed = pack_arrays(zeros)
+    assert set(zeros) < set(load(packed))
+    same(unpack_arrays(packed), zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +293,7 @@ def test_the_folder_of_a_model_holds_equal_arrays_once(tmp_path):
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"b": "missing"}'])
 def test_a_list_of_equal_arrays_that_is_none_is_refused_in_one_line(tmp_path, monkeypatch, content):
     forged = {"a": np.zeros(2), "repeated": np.frombuffer(content, dtype=np.uint8)}
-    monkeypatch.setattr(archive, "drop_repeats", lambda arrays, peers, sharded: forged)
+    monkeypatch.setattr(archive, "pack_arrays", lambda arrays: save(forged))
     write_archive(tmp_path / "m", Many({}))
     with pytest.raises(CheckpointError, match="was damaged or is not complete") as caught:
         read_archive(tmp_path / "m", Many)

@@ -1,5 +1,3 @@
-import json
-import math
 import sys
 
 import numpy as np
@@ -11,14 +9,13 @@ from glnn.engine.callbacks import (
     Callback,
     History,
     Progress,
+    ProgressBar,
     ProgressLog,
-    StageLog,
     TensorBoardLog,
-    make_progress_log,
     notify_stage,
     show_progress,
 )
-from glnn.exceptions import DataFormatError, MissingDependencyError
+from glnn.exceptions import MissingDependencyError
 
 # Callbacks
 
@@ -36,12 +33,6 @@ def test_the_progress_log_reports_the_stage_and_every_finished_epoch():
         Progress("classifier 1", 1, 2),
         Progress("classifier 1", 2, 2),
     ]
-
-
-def test_a_line_is_written_for_each_stage(capsys):
-    with notify_stage([StageLog()], "graph 1"):
-        pass
-    assert capsys.readouterr().out.startswith("[glnn] graph 1 ")
 
 
 def test_the_end_of_a_stage_is_told_unless_it_raises():
@@ -76,45 +67,9 @@ def history():
     return History(RECORDS)
 
 
-def written(tmp_path, content):
-    path = tmp_path / "history.jsonl"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
 def test_a_column_is_empty_where_nothing_was_recorded(history):
     assert history.column("loss") == [1.5, 0.1 + 0.2]
     assert history.column("validation_loss") == [None, 1e-300]
-
-
-def test_json_lines_come_back_bit_for_bit(history, tmp_path):
-    assert list(History.read(written(tmp_path, history.to_jsonl()))) == RECORDS
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_not_finite_is_written_as_null_and_read_as_nan(value, tmp_path):
-    history = History([{"loss": value, "epoch": 0}])
-    text = history.to_jsonl()
-    assert json.loads(text, parse_constant=pytest.fail) == {"loss": None, "epoch": 0}
-    back = History.read(written(tmp_path, text))
-    assert math.isnan(back[0]["loss"])
-    assert back.to_jsonl() == text
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"epoch": 0}\nloss\n',
-        b'{"epoch": 0}\n\xff\xfe\n',
-        '{"epoch": 0}\n' + "[" * 100_000,
-        '{"epoch": 0}\n\n',
-        '{"epoch": 0}\n[1, 2]\n',
-    ],
-    ids=["text", "not utf-8", "too deep", "blank", "no object"],
-)
-def test_a_line_that_is_no_json_object_is_named_in_one_line(content, tmp_path):
-    with pytest.raises(DataFormatError, match=r"^history\.jsonl.* line 2 .*\.$"):
-        History.read(written(tmp_path, content))
 
 
 # TensorBoard
@@ -164,7 +119,7 @@ def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
             self.closed = True
 
     monkeypatch.setattr("tqdm.auto.tqdm", Bar)
-    log = make_progress_log()
+    log = ProgressBar()
     log.on_stage_begin("alone", 5)  # nothing is shown outside of a fit
     with show_progress([log], 20):
         log.on_stage_begin("fold 1 of 2, far", 10)
@@ -177,5 +132,3 @@ def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
         log.on_stage_begin("far", 10)
         raise ValueError("stop")
     assert bars[1].n == 0 and bars[1].closed
-    monkeypatch.setattr("glnn.engine.callbacks.find_spec", lambda name: None)
-    assert isinstance(make_progress_log(), StageLog)

@@ -10,17 +10,17 @@ from safetensors.numpy import load_file
 
 from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.engine import rounds as rounds_module
-from glnn.engine.archive import read_checked_json, write_checked_json
+from glnn.engine.archive import read_checked_json, write_archive, write_checked_json
 from glnn.engine.callbacks import Callback
 from glnn.engine.checkpoint import FORMAT, PAGE, VERSION, Checkpoint
 from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import hide_labels
 from glnn.engine.inputs import Scaling
-from glnn.engine.model import Model
 from glnn.engine.rounds import Rounds
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.exceptions import CheckpointError
+from glnn.solver.attribution import link_shares
 
 # Checkpoint
 
@@ -118,7 +118,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
 def fitted(problem, settings, folder, checkpoint):
     """Fit and save the model; return the files of the model and what else the fit says."""
     result = fit_problem(problem, settings, seed=0, checkpoint=checkpoint)
-    Model.of(problem.features, result).save(folder)
+    write_archive(folder, result.model, result.model.partition)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     hidden = None if result.held_out is None else result.held_out.probabilities.tobytes()
     return files, list(result.history), result.choices, result.weights, hidden
@@ -249,12 +249,10 @@ def test_a_page_that_lacks_something_is_refused_in_one_line(problem, tmp_path, m
 
 def test_which_term_made_which_link_survives(problem, tmp_path):
     settings = resolve_settings("paper", changes={"n_epochs": 3, "n_rounds": 1})
-    straight = run(fresh(problem, settings=settings), tmp_path).shown.learned
+    straight = link_shares(run(fresh(problem, settings=settings), tmp_path).shown.attribution)
     (state,) = Checkpoint(tmp_path, fresh(problem, settings=settings)).load().states
-    again = state.learned
-    assert straight.saved_shares is None and again.learned is None
-    assert again.shares().names == straight.shares().names
-    np.testing.assert_array_equal(again.shares().values, straight.shares().values)
+    assert state.attribution.names == straight.names
+    np.testing.assert_array_equal(state.attribution.values, straight.values)
 
 
 @pytest.mark.parametrize("change", ["seed", "label", "feature", "weight", "tracks"])

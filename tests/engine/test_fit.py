@@ -28,7 +28,7 @@ FAST = {"n_epochs": 30}
 
 
 def accuracy(result, blocks):
-    return (result.probabilities.argmax(1) == blocks[2])[28:].mean()
+    return (result.model.distributions.argmax(1) == blocks[2])[28:].mean()
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -39,18 +39,18 @@ def test_two_communities_are_told_apart_with_a_certified_graph(problem, blocks, 
     result = fit_problem(problem, resolve_settings(preset, changes=FAST), seed=0)
     assert accuracy(result, blocks) > 0.8
     assert result.certificate.converged
-    assert (result.prior is None) == (not with_graph)
-    assert abs(result.adjacency - result.adjacency.T).max() == 0
-    assert result.adjacency.data.min() > 0
+    assert (result.model.prior is None) == (not with_graph)
+    assert abs(result.model.adjacency - result.model.adjacency.T).max() == 0
+    assert result.model.adjacency.data.min() > 0
 
 
 def test_the_literal_method_gives_a_dense_symmetric_graph_and_no_certificate(problem):
     result = fit_problem(problem, resolve_settings("literal", changes={"n_epochs": 3}), seed=0)
     assert result.certificate is None
-    (track,) = result.tracks
+    (track,) = result.model.tracks
     assert (track.name, track.weight, track.new_rows) == ("learned", 1.0, None)
     assert result.weights == {"learned": 1.0}
-    assert abs(result.adjacency - result.adjacency.T).max() == 0
+    assert abs(result.model.adjacency - result.model.adjacency.T).max() == 0
     assert set(result.history.column("stage")) == {"literal"}
     assert "closeness" in result.history[0]
 
@@ -76,19 +76,21 @@ def test_a_mixture_is_the_mean_of_its_networks_on_their_graphs(
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
     result = fit_problem(problem, settings, seed=0)
-    assert len(result.tracks) == (5 if with_graph else 4)
-    assert sum(track.weight for track in result.tracks) == pytest.approx(1)
-    parts = [track.weight * answer_of(track, result.scaled) for track in result.tracks]
-    np.testing.assert_allclose(result.probabilities, sum(parts), atol=1e-5)
-    assert all(track.new_rows is not None for track in result.tracks)
+    assert len(result.model.tracks) == (5 if with_graph else 4)
+    assert sum(track.weight for track in result.model.tracks) == pytest.approx(1)
+    parts = [
+        track.weight * answer_of(track, result.model.features) for track in result.model.tracks
+    ]
+    np.testing.assert_allclose(result.model.distributions, sum(parts), atol=1e-5)
+    assert all(track.new_rows is not None for track in result.model.tracks)
 
 
 def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem, all_tracks_count):
     result = fit_problem(problem, resolve_settings("default", changes={"n_epochs": 5}), seed=0)
     shown = result.choices["learned graph"].removeprefix("that of the track ")
-    graphs = {track.name: track.graph for track in result.tracks}
-    assert (result.adjacency != graphs[shown]).nnz == 0
-    assert (result.prior != prior_graph(problem.graph, "renormalized")).nnz == 0
+    graphs = {track.name: track.graph for track in result.model.tracks}
+    assert (result.model.adjacency != graphs[shown]).nnz == 0
+    assert (result.model.prior != prior_graph(problem.graph, "renormalized")).nnz == 0
 
 
 def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(
@@ -96,9 +98,9 @@ def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(
 ):
     settings = resolve_settings("default", changes={"n_epochs": 5})
     result = fit_problem(problem, settings, seed=0)
-    mixed = ", ".join(f"{track.name} {track.weight:.0%}" for track in result.tracks)
-    trust = sum(track.weight for track in result.tracks if track.sees_graph)
-    learning = [track.name for track in result.tracks if not track.head.is_on_rows]
+    mixed = ", ".join(f"{track.name} {track.weight:.0%}" for track in result.model.tracks)
+    trust = sum(track.weight for track in result.model.tracks if track.sees_graph)
+    learning = [track.name for track in result.model.tracks if not track.head.is_on_rows]
     n_rounds = {track.name: track.graph.n_rounds for track in settings.tracks}
     assert result.choices == {
         "mixture": mixed,
@@ -109,7 +111,7 @@ def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(
     }
     without = fit_problem(dataclasses.replace(problem, graph=None), settings, seed=0)
     assert "given graph" not in without.choices
-    assert without.prior is None
+    assert without.model.prior is None
 
 
 def rows_of(problem, peers):
@@ -127,9 +129,13 @@ def test_several_processes_decide_alike_and_have_their_rows(problem, together, w
 
     def work(peers):
         result = fit_problem(rows_of(problem, peers), settings, seed=0)
-        assert result.partition.rows == Partition(60, peers).rows
-        assert len(result.probabilities) == result.adjacency.shape[0] == result.partition.n_rows
-        networks = [track.network for track in result.tracks]
+        assert result.model.partition.rows == Partition(60, peers).rows
+        assert (
+            len(result.model.distributions)
+            == result.model.adjacency.shape[0]
+            == result.model.partition.n_rows
+        )
+        networks = [track.network for track in result.model.tracks]
         parameters = [p.detach() for network in networks for p in network.parameters()]
         return result, parameters
 
@@ -139,7 +145,7 @@ def test_several_processes_decide_alike_and_have_their_rows(problem, together, w
     assert all(list(result.history) == list(results[0].history) for result in results)
     for others in parameters[1:]:
         assert all(torch.equal(p, q) for p, q in zip(parameters[0], others))
-    graph = sp.vstack([result.adjacency for result in results])
+    graph = sp.vstack([result.model.adjacency for result in results])
     assert abs(graph - graph.T).max() == 0
     assert results[0].certificate.converged
 
@@ -153,7 +159,7 @@ def test_over_ten_seeds_two_processes_are_as_accurate_as_one(problem, blocks, to
 
     def accuracy_of(seed, size):
         def work(peers):
-            return fit_problem(rows_of(noisy, peers), settings, seed=seed).probabilities
+            return fit_problem(rows_of(noisy, peers), settings, seed=seed).model.distributions
 
         found = np.concatenate(together(size, work)).argmax(1)
         return (found == classes)[28:].mean()
@@ -181,8 +187,8 @@ def test_a_fit_on_the_gpu_tells_them_apart_too(problem, blocks, preset, with_gra
     result = fit_problem(problem, settings, seed=0, device="cuda")
     assert accuracy(result, blocks) > 0.8
     assert result.certificate.converged
-    assert abs(result.adjacency - result.adjacency.T).max() == 0
-    assert result.adjacency.data.min() > 0
+    assert abs(result.model.adjacency - result.model.adjacency.T).max() == 0
+    assert result.model.adjacency.data.min() > 0
 
 
 def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem, monkeypatch):
@@ -192,7 +198,7 @@ def test_the_graph_of_the_printed_optimiser_has_no_negative_entries(problem, mon
     )
     result = fit_problem(problem, resolve_settings("literal", changes=FAST), seed=0)
     assert trained[0].adjacency().to_dense().min() < 0  # the network's own matrix has
-    assert result.adjacency.min() >= 0
+    assert result.model.adjacency.min() >= 0
 
 
 # Memory
@@ -276,7 +282,7 @@ def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_trac
 ):
     settings = resolve_settings("default", changes={"n_epochs": 5, "tracks": ["features", "hops"]})
     result = fit_problem(problem, settings, seed=0)
-    rows = {track.name: track.new_rows for track in result.tracks}
+    rows = {track.name: track.new_rows for track in result.model.tracks}
     assert rows.keys() == {"features", "hops"}
     linked = rows["hops"].connect(problem.features[:3], problem.graph[:3]).links
     assert (linked[:, problem.graph[:3].indices] > 0).nnz

@@ -1,98 +1,18 @@
 import inspect
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.exceptions import DataConversionWarning
 
 from glnn.distributed import Partition
 from glnn.engine.inputs import (
     Scaling,
     check_device,
-    encode_targets,
     make_generator,
-    warn_of_class_minus_one,
 )
 from glnn.exceptions import InputError
-
-# Labels
-
-
-@pytest.mark.parametrize(
-    ("y", "classes", "numbers"),
-    [
-        ([3, -1, 7, 3], [3, 7], [0, -1, 1, 0]),
-        ([3.0, np.nan, 7.0, -1.0], [3.0, 7.0], [0, -1, 1, -1]),
-        (["b", "", "a", "-1"], ["a", "b"], [1, -1, 0, -1]),
-        (np.array(["b", None, "a", np.nan], dtype=object), ["a", "b"], [1, -1, 0, -1]),
-        ([True, False, True, True], [False, True], [1, 0, 1, 1]),
-        ([" loyal", "loyal ", "lost", " "], ["lost", "loyal"], [1, 1, 0, -1]),
-        (["loyal", " loyal", None, "lost"], ["lost", "loyal"], [1, 1, -1, 0]),
-        ([3, None, np.int64(7), 3], [3, 7], [0, -1, 1, 0]),
-        (pd.Series([3, pd.NA, 7, 3], dtype="Int64"), [3, 7], [0, -1, 1, 0]),
-        (["b", pd.NA, "a", "b"], ["a", "b"], [1, -1, 0, 1]),
-    ],
-)
-def test_classes_are_sorted_and_unlabelled_rows_are_minus_one(y, classes, numbers):
-    found, encoded = encode_targets(y, 4)
-    assert found.tolist() == classes
-    assert encoded.tolist() == numbers
-
-
-def test_a_column_of_labels_is_taken_with_a_warning():
-    with pytest.warns(DataConversionWarning, match="column-vector"):
-        _, encoded = encode_targets(np.array([[0], [1], [-1], [1]]), 4)
-    assert encoded.tolist() == [0, 1, -1, 1]
-
-
-@pytest.mark.parametrize(
-    ("y", "words"),
-    [
-        ([-1, -1, -1], "no label at all"),
-        ([2, -1, 2], "one class only"),
-        ([0, 1], "one label for each of the 3 rows"),
-        ([0.5, 1.2, 3.1], "Unknown label type"),
-        ([0.0, np.inf, 1.0], "infinity"),
-        (np.array([1, "a", 2], dtype=object), "one sortable type"),
-        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "whole numbers or text"),
-    ],
-)
-def test_bad_labels_are_refused_in_one_line(y, words):
-    with pytest.raises(InputError, match=words) as caught:
-        encode_targets(y, 3)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("y", "warns"),
-    [
-        ([-1, 0, 1, 1, 0, -1], True),
-        (np.array([-1.0, 0.0, 1.0]), True),
-        (pd.Series([-1, 0, 1]), True),
-        ([-1, -1, -1, 0, 1], False),  # most rows have no label, as usual
-        ([None, 0, 1], False),
-        ([-1, 0, 1, 2], False),
-        (["-1", "0", "1"], False),
-        (torch.tensor([-1, 0, 1]), False),
-    ],
-    ids=str,
-)
-def test_a_class_minus_one_is_not_lost_without_a_word(y, warns):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_of_class_minus_one(y)
-    assert len(caught) == warns
-    assert all("'no label'" in str(one.message) for one in caught)
-
-
-def test_a_single_class_is_named_as_its_user_wrote_it():
-    with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
-        encode_targets(np.array([1, -1, 1]), 3)
-
 
 # Scaling
 

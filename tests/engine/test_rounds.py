@@ -37,7 +37,7 @@ def stages(result):
 
 
 def trust(result):
-    return sum(track.weight for track in result.tracks if track.sees_graph)
+    return sum(track.weight for track in result.model.tracks if track.sees_graph)
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def test_candidates_are_searched_anew_where_a_learned_metric_alone_finds_links(
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
     settings = resolve_settings(preset, changes=FAST)
     first, again, other = (fit_problem(problem, settings, seed=s) for s in (3, 3, 4))
-    np.testing.assert_array_equal(first.probabilities, again.probabilities)
-    np.testing.assert_array_equal(first.adjacency.data, again.adjacency.data)
+    np.testing.assert_array_equal(first.model.distributions, again.model.distributions)
+    np.testing.assert_array_equal(first.model.adjacency.data, again.model.adjacency.data)
     assert first.weights == again.weights
-    assert (first.probabilities != other.probabilities).any()
+    assert (first.model.distributions != other.model.distributions).any()
 
 
 def test_one_track_alone_has_all_the_weight_and_hides_labels_only_in_folds(unwatched, answering):
@@ -161,7 +161,7 @@ def test_one_track_alone_has_all_the_weight_and_hides_labels_only_in_folds(unwat
     assert [nodes for _, number, nodes in asked if number == 1] == seen
     assert hiding.weights == {"learned": 1.0}
     np.testing.assert_allclose(hiding.held_out.probabilities.max(1), 0.7)
-    np.testing.assert_array_equal(hiding.probabilities, result.probabilities)
+    np.testing.assert_array_equal(hiding.model.distributions, result.model.distributions)
 
 
 # The weights of several
@@ -280,20 +280,20 @@ def test_a_graph_is_learned_from_the_mixture_though_no_track_that_learns_one_cou
     monkeypatch.setattr("glnn.engine.rounds.NEGLIGIBLE", 0.08)
     problem = watched_by_many if has_validation else all_labels
     result = fit_problem(problem, DEFAULT, seed=0)
-    assert [track.name for track in result.tracks] == ["hops"]
+    assert [track.name for track in result.model.tracks] == ["hops"]
     assert "that of the track far" in result.choices["learned graph"]
     assert "did not help" in result.choices["learned graph"]
     assert {number for _, number, _ in asked} == {1}
     assert result.certificate.converged
-    assert result.learned.certificate is result.certificate
-    assert abs(result.adjacency - result.prior).max() > 1e-3
-    assert abs(result.adjacency - result.learned.adjacency).max() == 0
+    assert result.attribution.certificate is result.certificate
+    assert abs(result.model.adjacency - result.model.prior).max() > 1e-3
+    assert abs(result.model.adjacency - result.attribution.adjacency).max() == 0
 
 
 def test_without_a_given_graph_a_track_that_learns_is_shown_as_well(problem, answering):
     answering(dict.fromkeys(NAMES, 0.6) | {"linear": 0.9, "far": 0.7})
     result = fit_problem(dataclasses.replace(problem, graph=None), DEFAULT, seed=0)
-    assert result.tracks[0].name == "linear"
+    assert result.model.tracks[0].name == "linear"
     assert result.choices["learned graph"] == "that of the track far"
     assert result.choices["n_rounds"] == 3
     assert result.certificate.converged
@@ -416,8 +416,8 @@ def test_two_processes_find_the_weights_of_one(
     (one,) = together(1, work)
     first, second = together(2, work)
     assert first.weights == second.weights == pytest.approx(one.weights, abs=1e-3)
-    both = np.concatenate([first.probabilities, second.probabilities])
-    np.testing.assert_allclose(both, one.probabilities, atol=1e-2)
+    both = np.concatenate([first.model.distributions, second.model.distributions])
+    np.testing.assert_allclose(both, one.model.distributions, atol=1e-2)
     if not has_validation:
         hidden = [result.held_out.probabilities for result in (one, first, second)]
         np.testing.assert_allclose(hidden[1:], [hidden[0]] * 2, atol=1e-2)

@@ -6,13 +6,14 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from glnn.distributed import Partition
+from glnn.engine.archive import read_archive, write_archive
 from glnn.engine.fit import fit_problem
 from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
-from glnn.engine.settings import resolve_settings
+from glnn.engine.settings import PRESETS, resolve_settings
 from glnn.engine.steps import (
     STRUCTURE,
-    Solution,
+    FitState,
     Steps,
     channel_weights,
     compute_structure,
@@ -54,12 +55,12 @@ def test_a_step_returns_another_state_and_leaves_its_own_as_it_was(problem):
 def test_the_first_classifier_sees_the_prior_graph_unless_there_is_no_other_round(problem):
     steps = steps_of(problem, resolve_settings("paper"))
     prior = steps.graph_step(begin(steps))
-    assert prior.learned is None
+    assert prior.certificate is None
     assert (prior.adjacency != 0).nnz == problem.graph.nnz + 60  # with its loops
     steps = steps_of(problem, resolve_settings("paper", changes={"n_rounds": 1}))
     learned = steps.graph_step(begin(steps))
     assert learned.adjacency.nnz > problem.graph.nnz + 60
-    assert learned.learned.certificate.converged
+    assert learned.certificate.converged
 
 
 def test_each_track_sees_its_own_graph(problem):
@@ -74,7 +75,7 @@ def test_each_track_sees_its_own_graph(problem):
     alone = learn_graph(problem.features, n_neighbors=20, n_candidates=40)
     features = solved["features"]
     assert features.given is None
-    assert features.learned.certificate.converged
+    assert features.certificate.converged
     assert abs(features.adjacency - alone.adjacency).max() < 1e-3 * alone.adjacency.max()
 
 
@@ -119,7 +120,7 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
     steps = steps_of(problem, resolve_settings("default", {"head": "hops"}))
     probabilities = np.full((60, 2), 0.5)
     solved = steps.learn_graph_from(steps.tracks[0], probabilities)
-    assert solved.learned.certificate.converged
+    assert solved.certificate.converged
     links = solved.new_rows.connect(problem.features[:3], problem.graph[:3]).links
     assert links.nnz >= problem.graph[:3].nnz  # new nodes join where they are linked
     assert solved.task is None
@@ -173,7 +174,8 @@ def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
     def work(peers):
         layout = Partition(60, peers)
         request = GraphRequest(features[layout.rows], graph[layout.rows], layout=layout)
-        return Solution.of(solve_graph(request)).learned is None
+        state = FitState(PRESETS["default"].tracks[0], None)
+        return state.with_graph(solve_graph(request)).attribution is None
 
     assert together(1, work) == [False]
     assert together(2, work) == [True, True]
@@ -216,13 +218,15 @@ def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks,
     settings = resolve_settings("default", head | {"n_epochs": 30})
     result = fit_problem(alone, settings, seed=0)
     assert result.choices["signal"] == STRUCTURE
-    assert (result.probabilities.argmax(1) == blocks[2])[28:].mean() > 0.85
-    model = Model.of(alone.features, result)
+    assert (result.model.distributions.argmax(1) == blocks[2])[28:].mean() > 0.85
+    model = result.model
     none = sp.csr_matrix((60, 60), dtype=np.float32)
     found = model.predict_new(none, alone.graph)
     assert (found.argmax(1) == blocks[2])[28:].mean() > 0.85
-    model.save(tmp_path)
-    assert_allclose(Model.load(tmp_path).predict_new(none, alone.graph), found)
+    write_archive(tmp_path, model, model.partition)
+    assert_allclose(
+        read_archive(tmp_path, Model).with_networks().predict_new(none, alone.graph), found
+    )
 
 
 @pytest.mark.parametrize("is_bad", [True, False])

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from glnn.engine.folds import make_folds
+from glnn.data.labels import make_folds
 from glnn.quality.estimate import (
     draw_evaluation,
     estimate,

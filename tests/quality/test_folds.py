@@ -6,9 +6,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from glnn import GLNNClassifier
+from glnn.data.labels import encode_targets, make_folds
 from glnn.engine.callbacks import Callback
-from glnn.engine.folds import make_folds
-from glnn.engine.inputs import encode_targets
 from glnn.exceptions import InputError, OutputError
 from glnn.quality.folds import (
     CachedRefit,

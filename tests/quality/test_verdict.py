@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
-from glnn.engine.folds import make_folds
+from glnn.data.labels import make_folds
 from glnn.quality.metrics import Score, ScoredPredictions, accuracy_interval, bootstrap_weights
 from glnn.quality.rivals import NodeProblem, choose_rivals, fit_given
 from glnn.quality.verdict import (

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import Split, load_dataset, write_data
-from glnn.engine.folds import Folds
+from glnn.data.labels import Folds
 from glnn.quality import Evaluation, HeldOut
 from glnn.quality.calibration import Calibration
 from glnn.quality.metrics import Score, ScoredPredictions, bootstrap_weights, class_intervals

@@ -10,7 +10,6 @@ import pytest
 
 from glnn.data import files
 from glnn.data.files import sibling_path
-from glnn.engine.callbacks import History
 from glnn.exceptions import InputError, OutputError
 from glnn.report.run_folder import (
     RUN_FILES,
@@ -38,7 +37,8 @@ def test_every_file_is_written_and_old_ones_do_not_survive(fitted, tmp_path):
     assert write_run(tmp_path, *fitted) == ()
     assert {path.name for path in tmp_path.iterdir()} == {*RUN_FILES, "mine.txt"}
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
-    assert len(History.read(tmp_path / "history.jsonl")) == fitted[2].n_iter_
+    epochs = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["loss"] for line in epochs] == fitted[2].history_.column("loss")
 
 
 def test_without_matplotlib_only_the_picture_is_missing(fitted, tmp_path, monkeypatch):

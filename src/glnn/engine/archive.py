@@ -7,10 +7,9 @@ arrays, and :func:`unpack` turns them back into the declared types. Nothing is p
 import dataclasses
 import hashlib
 import json
-import struct
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 from torch import Tensor, nn
 
 from glnn.data.files import (
@@ -49,17 +48,16 @@ _SHARDED = {
 
 
 class Packer:
-    """Packs values into JSON and arrays; with a partition, notes which arrays are sharded."""
+    """Packs values into JSON and arrays; those of several processes are gathered in process 0."""
 
     def __init__(self, partition: Partition | None = None) -> None:
         self.arrays: Arrays = {}
-        self.sharded: set[str] = set()  # names of arrays of which each process has some rows
         self._partition = partition
 
-    def pack(self, value: Any, name: str = "", *, is_sharded: bool = False) -> Any:
+    def pack(self, value: Any, name: str = "") -> Any:
         """Return JSON values; arrays are stored under names that begin with ``name``."""
         if sp.issparse(value):
-            self._store_csr(sp.csr_matrix(value), name, is_sharded=is_sharded)
+            self._store_csr(sp.csr_matrix(value), name)
             return {"$csr": name}
         if isinstance(value, Tensor):
             self.arrays[name] = value.detach().cpu().numpy()
@@ -67,17 +65,12 @@ class Packer:
         if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
             return {"$text": [_check_text(text, name) for text in value.tolist()]}
         if isinstance(value, np.ndarray):
-            self._store(value, name, is_sharded=is_sharded)
+            self.arrays[name] = value
             return {"$array": name}
         if dataclasses.is_dataclass(value):
-            kind = type(value).__name__
+            names = [field.name for field in dataclasses.fields(value)]
             return {
-                field.name: self.pack(
-                    getattr(value, field.name),
-                    _join(name, field.name),
-                    is_sharded=self._partition is not None and f"{kind}.{field.name}" in _SHARDED,
-                )
-                for field in dataclasses.fields(value)
+                field: self.pack(self._gather(value, field), _join(name, field)) for field in names
             }
         if isinstance(value, nn.Module):
             value = value.state_dict()
@@ -89,23 +82,19 @@ class Packer:
             return None
         return value.item() if isinstance(value, np.generic) else value
 
-    def _store(self, array: np.ndarray, name: str, *, is_sharded: bool) -> None:
-        self.arrays[name] = array
-        if is_sharded:
-            self.sharded.add(name)
+    def _gather(self, value: Any, field: str) -> Any:
+        """Return a field of a dataclass; one with a row per node has all of them in process 0."""
+        part = getattr(value, field)
+        if self._partition is None or part is None:
+            return part
+        is_sharded = f"{type(value).__name__}.{field}" in _SHARDED
+        whole = self._partition.gather(part) if is_sharded else part
+        return part if whole is None else whole
 
-    def _store_csr(self, csr: sp.csr_matrix, name: str, *, is_sharded: bool) -> None:
-        offsets, n_rows = csr.indptr.astype(np.int64), csr.shape[0]
-        if is_sharded:
-            assert self._partition is not None  # the caller has looked
-            rank, n_rows = self._partition.peers.rank, self._partition.n_nodes
-            before = self._partition.all_gather_count(csr.nnz)[:rank].sum()
-            offsets = (offsets + before)[int(rank > 0) :]
-        width = np.int32 if csr.shape[1] < 2**31 else np.int64  # the same in every process
-        columns = csr.indices.astype(width, copy=False)
-        for part, array in (("data", csr.data), ("indices", columns), ("indptr", offsets)):
-            self._store(array, f"{name}.{part}", is_sharded=is_sharded)
-        self.arrays[f"{name}.shape"] = np.array([n_rows, csr.shape[1]], dtype=np.int64)
+    def _store_csr(self, csr: sp.csr_matrix, name: str) -> None:
+        for part in ("data", "indices", "indptr"):
+            self.arrays[f"{name}.{part}"] = getattr(csr, part)
+        self.arrays[f"{name}.shape"] = np.array(csr.shape, dtype=np.int64)
 
 
 def _join(name: str, part: object) -> str:
@@ -210,117 +199,24 @@ def _array_digest(array: np.ndarray) -> bytes:
 
 # Arrays in a safetensors file
 
-CHUNK_BYTES = 2**26  # of an array that one message between processes holds
-
-_TYPES = {"float": "F", "int": "I", "uint": "U"}  # and the number of bits
-
-WriteBytes = Callable[[bytes | memoryview], object]
-
-
-def write_arrays(
-    write: WriteBytes | None,
-    arrays: Arrays,
-    peers: Peers = SINGLE_PROCESS,
-    sharded: Collection[str] = (),
-) -> str:
-    """Write the arrays of process 0, with the rows that all processes have of sharded ones.
-
-    ``write`` writes bytes to the file in process 0 and is ``None`` elsewhere. Returns the SHA-256
-    digest of the file in process 0.
-    """
-    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    lengths: dict[str, np.ndarray] = {}
-    for name in sorted(sharded):
-        counts = np.zeros(peers.size, dtype=np.int64)
-        counts[peers.rank] = len(arrays[name])
-        lengths[name] = peers.all_reduce(counts)
-    digest = hashlib.sha256()
-    for piece in _iter_chunks(order, arrays, lengths, peers):
-        if write is not None:
-            write(piece)
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _iter_chunks(
-    order: list[str], arrays: Arrays, lengths: dict[str, np.ndarray], peers: Peers
-) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of the file in process 0; the others send their parts and yield nothing."""
-    if peers.rank == 0:
-        yield _build_header({name: (arrays[name], lengths.get(name)) for name in order})
-    for name in order:
-        if name in lengths:
-            for piece in _exchange_chunks(arrays[name], lengths[name], peers):
-                if peers.rank == 0:
-                    yield _to_bytes(piece)
-        elif peers.rank == 0:
-            yield _to_bytes(arrays[name])
-
-
-def _exchange_chunks(part: np.ndarray, lengths: np.ndarray, peers: Peers) -> Iterator[np.ndarray]:
-    """Yield the chunks of a sharded array in order; the values are valid in process 0 only."""
-    width = max(1, int(np.prod(part.shape[1:])) * part.itemsize)
-    height = max(1, CHUNK_BYTES // width)
-    for source, length in enumerate(lengths.tolist()):
-        for start in range(0, length, height):
-            mine = part[start : start + height] if peers.rank == source else part[:0]
-            if source == 0:
-                yield mine
-                continue
-            sent = [np.ascontiguousarray(mine) if q == 0 else part[:0] for q in range(peers.size)]
-            yield peers.all_to_all(sent)[source]
-
-
-def _build_header(entries: dict[str, tuple[np.ndarray, np.ndarray | None]]) -> bytes:
-    page: dict[str, Any] = {}
-    first = 0
-    for name, (array, lengths) in entries.items():
-        kind = array.dtype.name.rstrip("0123456789")
-        if kind not in (*_TYPES, "bool"):
-            raise InputError(
-                f"arrays of type {array.dtype} cannot be saved, got one named {name!r}."
-            )
-        tag = "BOOL" if kind == "bool" else f"{_TYPES[kind]}{8 * array.itemsize}"
-        shape = list(array.shape) if lengths is None else [int(lengths.sum()), *array.shape[1:]]
-        last = first + int(np.prod(shape)) * array.itemsize
-        page[name] = {"dtype": tag, "shape": shape, "data_offsets": [first, last]}
-        first = last
-    text = json.dumps(page, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # the format aligns arrays to 8 bytes
-    return struct.pack("<Q", len(text)) + text
-
-
-def _to_bytes(array: np.ndarray) -> memoryview:
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return little.reshape(-1).view(np.uint8).data
-
-
 _REPEATED = "repeated"  # name of the array with the names of arrays that are not stored
 
 
-def drop_repeats(
-    arrays: Arrays, peers: Peers = SINGLE_PROCESS, sharded: Collection[str] = ()
-) -> Arrays:
-    """Return arrays of which equal ones are stored once; :func:`restore_repeats` undoes it.
-
-    Sharded arrays are equal if they are so in every process.
-    """
-    keys = {name: _array_digest(array) for name, array in arrays.items()}
-    names = sorted(sharded)
-    if names:
-        own = np.frombuffer(b"".join(keys[name] for name in names), dtype=np.uint8)
-        everywhere = np.stack(peers.all_gather(own.reshape(len(names), -1)), axis=1)
-        keys |= {name: part.tobytes() for name, part in zip(names, everywhere)}
+def pack_arrays(arrays: Arrays) -> bytes:
+    """Return the bytes of a safetensors file in which equal arrays are stored once."""
     first: dict[bytes, str] = {}
-    repeated = {name: first.setdefault(keys[name], name) for name in sorted(keys)}
+    repeated = {
+        name: first.setdefault(_array_digest(arrays[name]), name) for name in sorted(arrays)
+    }
     repeated = {name: other for name, other in repeated.items() if name != other}
-    kept = {name: array for name, array in arrays.items() if name not in repeated}
-    return kept | {_REPEATED: np.frombuffer(json.dumps(repeated).encode(), dtype=np.uint8)}
+    kept = {name: np.asarray(a, order="C") for name, a in arrays.items() if name not in repeated}
+    kept[_REPEATED] = np.frombuffer(json.dumps(repeated).encode(), dtype=np.uint8)
+    return save(kept)
 
 
-def restore_repeats(arrays: Arrays) -> Arrays:
-    """Return all arrays that were given to :func:`drop_repeats`."""
-    kept = dict(arrays)
+def unpack_arrays(packed: bytes) -> Arrays:
+    """Return all arrays that were given to :func:`pack_arrays`."""
+    kept = dict(load(packed))
     repeated = json.loads(kept.pop(_REPEATED).tobytes())
     return kept | {name: kept[other] for name, other in repeated.items()}
 
@@ -377,21 +273,21 @@ _Kind = TypeVar("_Kind")
 def write_archive(folder: Path, value: Any, partition: Partition | None = None) -> None:
     """Write a dataclass: its arrays, then the rest with their digest, to detect a torn write.
 
-    Equal arrays are written once. Over several processes, all must call it; process 0 writes, and
-    the others send their parts of sharded arrays.
+    Over several processes all must call it. Process 0 gathers what the others have, and writes.
     """
     peers = SINGLE_PROCESS if partition is None else partition.peers
-    packer = Packer(partition if peers.size > 1 else None)
+    packer = Packer(partition)
     page = packer.pack(value)
-    run_everywhere(peers, lambda: _make_folder(folder) if peers.rank == 0 else None)
-    arrays = drop_repeats(packer.arrays, peers, packer.sharded)
-    sharded = packer.sharded & arrays.keys()
-    if peers.rank:
-        write_arrays(None, arrays, peers, sharded)
-        return
+    run_everywhere(peers, lambda: _write(folder, page, packer.arrays) if peers.rank == 0 else None)
+
+
+def _write(folder: Path, page: dict[str, Any], arrays: Arrays) -> None:
+    _make_folder(folder)
+    packed = pack_arrays(arrays)
+    digest = hashlib.sha256(packed).hexdigest()
     with _open_target(folder) as place:
         with atomic_write(place / _ARRAYS, "wb") as file:
-            digest = write_arrays(file.write, arrays, peers, sharded)
+            file.write(packed)
         write_checked_json(place / _PAGE, FORMAT, VERSION, {"arrays_sha256": digest, **page})
 
 
@@ -424,7 +320,7 @@ def read_archive(folder: Path, kind: type[_Kind]) -> _Kind:
         if hashlib.sha256(packed).hexdigest() != page.get("arrays_sha256"):
             raise CheckpointError(f"{name} does not belong to {_PAGE} or was damaged. {advice}.")
         with wrap_unpack_errors(folder):
-            found: _Kind = unpack(kind, page, restore_repeats(load(packed)))
+            found: _Kind = unpack(kind, page, unpack_arrays(packed))
             return found
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{name} cannot be read: {type(error).__name__}. {advice}.") from None

@@ -1,21 +1,15 @@
 """Callbacks of a fit and the history of its epochs. An exception in a callback aborts the fit."""
 
 import importlib
-import json
-import math
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
 from glnn._utils import import_optional
-from glnn.exceptions import DataFormatError
 from glnn.solver import LearnedGraph
 
 # History of the epochs
@@ -35,31 +29,6 @@ class History(list[Record]):
     def column(self, name: str) -> list[float | int | str | None]:
         """Return one value of every epoch, ``None`` where it was not recorded."""
         return [record.get(name) for record in self]
-
-    def to_jsonl(self) -> str:
-        """Return one line of JSON per epoch; numbers that are not finite become null."""
-        rows = ({k: v if _is_finite(v) else None for k, v in record.items()} for record in self)
-        return "".join(json.dumps(row) + "\n" for row in rows)
-
-    @classmethod
-    def read(cls, path: Path) -> "History":
-        """Read a file of JSON lines; null becomes NaN."""
-        history = cls()
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict):
-                raise DataFormatError(
-                    f"{path.name} must hold one JSON object a line; line {number} is none."
-                )
-            history.append({k: math.nan if v is None else v for k, v in record.items()})
-        return history
-
-
-def _is_finite(value: float | int | str) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 # Callbacks
@@ -161,22 +130,6 @@ class ProgressLog(Callback):
         self._report(Progress(name, 0, 0, f"{n_right} of {n_hidden} hidden labels right"))
 
 
-class StageLog(Callback):
-    """Write one line per finished stage to standard output."""
-
-    may_lag = True
-    _began = 0.0
-
-    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Start the clock."""
-        self._began = time.perf_counter()
-
-    def on_stage_end(self, stage: str) -> None:
-        """Write the name of the stage and its duration."""
-        seconds = time.perf_counter() - self._began
-        sys.stdout.write(f"[glnn] {stage:<16} {seconds:6.1f} s\n")
-
-
 class ProgressBar(Callback):
     """Show the progress of a fit with tqdm: a widget in a notebook, a bar in a terminal.
 
@@ -218,11 +171,6 @@ class ProgressBar(Callback):
     def _fill(self, n_here: int) -> None:
         n_done = min(self._n_before + n_here, self._bar.total)
         self._bar.update(max(0, n_done - self._bar.n))
-
-
-def make_progress_log() -> Callback:
-    """Return a progress bar, or lines of text if tqdm is not installed."""
-    return StageLog() if find_spec("tqdm") is None else ProgressBar()
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor
 
 from glnn.data.files import atomic_write
@@ -21,16 +20,17 @@ from glnn.distributed import run_everywhere
 from glnn.engine.archive import (
     Packer,
     compute_digest,
-    drop_repeats,
+    pack_arrays,
     read_checked_json,
-    restore_repeats,
     unpack,
+    unpack_arrays,
     wrap_unpack_errors,
     write_checked_json,
 )
 from glnn.engine.callbacks import CallbackState, Record
+from glnn.engine.fit_problem import find_shares
 from glnn.engine.rounds import Progress, Rounds
-from glnn.engine.steps import FitState, Solution, Steps
+from glnn.engine.steps import FitState, Steps
 from glnn.exceptions import CheckpointError, InputError
 from glnn.solver import NewRowProblem
 from glnn.solver.attribution import LinkShares
@@ -56,8 +56,7 @@ class Checkpoint:
         """Write the state after a round; if that fails, the old state stays."""
         packer = Packer()
         saved = packer.pack(_SavedProgress.of(progress, self._steps))
-        arrays = {name: np.asarray(array, order="C") for name, array in packer.arrays.items()}
-        packed = save(drop_repeats(arrays))
+        packed = pack_arrays(packer.arrays)
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         run_everywhere(self._peers, lambda: _write(mine, packed))
@@ -78,7 +77,7 @@ class Checkpoint:
             return None
         arrays, page = read
         with wrap_unpack_errors(self.folder):
-            saved: _SavedProgress = unpack(_SavedProgress, page, restore_repeats(arrays))
+            saved: _SavedProgress = unpack(_SavedProgress, page, arrays)
             return saved.restore(self._steps)
 
     def _write_page(self, page: Page) -> None:
@@ -104,8 +103,8 @@ class Checkpoint:
             digest = page["files"][self._peers.rank]
             packed = self._file(digest).read_bytes()
             if hashlib.sha256(packed).hexdigest() == digest:
-                return dict(load(packed)), page
-        except (OSError, LookupError, TypeError, SafetensorError):
+                return unpack_arrays(packed), page
+        except (OSError, LookupError, TypeError, ValueError, SafetensorError):
             pass  # the error is raised below
         raise CheckpointError(f"{self.folder} was damaged. Remove it to start anew.")
 
@@ -152,29 +151,29 @@ class _SavedState:
 
     @classmethod
     def of(cls, state: FitState) -> "_SavedState":
-        learned, task = state.learned, state.task
-        assert task is not None  # a round has ended
+        assert state.task is not None  # a round has ended
         return cls(
             state.track.name,
             state.round,
             state.adjacency,
-            None if learned is None else learned.certificate,
-            () if learned is None else learned.candidates,
-            None if learned is None else learned.shares(),
+            state.certificate,
+            state.candidates,
+            find_shares(state.attribution),
             state.new_rows,
-            dict(task.module.state_dict()),
+            dict(state.task.module.state_dict()),
             state.probabilities,
         )
 
     def restore(self, steps: Steps, trained_by: Steps) -> FitState:
         """Return the state; the network sees the labels that ``trained_by`` has."""
         (track,) = (track for track in steps.tracks if track.name == self.name)
-        learned = None
-        if self.certificate is not None:
-            first, second = self.candidates
-            learned = Solution(self.certificate, (first, second), saved_shares=self.shares)
         state = steps.start(track).replace(
-            round=self.round, adjacency=self.adjacency, learned=learned, new_rows=self.new_rows
+            round=self.round,
+            adjacency=self.adjacency,
+            certificate=self.certificate,
+            candidates=self.candidates,
+            attribution=self.shares,
+            new_rows=self.new_rows,
         )
         task = trained_by.build_task(state)
         task.module.load_state_dict(self.network)

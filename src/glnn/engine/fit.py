@@ -10,19 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from glnn.distributed import Partition, run_everywhere
+from glnn.distributed import run_everywhere
 from glnn.engine.callbacks import Callback, History
 from glnn.engine.checkpoint import Checkpoint
-from glnn.engine.fit_problem import FitProblem
+from glnn.engine.fit_problem import Attribution, FitProblem
 from glnn.engine.inputs import Scaling, make_generator
+from glnn.engine.model import FittedTrack, Model, digest_rows
 from glnn.engine.rounds import HeldOutLabels, Mixture, Rounds
-from glnn.engine.settings import FitSettings, HeadSettings, Track
+from glnn.engine.settings import FitSettings, Track
 from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
 from glnn.engine.tasks import LiteralTask
 from glnn.exceptions import GlnnError, InputError
-from glnn.graph.operators import SpectralFeatures
-from glnn.solver import Certificate, LearnedGraph, NewRowProblem
-from glnn.solver.attribution import LinkShares
+from glnn.solver import Certificate, NewRowProblem
 
 # Memory
 
@@ -77,38 +76,16 @@ def free_bytes() -> int | None:
 # The fit
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTrack:
-    """A trained track: its network, the graph that the network sees, its weight."""
-
-    name: str
-    weight: float
-    head: HeadSettings
-    network: Any  # a module; its parameters by name while it is loaded
-    graph: sp.csr_matrix  # this process's rows of it
-    new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
-    sees_graph: bool  # whether the given graph takes part
-
-
 @dataclass(frozen=True)
 class FitResult:
-    """Everything a fit leaves; what has a row a node has this process's rows."""
+    """Everything a fit leaves."""
 
-    settings: FitSettings
-    scaling: Scaling
-    scaled: Any  # scaled features, with those of the structure beside them if it is a signal
-    partition: Partition
-    tracks: tuple[FittedTrack, ...]  # the heaviest first
+    model: Model
     weights: dict[str, float]  # of all tracks, those that were given up included
-    adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
-    prior: sp.csr_matrix | None  # the prior graph made of the given one
-    learned: LearnedGraph | None  # the last solution, where this process has solved it alone
-    certificate: Certificate | None  # None for the preset literal
-    structure: SpectralFeatures | None
-    probabilities: np.ndarray  # of the mixture
     history: History
     choices: dict[str, float | str]  # what the fit chose by itself
-    shares: LinkShares | None = None  # which term made which link, after a checkpoint
+    certificate: Certificate | None = None  # None for the preset literal
+    attribution: Attribution = None  # None for the preset literal and over several processes
     held_out: HeldOutLabels | None = None  # what the mixture says of labels hidden in folds
 
 
@@ -155,7 +132,6 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
     if shown is None:  # a graph is learned all the same, for the report and for new nodes
         track = _choose_learning_track(steps.tracks, mixture.all_weights)
         shown = steps.learn_graph_from(track, probabilities)
-    assert shown.learned is not None  # there was a graph step
     rows = _rows_for_heads_on_rows(steps, [*mixture.states, shown], probabilities)
     tracks = tuple(
         FittedTrack(
@@ -171,22 +147,30 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
         if state.task is not None
     )
     return FitResult(
-        steps.settings,
-        steps.scaling,
-        steps.scaled,
-        steps.partition,
-        tracks,
+        _make_model(steps, tracks, shown.adjacency, probabilities),
         mixture.all_weights,
-        shown.adjacency,
-        None if steps.given is None else steps.given.prior,
-        shown.learned.learned,
-        shown.learned.certificate,
-        steps.structure,
-        probabilities,
         steps.history,
         summarize_choices(steps.problem, mixture, shown),
-        shown.learned.saved_shares,
+        shown.certificate,
+        shown.attribution,
         mixture.held_out,
+    )
+
+
+def _make_model(
+    steps: Steps, tracks: tuple[FittedTrack, ...], adjacency: Any, probabilities: np.ndarray
+) -> Model:
+    return Model(
+        steps.settings,
+        steps.scaling,
+        tracks,
+        adjacency,
+        None if steps.given is None else steps.given.prior,
+        probabilities,
+        steps.scaled,
+        digest_rows(steps.problem.features),
+        steps.structure,
+        steps.partition,
     )
 
 
@@ -272,23 +256,8 @@ def _fit_literal(steps: Steps) -> FitResult:
     network: Any = task.module
     track = steps.tracks[0]
     graph = sp.csr_matrix(np.maximum(dense, dense.T))
-    return FitResult(
-        settings,
-        steps.scaling,
-        steps.scaled,
-        steps.partition,
-        (
-            FittedTrack(
-                track.name, 1.0, track.head, network["network"], graph, None, track.sees_graph
-            ),
-        ),
-        {track.name: 1.0},
-        graph,
-        prior,
-        None,
-        None,
-        steps.structure,
-        predict_probabilities(task),
-        steps.history,
-        {},
+    fitted = FittedTrack(
+        track.name, 1.0, track.head, network["network"], graph, None, track.sees_graph
     )
+    model = _make_model(steps, (fitted,), graph, predict_probabilities(task))
+    return FitResult(model, {track.name: 1.0}, steps.history, {})

@@ -7,9 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
+from glnn.data.labels import UNLABELLED, Folds, make_folds
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers
-from glnn.engine.folds import Folds, make_folds
-from glnn.engine.inputs import UNLABELLED
 from glnn.engine.tasks import Labels
 from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import LearnedGraph
@@ -54,41 +53,42 @@ def hide_labels(
     return make_folds(classes, n_folds, seed, groups, times)
 
 
+# What tells the share of each term in each link: the solved graph problem, or the shares
+Attribution = LearnedGraph | LinkShares | None
+
+
+def find_shares(attribution: Attribution) -> LinkShares | None:
+    """Return the share of each term of the objective in each link."""
+    return link_shares(attribution) if isinstance(attribution, LearnedGraph) else attribution
+
+
 class FitRecord:
     """The labels of a fit, and the share of each term of the objective in each link.
 
     ``labels`` has the class number of every labelled node and -1 elsewhere. ``trains`` marks the
-    training nodes; the other labelled nodes were used for validation. ``attribution`` is the
-    solved graph problem or its link shares, or ``None`` for the preset ``literal`` and for fits
-    over several processes.
+    training nodes; the other labelled nodes were used for validation.
     """
 
     def __init__(
         self,
         labels: Int[np.ndarray, "n"],
         trains: Bool[np.ndarray, "n"],
-        attribution: LearnedGraph | LinkShares | None,
+        attribution: Attribution,
     ) -> None:
         self.labels, self.trains, self._attribution = labels, trains, attribution
 
     @property
-    def trains_all(self) -> bool:
-        """Whether there were no validation nodes."""
-        return bool(self.trains[self.labels != UNLABELLED].all())
-
-    @property
     def shares(self) -> LinkShares | None:
         """The share of each term in each link, computed on first use and then cached."""
-        if isinstance(self._attribution, LearnedGraph):
-            self._attribution = link_shares(self._attribution)
-        return self._attribution
+        self._attribution = shares = find_shares(self._attribution)
+        return shares
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the shares in a pickle, but not the graph problem they come from."""
         return vars(self) | {"_attribution": self.shares}
 
     @classmethod
-    def of(cls, problem: FitProblem, attribution: LearnedGraph | LinkShares | None) -> "FitRecord":
+    def of(cls, problem: FitProblem, attribution: Attribution) -> "FitRecord":
         """Collect training and validation labels in one array over all nodes."""
         known, validation = problem.labels, problem.validation
         labels = np.full(known.n_nodes, UNLABELLED, dtype=np.int64)

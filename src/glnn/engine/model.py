@@ -2,12 +2,9 @@
 
 import copy
 import dataclasses
-import hashlib
-import itertools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.distributed import Partition
-from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
-from glnn.engine.fit import FitResult, FittedTrack
 from glnn.engine.inputs import Scaling
 from glnn.engine.rounds import mix
-from glnn.engine.settings import FitSettings
+from glnn.engine.settings import FitSettings, HeadSettings
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
@@ -38,6 +33,7 @@ from glnn.graph.prior import inverse_sqrt, normalize_adjacency
 from glnn.graph.rows import CsrMatrix, to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
+from glnn.solver import NewRowProblem
 from glnn.solver.signals import append_columns
 
 # Prediction for new nodes
@@ -112,12 +108,14 @@ class NewNodes:
 
 # Recognition of training rows by a digest of their values
 
-_DIGEST_BYTES = 16
 _BLOCK_ROWS = 4096  # dense rows per block: they stay in the processor's cache
 
 
 def digest_rows(features: Any) -> np.ndarray:
-    """Return a 16-byte digest of each row, the same for dense and sparse rows.
+    """Return a digest of each row, two integers of 64 bits, the same for dense and sparse rows.
+
+    It is the product of the values' mixed bits and a random matrix, modulo 2**64: different rows
+    have equal digests with a probability of about 2**-88.
 
     Examples
     --------
@@ -125,22 +123,23 @@ def digest_rows(features: Any) -> np.ndarray:
     >>> bool((digest_rows(dense) == digest_rows(sp.csr_matrix(dense))).all())
     True
     """
+    shape = (features.shape[1], 2)
+    vectors = np.random.default_rng(0).integers(2**64, size=shape, dtype=np.uint64)
     if sp.issparse(features):
-        return _digest_sparse(features)
+        csr = sp.csr_matrix(features, copy=True)
+        csr.sum_duplicates()
+        parts = (_mix_bits(csr.data), csr.indices, csr.indptr)
+        return np.asarray(sp.csr_matrix(parts, shape=csr.shape) @ vectors).view(np.int64)
     starts = range(0, max(1, len(features)), _BLOCK_ROWS)
-    return np.concatenate([_digest_sparse(features[k : k + _BLOCK_ROWS]) for k in starts])
+    blocks = [_mix_bits(features[k : k + _BLOCK_ROWS]) @ vectors for k in starts]
+    return np.concatenate(blocks).view(np.int64)
 
 
-def _digest_sparse(rows: Any) -> np.ndarray:
-    """Return the digests of rows from their non-zero entries."""
-    csr = sp.csr_matrix(rows, dtype=np.float64, copy=True)
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    columns, values = csr.indices.astype(np.int64).tobytes(), csr.data.tobytes()
-    bounds = (8 * csr.indptr.astype(np.int64)).tolist()  # columns and values have 8 bytes each
-    parts = [columns[start:end] + values[start:end] for start, end in itertools.pairwise(bounds)]
-    digests = [hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest() for part in parts]
-    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
+def _mix_bits(values: np.ndarray) -> np.ndarray:
+    """Return the bits of numbers in double precision, spread over 64 bits; zero stays zero."""
+    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # no -0.0
+    bits = bits * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(bits ^ (bits >> np.uint64(32)))
 
 
 def lookup_training_rows(
@@ -163,11 +162,24 @@ def lookup_training_rows(
 
 
 def _keys(digests: np.ndarray) -> np.ndarray:
-    """View rows of bytes as single values that sort and compare."""
-    return np.ascontiguousarray(digests).view(np.dtype((np.void, _DIGEST_BYTES))).ravel()
+    """View pairs of integers as single values that sort and compare."""
+    return np.ascontiguousarray(digests).view([("a", np.int64), ("b", np.int64)]).ravel()
 
 
 # The model
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTrack:
+    """A trained track: its network, the graph that the network sees, its weight."""
+
+    name: str
+    weight: float
+    head: HeadSettings
+    network: Any  # a module; its parameters by name while it is loaded
+    graph: sp.csr_matrix  # this process's rows of it
+    new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
+    sees_graph: bool  # whether the given graph takes part
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,26 +196,10 @@ class Model:
     adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
     prior: sp.csr_matrix | None  # the prior graph made of the given one
     distributions: np.ndarray  # class probabilities of the training nodes
-    features: Any  # scaled features of the training nodes
+    features: Any  # scaled, with those of the structure beside them if it is a signal
     digests: np.ndarray  # one for each training row, to recognise it
     structure: SpectralFeatures | None  # what the graph says of nodes by their links, if a signal
     partition: Partition  # which rows are here
-
-    @classmethod
-    def of(cls, features: Any, result: FitResult) -> "Model":
-        """Keep what a fit left that prediction needs."""
-        return cls(
-            result.settings,
-            result.scaling,
-            result.tracks,
-            result.adjacency,
-            result.prior,
-            result.probabilities,
-            result.scaled,
-            digest_rows(features),
-            result.structure,
-            result.partition,
-        )
 
     @property
     def graph_trust(self) -> float:
@@ -327,17 +323,6 @@ class Model:
         seen = new.links if known is None else sp.csr_matrix(known, dtype=np.float64)
         nodes = NewNodes(track.graph, self.features, scaled, seen, new.loops)
         return nodes.predict_on_walk(track.network)
-
-    def save(self, folder: Path) -> None:
-        """Write the model into a folder; over several processes, all must call it."""
-        write_archive(folder, self, self.partition)
-
-    @classmethod
-    def load(cls, folder: Path) -> "Model":
-        """Read a saved model."""
-        saved = read_archive(folder, cls)
-        with wrap_unpack_errors(folder):
-            return saved.with_networks()
 
     def with_networks(self) -> "Model":
         """Return the model with networks in place of the parameters that a file holds."""

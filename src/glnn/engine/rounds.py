@@ -106,7 +106,7 @@ class Mixture:
 
         Without a given graph, heads on rows see the one that features alone make.
         """
-        solved = [state for state in self.states if state.learned is not None]
+        solved = [state for state in self.states if state.certificate is not None]
         return next((s for s in solved if s.track.learns), solved[0] if solved else None)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from glnn.distributed import Partition
 from glnn.engine.callbacks import Callback, History, StopIf, notify_stage
-from glnn.engine.fit_problem import FitProblem
+from glnn.engine.fit_problem import Attribution, FitProblem
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.row_task import RowTask, limit_hops
 from glnn.engine.settings import FitSettings, HeadSettings, Track
@@ -30,7 +30,6 @@ from glnn.graph.prior import PriorGraph
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
-from glnn.solver.attribution import LinkShares, link_shares
 from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import append_columns
 
@@ -46,26 +45,6 @@ def predict_probabilities(task: TrainingTask) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """The parts of a solved graph problem that later steps need, beside the graph."""
-
-    certificate: Certificate
-    candidates: tuple[np.ndarray, np.ndarray]  # pairs of the feature search, for later rounds
-    learned: LearnedGraph | None = None  # ``None`` after a checkpoint, and over several processes
-    saved_shares: LinkShares | None = None  # link shares from a checkpoint
-
-    def shares(self) -> LinkShares | None:
-        """Return the share of each term in each link; ``None`` over several processes."""
-        return self.saved_shares if self.learned is None else link_shares(self.learned)
-
-    @classmethod
-    def of(cls, learned: LearnedGraph) -> "Solution":
-        """Build it from a solved problem."""
-        is_whole = learned.adjacency.shape[0] == learned.n_nodes
-        return cls(learned.certificate, learned.candidates, learned if is_whole else None)
-
-
-@dataclass(frozen=True, eq=False)
 class FitState:
     """Where a track stands, in this process's rows. A step takes one and returns the next."""
 
@@ -73,7 +52,10 @@ class FitState:
     given: PriorGraph | None  # the given graph with its prior graph, if the track sees it
     round: int = 0  # the round under way, or the last one taken
     adjacency: sp.csr_matrix | None = None  # the graph that the classifier sees
-    learned: Solution | None = None  # the last solution of the graph problem
+    certificate: Certificate | None = None  # of the last solution of the graph problem
+    candidates: tuple[np.ndarray, ...] = ()  # pairs of the feature search, for later rounds
+    # the solved problem, or from a checkpoint its link shares; ``None`` over several processes
+    attribution: Attribution = None
     new_rows: NewRowProblem | None = None  # the one-row problem of new nodes
     task: ClassifierTask | RowTask | None = None  # with the last trained network
     predictions: np.ndarray | None = None  # class probabilities by this network
@@ -87,8 +69,13 @@ class FitState:
         # Predictions of new nodes are not known yet, so without a given graph their one-row
         # problem is that of the first round, whose signals are features alone.
         keeps = self.new_rows is not None and self.given is None
-        new_rows, solution = self.new_rows if keeps else learned.new_rows, Solution.of(learned)
-        return self.replace(adjacency=learned.adjacency, learned=solution, new_rows=new_rows)
+        return self.replace(
+            adjacency=learned.adjacency,
+            certificate=learned.certificate,
+            candidates=learned.candidates,
+            attribution=learned if learned.adjacency.shape[0] == learned.n_nodes else None,
+            new_rows=self.new_rows if keeps else learned.new_rows,
+        )
 
     @property
     def n_rounds(self) -> int:
@@ -300,8 +287,8 @@ class Steps:
                 signals["column_weights"] = weights
                 if state.given is None:  # without links, the new metric finds new candidates
                     return signals
-        if state.learned is not None:
-            signals["candidates"] = state.learned.candidates
+        if state.candidates:
+            signals["candidates"] = state.candidates
         return signals
 
     def build_task(self, state: FitState) -> ClassifierTask | RowTask:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from glnn._utils import html_table
-from glnn.engine.folds import Folds
+from glnn.data.labels import Folds
 from glnn.exceptions import MissingDependencyError
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights

@@ -14,9 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from glnn._utils import check_array
 from glnn.data.files import write_error
+from glnn.data.labels import UNLABELLED, Folds, as_labels, is_unlabelled
 from glnn.engine.archive import compute_digest, read_archive, write_archive
-from glnn.engine.folds import Folds
-from glnn.engine.inputs import UNLABELLED, as_labels, is_unlabelled
 from glnn.exceptions import CheckpointError, InputError
 from glnn.quality.calibration import Calibration, fit_calibration
 

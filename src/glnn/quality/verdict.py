@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binom, norm, random_table
 
 from glnn._utils import limit_threads
-from glnn.engine.folds import Folds
+from glnn.data.labels import Folds
 from glnn.quality.folds import Refit, hold_out
 from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
 from glnn.quality.rivals import NodeProblem, Rival, comparable_features

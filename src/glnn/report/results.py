@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Int
 
 from glnn.data import Split, write_predictions
 from glnn.data.files import quote_path
+from glnn.data.labels import Folds
 from glnn.data.npz import NpzFile, write_npz
 from glnn.engine.archive import Packer, unpack
-from glnn.engine.folds import Folds
 from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import DataFormatError, GlnnError, InputError

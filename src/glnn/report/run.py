@@ -19,9 +19,9 @@ import torch
 from glnn._utils import check_integer, limit_threads
 from glnn.data import NodeData, Split
 from glnn.data.files import WriterLock, safe_file_name
+from glnn.data.labels import N_FOLDS, Folds
 from glnn.distributed import SINGLE_PROCESS, run_everywhere
 from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
-from glnn.engine.folds import N_FOLDS, Folds
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, evaluate_fit
