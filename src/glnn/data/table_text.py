@@ -627,18 +627,14 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Count the rows above the column names: a title or remarks in their first cell, and blanks."""
-    width = max(map(len, rows), default=0)
+    width = max(map(len, rows))
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     is_remark = [(row[0][:1] == "#" and len(row) < width) or row[0] == "sep=" for row in rows]
-    names = (k for k in range(len(rows)) if filled[k] > 1 and not is_remark[k])
-    n_titles = next(names, 0)
-    if (
-        not n_titles
-        or not rows[0][0].strip()
-        or not (width > 2 or is_remark[0] or len(rows[0]) < 2)
-    ):
-        return 0
-    return n_titles if not any(re.match(r"[+-]?[\d.]", c.strip()) for c in rows[n_titles]) else 0
+    n_titles = next((k for k, n in enumerate(filled) if n > 1 and not is_remark[k]), 0)
+    is_title = n_titles > 0 and bool(rows[0][0].strip())
+    is_title &= width > 2 or is_remark[0] or len(rows[0]) < 2
+    has_names = not any(re.match(r"[+-]?[\d.]", cell.strip()) for cell in rows[n_titles])
+    return n_titles if is_title and has_names else 0
 
 
 def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
