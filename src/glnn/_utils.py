@@ -290,15 +290,23 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
 
 # Optional packages
 
-_EXTRAS = {
+EXTRAS = {  # optional packages, and the extra of glnn that installs each
+    "matplotlib": "report",
     "pyarrow": "tables",
     "openpyxl": "tables",
     "torch_geometric": "pyg",
     "optuna": "tune",
+    "tensorboard": "tensorboard",
     "starlette": "studio",
     "uvicorn": "studio",
     "anywidget": "notebook",
 }
+
+
+def install_hint(package: str) -> str:
+    """Return the command that installs an optional package, also for a copy of the repository."""
+    extra = EXTRAS.get(package, package)
+    return f"pip install 'glnn[{extra}]' (in a copy of the repository: pip install '.[{extra}]')"
 
 
 def import_optional(module: str) -> Any:
@@ -309,9 +317,7 @@ def import_optional(module: str) -> Any:
             warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)
             return importlib.import_module(module)
     except ImportError as error:
-        extra = _EXTRAS.get(package, package)
         raise MissingDependencyError(
             f"this needs the package {package}, which is not installed. "
-            f"Install it with: pip install 'glnn[{extra}]' "
-            f"(in a copy of the repository: pip install '.[{extra}]')"
+            f"Install it with: {install_hint(package)}"
         ) from error

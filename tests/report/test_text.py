@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from glnn._utils import EXTRAS
 from glnn.quality.metrics import Interval
 from glnn.report.compare import Comparison, RunPair, RunSummary
 from glnn.report.terminal import fact_table, pair_table, run_table, score_table
 from glnn.report.text import (
-    EXTRAS,
     UNCALIBRATED,
     certificate_sentences,
     evaluation_advice,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from glnn._utils import html_table
+from glnn._utils import html_table, import_optional
 from glnn.data.labels import Folds
-from glnn.exceptions import MissingDependencyError
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
 from glnn.quality.labelling import ConformalSets
@@ -275,13 +274,8 @@ def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarra
 
 def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) -> "Figure":
     """Draw the reliability curve and the confusion matrix of calibrated predictions."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError(
-            "a plot needs matplotlib. Install it with pip install 'glnn[report]'."
-        ) from None
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figures = import_optional("matplotlib.figure")
+    figure: Figure = figures.Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     curve = reliability(predictions)
     left.plot([0, 1], [0, 1], color="0.7", linewidth=1)

@@ -6,7 +6,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from glnn.report.text import EXTRAS, find_version, package_versions
+from glnn._utils import EXTRAS, install_hint
+from glnn.report.text import find_version, package_versions
 
 Row = tuple[str, str, str]  # state (ok, note or bad), subject, text
 
@@ -21,9 +22,9 @@ def health_rows() -> Iterator[Row]:
     for package, found in package_versions().items():
         if package != "python":
             yield "ok", package, found
-    for package, extra in EXTRAS.items():
+    for package in EXTRAS:
         installed = find_version(package)
-        missing = f"not installed; install it with: pip install 'glnn[{extra}]'"
+        missing = f"not installed; install it with: {install_hint(package)}"
         yield "note" if installed is None else "ok", package, installed or missing
     yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from glnn.exceptions import MissingDependencyError
+from glnn._utils import import_optional
 from glnn.report.layout import plane_layout
 from glnn.report.links import extract_links
 from glnn.report.results import Results, Search
@@ -44,13 +44,7 @@ _MOST_IN_LEGEND = 16
 
 def blank_figure(width: float, height: float) -> Any:
     """Return an empty figure; raise MissingDependencyError without matplotlib."""
-    try:
-        figure = import_module("matplotlib.figure")
-    except ImportError as error:
-        raise MissingDependencyError(
-            "pictures need the package matplotlib, which is not installed. "
-            "Install it with: pip install 'glnn[report]'"
-        ) from error
+    figure = import_optional("matplotlib.figure")
     return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 

@@ -271,16 +271,6 @@ def suspect_lines(results: Results, most: int = 5) -> list[str]:
 # Versions of packages
 
 PACKAGES = ("glnn", "numpy", "scipy", "torch", "scikit-learn")
-EXTRAS = {  # optional packages, and the extra of glnn that installs each
-    "matplotlib": "report",
-    "pyarrow": "tables",
-    "openpyxl": "tables",
-    "torch_geometric": "pyg",
-    "optuna": "tune",
-    "tensorboard": "tensorboard",
-    "uvicorn": "studio",
-    "anywidget": "notebook",
-}
 
 
 def find_version(package: str) -> str | None:
