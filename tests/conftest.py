@@ -1,3 +1,4 @@
+import contextlib
 import copy
 import functools
 import os
@@ -90,6 +91,10 @@ def survives_mutation():
             overwrite(path, original)
 
     return breed if N_BRED else check
+
+
+# Ranks that run as threads meet inside properties, whose lock all instances share in Python 3.11.
+functools.cached_property.lock = property(lambda _: contextlib.nullcontext(), lambda *_: None)
 
 
 class ThreadPeers(Peers):

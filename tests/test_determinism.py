@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from joblib import Parallel, delayed
 
 from glnn import GLNNClassifier
@@ -33,6 +34,7 @@ def test_a_second_fit_has_the_same_bits_and_another_seed_has_others():
     assert fit_digest(0) == fit_digest(0) != fit_digest(1)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_and_workers_of_joblib_have_the_same_bits():
     here = [fit_digest(seed) for seed in (0, 1)]
     command = [sys.executable, str(Path(__file__))]

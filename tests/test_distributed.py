@@ -14,28 +14,20 @@ from glnn.distributed import (
     RowExchange,
     TorchPeers,
     _report_lost_peers,
-    is_started_by_torchrun,
     join_processes,
-    lazy_property,
     run_everywhere,
 )
-from glnn.exceptions import InputError, PeerError
+from glnn.exceptions import InputError, PeerError, PeerInputError
 
 # A single process
 
 
 def test_alone_every_answer_is_ones_own_part():
-    part = np.arange(3.0)
-    assert SINGLE_PROCESS.all_reduce(part) is part
-    assert (
-        SINGLE_PROCESS.all_reduce(2.0)
-        == SINGLE_PROCESS.all_reduce(2.0, "max")
-        == SINGLE_PROCESS.broadcast(2.0)
-        == 2.0
-    )
-    assert SINGLE_PROCESS.broadcast(part) is part
-    assert SINGLE_PROCESS.all_gather(part)[0] is SINGLE_PROCESS.all_to_all([part])[0] is part
-    assert (SINGLE_PROCESS.rank, SINGLE_PROCESS.size) == (0, 1)
+    part, alone = np.arange(3.0), SINGLE_PROCESS
+    answers = [alone.all_reduce(part), alone.all_reduce(part, "max"), alone.broadcast(part)]
+    answers += [alone.all_gather(part)[0], alone.all_to_all([part])[0]]
+    assert all(answer is part for answer in answers)
+    assert (alone.rank, alone.size) == (0, 1)
 
 
 # Processes started by torchrun
@@ -44,18 +36,22 @@ def test_alone_every_answer_is_ones_own_part():
 def test_without_torchrun_a_process_is_alone(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert not is_started_by_torchrun()
     with join_processes() as peers:
         assert peers is SINGLE_PROCESS
 
 
-def test_refused_input_is_raised_by_the_one_who_saw_it():
-    def refuse():
-        raise InputError("no such file")
+def test_refused_input_is_raised_by_the_one_who_saw_it(together):
+    def refuse(peers):
+        def prepare():
+            if peers.rank == 1:
+                raise InputError("no such file")
+            return peers.rank
 
-    with pytest.raises(InputError, match="no such file"):
-        run_everywhere(SINGLE_PROCESS, refuse)
-    run_everywhere(SINGLE_PROCESS, lambda: np.ones(1))
+        return run_everywhere(peers, prepare)
+
+    assert together(1, refuse) == [0]
+    with pytest.raises((InputError, PeerInputError), match=r"no such file|process 1 has rejected"):
+        together(3, refuse)
 
 
 def test_a_lost_connection_becomes_one_clear_line(monkeypatch):
@@ -109,22 +105,6 @@ def test_tensors_of_a_gpu_travel_over_nccl_and_arrays_over_gloo(tmp_path):
         assert group.broadcast(0.25) == group.all_reduce(0.25, "max") == 0.25
     finally:
         dist.destroy_process_group()
-
-
-# Lazy properties
-
-
-class Meeting:
-    def __init__(self, peers):
-        self.peers = peers
-
-    @lazy_property
-    def total(self):
-        return self.peers.all_reduce(float(self.peers.rank))
-
-
-def test_ranks_that_run_as_threads_may_meet_inside(together):
-    assert together(3, lambda peers: Meeting(peers).total) == [3.0, 3.0, 3.0]
 
 
 # Partition

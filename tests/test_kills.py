@@ -115,6 +115,7 @@ def kill_a_search(started, searched, folder, rng):
     return n_kills
 
 
+@pytest.mark.slow
 def test_a_search_that_is_killed_goes_on_to_the_same_trials(started, searched, tmp_path):
     assert kill_a_search(started, searched, tmp_path, random.Random(0)) > 0
 

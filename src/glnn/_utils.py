@@ -10,10 +10,10 @@ import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -187,25 +187,15 @@ class ReprMixin:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        title, *rest = self._repr_items().items()
-        items = ", ".join(format_item(name, value) for name, value in rest)
-        return f"{type(self).__name__}({title[1]}: {items})"
+        (_, title), *rest = self._repr_items().items()
+        items = []
+        for name, value in rest:  # a number is shown before its name, other values after it
+            named = f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
+            items.append(f"no {name}" if value == "none" else named)
+        return f"{type(self).__name__}({title}: {', '.join(items)})"
 
     def _repr_html_(self) -> str:
         return html_table(self._repr_items())
-
-
-def format_item(name: str, value: str) -> str:
-    """Return a number before its name and any other value after it.
-
-    Examples
-    --------
-    >>> format_item("edges", "1,200"), format_item("problem", "solved")
-    ('1,200 edges', 'problem solved')
-    """
-    if value == "none":
-        return f"no {name}"
-    return f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
 
 
 def html_table(items: Mapping[str, object]) -> str:
@@ -244,34 +234,17 @@ def limit_threads(n_nodes: int, most: int | None = None) -> Iterator[None]:
 
 # NumPy work on threads: NumPy releases the GIL
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
-_MIN_THREAD_SIZE = 2**16  # numbers an item must have to be worth a thread
 _BLOCK_SIZE = 2**18  # numbers in a block of rows: temporary arrays stay in the processor's cache
-
-
-def thread_map(
-    function: Callable[[_Item], _Result], items: Sequence[_Item], n_numbers: int
-) -> list[_Result]:
-    """Return the function of each item, in order, computed on as many threads as PyTorch uses.
-
-    ``n_numbers`` is how many numbers a call reads; if they are few, no threads are started.
-    """
-    import torch  # not at import time: reading data does not need it
-
-    n_threads = min(torch.get_num_threads(), len(items))
-    if n_threads < 2 or n_numbers < _MIN_THREAD_SIZE:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as threads:
-        return list(threads.map(function, items))
 
 
 def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
     """Apply a row-wise function to arrays of equal length, by blocks of rows on threads.
 
-    ``function`` takes some rows of each array and returns one array with as many rows.
+    ``function`` takes some rows of each array and returns one array with as many rows. There are as
+    many threads as PyTorch uses.
     """
+    import torch  # not at import time: reading data does not need it
+
     n_rows, width = len(arrays[0]), sum(array.shape[1] for array in arrays)
     n_block = max(1, _BLOCK_SIZE // max(1, width))
     first = function(*(array[:n_block] for array in arrays))
@@ -284,7 +257,8 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
         block = slice(start, start + n_block)
         found[block] = function(*(array[block] for array in arrays))
 
-    thread_map(write, range(n_block, n_rows, n_block), n_numbers=n_block * width)
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        list(threads.map(write, range(n_block, n_rows, n_block)))
     return found
 
 

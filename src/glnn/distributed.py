@@ -27,6 +27,7 @@ from glnn.exceptions import GlnnError, InputError, PeerError, PeerInputError
 
 Reduction = Literal["sum", "max"]
 T = TypeVar("T", float, np.ndarray, Tensor)
+A = TypeVar("A", np.ndarray, Tensor)
 V = TypeVar("V")
 
 
@@ -48,12 +49,15 @@ class Peers:
         """Return the part of process 0."""
         return part
 
-    def all_gather(self, part: T) -> list[T]:
+    def all_gather(self, part: A) -> list[A]:
         """Return the parts of all processes in the order of ranks; their lengths may differ."""
         return self.all_to_all([part] * self.size)
 
-    def all_to_all(self, parts: list[T]) -> list[T]:
-        """Send part ``q`` to process ``q``; return the parts received, in the order of ranks."""
+    def all_to_all(self, parts: list[A]) -> list[A]:
+        """Send part ``q`` to process ``q``; return the parts received, in the order of ranks.
+
+        Parts may differ in length, but not in their type and further dimensions.
+        """
         return parts
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:
@@ -137,17 +141,12 @@ class Partition:
         """Return process 0's value: rounding may differ where a choice depends on it."""
         return self.peers.broadcast(part)
 
-    def all_gather(self, part: Tensor) -> Tensor:
-        """Return the parts of all processes, concatenated in the order of their rows."""
-        return torch.cat(self.peers.all_gather(part))
-
-    def all_gather_count(self, count: int) -> np.ndarray:
-        """Return the counts of all processes."""
-        return np.concatenate(self.peers.all_gather(np.array([count], dtype=np.int64)))
-
-    def all_gather_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return an array over all nodes; each process gives its rows of it."""
-        return np.concatenate(self.peers.all_gather(rows)) if self.is_split else rows
+    def all_gather(self, rows: A) -> A:
+        """Return a matrix over all nodes; each process gives its rows of it."""
+        if not self.is_split:
+            return rows
+        parts: list[Any] = self.peers.all_gather(rows)
+        return torch.cat(parts) if isinstance(rows, Tensor) else np.concatenate(parts)
 
     def rows_of(self, rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Return the rows of some nodes in every process, given this process's rows."""
@@ -193,14 +192,6 @@ class Partition:
 
 TIMEOUT = datetime.timedelta(minutes=30)  # for a process that hangs; one that died is seen at once
 
-_HEADER_LENGTH = 8  # dtype, number of dimensions and shape of an array, padded with zeros
-_DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool]
-
-
-def is_started_by_torchrun() -> bool:
-    """Return whether ``torchrun`` has started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
-
 
 @contextlib.contextmanager
 def join_processes(device: str = "cpu") -> Iterator[Peers]:
@@ -209,7 +200,7 @@ def join_processes(device: str = "cpu") -> Iterator[Peers]:
     Without ``torchrun`` this is a single process. Tensors on ``cpu`` are sent by gloo, those on
     ``cuda`` by NCCL.
     """
-    if not is_started_by_torchrun():
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         yield SINGLE_PROCESS
         return
     backend = "gloo"
@@ -246,16 +237,17 @@ class TorchPeers(Peers):
 
     def broadcast(self, part: T) -> T:  # noqa: D102
         if not isinstance(part, float | int):
-            return self.all_gather(part)[0]  # shapes may differ
+            return self.all_gather(part)[0]  # lengths may differ
         tensor = _to_tensor(part)
         with _report_lost_peers():
             dist.broadcast(tensor, 0)
         return _from_tensor(part, tensor)
 
-    def all_to_all(self, parts: list[T]) -> list[T]:  # noqa: D102
-        headers = [torch.zeros(_HEADER_LENGTH, dtype=torch.int64) for _ in parts]
-        self.all_to_all_(headers, [_make_header(part) for part in parts])
-        received: list[Any] = list(map(_allocate, headers, parts))
+    def all_to_all(self, parts: list[A]) -> list[A]:  # noqa: D102
+        counts = [torch.tensor([len(part)]) for part in parts]
+        lengths = [torch.zeros_like(count) for count in counts]
+        self.all_to_all_(lengths, counts)
+        received: list[Any] = list(map(_allocate, parts, lengths))
         received[self.rank] = parts[self.rank]
         self.all_to_all_(list(map(_as_bytes, received)), list(map(_as_bytes, parts)))
         return received
@@ -344,37 +336,16 @@ def _from_tensor(part: T, tensor: Tensor) -> T:
     return tensor.numpy() if isinstance(part, np.ndarray) else float(tensor)
 
 
-def _make_header(part: Any) -> Tensor:
-    tensor = _to_tensor(part)
-    if tensor.dtype not in _DTYPES or tensor.ndim > _HEADER_LENGTH - 2:
-        raise InputError(f"arrays of type {part.dtype} cannot be sent between processes.")
-    numbers = [_DTYPES.index(tensor.dtype), tensor.ndim, *tensor.shape]
-    return torch.tensor(numbers + [0] * (_HEADER_LENGTH - len(numbers)), dtype=torch.int64)
-
-
-def _allocate(header: Tensor, like: Any) -> Any:
-    """Return uninitialized memory as the header describes, a tensor or array as ``like`` is."""
-    kind, n_dimensions, *shape = header.tolist()
-    device = like.device if isinstance(like, Tensor) else "cpu"
-    tensor = torch.empty(shape[:n_dimensions], dtype=_DTYPES[kind], device=device)
-    return tensor if isinstance(like, Tensor) else tensor.numpy()
+def _allocate(like: Any, length: Tensor) -> Any:
+    """Return uninitialized memory for an array of this length, otherwise as ``like``."""
+    shape = (int(length), *like.shape[1:])
+    return like.new_empty(shape) if isinstance(like, Tensor) else np.empty(shape, like.dtype)
 
 
 def _as_bytes(part: Any) -> Tensor:
     """Return the bytes of an array; a copy if it is not contiguous or is read-only."""
     flat = _to_tensor(part).contiguous().view(-1)
     return flat.view(torch.uint8) if flat.numel() else flat
-
-
-class lazy_property(cached_property[V]):  # noqa: N801 # used like a function
-    """``functools.cached_property`` without the lock that all instances share in Python 3.11.
-
-    Ranks that run as threads and communicate inside the property would wait for it forever.
-    """
-
-    def __init__(self, compute: Callable[[Any], V]) -> None:
-        super().__init__(compute)
-        self.lock = contextlib.nullcontext()
 
 
 MAX_FETCH_BYTES = 2**24  # up to this size, all columns of fetched rows come in one message
@@ -404,9 +375,6 @@ class RowExchange:
         They come in blocks of columns, the same in every process. A block is larger than
         ``MAX_FETCH_BYTES`` only if the smallest block of rows is, too.
         """
-        if self._peers.size == 1:
-            yield x
-            return
         width, n_bytes = x.shape[1], x.element_size()
         room = max(MAX_FETCH_BYTES, self._smallest_block * width * n_bytes)
         step = max(1, min(width, room // max(1, self._max_wanted * n_bytes)))

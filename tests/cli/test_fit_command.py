@@ -76,6 +76,7 @@ def test_noise_is_no_better_than_chance_on_test_labels_too(glnn, tmp_path):
     assert found["verdict"] in html.unescape((run / "report.html").read_text())
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_changes_nothing(glnn, tmp_path, monkeypatch):
     fit = ["fit", "blobs", "--labels-per-class", 3, *ONE_TRACK, "--quiet", "--overwrite"]
     assert glnn(*fit, "--out", tmp_path / "usual").code == 0

@@ -150,7 +150,8 @@ def test_several_processes_decide_alike_and_have_their_rows(problem, together, w
     assert results[0].certificate.converged
 
 
-@pytest.mark.parametrize("preset", [pytest.param("default", marks=pytest.mark.slow), "paper"])
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["default", "paper"])
 def test_over_ten_seeds_two_processes_are_as_accurate_as_one(problem, blocks, together, preset):
     features, graph, classes = blocks
     labels = Labels(np.arange(6), classes[:6], 60, 2)

@@ -62,27 +62,21 @@ def test_the_given_matrix_is_not_changed():
     assert all(map(np.array_equal, before, (loop.data, loop.indices, loop.indptr)))
 
 
-def test_an_asymmetric_matrix_warns_and_takes_the_larger_of_both_entries():
-    one_way = np.array([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    with pytest.warns(GraphWarning, match=r"not symmetric in 4 entries; the larger"):
-        found = as_adjacency(one_way, 3)
-    assert np.array_equal(found.toarray(), np.maximum(one_way, one_way.T))
+ONE_WAY = np.array([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+LOOPS = PATH + np.diag([1.0, 0.0, 1.0])
+REPAIRED = {
+    "one way": (ONE_WAY, np.maximum(ONE_WAY, ONE_WAY.T), "not symmetric in 4 entries"),
+    "directed": (nx.DiGraph([(0, 1), (1, 2)]), UNIT_PATH, "not symmetric in 4 entries"),
+    "loops": (LOOPS, PATH, "2 self loops; they are dropped"),
+    "networkx": (nx.from_numpy_array(LOOPS), PATH, "2 self loops; they are dropped"),
+    "twice": (np.array([[0, 0, 1], [1, 1, 2]]), UNIT_PATH, "1 edges more than once"),
+}
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [PATH + np.diag([1.0, 0.0, 1.0]), nx.from_numpy_array(PATH + np.diag([1.0, 0.0, 1.0]))],
-    ids=["matrix", "networkx"],
-)
-def test_self_loops_of_a_matrix_warn_and_are_dropped(graph):
-    with pytest.warns(GraphWarning, match="2 self loops; they are dropped"):
-        assert np.array_equal(as_adjacency(graph, 3).toarray(), PATH)
-
-
-def test_an_edge_listed_twice_warns_and_counts_once():
-    with pytest.warns(GraphWarning, match="1 edges more than once; each counts once"):
-        found = as_adjacency(np.array([[0, 0, 1], [1, 1, 2]]), 3)
-    assert np.array_equal(found.toarray(), UNIT_PATH)
+@pytest.mark.parametrize(("graph", "expected", "said"), REPAIRED.values(), ids=REPAIRED)
+def test_what_is_repaired_is_said(graph, expected, said):
+    with pytest.warns(GraphWarning, match=said):
+        assert np.array_equal(as_adjacency(graph, 3).toarray(), expected)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +115,6 @@ def test_a_bad_graph_is_refused_in_one_line(graph):
     with pytest.raises(InputError, match=r"^graph .*must .+") as caught:
         as_adjacency(graph, 3)
     assert "\n" not in str(caught.value)
-
-
-def test_a_directed_networkx_graph_warns_and_is_made_symmetric():
-    with pytest.warns(GraphWarning, match="not symmetric in 4 entries"):
-        found = as_adjacency(nx.DiGraph([(0, 1), (1, 2)]), 3)
-    assert np.array_equal(found.toarray(), UNIT_PATH)
 
 
 def test_two_edges_are_read_one_a_row_and_said_where_columns_would_be_others():

@@ -67,7 +67,7 @@ def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
     one, other = (SparseAdjacency.from_rows(alone(12), m) for m in (first, second))
-    total = one + other.with_values(2 * other.values())
+    total = one + SparseAdjacency(other.pairs, 2 * other.values())
     assert np.allclose(
         total.pairs.to_scipy(total.values()).toarray(), (first + 2 * second).toarray()
     )
@@ -163,10 +163,10 @@ def own_rows(peers, store):
 def test_every_process_sees_every_block_once_its_own_first(size, store, together):
     def work(peers):
         rows = own_rows(peers, store)
-        return rows.layout.start, [(first, block.to_dense()) for first, block in rows.blocks()]
+        return peers.rank, [(rank, block.to_dense()) for rank, block in rows.blocks()]
 
-    for start, seen in together(size, work):
-        assert seen[0][0] == start
+    for rank, seen in together(size, work):
+        assert seen[0][0] == rank
         assert_close(
             torch.cat([block for _, block in sorted(seen, key=lambda s: s[0])]),
             torch.from_numpy(MATRIX),

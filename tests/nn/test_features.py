@@ -23,10 +23,6 @@ def in_double(matrix):
     return Features.of(matrix, dtype=torch.float64)
 
 
-def is_sparse(x):
-    return x.values.ndim == 1
-
-
 def test_sparse_and_dense_features_have_the_same_product_and_the_same_gradient(matrix, rng):
     found = []
     for given in (matrix, matrix.toarray()):

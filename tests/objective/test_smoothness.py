@@ -1,29 +1,9 @@
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 
 from glnn.graph.pairs import Pairs, SparseAdjacency, as_sharded_rows
-from glnn.graph.rows import as_row_matrix
-from glnn.objective import smoothness
-from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
-
-# Trace
-
-
-# Channel by channel
-
-X = np.random.default_rng(0).standard_normal((6, 3))
-
-
-def test_many_channels_have_no_dense_matrix(monkeypatch):
-    monkeypatch.setattr(smoothness, "MAX_DENSE_COLUMNS", 2)
-    rows = as_sharded_rows(as_row_matrix(sp.csr_matrix(X)))
-    pairs = Pairs(rows.layout, *torch.triu_indices(6, 6))
-    assert ChannelSmoothness(1.0, rows).pair_map(pairs).matrix_rows(slice(0, 2)) is None
-
-
-# Frobenius norm
+from glnn.objective.smoothness import FrobeniusSmoothness
 
 rng = np.random.default_rng(0)
 LOW_RANK = rng.standard_normal((9, 3)) @ rng.standard_normal((3, 5))  # five columns of rank three

@@ -6,6 +6,7 @@ from torch.testing import assert_close
 from glnn.distributed import Partition
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.graph.pairs import Pairs, as_sharded_rows
+from glnn.objective import QuadraticTerm
 from glnn.objective.terms import (
     Closeness,
     Loops,
@@ -16,61 +17,37 @@ from glnn.objective.terms import (
     TaskCost,
 )
 
-# Sparsity, symmetry, ridge
+
+def ones(n):
+    return torch.ones(n, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("term", [Sparsity(0.7), Ridge(0.7), Symmetry(0.7)])
+TERMS = {
+    "sparsity": lambda n, prior: Sparsity(0.7),
+    "ridge": lambda n, prior: Ridge(0.7),
+    "symmetry": lambda n, prior: Symmetry(0.7),
+    "loops": lambda n, prior: Loops(0.7, ones(n)),
+    "row_sums": lambda n, prior: RowSums(0.7, ones(n)),
+    "closeness": lambda n, prior: Closeness(0.7, prior),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
 def test_the_share_of_a_new_node_is_what_the_term_changes_by(
-    term, case, share_change, with_new_node
+    name, case, share_change, with_new_node
 ):
     matrix, links, loop = case
-    before = term.value(DenseAdjacency(matrix))
-    after = term.value(with_new_node(matrix, links, loop))
-    assert_close(term.weight * (after - before), share_change(term.new_row(None), links, loop))
-
-
-# Loops
-
-
-def test_the_share_of_a_new_node_is_what_loops_change_by(case, share_change, with_new_node):
-    matrix, links, loop = case
-    term = Loops(0.7, torch.ones(5, dtype=torch.float64))
-    before = DenseAdjacency(matrix)
-    share = term.new_row(2 * term.weight * term.image(before))
-    after = term.weight * term.value(with_new_node(matrix, links, loop))
-    assert_close(after - term.weight * term.value(before), share_change(share, links, loop))
-
-
-# Row sums
-
-
-def test_the_share_of_a_new_node_is_what_row_sums_change_by(case, share_change, with_new_node):
-    matrix, links, loop = case
-    term = RowSums(0.7, torch.ones(5, dtype=torch.float64))
-    grown = RowSums(0.7, torch.ones(6, dtype=torch.float64))
-    dual = 2 * term.weight * (term.image(DenseAdjacency(matrix)) - term.target)
-    share = term.new_row(dual)
-
-    def change(some, own):
-        return term.weight * grown.value(with_new_node(matrix, some, own))
-
-    found = share_change(share, links, loop)
-    assert_close(change(links, loop) - change(0 * links, 0.0), found)
-
-
-# Distances to graphs
-
-
-def test_the_share_of_a_new_node_is_what_closeness_change_by(case, share_change, with_new_node):
-    matrix, links, loop = case
     prior, prior_links, prior_loop = matrix.flip(0, 1), links.flip(0), 0.1
-    grown = Closeness(0.7, with_new_node(prior, prior_links, prior_loop))
+    term = TERMS[name](5, DenseAdjacency(prior))
+    grown = TERMS[name](6, with_new_node(prior, prior_links, prior_loop))
+    dual = None
+    if isinstance(term, QuadraticTerm):
+        dual = 2 * term.weight * (term.image(DenseAdjacency(matrix)) - term.target)
 
     def value(some, own):
-        return grown.weight * grown.value(with_new_node(matrix, some, own))
+        return term.weight * grown.value(with_new_node(matrix, some, own))
 
-    share = Closeness(0.7, DenseAdjacency(prior)).new_row(None)
-    found = share_change(share, links, loop, prior_links, prior_loop)
+    found = share_change(term.new_row(dual), links, loop, prior_links, prior_loop)
     assert_close(value(links, loop) - value(0 * links, 0.0), found)
 
 
@@ -89,9 +66,6 @@ def test_the_value_is_the_squared_distance_whatever_is_stored(case):
     prior = SparseAdjacency.from_scipy(sp.csr_matrix(other.numpy()))
     assert bool(((matrix == 0) & (other > 0)).any())  # entries that one of them lacks
     assert_close(Closeness(0.7, prior).value(graph), (matrix - other).square().sum())
-
-
-# Cost of a task
 
 
 def test_value_and_linear_part_are_those_of_the_formed_costs(case):

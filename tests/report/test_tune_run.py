@@ -10,6 +10,7 @@ from glnn.report.tune_run import TuneOptions, read_settings, run_tuning
 pytest.importorskip("optuna")
 
 
+@pytest.mark.slow
 def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     lines = []
     options = TuneOptions(n_trials=2, folds=2, nested=2, n_epochs=3, goal="log_loss")

@@ -122,6 +122,36 @@ class DenseProblem:
         return np.abs(a - moved).max()
 
 
+def best_new_row(problem, learned):
+    """Return the optimal links and loop of one more node, and the value of any such row.
+
+    ``problem`` is the dense problem with that node; the learned graph of all others is fixed.
+    """
+    n = learned.n_nodes
+    base = np.zeros((n + 1, n + 1))
+    base[:n, :n] = learned.adjacency.toarray()
+
+    def with_row(row):
+        a = base.copy()
+        a[n, :], a[:, n] = row, row
+        return a
+
+    def slope(row):
+        gradient = problem.gradient(with_row(row))
+        return np.append(2 * gradient[n, :n], gradient[n, n])
+
+    def value(row):
+        return problem.value(with_row(row))
+
+    how = {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000}
+    bounds = [(0, None)] * (n + 1)
+    start = np.zeros(n + 1)
+    best = scipy.optimize.minimize(
+        value, start, jac=slope, bounds=bounds, method="L-BFGS-B", options=how
+    )
+    return best.x, value
+
+
 def random_graph(n, rng, mean_degree=4.0):
     upper = np.triu(rng.random((n, n)) < mean_degree / n, 1)
     return sp.csr_matrix((upper | upper.T).astype(float))
@@ -143,6 +173,11 @@ def rng():
 @pytest.fixture
 def dense_problem():
     return DenseProblem
+
+
+@pytest.fixture
+def find_new_row():
+    return best_new_row
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def inputs(seed, n_nodes=25):
 
 def learned(seed, reading, make=np.asarray, **more):
     features, given, predictions, task = inputs(seed)
-    options = {"weights": WEIGHTS, "predictions": predictions, "task": task, "tol": 1e-10}
+    options = {"weights": WEIGHTS, "predictions": predictions, "task": task}
     return solve_graph(GraphRequest(make(features), given, reading=reading, **(options | more)))
 
 

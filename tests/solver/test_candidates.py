@@ -5,12 +5,20 @@ import torch
 from sklearn.preprocessing import normalize
 
 from glnn.distributed import Partition
-from glnn.graph.pairs import ShardedRows
+from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.graph.rows import as_row_matrix
 from glnn.solver import candidates
-from glnn.solver.candidates import merge_topk, nearest, nearest_pairs
+from glnn.solver.candidates import merge_topk, nearest_pairs
 
 # Searches
+
+
+every_search = pytest.mark.parametrize("exact_up_to", [0, 10**9], ids=["clusters", "exact"])
+
+
+def nearest(signal, k, device="cpu"):
+    rows = as_sharded_rows(as_row_matrix(signal, device=device))
+    return tuple(part.cpu().numpy() for part in nearest_pairs(rows, k))
 
 
 def by_sorting(signal, k):
@@ -20,12 +28,13 @@ def by_sorting(signal, k):
     return {(i, j) for i in range(len(signal)) for j in order[i] if product[i, j] > 0}
 
 
-@pytest.mark.parametrize("search", ["exact", "clusters"])
+@every_search
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("k", [1, 5])
-def test_neighbours_are_those_of_a_full_sort(search, sparse, k, rng):
+def test_neighbours_are_those_of_a_full_sort(exact_up_to, sparse, k, rng, monkeypatch):
+    monkeypatch.setattr(candidates, "EXACT_UP_TO", exact_up_to)
     signal = normalize(rng.standard_normal((60, 7)))
-    i, j = nearest(sp.csr_matrix(signal) if sparse else signal, k, search=search)
+    i, j = nearest(sp.csr_matrix(signal) if sparse else signal, k)
     assert set(zip(i, j)) == by_sorting(signal, k)
 
 
@@ -40,7 +49,7 @@ def test_small_blocks_find_the_same_neighbours(sparse, rng, monkeypatch):
 
 def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
     signal = normalize(rng.standard_normal((400, 5)))
-    monkeypatch.setattr(candidates, "_search_exact", None)  # calling it would fail
+    monkeypatch.setattr(candidates, "search_exact", None)  # calling it would fail
     monkeypatch.setattr(candidates, "EXACT_UP_TO", 399)
     assert len(nearest(signal, 3)[0]) == 1200
 
@@ -53,7 +62,7 @@ def test_recall_on_50_000_rows_with_realistic_features():
     noise = rng.standard_normal((50_000, width), dtype=np.float32)
     clouds = centres[rng.integers(40, size=50_000)] + noise
     signal = normalize(clouds * np.arange(1, width + 1) ** -0.5)
-    i, j = nearest(signal, 20, search="clusters")
+    i, j = nearest(signal, 20)
     rows = np.arange(0, 50_000, 250)
     product = signal[rows] @ signal.T
     product[np.arange(rows.size), rows] = -np.inf
@@ -72,12 +81,13 @@ def test_ties_are_broken_alike_however_the_rows_are_cut(block_bytes, monkeypatch
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-@pytest.mark.parametrize("search", ["exact", "clusters"])
+@every_search
 @pytest.mark.parametrize("sparse", [True, False])
-def test_neighbours_found_on_the_gpu_are_those_of_the_host(search, sparse, rng):
+def test_neighbours_found_on_the_gpu_are_those_of_the_host(exact_up_to, sparse, rng, monkeypatch):
+    monkeypatch.setattr(candidates, "EXACT_UP_TO", exact_up_to)
     signal = normalize(rng.standard_normal((700, 24)) * (rng.random((700, 24)) < 0.4))
     signal = sp.csr_matrix(signal) if sparse else signal
-    here, there = (nearest(signal, 6, search=search, device=device) for device in ("cpu", "cuda"))
+    here, there = (nearest(signal, 6, device) for device in ("cpu", "cuda"))
     both = set(zip(*here)) & set(zip(*there))
     assert len(both) > 0.999 * len(here[0])  # rounding may swap two neighbours
     assert len(there[0]) == len(here[0])

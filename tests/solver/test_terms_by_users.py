@@ -1,10 +1,10 @@
 """Terms written by users work everywhere without further changes."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import scipy.optimize
 import scipy.sparse as sp
 import torch
 from sklearn.preprocessing import normalize
@@ -106,36 +106,13 @@ def test_it_is_in_the_value_the_optimum_and_the_certificate(
     assert not certify(without.problem, learned.adjacency).converged
 
 
-def test_it_is_in_the_links_of_a_new_node(toy, features, oracle_of):
+def test_it_is_in_the_links_of_a_new_node(toy, features, oracle_of, find_new_row):
     learned = learn_graph(features[:N], weights=WEIGHTS, terms=[toy])
     found = learned.connect(features[N:])
-    oracle = oracle_of(normalize(features), WEIGHTS)
-    base = np.zeros((N + 1, N + 1))
-    base[:N, :N] = learned.adjacency.toarray()
-
-    def with_row(row):
-        a = base.copy()
-        a[N, :], a[:, N] = row, row
-        return a
-
-    def slope(row):
-        gradient = oracle.gradient(with_row(row))
-        return np.append(2 * gradient[N, :N], gradient[N, N])
-
-    best = scipy.optimize.minimize(
-        lambda row: oracle.value(with_row(row)),
-        np.zeros(N + 1),
-        jac=slope,
-        bounds=[(0, None)] * (N + 1),
-        method="L-BFGS-B",
-        options={"ftol": 1e-16, "gtol": 1e-10, "maxiter": 5000},
-    )
-    row = np.append(found.links.toarray()[0], found.loops[0])
-    assert np.abs(row - best.x).max() < 1e-6
-    plain = learn_graph(features[:N], weights=WEIGHTS, terms=[toy]).new_rows
-    without = type(plain)(
-        plain.transform, plain.signal, learn_graph(features[:N], weights=WEIGHTS).new_rows.share
-    ).connect(features[N:])
+    best, _ = find_new_row(oracle_of(normalize(features), WEIGHTS), learned)
+    assert np.abs(np.append(found.links.toarray()[0], found.loops[0]) - best).max() < 1e-6
+    share = learn_graph(features[:N], weights=WEIGHTS).new_rows.share
+    without = dataclasses.replace(learned.new_rows, share=share).connect(features[N:])
     assert np.abs((found.links - without.links).toarray()).max() > 1e-3
 
 

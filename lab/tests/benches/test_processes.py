@@ -6,6 +6,7 @@ from glnn_lab.benches.child import run_in_process
 from glnn_lab.benches.processes import run_processes
 
 
+@pytest.mark.slow
 def test_two_processes_fit_what_one_fits():
     one, two = (
         run_in_process("processes", 1, processes=count, data="tiny", n_epochs=20)

@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from glnn_lab.benches import revision_child
 from glnn_lab.benches.revision_child import fit_arrays
 from glnn_lab.benches.revisions import _store_arrays
@@ -17,6 +19,7 @@ def test_a_fit_is_judged_on_the_test_nodes(tmp_path):
     assert found["n_epochs"] > 0 and found["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_each_line_is_answered_and_the_first_answer_names_the_library():
     asked = json.dumps({"data": "nowhere.npz", "preset": "paper", "seed": 0})
     done = subprocess.run(CHILD, input=f"{asked}\n", capture_output=True, text=True, check=True)

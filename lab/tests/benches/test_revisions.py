@@ -16,6 +16,7 @@ def row(name="cora", preset="default", *, before, after):
     return {"dataset": name, "preset": preset, "seed": 0, **sides}
 
 
+@pytest.mark.slow
 def test_the_library_and_itself_are_right_on_the_same_nodes():
     kept = []
     found = run_revisions(
@@ -56,6 +57,7 @@ def test_a_library_that_does_not_import_is_refused(tmp_path):
         Revision(tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_is_told_with_its_side(tmp_path):
     (tmp_path / "glnn").mkdir()
     (tmp_path / "glnn" / "__init__.py").write_text("")

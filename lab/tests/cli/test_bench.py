@@ -45,6 +45,7 @@ def test_the_floor_is_written(glnn, tmp_path):
     assert "times the floor" in outcome.out
 
 
+@pytest.mark.slow
 def test_another_revision_is_compared(glnn, tmp_path):
     source = str(Path(library).parent.parent)
     words = ("--datasets", "tiny", "--presets", "paper", "--seeds", "1", "--threads", "1")

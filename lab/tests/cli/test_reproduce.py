@@ -25,6 +25,7 @@ def records(out):
     return [{k: v for k, v in record.items() if k not in VARYING_KEYS} for record in found]
 
 
+@pytest.mark.slow
 def test_ours_beside_the_published_numbers(glnn, tmp_path):
     outcome = glnn("reproduce", *GRID, "--jobs", "1", "--out", tmp_path)
     assert outcome.code == 0

@@ -52,6 +52,7 @@ def test_finished_cells_do_not_run_again(grid, tmp_path, monkeypatch):
     assert second[:4] == first
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(grid, tmp_path):
     whole = run_grid(grid, tmp_path / "whole")
 
@@ -100,6 +101,7 @@ def test_progress_counts_from_what_was_there(grid, tmp_path):
     assert events[-1].record["accuracy"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
 def test_the_callers_backend_is_used_and_changes_no_number(grid, tmp_path, backend):
     alone = run_grid(grid[:3], tmp_path / "alone")
@@ -108,6 +110,7 @@ def test_the_callers_backend_is_used_and_changes_no_number(grid, tmp_path, backe
     assert untimed(records) == untimed(alone)
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_bits_of_one(small_cell, tmp_path):
     cells = [small_cell(method, seed) for method in ("glnn-paper", "gcn") for seed in range(2)]
     one, two = (run_grid(cells, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))

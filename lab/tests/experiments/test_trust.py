@@ -128,6 +128,7 @@ def quick_fits(monkeypatch):
     monkeypatch.setattr(trust, "_MAX_ROWS", 150)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:fewer than 10 hidden labels")
 @pytest.mark.parametrize("kind", ["graph", "mistakes"])
 def test_what_a_fit_states_is_compared_with_the_truth(kind, quick_fits):

@@ -83,6 +83,7 @@ def test_what_is_forgotten_is_what_was_asked_for(tmp_path):
     assert [r["method"] for r in ResultStore(tmp_path).read().values()] == [METHODS[1]]
 
 
+@pytest.mark.slow
 def test_goals_and_the_worth_of_parts_lead_the_page(tmp_path):
     wanted = RunRequest(2, ("wine",), ("label_spreading", "glnn-default", "glnn-without-rounds"))
     target = get_target("accuracy")

@@ -1,6 +1,6 @@
 """Storage, normalisation and conversion of graphs."""
 
-from glnn.graph.adjacency import Adjacency, DenseAdjacency, GraphOperator
+from glnn.graph.adjacency import Adjacency, DenseAdjacency
 from glnn.graph.convert import as_adjacency
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import PRIORS, prior_graph
@@ -9,7 +9,6 @@ __all__ = [
     "PRIORS",
     "Adjacency",
     "DenseAdjacency",
-    "GraphOperator",
     "SparseAdjacency",
     "as_adjacency",
     "prior_graph",

@@ -40,18 +40,14 @@ class GraphOperator(ABC):
 class Adjacency(GraphOperator):
     r"""A weighted graph on ``n`` nodes, :math:`A \in \mathbb{R}^{n \times n}`.
 
-    A subclass lists its stored entries (:meth:`rows`, :meth:`columns`, :meth:`values`). Entry
-    ``p`` of the list stands for :meth:`counts` ``[p]`` entries of the full matrix: 2 for a pair
-    that is stored once, 1 for a loop or if the full matrix is stored.
+    A subclass lists its stored entries (:meth:`ends`, :meth:`values`). Entry ``p`` of the list
+    stands for :meth:`counts` ``[p]`` entries of the full matrix: 2 for a pair that is stored once,
+    1 for a loop or if the full matrix is stored.
     """
 
     @abstractmethod
-    def rows(self) -> Int[Tensor, "p"]:
-        """Row of each stored entry."""
-
-    @abstractmethod
-    def columns(self) -> Int[Tensor, "p"]:
-        """Column of each stored entry."""
+    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:
+        """Return the row and the column of each stored entry."""
 
     @abstractmethod
     def values(self) -> Float[Tensor, "p"]:
@@ -73,14 +69,13 @@ class Adjacency(GraphOperator):
     def asymmetry(self) -> Float[Tensor, ""]:
         r"""Return :math:`\|A^\top - A\|_F^2`."""
 
+    @abstractmethod
     def row_sums(self) -> Float[Tensor, "n"]:
         r"""Return :math:`r = A 1`."""
-        ones = torch.ones(self.n_nodes, 1, dtype=self.values().dtype, device=self.values().device)
-        return (self @ ones)[:, 0]
 
+    @abstractmethod
     def trace(self) -> Float[Tensor, ""]:
         r"""Return :math:`\operatorname{tr}(A)`."""
-        return self.values()[self.rows() == self.columns()].sum()
 
 
 class DenseAdjacency(Adjacency):
@@ -93,12 +88,9 @@ class DenseAdjacency(Adjacency):
     def n_nodes(self) -> int:  # noqa: D102
         return self._matrix.shape[0]
 
-    def rows(self) -> Int[Tensor, "p"]:  # noqa: D102
+    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:  # noqa: D102
         nodes = torch.arange(self.n_nodes, device=self._matrix.device)
-        return nodes.repeat_interleave(self.n_nodes)
-
-    def columns(self) -> Int[Tensor, "p"]:  # noqa: D102
-        return torch.arange(self.n_nodes, device=self._matrix.device).repeat(self.n_nodes)
+        return nodes.repeat_interleave(self.n_nodes), nodes.repeat(self.n_nodes)
 
     def values(self) -> Float[Tensor, "p"]:  # noqa: D102
         return self._matrix.reshape(-1)

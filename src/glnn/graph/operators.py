@@ -23,8 +23,8 @@ class GraphRows(GraphOperator):
     an entry. Since :math:`A^\top = A`, the gradient is the same product.
     """
 
-    def __init__(self, matrix: CsrMatrix, exchange: RowExchange) -> None:
-        self._matrix, self._exchange = matrix, exchange
+    def __init__(self, matrix: CsrMatrix, exchange: RowExchange | None = None) -> None:
+        self._matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
 
     @classmethod
     def of(
@@ -36,42 +36,29 @@ class GraphRows(GraphOperator):
         dtype: torch.dtype = torch.float32,
     ) -> "GraphRows":
         """Build from this process's rows, a sorted CSR matrix with N columns."""
-        layout, wanted = layout or Partition(block.shape[0]), np.arange(0)
-        if layout.is_split:
-            wanted, places = np.unique(block.indices, return_inverse=True)
-            shape = (block.shape[0], len(wanted))
-            block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
-        matrix = CsrMatrix.from_scipy(block, device, dtype)
-        return cls(matrix, RowExchange(layout, wanted, device))
-
-    @classmethod
-    def whole(cls, matrix: CsrMatrix) -> "GraphRows":
-        """Wrap a matrix that one process has by itself."""
-        return cls(matrix, RowExchange(Partition(len(matrix)), np.arange(0)))
-
-    def with_entries(self, entries: Float[Tensor, "e"]) -> "GraphRows":
-        """Return a matrix with the same pattern and other stored values."""
-        return GraphRows(self._matrix.with_values(entries), self._exchange)
+        if layout is None or not layout.is_split:
+            return cls(CsrMatrix.from_scipy(block, device, dtype))
+        wanted, places = np.unique(block.indices, return_inverse=True)
+        shape = (block.shape[0], len(wanted))
+        block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
+        return cls(CsrMatrix.from_scipy(block, device, dtype), RowExchange(layout, wanted, device))
 
     @property
     def n_nodes(self) -> int:
         """Number of rows of this process."""
         return len(self._matrix)
 
-    @property
-    def entries(self) -> Float[Tensor, "e"]:
-        """The stored values, row by row."""
-        return self._matrix.values
-
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
-        return self._matrix.spmm(self.entries.new_ones(self._matrix.n_columns, 1))[:, 0]
+        ones = self._matrix.values.new_ones(self._matrix.n_columns, 1)
+        return self._matrix.spmm(ones)[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
             return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
-        parts = [self._matrix.spmm(fetched) for fetched in self._exchange.fetch(x)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        if self._exchange is None:
+            return self._matrix.spmm(x)
+        return torch.cat([self._matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
 
 
 class _SymmetricProduct(torch.autograd.Function):
@@ -93,15 +80,15 @@ class PowerRows(GraphOperator):
     Signals that are needed at few nodes are propagated by one product, however many the steps are.
     """
 
-    def __init__(self, rows: Float[Tensor, "r n"], n_steps: int) -> None:
-        self._rows, self._n_steps = rows, n_steps
+    def __init__(self, rows: Float[Tensor, "r n"]) -> None:
+        self._rows = rows
 
     @classmethod
     def of(cls, adj: GraphOperator, nodes: Int[Tensor, "r"], n_steps: int) -> "PowerRows":
         """Propagate to these nodes; a row of the symmetric sum is one of its columns."""
         columns = torch.zeros(adj.n_nodes, len(nodes), device=nodes.device)
         columns[nodes, torch.arange(len(nodes), device=nodes.device)] = 1.0
-        return cls(adj.sum_of_powers(columns, n_steps).T.contiguous(), n_steps)
+        return cls(adj.sum_of_powers(columns, n_steps).T.contiguous())
 
     @property
     def n_nodes(self) -> int:
@@ -111,14 +98,13 @@ class PowerRows(GraphOperator):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
         return self._rows @ x
 
-    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:  # noqa: D102
-        assert n_steps == self._n_steps
+    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "r d"]:
+        """Return the product; the number of steps is that of the rows."""
         return self @ x
 
     def sum_of_powers_transposed(  # noqa: D102
         self, x: Float[Tensor, "r d"], n_steps: int
     ) -> Float[Tensor, "n d"]:
-        assert n_steps == self._n_steps
         return self._rows.T @ x
 
 
@@ -135,7 +121,7 @@ def normalize_graph_rows(
     """
     layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
-    degree = layout.all_gather_rows(np.asarray(block.sum(1), dtype=np.float64).ravel())
+    degree = layout.all_gather(np.asarray(block.sum(1), dtype=np.float64).ravel())
     root = torch.from_numpy(inverse_sqrt(degree)).to(device)
     counts, columns, data = (
         torch.from_numpy(part).to(device)
@@ -144,7 +130,8 @@ def normalize_graph_rows(
     nodes = torch.arange(layout.start, layout.stop, device=device)
     rows, columns = torch.repeat_interleave(nodes, counts), columns.long()
     first, second = torch.minimum(rows, columns), torch.maximum(rows, columns)
-    return graph, graph.with_entries((data.double() * root[first] * root[second]).to(dtype))
+    entries = (data.double() * root[first] * root[second]).to(dtype)
+    return graph, GraphRows(graph._matrix.with_values(entries), graph._exchange)
 
 
 class RandomWalk(GraphOperator):
@@ -270,17 +257,21 @@ def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
     That is so if no two nodes have a common nonzero column, or if all rows are equal.
     """
     layout = layout or Partition(features.shape[0])
-    if sp.issparse(features):
-        filled = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
-    else:
-        filled = np.count_nonzero(features, axis=0)
-    if layout.sum(filled.astype(np.float64)).max() <= 1:
+    if layout.sum(count_nonzero(features)).max() <= 1:
         return True
     high, low = _column_bounds(features[:_N_FIRST_ROWS])
     if layout.max(float((high + low).any())):
         return False  # a few rows usually suffice
     high, low = (layout.max(bound) for bound in _column_bounds(features))
     return bool((high + low == 0).all())
+
+
+def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
+    """Return the number of nonzero entries in each column of a dense or CSR matrix."""
+    if sp.issparse(features):
+        columns = features.indices[features.data != 0]
+        return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
+    return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
 
 
 def _column_bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ pair ``i <= j`` stored once, and :class:`SparseAdjacency` is a graph with a valu
 or tile by tile.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,15 +45,15 @@ class ShardedRows:
         return ShardedRows(local, self.layout)
 
     def blocks(self) -> Iterator[tuple[int, RowMatrix]]:
-        """Yield (first row, rows) of each process, starting with this one.
+        """Yield (rank, rows) of each process, starting with this one.
 
         Blocks of other ranks arrive by ring exchange, so all processes must iterate over all
         blocks together.
         """
         part, block = self.layout, self.local
         size, rank = part.peers.size, part.peers.rank
-        yield part.start, block
-        lengths = [part.all_gather_count(len(tensor)) for tensor in block.tensors()]
+        yield rank, block
+        lengths = [part.all_gather(np.array([len(tensor)])) for tensor in block.tensors()]
         for shift in range(1, size):
             source = (rank - shift) % size
             arrived = []
@@ -65,7 +65,7 @@ class ShardedRows:
                 part.peers.all_to_all_(received, sent)
                 arrived.append(place)
             block = block.with_tensors(tuple(arrived))
-            yield int(part.bounds[source]), block
+            yield source, block
 
     def densify(self, share: float) -> "ShardedRows":
         """Return dense rows if at least this share of the entries is stored.
@@ -82,12 +82,12 @@ class ShardedRows:
         return self
 
 
-def as_sharded_rows(matrix: object, layout: Partition | None = None) -> ShardedRows:
-    """Wrap this process's rows (array, tensor, CSR or rows); without a layout, all rows."""
+def as_sharded_rows(matrix: object) -> ShardedRows:
+    """Wrap all rows of a matrix (array, tensor, CSR or rows) in one process."""
     if isinstance(matrix, ShardedRows):
         return matrix
     local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix)
-    return ShardedRows(local, layout or Partition(len(local)))
+    return ShardedRows(local, Partition(len(local)))
 
 
 def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
@@ -158,16 +158,16 @@ class Pairs:
     j: Tensor
 
     @classmethod
-    def from_keys(cls, layout: Partition, keys: Tensor) -> "Pairs":
-        """Return the pairs with these sorted, distinct keys ``i * n_nodes + j``."""
+    def from_keys(cls, layout: Partition, *lists: Tensor) -> "Pairs":
+        """Return the pairs with a key ``i * n_nodes + j`` in any of the lists, in any order."""
+        keys: Tensor = torch.unique_consecutive(torch.cat(lists).sort().values)
         i = torch.div(keys, layout.n_nodes, rounding_mode="floor")
         return cls(layout, i, keys - i * layout.n_nodes)
 
     @classmethod
     def union(cls, layout: Partition, parts: Iterable[Ends]) -> "Pairs":
         """Return every pair in any of ``parts``, given in either direction."""
-        keys = [pair_keys(layout.n_nodes, *ends) for ends in parts]
-        return cls.from_keys(layout, sort_unique(torch.cat(keys)))
+        return cls.from_keys(layout, *(pair_keys(layout.n_nodes, *ends) for ends in parts))
 
     def __len__(self) -> int:
         return len(self.i)
@@ -205,22 +205,21 @@ class Pairs:
         return CsrMatrix.from_entries((self.n_nodes, self.n_nodes), *self.full_entries())
 
     @cached_property
-    def _ends(self) -> dict[int, tuple[Tensor | slice, Tensor, Tensor]]:
-        """By first row of a block: its pairs, their end in this process, and that in the block.
+    def _ends(self) -> Sequence[tuple[Tensor | slice, Tensor, Tensor]]:
+        """By rank: its pairs, their end in this process, and their end among the rank's rows.
 
         Ends are row indices in their blocks. Each pair has an end among the rows of its process
         (:class:`glnn.distributed.Partition`).
         """
         part = self.layout
         if not part.is_split:
-            return {0: (slice(None), self.i, self.j)}
+            return [(slice(None), self.i, self.j)]
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
-        source = row_owners(part, far)
-        found: dict[int, tuple[Tensor | slice, Tensor, Tensor]] = {}
+        source, found = row_owners(part, far), []
         for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
-            found[first] = (mine, near[mine] - part.start, far[mine] - first)
+            found.append((mine, near[mine] - part.start, far[mine] - first))
         return found
 
     def visit(
@@ -231,8 +230,8 @@ class Pairs:
         Near ends are rows of this process, far ends are rows of the block. Pairs are given by
         their positions.
         """
-        for first, block in rows.blocks():
-            yield (*self._ends[first], block)
+        for source, block in rows.blocks():
+            yield (*self._ends[source], block)
 
     def select(self, mask: Tensor) -> "Pairs":
         """Return the pairs where ``mask`` holds."""
@@ -264,12 +263,6 @@ class Pairs:
         return matrix
 
 
-def sort_unique(keys: Tensor) -> Tensor:
-    """Return the distinct keys, sorted."""
-    distinct: Tensor = torch.unique_consecutive(keys.sort().values)
-    return distinct
-
-
 def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
     """Return ``min * n_nodes + max`` for each pair."""
     return torch.minimum(first, second) * n_nodes + torch.maximum(first, second)
@@ -296,7 +289,7 @@ class SparseAdjacency(Adjacency):
         """Store the upper triangle of a symmetric scipy matrix."""
         csr = sp.csr_matrix(matrix)
         found = cls.from_rows(Partition(csr.shape[0]), csr)
-        return found.with_values(found._values.to(dtype))
+        return cls(found.pairs, found._values.to(dtype))
 
     @classmethod
     def from_rows(
@@ -320,31 +313,17 @@ class SparseAdjacency(Adjacency):
         keys, order = pair_keys(layout.n_nodes, rows, columns).sort()
         return cls(Pairs.from_keys(layout, keys), values[order])
 
-    def with_values(self, values: Float[Tensor, "p"]) -> "SparseAdjacency":
-        """Return a graph with the same pairs and other values."""
-        return SparseAdjacency(self.pairs, values)
-
-    def to(self, device: str | torch.device) -> "SparseAdjacency":
-        """Return the same graph on another device."""
-        if torch.device(device) == self._values.device:
-            return self
-        i, j, values = (t.to(device) for t in (self.pairs.i, self.pairs.j, self._values))
-        return SparseAdjacency(Pairs(self.pairs.layout, i, j), values)
-
     @cached_property
     def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return GraphRows.whole(pattern.with_values(self._values[pattern.values]))
+        return GraphRows(pattern.with_values(self._values[pattern.values]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
         return self.pairs.n_nodes
 
-    def rows(self) -> Int[Tensor, "p"]:  # noqa: D102
-        return self.pairs.i
-
-    def columns(self) -> Int[Tensor, "p"]:  # noqa: D102
-        return self.pairs.j
+    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:  # noqa: D102
+        return self.pairs.i, self.pairs.j
 
     def values(self) -> Float[Tensor, "p"]:  # noqa: D102
         return self._values
@@ -354,22 +333,19 @@ class SparseAdjacency(Adjacency):
 
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
         place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
-        if not len(self.pairs):
-            return self._values.new_zeros(len(place))
-        return torch.where(found, self._values[place], torch.zeros_like(self._values[place]))
+        result = self._values.new_zeros(len(place))
+        result[found] = self._values[place[found]]
+        return result
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on other pairs, zero where none is stored."""
         place, found = pairs.locate(self.pairs.keys)
-        result = torch.zeros(len(pairs), dtype=self._values.dtype, device=self._values.device)
+        result = self._values.new_zeros(len(pairs))
         result[place[found]] = self._values[found]
         return result
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._operator @ x
-
-    def sum_of_powers(self, x: Float[Tensor, "n d"], n_steps: int) -> Float[Tensor, "n d"]:  # noqa: D102
-        return self._operator.sum_of_powers(x, n_steps)
 
     def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
         upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
@@ -380,9 +356,14 @@ class SparseAdjacency(Adjacency):
         """Return zero: the matrix is symmetric."""
         return self._values.sum() * 0
 
+    def row_sums(self) -> Float[Tensor, "n"]:  # noqa: D102
+        return self._operator.row_sums()
+
+    def trace(self) -> Float[Tensor, ""]:  # noqa: D102
+        return self._values.index_select(0, self.pairs.loops).sum()
+
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
-        keys = torch.cat([self.pairs.keys, other.pairs.keys])
-        both = Pairs.from_keys(self.pairs.layout, sort_unique(keys))
+        both = Pairs.from_keys(self.pairs.layout, self.pairs.keys, other.pairs.keys)
         return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
 
 
@@ -422,8 +403,8 @@ class ImplicitMatrix:
         return ImplicitMatrix(
             self.constant + other.constant,
             self.loop + other.loop,
-            _add_optional(self.nodes, other.nodes),
-            _add_optional(self.sparse, other.sparse),
+            add_optional(self.nodes, other.nodes),
+            add_optional(self.sparse, other.sparse),
             self.factors + other.factors,
         )
 
@@ -516,7 +497,7 @@ def tile_size(widest: int, block_bytes: int) -> int:
     return max(1, min(int((entries / 4) ** 0.5), entries // (2 * max(1, widest))))
 
 
-def _add_optional(first: Any, second: Any) -> Any:
+def add_optional(first: Any, second: Any) -> Any:
     """Return the sum of two values, either of which may be ``None``."""
     if first is None or second is None:
         return first if second is None else second

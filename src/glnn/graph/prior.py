@@ -3,7 +3,6 @@
 With several processes, each has its rows of both graphs.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,17 +14,13 @@ from glnn.distributed import Partition
 from glnn.exceptions import InputError
 
 PriorKind = Literal["binary", "symmetric", "renormalized"]
-
-
-def binary(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
-    """Return the graph with all weights set to one: the paper's ground-truth matrix."""
-    return _with_data(adjacency, np.ones_like(adjacency.data, dtype=np.float64)).copy()
+PRIORS: tuple[PriorKind, ...] = get_args(PriorKind)
 
 
 def normalize_adjacency(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`; rows of isolated nodes stay empty."""
     own = inverse_sqrt(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    root = own if layout is None else layout.all_gather_rows(own)
+    root = own if layout is None else layout.all_gather(own)
     result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     result.sum_duplicates()
     result.data *= np.repeat(own, np.diff(result.indptr))
@@ -51,17 +46,14 @@ def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
     return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-PRIORS: dict[str, Callable[[sp.csr_matrix, Partition | None], sp.csr_matrix]] = dict(
-    zip(get_args(PriorKind), (binary, normalize_adjacency, renormalized))
-)
-
-
 def prior_graph(
     adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", layout: Partition | None = None
 ) -> sp.csr_matrix:
     """Return the prior graph of the named kind, symmetric CSR in float64.
 
-    With several processes, ``adjacency`` and the result are the rows of this one.
+    ``binary``: all weights are one, as in the paper's ground-truth matrix. ``symmetric``:
+    :func:`normalize_adjacency`. With several processes, ``adjacency`` and the result are the rows
+    of this one.
 
     Examples
     --------
@@ -69,7 +61,13 @@ def prior_graph(
     array([[0., 1.],
            [1., 0.]])
     """
-    result = PRIORS[check_choice("prior", kind, PRIORS)](sp.csr_matrix(adjacency), layout)
+    check_choice("prior", kind, PRIORS)
+    if kind == "binary":
+        result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
+        result.data[:] = 1.0
+    else:
+        normalize = renormalized if kind == "renormalized" else normalize_adjacency
+        result = normalize(sp.csr_matrix(adjacency), layout)
     result.sort_indices()
     return result
 
@@ -97,7 +95,7 @@ class PriorGraph:
     @classmethod
     def of(cls, links: sp.csr_matrix, kind: PriorKind, layout: Partition) -> "PriorGraph":
         """Compute the prior graph of this process's rows of a checked adjacency matrix."""
-        degrees = layout.all_gather_rows(np.asarray(links.sum(1), dtype=np.float64).ravel())
+        degrees = layout.all_gather(np.asarray(links.sum(1), dtype=np.float64).ravel())
         return cls(kind, degrees, prior_graph(links, kind, layout))
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:

@@ -107,17 +107,14 @@ class _SquaredDistanceLoss(torch.autograd.Function):
 
 
 def gate_weights(
-    target: Float[Tensor, "n c"],
-    is_open: Bool[Tensor, "n"],
-    class_weights: Float[Tensor, "c"] | None,
+    p: Float[Tensor, "n c"], gate: float, class_weights: Float[Tensor, "c"] | None
 ) -> Bool[Tensor, "n"] | Float[Tensor, "n"]:
-    """Return the gate, multiplied with the weight of each target's most probable class.
+    """Return which nodes are confident, times the weight of their most probable class.
 
     Otherwise unlabelled nodes of a large class would keep their full weight.
     """
-    if class_weights is None:
-        return is_open
-    return is_open * class_weights[target.argmax(-1)]
+    is_open = confidence_mask(p, gate)
+    return is_open if class_weights is None else is_open * class_weights[p.argmax(-1)]
 
 
 def consistency(
@@ -134,7 +131,7 @@ def consistency(
     ``n_nodes`` is :math:`N` over all processes, if some nodes are in others.
     """
     mean = average_views(views)
-    weight = gate_weights(mean, confidence_mask(mean, gate), class_weights)
+    weight = gate_weights(mean, gate, class_weights)
     return squared_distance_loss(views, temper(mean, temperature), weight, n_nodes)
 
 
@@ -162,5 +159,5 @@ def smoothness_of_predictions(
     mean = torch.where(is_known, known, average_views(views))
     by_class = (adj @ mean.contiguous()).T.contiguous() * inverse_degree
     around = by_class.T
-    weight = gate_weights(around, confidence_mask(around, gate), class_weights)
+    weight = gate_weights(around, gate, class_weights)
     return squared_distance_loss(views, temper(around, temperature), weight, n_nodes)

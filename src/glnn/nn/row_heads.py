@@ -120,10 +120,9 @@ class LinearNet(RowNet):
         """Return some feature columns after propagation by :math:`S`."""
         return mean_of_powers(walk, x, self.n_steps)[:, None]
 
-    def views(
+    def views(  # noqa: D102
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
-        """Return the logits of several passes over standardised rows with different dropout."""
         mask = None
         if self.dropout:
             mask = keep_mask(batch.new_empty(n_views, *batch.shape), self.dropout, generator)
@@ -133,13 +132,11 @@ class LinearNet(RowNet):
         )  # type: ignore[no-untyped-call]
         return logits
 
-    def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
-        """Return the logits of standardised rows without dropout."""
+    def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:  # noqa: D102
         logits = ((self.norm.scale * self.weight) @ rows.T).T
         return logits + (self.weight @ self.norm.shift + self.bias)
 
-    def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
-        """Return the logits of every node from its raw features, without dropout."""
+    def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:  # noqa: D102
         scale, shift = self.norm.fold_affine()
         columns = x @ (scale * self.weight).T.contiguous()
         return mean_of_powers(walk, columns, self.n_steps) + (self.weight @ shift + self.bias)
@@ -221,10 +218,9 @@ class HopsNet(RowNet):
             hops.append(walk @ hops[-1])
         return torch.stack(hops, 1)
 
-    def views(
+    def views(  # noqa: D102
         self, batch: Float[Tensor, "b f"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
-        """Return the logits of several passes over standardised rows with different dropout."""
         columns, views = self.norm(batch), []
         for _ in range(n_views):
             z = apply_dropout(columns, self.dropout, generator) @ self.first
@@ -232,8 +228,7 @@ class HopsNet(RowNet):
             views.append(hidden @ self.second + self.bias)
         return torch.stack(views)
 
-    def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:
-        """Return the logits of standardised rows without dropout."""
+    def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:  # noqa: D102
         z = rows @ (self.norm.scale[:, None] * self.first)
         hidden = self._activate(z + self.norm.shift @ self.first, is_training=False)
         return hidden @ self.second + self.bias

@@ -12,7 +12,6 @@ pairs, :math:`T^*` is a matrix :math:`K` with one row for each pair (:class:`Pai
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,44 +20,50 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
+from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency, add_optional
 
 # Linear maps on pairs
 
 _N_PROBES = 8  # random vectors that estimate a diagonal
 
 
-class PairMap(ABC):
+class PairMap:
     """The map :math:`T` of a penalty and its adjoint, for graphs on the pairs of this process.
 
-    Results with one entry for each dual variable are this process's part of a sum over processes.
+    It works for every penalty; those of the library derive faster ones. Results with one entry for
+    each dual variable are this process's part of a sum over processes.
     """
 
-    pairs: Pairs
+    def __init__(self, term: "QuadraticTerm", pairs: Pairs) -> None:
+        self.term, self.pairs = term, pairs
 
-    @abstractmethod
     def apply(self, values: Tensor) -> Tensor:
         """Return this process's part of :math:`T(a)`."""
+        return self.term.image(SparseAdjacency(self.pairs, values))
 
-    @abstractmethod
     def adjoint(self, y: Tensor) -> Tensor:
         """Return :math:`T^*(y)` on the pairs."""
+        return self.term.adjoint(y).on_pairs(self.pairs)
 
     def add_adjoint(self, total: Tensor, y: Tensor) -> None:
         """Add :math:`T^*(y)` to ``total``; a map that is zero on most pairs skips them."""
         total += self.adjoint(y)
 
-    @abstractmethod
     def gram_diagonal(self, active: Tensor) -> Tensor:
         r"""Return the diagonal of :math:`T T^*`, with pairs weighted by ``active``.
 
-        It is used for scaling, so an estimate suffices.
+        It is used for scaling, so an estimate suffices: the mean square of the images of random
+        signs.
         """
+        draw = torch.Generator().manual_seed(0)
+        sizes = (active / self.pairs.counts).sqrt()
+        signs = 2 * torch.randint(2, (_N_PROBES, len(active)), generator=draw).to(sizes) - 1
+        return torch.stack([self.apply(sizes * row).square() for row in signs]).mean(0)
 
     def matrix_rows(self, place: slice) -> Tensor | None:
         """Return the rows of :math:`K` of some pairs; ``None`` if :math:`K` is too wide.
 
-        The preconditioner treats maps with these rows and maps with a :meth:`gram_bound` jointly.
+        The preconditioner treats a map with these rows and one with a :meth:`gram_bound` jointly.
         """
         return None
 
@@ -71,51 +76,7 @@ class PairMap(ABC):
 
         Pairs are weighted by ``active``. A map with a :meth:`gram_bound` must have it.
         """
-        raise NotImplementedError("a map with gram_bound must override cross_gram")
-
-
-class DenseMap(PairMap):
-    """A map with few dual variables: :math:`K` is stored as a dense matrix."""
-
-    def __init__(self, pairs: Pairs, matrix: Tensor) -> None:
-        self.pairs, self.matrix = pairs, matrix
-
-    def apply(self, values: Tensor) -> Tensor:  # noqa: D102
-        return (self.pairs.counts * values) @ self.matrix
-
-    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        return self.matrix @ y
-
-    def gram_diagonal(self, active: Tensor) -> Tensor:  # noqa: D102
-        return (self.pairs.counts * active) @ self.matrix.square()
-
-    def matrix_rows(self, place: slice) -> Tensor | None:  # noqa: D102
-        return self.matrix[place]
-
-
-class ImplicitMap(PairMap):
-    """A map given by functions for :math:`T` and :math:`T^*`; :math:`K` is not stored."""
-
-    def __init__(
-        self,
-        pairs: Pairs,
-        image: Callable[[SparseAdjacency], Tensor],
-        adjoint: Callable[[Tensor], Tensor],
-    ) -> None:
-        self.pairs, self._image, self._adjoint = pairs, image, adjoint
-
-    def apply(self, values: Tensor) -> Tensor:  # noqa: D102
-        return self._image(SparseAdjacency(self.pairs, values))
-
-    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        return self._adjoint(y)
-
-    def gram_diagonal(self, active: Tensor) -> Tensor:
-        """Estimate the diagonal by random signs: it is the expected square of their image."""
-        draw = torch.Generator().manual_seed(0)
-        sizes = (active / self.pairs.counts).sqrt()
-        signs = 2 * torch.randint(2, (_N_PROBES, len(active)), generator=draw).to(sizes) - 1
-        return torch.stack([self.apply(sizes * row).square() for row in signs]).mean(0)
+        raise NotImplementedError
 
 
 # Links of a new node
@@ -149,11 +110,10 @@ class RowCoefficients:
     couplings: tuple[Coupling, ...] = ()
 
     def __add__(self, other: "RowCoefficients") -> "RowCoefficients":
-        both = [part for part in (self.edges, other.edges) if part is not None]
         return RowCoefficients(
             self.edge_curvature + other.edge_curvature,
             self.loop_curvature + other.loop_curvature,
-            both[0] + both[-1] if len(both) == 2 else next(iter(both), None),
+            add_optional(self.edges, other.edges),
             self.loop + other.loop,
             self.prior + other.prior,
             self.metrics + other.metrics,
@@ -176,8 +136,6 @@ def to_vector(value: float | int) -> Tensor:
 
 
 # Terms
-
-_MAX_DENSE_DUAL = 32  # dual variables up to which the adjoint is stored as a dense matrix
 
 
 class Term(ABC):
@@ -205,13 +163,9 @@ class Term(ABC):
         r"""Part of :math:`\gamma`, the weight included."""
         return 0.0
 
-    def linear(self) -> ImplicitMatrix | None:
-        """Return the part of :math:`B`, the weight included; ``None``: zero."""
-        return None
-
-    def penalty(self) -> "QuadraticTerm | None":
-        """Return the term if it is a quadratic penalty."""
-        return None
+    def linear(self) -> ImplicitMatrix:
+        """Return the part of :math:`B`, the weight included."""
+        return ImplicitMatrix()
 
     @abstractmethod
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
@@ -242,14 +196,6 @@ class QuadraticTerm(Term):
         r"""Return :math:`\|T(A) - \tau\|^2`."""
         return (self.image(adj) - self.target).square().sum()
 
-    def penalty(self) -> "QuadraticTerm | None":
-        """Return itself."""
-        return self
-
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map for graphs on these pairs."""
-        if len(self.target) > _MAX_DENSE_DUAL:
-            return ImplicitMap(pairs, self.image, lambda y: self.adjoint(y).on_pairs(pairs))
-        units = torch.eye(len(self.target), dtype=torch.float64, device=pairs.i.device)
-        columns = [self.adjoint(unit).on_pairs(pairs) for unit in units]
-        return DenseMap(pairs, torch.stack(columns, 1))
+        return PairMap(self, pairs)

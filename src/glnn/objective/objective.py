@@ -13,7 +13,7 @@ from glnn._utils import check_choice, check_number
 from glnn.exceptions import InputError, InputTypeError
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ShardedRows, as_sharded_rows
-from glnn.objective.base import Term
+from glnn.objective.base import QuadraticTerm, Term
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import Closeness, Loops, Ridge, RowSums, Sparsity, Symmetry
 
@@ -97,9 +97,9 @@ class Objective:
     def __post_init__(self) -> None:
         for term in self.parts:
             check_number(f"the weight of {term.name}", term.weight, low=0)
-            parts = ("curvature", "linear", "penalty")
+            parts = ("curvature", "linear")
             has_part = any(getattr(type(term), part) is not getattr(Term, part) for part in parts)
-            if not has_part and not term.is_constant:
+            if not (has_part or isinstance(term, QuadraticTerm) or term.is_constant):
                 raise InputError(
                     f"the term {term.name} must have a part in the solver, got only a value. "
                     "Override curvature or linear, derive it from QuadraticTerm, or set "
@@ -118,7 +118,7 @@ class Objective:
         prior: Adjacency | None = None,
         *,
         reading: Reading = "trace",
-        more: Iterable[Term] = (),
+        more: Any = (),
     ) -> "Objective":
         """Return the paper's terms with these weights, and further terms with their own.
 
@@ -138,7 +138,14 @@ class Objective:
         ]
         if prior is not None:
             terms.append(Closeness(weights.closeness, prior))
-        return cls((*terms, *more))
+        for term in more if isinstance(more, Iterable) else [more]:
+            if not isinstance(term, Term):
+                raise InputTypeError(
+                    "terms must be a list of glnn.objective.Term, got one of type "
+                    f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
+                )
+            terms.append(term)
+        return cls(tuple(terms))
 
     def terms(self, adj: Adjacency) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted value of each term by its name."""
@@ -162,15 +169,3 @@ class Objective:
             for term in self.parts
         )
         return Objective(changed)
-
-
-def check_terms(terms: object) -> list[Term]:
-    """Return further terms of an objective as a list; each must be a :class:`Term`."""
-    listed: list[Any] = list(terms) if isinstance(terms, Iterable) else [terms]
-    for term in listed:
-        if not isinstance(term, Term):
-            raise InputTypeError(
-                "terms must be a list of glnn.objective.Term, got one of type "
-                f"{type(term).__name__}. Derive a class from Term or QuadraticTerm."
-            )
-    return listed

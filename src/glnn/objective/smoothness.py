@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.distributed import lazy_property
 from glnn.graph.adjacency import Adjacency
 from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows
 from glnn.graph.rows import CsrMatrix, DenseRows, RowMatrix
@@ -58,21 +58,9 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
     Paper: the loss :math:`\mathcal{L}_{GLR}`, whose ``x`` is one signal, summed over channels.
     As a penalty, :math:`T_c(A) = x_c^\top A x_c`, :math:`\tau_c = x_c^\top x_c` and
     :math:`T^*(y)_{ij} = \sum_c y_c x_{ic} x_{jc}`.
-
-    Examples
-    --------
-    >>> from glnn.graph.pairs import as_sharded_rows
-    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> ChannelSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
-    tensor(16.)
     """
 
-    def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        x = self.signal.local.to_dense()
-        per_channel = (x * (x - adj @ x)).sum(0)  # x_c'(I - A)x_c
-        return per_channel.square().sum()
-
-    @lazy_property
+    @cached_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`x_c^\top x_c`."""
         own = self.signal.local
@@ -91,7 +79,7 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by the products of the signals of each pair."""
-        return ChannelMap(pairs, self.signal)
+        return ChannelMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the similarity of the energies, linearised at the dual point."""
@@ -102,8 +90,9 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
 class ChannelMap(PairMap):
     r"""The channel energies, by the products :math:`x_{ic} x_{jc}` of each pair."""
 
-    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
-        self.pairs, self._products = pairs, _pair_products(pairs, signal)
+    def __init__(self, term: ChannelSmoothness, pairs: Pairs) -> None:
+        super().__init__(term, pairs)
+        self._products = _pair_products(pairs, term.signal)
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._products.column_sums(values * self.pairs.counts)
@@ -142,34 +131,27 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
     :math:`T^*(Y)_{ij} = x_i^\top (Y + Y^\top) x_j / 2`. The norm is the same in every
     orthonormal basis of the channels. The basis of principal axes is used, because the dual is
     far better scaled there and axes without signal can be dropped.
-
-    Examples
-    --------
-    >>> from glnn.graph.pairs import as_sharded_rows
-    >>> pair = DenseAdjacency(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> FrobeniusSmoothness(1.0, as_sharded_rows(torch.tensor([[0.0], [2.0]]))).value(pair)
-    tensor(16.)
     """
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         x = self.signal.local.to_dense()
         return (x.T @ (x - adj @ x)).square().sum()
 
-    @lazy_property
+    @cached_property
     def basis(self) -> Tensor:
         """Return the principal axes of the signals that have any signal."""
         x = self.signal.local.to_dense()
         gram = self.signal.layout.sum(x.T @ x)
         sizes, axes = torch.linalg.eigh(gram)
-        kept: Tensor = axes[:, sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)].contiguous()
-        return self.signal.layout.agree(kept)
+        kept: Tensor = axes.T[sizes > _RANK_TOLERANCE * sizes[-1].clamp_min(1e-300)]
+        return self.signal.layout.agree(kept.contiguous()).T.contiguous()
 
-    @lazy_property
+    @cached_property
     def rotated_signal(self) -> ShardedRows:
         """Return the signals in the basis of their principal axes."""
         return self.signal.with_local(DenseRows(self.signal.local.matmul(self.basis)))
 
-    @lazy_property
+    @cached_property
     def target(self) -> Tensor:
         r"""Return the energies :math:`X^\top X`, flat."""
         x = self.rotated_signal.local.to_dense()
@@ -189,7 +171,7 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by products with the signals."""
-        return FrobeniusMap(pairs, self.rotated_signal)
+        return FrobeniusMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the similarity of the norm, linearised at the dual point."""
@@ -201,8 +183,9 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
 class FrobeniusMap(PairMap):
     r"""The map :math:`X^\top A X`, by products with the signals; :math:`K` is stored if narrow."""
 
-    def __init__(self, pairs: Pairs, signal: ShardedRows) -> None:
-        self.pairs, self._signal, self._width = pairs, signal, signal.local.n_columns
+    def __init__(self, term: FrobeniusSmoothness, pairs: Pairs) -> None:
+        super().__init__(term, pairs)
+        self._signal, self._width = term.rotated_signal, term.basis.shape[1]
         self._patterns: list[CsrMatrix] = []  # of the pairs of each block of signals
         self._ends = self._gather_ends() if self._width**2 <= MAX_DENSE_COLUMNS else None
 
@@ -232,10 +215,6 @@ class FrobeniusMap(PairMap):
 
     def apply(self, values: Tensor) -> Tensor:  # noqa: D102
         return self._sums(values, self._signal)
-
-    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        left = DenseRows(self._signal.local.matmul(_symmetrize(y)))
-        return LowRankPart(self._signal.with_local(left), self._signal).on_pairs(self.pairs)
 
     def gram_diagonal(self, active: Tensor) -> Tensor:
         r"""Return :math:`\sum_{ij} x_{ia}^2 x_{jb}^2` over the pairs."""

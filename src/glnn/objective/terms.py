@@ -126,7 +126,7 @@ class Loops(QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map on the diagonal pairs."""
-        return LoopsMap(pairs)
+        return LoopsMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         r"""Return :math:`\lambda_4 (t + a_0)^2` with :math:`t` the trace."""
@@ -135,18 +135,7 @@ class Loops(QuadraticTerm):
 
 
 class LoopsMap(PairMap):
-    """The trace, by the positions of the loops among the pairs."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-
-    def apply(self, values: Tensor) -> Tensor:  # noqa: D102
-        return values.index_select(0, self.pairs.loops).sum()[None]
-
-    def adjoint(self, y: Tensor) -> Tensor:  # noqa: D102
-        result = y.new_zeros(len(self.pairs))
-        self.add_adjoint(result, y)
-        return result
+    """The trace: its adjoint is zero on all pairs but loops."""
 
     def add_adjoint(self, total: Tensor, y: Tensor) -> None:  # noqa: D102
         total.index_add_(0, self.pairs.loops, y.expand(len(self.pairs.loops)))
@@ -188,7 +177,7 @@ class RowSums(QuadraticTerm):
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by one sparse matrix."""
-        return RowSumsMap(pairs)
+        return RowSumsMap(self, pairs)
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         r"""Return the coefficients of :math:`\lambda_3[(\rho - 1)^2 + \sum_j (r_j + a_j - 1)^2]`.
@@ -202,9 +191,6 @@ class RowSums(QuadraticTerm):
 
 class RowSumsMap(PairMap):
     """Sums over the pairs of each node; the adjoint sums over the two ends of each pair."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
 
     @cached_property
     def _sums(self) -> Tensor:
@@ -253,7 +239,7 @@ class Closeness(Term):
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
         prior = self.prior
-        at_pairs = prior.entries(adj.rows(), adj.columns())
+        at_pairs = prior.entries(*adj.ends())
         difference = (adj.counts() * (adj.values() - at_pairs).square()).sum()
         all_entries = (prior.counts() * prior.values().square()).sum()
         at_stored = (adj.counts() * at_pairs.square()).sum()
@@ -291,7 +277,7 @@ class TaskCost(Term):
     name: str = "task"
 
     def value(self, adj: Adjacency) -> Float[Tensor, ""]:  # noqa: D102
-        costs = self.left.local.pair_dots(self.right.local, adj.rows(), adj.columns()) / 2
+        costs = self.left.local.pair_dots(self.right.local, *adj.ends()) / 2
         return (adj.counts() * adj.values() * costs).sum()
 
     def linear(self) -> ImplicitMatrix:

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency
+from glnn.graph.pairs import Pairs, SparseAdjacency
 from glnn.graph.rows import DenseRows, RowMatrix, as_row_matrix
-from glnn.objective import Term
+from glnn.objective import QuadraticTerm, Term
 from glnn.solver.learn import LearnedGraph
 from glnn.solver.problem import Dual
 from glnn.solver.signals import FeatureSignal
@@ -69,7 +69,8 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     for term in problem.terms:
         parts[term.name] = _numerator(term, dual, pairs) / scale
         for metric in term.new_row(dual.get(term.name)).metrics:
-            metrics.append(_feature_part(metric / scale, transform.n_features))
+            features_only = (slice(transform.n_features),) * metric.ndim
+            metrics.append((metric / scale)[features_only].cpu().numpy())
             if not by_features.all():
                 rest = _prediction_part(signal, metric, by_features, pairs) / scale
                 parts[PREDICTIONS] = parts.get(PREDICTIONS, torch.zeros_like(rest)) + rest
@@ -83,10 +84,9 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
 
 def _numerator(term: Term, dual: Dual, pairs: Pairs) -> Tensor:
     r"""Return :math:`B_m - T_m^*(y_m)` on the pairs."""
-    linear, penalty = term.linear(), term.penalty()
-    total = ImplicitMatrix() if linear is None else linear
-    if penalty is not None:
-        total = total + penalty.adjoint(-dual[term.name])
+    total = term.linear()
+    if isinstance(term, QuadraticTerm):
+        total = total + term.adjoint(-dual[term.name])
     return total.on_pairs(pairs)
 
 
@@ -99,17 +99,12 @@ def _prediction_part(signal: RowMatrix, metric: Tensor, features: Tensor, pairs:
     return turned.pair_dots(signal, pairs.i, pairs.j)
 
 
-def _feature_part(metric: Tensor, n_features: int) -> np.ndarray:
-    """Return the feature columns of a metric; a single number is returned unchanged."""
-    return metric[(slice(n_features),) * metric.ndim].cpu().numpy()
-
-
 def _sum_metrics(metrics: list[np.ndarray]) -> np.ndarray | None:
     """Return the sum of metrics; numbers and column weights are added to the diagonal."""
     if not metrics:
         return None
-    most = max(metric.ndim for metric in metrics)
-    width = next((metric.shape[0] for metric in metrics if metric.ndim), 1)
-    if most == 2:
-        metrics = [m if m.ndim == 2 else np.diag(np.broadcast_to(m, (width,))) for m in metrics]
+    widest = max(metrics, key=lambda metric: metric.ndim)
+    if widest.ndim == 2:
+        full = (len(widest),)
+        metrics = [m if m.ndim == 2 else np.diag(np.broadcast_to(m, full)) for m in metrics]
     return np.asarray(sum(metrics[1:], start=metrics[0]))

@@ -1,24 +1,13 @@
 """Candidate edges: the most similar rows of every node, by one of several searches."""
 
-from typing import Literal, get_args
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from glnn._utils import check_choice, check_integer
-from glnn.graph.pairs import ShardedRows, as_sharded_rows, tile_size
-from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix, as_row_matrix, block_bytes_on
-from glnn.solver import clusters
-from glnn.solver.signals import Matrix
+from glnn.graph.pairs import Ends, ShardedRows, tile_size
+from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix, block_bytes_on
+from glnn.solver.clusters import search_clusters
 
 # Row-wise top-k over tiles; ties are broken by a fixed hash.
-
-
-def mask_diagonal(tile: Tensor, shift: int) -> None:
-    """Set the entries (r, r + shift), a row's product with itself, to minus infinity."""
-    if -tile.shape[0] < shift < tile.shape[1]:
-        tile.diagonal(offset=shift).fill_(-torch.inf)
 
 
 def merge_topk(
@@ -72,59 +61,29 @@ def _tie_hash(row: Tensor, column: Tensor) -> Tensor:
 
 # Searches
 
-Search = Literal["auto", "exact", "clusters"]
-SEARCHES: tuple[Search, ...] = get_args(Search)
-EXACT_UP_TO = 30_000  # rows up to which "auto" is exact: a few seconds on two cores
-
-Ends = tuple[np.ndarray, np.ndarray]
+EXACT_UP_TO = 30_000  # rows up to which the search is exact: a few seconds on two cores
 
 
-def nearest(signal: Matrix, k: int, *, search: Search = "auto", device: str = "cpu") -> Ends:
+def nearest_pairs(signal: ShardedRows, k: int) -> Ends:
     r"""Return pairs (i, j) with the ``k`` rows j of the largest positive :math:`s_i \cdot s_j`.
 
-    Parameters
-    ----------
-    signal
-        Signal rows, dense or CSR. For rows of length one the product is the cosine.
-    k
-        Neighbours of each row; a row gets fewer if fewer rows have a positive product.
-    search
-        ``exact`` compares all rows in blocks, in O(N²) time. ``clusters`` compares rows of nearby
-        clusters, in about O(N) time, and is approximate (:mod:`glnn.solver.clusters`). ``auto``
-        (default) is ``exact`` up to 30,000 rows and ``clusters`` above.
-    device
-        Where the products are computed.
-
-    Returns
-    -------
-    tuple of arrays
-        The ends i and j of the pairs.
-
-    Examples
-    --------
-    >>> nearest(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), 1)
-    (array([0, 1, 2]), array([1, 0, 1]))
+    The rows i are those of this process, the rows j those of all. Up to 30,000 rows all of them are
+    compared, in O(N²) time; beyond, only rows of nearby clusters, in about O(N) time, which is
+    approximate (:mod:`glnn.solver.clusters`).
     """
-    check_choice("search", search, SEARCHES)
-    i, j = nearest_pairs(as_sharded_rows(as_row_matrix(signal, device=device)), k, search=search)
-    return i.cpu().numpy(), j.cpu().numpy()
-
-
-def nearest_pairs(signal: ShardedRows, k: int, *, search: Search = "auto") -> tuple[Tensor, Tensor]:
-    """Return :func:`nearest` for the rows i of this process and the rows j of all processes."""
     layout = signal.layout
-    k = min(check_integer("k", k, low=0), layout.n_nodes - 1)
+    k = min(k, layout.n_nodes - 1)
     if k <= 0:
         none = torch.empty(0, dtype=torch.int64, device=signal.local.device)
         return none, none
-    is_exact = search == "exact" or (search == "auto" and layout.n_nodes <= EXACT_UP_TO)
-    found, score = _search_exact(signal, k) if is_exact else clusters.search_clusters(signal, k)
+    search = search_exact if layout.n_nodes <= EXACT_UP_TO else search_clusters
+    found, score = search(signal, k)
     own = torch.arange(layout.start, layout.stop, device=found.device)
     kept = score > 0
     return own[:, None].expand_as(found)[kept], found[kept]
 
 
-def _search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
+def search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     """Return columns and scores of the ``k`` best rows for each row, in float32."""
     start = signal.layout.start
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD)
@@ -133,13 +92,16 @@ def _search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     width = max(1, room // (8 * max(min(height, signal.layout.n_rows), n_columns)))
     lefts = _split_rows(rows.local, height)
     best: list[tuple[Tensor, Tensor] | None] = [None] * len(lefts)
-    for first_column, block in rows.blocks():
+    for source, block in rows.blocks():
+        first_column = int(signal.layout.bounds[source])
         for shift, right in _split_rows(block, width):
             columns = right.to_dense().T.contiguous()
             for number, (first, left) in enumerate(lefts):
                 tile = left.matmul(columns)
                 corner = (start + first, first_column + shift)
-                mask_diagonal(tile, corner[0] - corner[1])
+                offset = corner[0] - corner[1]  # where rows meet themselves
+                if -tile.shape[0] < offset < tile.shape[1]:
+                    tile.diagonal(offset).fill_(-torch.inf)
                 best[number] = merge_topk(best[number], tile, corner, k)
     kept = [part for part in best if part is not None]
     return torch.cat([column for _, column in kept]), torch.cat([score for score, _ in kept])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
 from glnn.graph.rows import to_device
 from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
 
@@ -69,11 +69,6 @@ class Certificate:
         """Return plain numbers and strings, ready for JSON."""
         return {**dataclasses.asdict(self), "notes": list(self.notes)}
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
-        """Return the certificate that ``to_dict`` wrote."""
-        return cls(**{**fields, "notes": tuple(fields.get("notes", ()))})
-
     def __str__(self) -> str:
         state = "optimal" if self.converged else "NOT optimal"
         return (
@@ -87,85 +82,74 @@ class Certificate:
 def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     """Check a graph against every pair of the problem's support, using only the graph itself.
 
-    Parameters
-    ----------
-    problem
-        The problem the graph should solve.
-    adjacency
-        The graph, CSR; with several processes, the rows of this one.
-
-    Returns
-    -------
-    Certificate
-        Violation, gap and whether the graph is optimal.
+    With several processes, ``adjacency`` are the rows of this one.
     """
     layout, support = problem.layout, problem.support
-    stored = _GraphEntries.of(problem, adjacency)
-    if not stored.is_finite:
-        return _make_certificate(problem, math.inf, math.nan, math.nan, scale=1.0)
-    images = problem.images(stored.pairs, stored.values)
+    pairs, values, asymmetry = _read_entries(problem, adjacency)
+    images = problem.images(pairs, values)
     dual = problem.dual_of(images)
     correction = problem.correction(dual)
     whole = problem.linear + correction
-    known = _list_pairs(problem, stored.pairs, whole)
-    gains, place = problem.linear.on_pairs(known), known.locate(stored.pairs.keys)[0]
+    known = _list_pairs(problem, pairs, whole)
+    gains, place = problem.linear.on_pairs(known), known.locate(pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
-    implied = (
-        numerator.clamp_(min=0).div_(2 * problem.curvature).mul_(_support_mask(problem, known))
-    )
-    residual = implied.index_add(0, place, stored.values, alpha=-1)
+    implied = numerator.clamp_(min=0).div_(2 * problem.curvature)
+    if support is not None and support is not known:
+        implied *= support.contains(known.keys)
+    residual = implied.index_add(0, place, values, alpha=-1)
     # a negative entry needs no check of its own: implied entries are not negative, so its
     # residual is at least its absolute value
-    worst = max(nonnegative_max(residual.abs()), stored.asymmetry)
+    worst = max(nonnegative_max(residual.abs()), asymmetry)
     squares = float((known.counts * implied).dot(implied))
     if problem.support is None:
         beyond, more = _sweep_other_pairs(problem, whole, known)
         worst, squares = max(worst, beyond), squares + more
-    return _make_certificate(
-        problem,
-        layout.max(worst),
-        problem.primal_value(stored.pairs, stored.values, images, gains.index_select(0, place)),
-        problem.dual_value(dual, layout.sum(squares)),
-        scale=violation_scale(
-            layout.max(max(nonnegative_max(stored.values.abs()), nonnegative_max(implied))),
-            layout.max(nonnegative_max(gains.abs())) / (2 * problem.curvature),
-        ),
-        rounding=_rounding_error(problem, images, known),
-        n_checked=None if support is None else int(layout.sum(float(len(support)))),
+    primal = problem.primal_value(pairs, values, images, gains.index_select(0, place))
+    gap = primal - problem.dual_value(dual, layout.sum(squares))
+    violation = layout.max(worst)
+    scale = violation_scale(
+        layout.max(max(nonnegative_max(values.abs()), nonnegative_max(implied))),
+        layout.max(nonnegative_max(gains.abs())) / (2 * problem.curvature),
+    )
+    rounding = _rounding_error(problem, images, known)
+    accepted = min(max(_ACCEPTED * scale, rounding), _MOST_ROUNDING * scale)
+    n_pairs = problem.n_nodes * (problem.n_nodes + 1) // 2
+    n_checked = n_pairs if support is None else int(layout.sum(float(len(support))))
+    return Certificate(
+        max_violation=violation,
+        gap=gap,
+        relative_gap=gap / max(1.0, abs(primal)),
+        objective=primal,
+        pairs_checked=n_checked / n_pairs,
+        n_pairs_checked=n_checked,
+        support="all" if support is None else "candidates",
+        converged=violation <= accepted and math.isfinite(gap),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _GraphEntries:
-    """The stored entries of an adjacency matrix, as pairs."""
+def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Tensor, float]:
+    """Return pairs with a stored entry, their entries in the upper triangle, and the asymmetry.
 
-    pairs: Pairs  # this process's pairs with a stored entry
-    values: Tensor  # entries of the upper triangle
-    asymmetry: float  # largest difference between the two triangles
-    is_finite: bool  # whether all entries of all processes are finite
-
-    @classmethod
-    def of(cls, problem: Problem, adjacency: sp.csr_matrix) -> "_GraphEntries":
-        layout, shape = problem.layout, (problem.layout.n_rows, problem.n_nodes)
-        if np.shape(adjacency) != shape:
-            raise InputError(
-                f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
-                f"got shape {np.shape(adjacency)}."
-            )
-        coo = sp.coo_matrix(adjacency, dtype=np.float64)
-        rows, columns = (
-            to_device(index.astype(np.int64), problem.device) for index in (coo.row, coo.col)
+    Pairs are those of this process; the asymmetry is the largest difference of the two triangles.
+    """
+    layout, shape = problem.layout, (problem.layout.n_rows, problem.n_nodes)
+    if np.shape(adjacency) != shape:
+        raise InputError(
+            f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
+            f"got shape {np.shape(adjacency)}."
         )
-        values = to_device(coo.data, problem.device)
-        is_finite = layout.max(float(not torch.isfinite(values).all())) == 0
-        rows = rows + layout.start
-        rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
-        keys = pair_keys(problem.n_nodes, rows, columns)
-        pairs = Pairs.from_keys(layout, sort_unique(keys))
-        triangles = values.new_zeros(2, len(pairs))
-        triangles.index_put_(((rows > columns).long(), pairs.locate(keys)[0]), values, True)
-        asymmetry = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
-        return cls(pairs, triangles[0], nonnegative_max(asymmetry), is_finite)
+    coo = sp.coo_matrix(adjacency, dtype=np.float64)
+    rows, columns, values = (
+        to_device(part, problem.device)
+        for part in (coo.row + np.int64(layout.start), coo.col.astype(np.int64), coo.data)
+    )
+    rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
+    keys = pair_keys(problem.n_nodes, rows, columns)
+    pairs = Pairs.from_keys(layout, keys)
+    triangles = values.new_zeros(2, len(pairs))
+    triangles.index_put_(((rows > columns).long(), pairs.locate(keys)[0]), values, True)
+    asymmetry = torch.where(pairs.i == pairs.j, 0.0, triangles[0] - triangles[1]).abs()
+    return pairs, triangles[0], nonnegative_max(asymmetry)
 
 
 def _rounding_error(problem: Problem, images: Dual, known: Pairs) -> float:
@@ -194,14 +178,7 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.layout, sort_unique(torch.cat(keys)))
-
-
-def _support_mask(problem: Problem, pairs: Pairs) -> Tensor:
-    """Return 1 for pairs in the support and 0 for others."""
-    if problem.support is None or problem.support is pairs:
-        return torch.ones_like(pairs.counts)
-    return problem.support.contains(pairs.keys).double()
+    return Pairs.from_keys(problem.layout, *keys)
 
 
 def _sweep_other_pairs(
@@ -214,29 +191,3 @@ def _sweep_other_pairs(
         squares += float(flat.dot(flat)) * (1 if tile.is_on_diagonal else 2)
         worst = max(worst, nonnegative_max(flat))
     return worst, squares
-
-
-def _make_certificate(
-    problem: Problem,
-    violation: float,
-    primal: float,
-    bound: float,
-    *,
-    scale: float,
-    rounding: float = 0.0,
-    n_checked: int | None = None,
-) -> Certificate:
-    """Return the certificate; ``scale`` is the scale of violations."""
-    accepted = min(max(_ACCEPTED * scale, rounding), _MOST_ROUNDING * scale)
-    n_pairs = problem.n_nodes * (problem.n_nodes + 1) // 2
-    n_checked = n_pairs if n_checked is None else n_checked
-    return Certificate(
-        max_violation=violation,
-        gap=primal - bound,
-        relative_gap=(primal - bound) / max(1.0, abs(primal)),
-        objective=primal,
-        pairs_checked=n_checked / n_pairs,
-        n_pairs_checked=n_checked,
-        support="all" if problem.support is None else "candidates",
-        converged=violation <= accepted and math.isfinite(primal - bound),
-    )

@@ -24,15 +24,12 @@ from glnn.graph.pairs import (
     ShardedRows,
     SparseAdjacency,
     exchange_pairs,
-    pair_keys,
-    sort_unique,
 )
 from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
 from glnn.graph.rows import DenseRows, as_row_matrix, to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
-from glnn.objective.objective import check_terms
 from glnn.objective.terms import TaskCost
-from glnn.solver.candidates import SEARCHES, Ends, Search, nearest_pairs
+from glnn.solver.candidates import nearest_pairs
 from glnn.solver.certificate import Certificate, certify
 from glnn.solver.new_rows import NewLinks, NewRowProblem
 from glnn.solver.problem import Problem, WorkingProblem
@@ -44,12 +41,7 @@ from glnn.solver.signals import (
     append_columns,
     prediction_signal,
 )
-from glnn.solver.working_set import (
-    DegreeGoal,
-    mean_added_degree,
-    solve_for_degree,
-    solve_problem,
-)
+from glnn.solver.working_set import mean_added_degree, solve_for_degree, solve_problem
 
 Support = Literal["all", "candidates"]  # which pairs may become edges
 SUPPORTS: tuple[Support, ...] = get_args(Support)
@@ -74,10 +66,6 @@ class LearnedGraph(ReprMixin):
         How far the graph is from the optimum.
     weights
         The weights of the terms; the sparsity weight is the one that was used.
-    reading
-        The reading of the graph Laplacian regulariser.
-    row_sums
-        Row sums of the whole graph.
     mean_added_degree
         Mean number of neighbours over edges that are not in the prior graph, without loops.
     candidates
@@ -92,29 +80,24 @@ class LearnedGraph(ReprMixin):
     prior: sp.csr_matrix | None
     certificate: Certificate
     weights: Weights
-    reading: Reading
-    row_sums: np.ndarray
     mean_added_degree: float
     candidates: tuple[np.ndarray, np.ndarray]
     problem: Problem
     new_rows: NewRowProblem
 
     def _repr_items(self) -> dict[str, str]:
-        n_edges = sp.triu(self.adjacency, k=1).nnz
         proof = "optimal" if self.certificate.converged else "NOT optimal"
         return {
-            "reading": f"{self.reading} reading",
+            "reading": f"{self.certificate.reading} reading",
             "nodes": f"{self.adjacency.shape[0]:,}",
-            "edges": f"{n_edges:,}",
+            "edges": f"{self.n_edges:,}",
             "graph problem": f"{proof} (relative gap {self.certificate.relative_gap:.0e})",
         }
 
     @property
     def n_edges(self) -> int:
-        """Number of edges without loops; an edge shared with another process counts half."""
-        first = self.problem.layout.start if self.adjacency.shape[0] < self.n_nodes else 0
-        n_loops = int(np.count_nonzero(self.adjacency.diagonal(first)))
-        return (int(self.adjacency.nnz) - n_loops) // 2
+        """Number of edges without loops."""
+        return int(self.adjacency.nnz - np.count_nonzero(self.adjacency.diagonal())) // 2
 
     @property
     def n_nodes(self) -> int:
@@ -137,24 +120,7 @@ class LearnedGraph(ReprMixin):
             ``links``, a CSR matrix (new x N), and ``loops``. Each row depends on its own node
             only. Predictions among the signals are unknown for new nodes and not used.
         """
-        if self.adjacency.shape[0] < self.n_nodes:
-            raise InputError("new nodes must be connected to a whole graph: use gather() first.")
         return self.new_rows.connect(new_X, links)
-
-    def gather(self) -> "LearnedGraph | None":
-        """Return the whole graph in process 0 and ``None`` elsewhere; all processes must call it.
-
-        ``problem`` remains that of all processes, so certify before gathering.
-        """
-        gather = self.problem.layout.gather
-        adjacency, signal = gather(self.adjacency), gather(self.new_rows.signal)
-        prior = None if self.prior is None else gather(self.prior)
-        if adjacency is None:
-            return None
-        rows = self.new_rows.prior
-        whole = None if rows is None else dataclasses.replace(rows, prior=prior)
-        new_rows = dataclasses.replace(self.new_rows, signal=signal, prior=whole)
-        return dataclasses.replace(self, adjacency=adjacency, prior=prior, new_rows=new_rows)
 
 
 def learn_graph(
@@ -254,23 +220,17 @@ class GraphRequest:
     prior: PriorKind = "renormalized"
     support: Support = "all"
     n_candidates: int = 20
-    candidates: Ends | None = None  # pairs that an earlier search has found
-    search: Search = "auto"
+    candidates: tuple[np.ndarray, np.ndarray] | None = None  # found by an earlier search
     task: tuple[np.ndarray, np.ndarray] | None = None  # the factors u and v of a TaskCost
     terms: Sequence[Term] = ()
-    tol: float | int = 1e-8  # accuracy of the entries
-    max_iter: int = 100  # Newton steps of one solve
     device: str = "cpu"
     layout: Partition | None = None  # which rows are in this process; None: all
 
     def __post_init__(self) -> None:
-        check_number("tol", self.tol, low=0, open_low=True)
-        check_integer("max_iter", self.max_iter, low=1)
         check_choice("reading", self.reading, READINGS)
         check_choice("signal", self.signal, SIGNALS)
         check_choice("prior", self.prior, PRIORS)
         check_choice("support", self.support, SUPPORTS)
-        check_choice("search", self.search, SEARCHES)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
@@ -299,9 +259,11 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     if weights is None and given is None:
         weights, target = Weights.without_prior(), target or _DEFAULT_NEIGHBORS
     weights = weights or Weights.paper()
-    terms = [*check_terms(request.terms), *_task_terms(request.task, layout, device)]
+    terms: Any = request.terms
+    if request.task is not None:
+        terms = [*terms, _task_term(request.task, layout, device)]
     objective = Objective.of(weights, signals, prior, reading=request.reading, more=terms)
-    problem = Problem(objective, layout, None, device, request.tol, request.max_iter)
+    problem = Problem(objective, layout, None, device)
     assert problem.curvature > 0  # raises here, before anything expensive is computed
     candidates = _find_candidates(request, base, target)
     pairs = problem.starting_pairs(candidates)
@@ -312,8 +274,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     if target is None:
         solved = solve_problem(problem, WorkingProblem.of(problem, pairs))
     else:
-        goal = DegreeGoal(target, prior_pairs)
-        sparsity, solved, notes = solve_for_degree(problem, pairs, goal)
+        sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
         weights = weights.replace(sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
     adjacency = solved.pairs.to_scipy(solved.solution.values)
@@ -331,8 +292,6 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
             reading=request.reading,
         ),
         weights=weights,
-        reading=request.reading,
-        row_sums=layout.all_gather_rows(np.asarray(adjacency.sum(1)).ravel()),
         mean_added_degree=mean_added_degree(solved.pairs, solved.solution.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
@@ -358,18 +317,11 @@ def _move_signal(signal: Matrix, layout: Partition, device: str) -> ShardedRows:
     return ShardedRows(as_row_matrix(signal, device=device), layout).densify(0.5)
 
 
-def _task_terms(
-    task: tuple[np.ndarray, np.ndarray] | None, layout: Partition, device: str
-) -> list[Term]:
-    """Return the term of a task's factors, if there are any."""
-    if task is None:
-        return []
-    left, right = task
-    sides = [
-        ShardedRows(DenseRows(to_device(np.hstack(both).astype(np.float64), device)), layout)
-        for both in ((left, right), (right, left))
-    ]
-    return [TaskCost(sides[0], sides[1])]
+def _task_term(task: tuple[np.ndarray, np.ndarray], layout: Partition, device: str) -> TaskCost:
+    """Return the term of a task's factors."""
+    sides = (to_device(np.hstack(both).astype(np.float64), device) for both in (task, task[::-1]))
+    left, right = (ShardedRows(DenseRows(side), layout) for side in sides)
+    return TaskCost(left, right)
 
 
 def _find_candidates(
@@ -383,10 +335,9 @@ def _find_candidates(
     else:
         if request.support == "all" and target is not None:
             width = max(width, math.ceil(1.5 * target))
-        i, j = nearest_pairs(base, width, search=request.search)
+        i, j = nearest_pairs(base, width)
     if not layout.is_split:
         return i, j
-    pairs = Pairs.from_keys(layout, sort_unique(pair_keys(layout.n_nodes, i, j)))
-    (keys,) = exchange_pairs(layout, pairs.i, pairs.j, pairs.keys)
-    own = Pairs.from_keys(layout, sort_unique(keys))
+    found = Pairs.union(layout, [(i, j)])
+    own = Pairs.from_keys(layout, *exchange_pairs(layout, found.i, found.j, found.keys))
     return own.i, own.j

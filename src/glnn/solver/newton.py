@@ -24,53 +24,60 @@ def make_preconditioner(working: WorkingProblem, active: Tensor, scale: float) -
     r"""Return an approximate inverse of the Newton matrix.
 
     ``active`` is 1 for pairs with an edge and 0 for others; ``scale`` is :math:`1/(2\gamma)`.
-    Penalties with few entries are eliminated by a Schur complement; otherwise the diagonal is used.
+    A penalty with few entries is eliminated by a Schur complement; otherwise the diagonal is used.
     """
     diagonal = torch.add(working.inverse, working.gram_diagonal(active), alpha=scale)
-    few = [k for k, m in enumerate(working.maps) if m.matrix_rows(slice(0, 0)) is not None]
-    if not few:
-        return lambda residual: residual / diagonal
-    bounded = [k for k, m in enumerate(working.maps) if m.gram_bound(active) is not None]
-    widths = [sum(_slice_length(working.slices[k]) for k in part) for part in (few, bounded)]
-    if widths[0] * max(widths) > _MAX_COUPLING_ENTRIES:
-        return lambda residual: residual / diagonal
-    schur = _SchurPreconditioner(working, active, scale, diagonal, (few, bounded))
-    return schur if schur.is_positive else lambda residual: residual / diagonal
+    for number, small in enumerate(working.maps):
+        if small.matrix_rows(slice(0, 0)) is not None:
+            schur = _SchurPreconditioner.of(working, active, scale, diagonal, number)
+            return schur or (lambda residual: residual / diagonal)
+    return lambda residual: residual / diagonal
 
 
-def _slice_length(part: slice) -> int:
-    return int(part.stop - part.start)
-
-
+@dataclass(frozen=True, eq=False)
 class _SchurPreconditioner:
-    """Block preconditioner: small and bounded penalties solved jointly, the rest by the diagonal.
+    """Block preconditioner: one small and one bounded penalty jointly, the rest by the diagonal."""
 
-    ``parts`` holds the numbers of the small penalties and of those with a diagonal bound.
-    """
+    diagonal: Tensor
+    small: slice  # entries of the small penalty in a flat dual vector
+    rows: slice  # entries of the penalty with a diagonal bound
+    row_block: Tensor  # that bound
+    coupling: Tensor  # rows x small
+    factor: Tensor  # Cholesky factor of the Schur complement
 
-    def __init__(
-        self,
-        working: WorkingProblem,
-        active: Tensor,
-        scale: float,
-        diagonal: Tensor,
-        parts: tuple[list[int], list[int]],
-    ) -> None:
-        few, bounded = parts
-        self.diagonal = diagonal
-        place = torch.arange(len(diagonal), device=diagonal.device)
-        self.small = torch.cat([place[working.slices[k]] for k in few])
-        self.rows = torch.cat([place[:0], *(place[working.slices[k]] for k in bounded)])
-        bounds = [working.maps[k].gram_bound(active) for k in bounded]
-        own = torch.cat([diagonal[:0], *(bound for bound in bounds if bound is not None)])
-        self.row_block = working.inverse[self.rows] + scale * working.layout.sum(own)
-        energy, coupling = _schur_blocks(working, active, few, bounded)
-        self.coupling = scale * working.layout.sum(coupling)
-        schur = scale * working.layout.sum(energy)
-        schur.diagonal().add_(working.inverse[self.small])
-        schur -= self.coupling.T @ (self.coupling / self.row_block[:, None])
-        self.factor, failed = torch.linalg.cholesky_ex(schur)
-        self.is_positive = working.layout.agree(float(failed)) == 0
+    @classmethod
+    def of(
+        cls, working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
+    ) -> "_SchurPreconditioner | None":
+        """Return the preconditioner; ``None`` if it is too large or not positive definite."""
+        maps, layout, small = working.maps, working.layout, working.slices[number]
+        rows, own, bounded = slice(0, 0), diagonal[:0], None
+        for part, other in zip(working.slices, maps):
+            bound = other.gram_bound(active)
+            if bound is not None:
+                rows, own, bounded = part, bound, other
+        width, height = small.stop - small.start, rows.stop - rows.start
+        if width * max(width, height) > _MAX_COUPLING_ENTRIES:
+            return None
+        energy, coupling = diagonal.new_zeros(width, width), diagonal.new_zeros(height, width)
+        step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
+        weight = active * working.pairs.counts
+        for first in range(0, n_pairs, step):
+            place = slice(first, min(first + step, n_pairs))
+            columns = maps[number].matrix_rows(place)
+            assert columns is not None  # as for no pairs at all
+            energy += columns.T @ (columns * weight[place, None])
+            if bounded is not None:
+                coupling += bounded.cross_gram(active, columns, place)
+        row_block = working.inverse[rows] + scale * layout.sum(own)
+        coupling = scale * layout.sum(coupling)
+        schur = scale * layout.sum(energy)
+        schur.diagonal().add_(working.inverse[small])
+        schur -= coupling.T @ (coupling / row_block[:, None])
+        factor, failed = torch.linalg.cholesky_ex(schur)
+        if layout.agree(float(failed)):
+            return None
+        return cls(diagonal, small, rows, row_block, coupling, factor)
 
     def __call__(self, residual: Tensor) -> Tensor:
         result = residual / self.diagonal
@@ -80,26 +87,6 @@ class _SchurPreconditioner:
         result[self.small] = energy
         result[self.rows] = on_rows - (self.coupling @ energy) / self.row_block
         return result
-
-
-def _schur_blocks(
-    working: WorkingProblem, active: Tensor, few: list[int], bounded: list[int]
-) -> tuple[Tensor, Tensor]:
-    """Return this process's share of the small block and of its coupling to the bounded ones."""
-    width = sum(_slice_length(working.slices[k]) for k in few)
-    height = sum(_slice_length(working.slices[k]) for k in bounded)
-    energy = working.offsets.new_zeros(width, width)
-    coupling = working.offsets.new_zeros(height, width)
-    step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
-    weight = active * working.pairs.counts
-    for first in range(0, n_pairs, step):
-        place = slice(first, min(first + step, n_pairs))
-        blocks = [working.maps[k].matrix_rows(place) for k in few]
-        columns = torch.cat([part for part in blocks if part is not None], 1)
-        energy += columns.T @ (columns * weight[place, None])
-        parts = [working.maps[k].cross_gram(active, columns, place) for k in bounded]
-        coupling += torch.cat([coupling[:0], *parts])
-    return energy, coupling
 
 
 # Newton steps
@@ -140,6 +127,8 @@ def newton_step(working: WorkingProblem, values: Tensor, gradient: Tensor) -> tu
 
 # Semismooth Newton
 
+TOL = 1e-8  # accuracy of the entries
+_MAX_STEPS = 100
 _MAX_HALVINGS = 40
 _ROUNDING = 1e-13  # relative error of a dual value
 _MAX_STALLED = 3  # consecutive steps whose decrease is smaller than rounding
@@ -168,11 +157,6 @@ class _Point:
     violation: float
 
     @classmethod
-    def at(cls, working: WorkingProblem, y: Tensor) -> "_Point":
-        values, value = working.evaluate(y)
-        return cls.of(working, y, values, value)
-
-    @classmethod
     def of(cls, working: WorkingProblem, y: Tensor, values: Tensor, value: float) -> "_Point":
         gradient = working.gradient(y, values)
         violation = working.violation(gradient) if len(y) else 0.0
@@ -180,32 +164,32 @@ class _Point:
 
 
 def solve_dual(
-    working: WorkingProblem,
-    start: Dual | None = None,
-    *,
-    tol: float | int = 1e-8,
-    max_iter: int = 100,
+    working: WorkingProblem, start: Dual | None = None, *, tol: float = TOL
 ) -> DualSolution:
     """Maximise the dual by Newton steps with an Armijo line search.
 
     Stops when the violation is at most ``tol`` times the scale of the graph's entries
     (:func:`glnn.solver.problem.violation_scale`).
     """
-    point, best = _Point.at(working, working.flatten_dual(start)), None
+    y = working.flatten_dual(start)
+    point, best = _Point.of(working, y, *working.evaluate(y)), None
     iterations, n_stalled, reason = 0, 0, ""
     while True:
         best = point if best is None or point.violation < best.violation else best
         if point.violation <= tol * working.violation_scale(point.values):
             reason = ""
             break
-        if iterations >= max_iter or n_stalled >= _MAX_STALLED:
-            point, reason = best, reason or f"{max_iter} Newton steps were not enough"
+        if iterations >= _MAX_STEPS or n_stalled >= _MAX_STALLED:
+            point, reason = best, reason or f"{_MAX_STEPS} Newton steps were not enough"
             break
         step, is_solved = newton_step(working, point.values, point.gradient)
         reason = "" if is_solved else _SLOW
         moved = _line_search(working, point, step) or _short_step(working, point)
         n_stalled = n_stalled + 1 if moved is None else 0
-        point = _Point.at(working, point.y + step) if moved is None else moved
+        if moved is None:
+            y = point.y + step
+            moved = _Point.of(working, y, *working.evaluate(y))
+        point = moved
         iterations += 1
         if n_stalled >= _MAX_STALLED:
             reason = reason or _STALLED

@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from glnn.distributed import Partition, lazy_property
+from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
 from glnn.graph.pairs import ImplicitMatrix, Pairs
 from glnn.objective import Objective, QuadraticTerm, Term
@@ -33,8 +33,6 @@ class Problem:
     layout: Partition  # which rows and pairs are in this process
     support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
     device: str = "cpu"
-    tol: float | int = 1e-8  # accuracy of the entries
-    max_iter: int = 100  # Newton steps of one solve
 
     @property
     def n_nodes(self) -> int:
@@ -61,25 +59,19 @@ class Problem:
     @cached_property
     def linear(self) -> ImplicitMatrix:
         """The matrix :math:`B`, never formed."""
-        parts = (term.linear() for term in self.terms)
-        return sum((part for part in parts if part is not None), start=ImplicitMatrix())
+        return sum((term.linear() for term in self.terms), start=ImplicitMatrix())
 
     @cached_property
     def penalties(self) -> tuple[QuadraticTerm, ...]:
         """The quadratic penalties."""
-        penalties = (term.penalty() for term in self.terms)
-        return tuple(penalty for penalty in penalties if penalty is not None)
+        return tuple(term for term in self.terms if isinstance(term, QuadraticTerm))
 
     def with_degree_weight(self, weight: float) -> "Problem":
         """Return the problem with another weight of the term that controls the degree."""
         return dataclasses.replace(self, objective=self.objective.with_degree_weight(weight))
 
-    def numerator(self, dual: Dual) -> ImplicitMatrix:
-        r"""Return :math:`B - \sum_m T_m^*(y_m)`; its positive part over :math:`2\gamma` is A."""
-        return self.linear + self.correction(dual)
-
     def correction(self, dual: Dual) -> ImplicitMatrix:
-        r"""Return :math:`-\sum_m T_m^*(y_m)`."""
+        r"""Return :math:`C = -\sum_m T_m^*(y_m)`; A is the positive part of (B + C)/(2 gamma)."""
         parts = (penalty.adjoint(-dual[penalty.name]) for penalty in self.penalties)
         return sum(parts, start=ImplicitMatrix())
 
@@ -183,18 +175,18 @@ class WorkingProblem:
         """Which rows and pairs are in this process."""
         return self.pairs.layout
 
-    @lazy_property
+    @cached_property
     def slices(self) -> list[slice]:
         """Return the slice of each penalty in a flat dual vector."""
         ends = itertools.accumulate((len(p.target) for p in self.penalties), initial=0)
         return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
-    @lazy_property
+    @cached_property
     def target(self) -> Tensor:
         r"""Return the concatenated vectors :math:`\tau_m`."""
         return torch.cat([self.offsets[:0], *(p.target for p in self.penalties)])
 
-    @lazy_property
+    @cached_property
     def inverse(self) -> Tensor:
         """Return :math:`1 / (2 w_m)` for every entry of a flat dual vector."""
         parts = [torch.full_like(p.target, 0.5 / p.weight) for p in self.penalties]
@@ -236,7 +228,7 @@ class WorkingProblem:
         """Return :func:`nonnegative_max` over the pairs of all processes."""
         return self.layout.max(nonnegative_max(values))
 
-    @lazy_property
+    @cached_property
     def gain(self) -> float:
         """Return the largest absolute entry that the linear terms alone would give."""
         return self.global_max(self.offsets.abs()) / (2 * self.curvature)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import normalize
 from glnn._utils import check_choice, check_number, map_row_blocks
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
+from glnn.graph.operators import count_nonzero
 from glnn.graph.rows import to_dense_array
 
 Matrix: TypeAlias = Any  # an array or a CSR matrix; scipy has no types
@@ -40,7 +41,7 @@ class FeatureSignal:
         cls,
         kind: SignalKind,
         features: Matrix,
-        column_weights: object = None,
+        column_weights: np.ndarray | None = None,
         layout: Partition | None = None,
     ) -> "FeatureSignal":
         r"""Compute scales and means of the training rows; each process passes its own rows.
@@ -53,12 +54,12 @@ class FeatureSignal:
         n_features = features.shape[1]
         scale, shift = None, None
         if kind == "idf":
-            scale = _idf(features, layout)
+            n_with = layout.sum(count_nonzero(features))  # rows with an entry in the column
+            scale = np.log((1.0 + layout.n_nodes) / (1.0 + n_with)) + 1.0
         elif kind == "standardized":
             scale, shift = _column_scales(features, layout)
         if column_weights is not None:
-            roots = np.sqrt(_check_column_weights(column_weights, n_features))
-            scale = roots if scale is None else scale * roots
+            scale = np.sqrt(column_weights) * (1.0 if scale is None else scale)
         return cls(kind, n_features, scale, shift)
 
     def transform(self, features: Matrix) -> Matrix:
@@ -97,24 +98,6 @@ def _enlarge_tiny_rows(signal: Matrix) -> Matrix:
         return np.asarray(np.ldexp(signal, exponents[:, None]))
     larger = np.ldexp(signal.data, np.repeat(exponents, np.diff(signal.indptr)))
     return sp.csr_matrix((larger, signal.indices, signal.indptr), shape=signal.shape)
-
-
-def _check_column_weights(column_weights: object, n_features: int) -> np.ndarray:
-    weights = np.asarray(column_weights, dtype=np.float64)
-    if weights.shape != (n_features,) or not np.isfinite(weights).all() or weights.min() < 0:
-        raise InputError(
-            f"column_weights must be {n_features} finite numbers of at least 0, "
-            f"got shape {weights.shape}."
-        )
-    return weights
-
-
-def _idf(features: Matrix, layout: Partition) -> np.ndarray:
-    if sp.issparse(features):
-        present = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
-    else:
-        present = np.count_nonzero(features, axis=0)
-    return np.asarray(np.log((1.0 + layout.n_nodes) / (1.0 + layout.sum(present))) + 1.0)
 
 
 def _column_scales(features: Matrix, layout: Partition) -> tuple[np.ndarray, np.ndarray | None]:
@@ -165,16 +148,4 @@ def append_columns(signal: Matrix, more: np.ndarray) -> Matrix:
     """Append the columns ``more`` to the signal; CSR if the signal is CSR."""
     if not sp.issparse(signal):
         return np.hstack([signal, more])
-    parts = (signal, sp.csr_matrix(more))
-    lengths = [np.diff(part.indptr) for part in parts]
-    before = (parts[1].indptr[:-1], parts[0].indptr[1:])  # entries of the other part before a row
-    n_stored, width = parts[0].nnz + parts[1].nnz, signal.shape[1]
-    data, columns = np.empty(n_stored), np.empty(n_stored, dtype=signal.indices.dtype)
-    for part, length, shift, first in zip(parts, lengths, before, (0, width)):
-        place = np.arange(part.nnz) + np.repeat(shift, length)
-        data[place], columns[place] = part.data, part.indices + first
-    starts = parts[0].indptr + parts[1].indptr
-    shape = (signal.shape[0], width + more.shape[1])
-    both = sp.csr_matrix((data, columns, starts), shape=shape)
-    both.sort_indices()
-    return both
+    return sp.csr_matrix(sp.hstack([signal, sp.csr_matrix(more)], format="csr"))

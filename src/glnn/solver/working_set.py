@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys, sort_unique
-from glnn.solver.newton import DualSolution, solve_dual
+from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
+from glnn.solver.newton import TOL, DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem, WorkingProblem
 
 _MAX_JOINING = 4_000_000  # pairs added per round
@@ -39,19 +39,19 @@ def solve_problem(
     core, iterations, rounds, dual = working.pairs, 0, 0, start
     while True:
         pairs = working.pairs
-        solution = solve_dual(working, dual, tol=problem.tol, max_iter=problem.max_iter)
+        solution = solve_dual(working, dual)
         dual = working.complete_dual(solution.dual, solution.values)
         solution = dataclasses.replace(solution, dual=dual)
         iterations, rounds = iterations + solution.iterations, rounds + 1
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
-        threshold = 2 * problem.curvature * problem.tol * working.violation_scale(solution.values)
+        threshold = 2 * problem.curvature * TOL * working.violation_scale(solution.values)
         joining = find_violating_pairs(problem, dual, pairs, threshold)
         if not problem.layout.sum(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        keys = sort_unique(torch.cat([core.keys, used, joining]))
-        working = WorkingProblem.of(problem, Pairs.from_keys(problem.layout, keys))
+        grown = Pairs.from_keys(problem.layout, core.keys, used, joining)
+        working = WorkingProblem.of(problem, grown)
     return WorkingSetSolution(pairs, solution, iterations, rounds)
 
 
@@ -60,7 +60,8 @@ def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: 
 
     At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
-    layout, n_nodes, numerator = problem.layout, problem.n_nodes, problem.numerator(dual)
+    layout, n_nodes = problem.layout, problem.n_nodes
+    numerator = problem.linear + problem.correction(dual)
     sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs)
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
     for tile in numerator.tiles(sparse, -torch.inf):  # tiles lack the sparse part
@@ -91,8 +92,6 @@ def _find_sparse_pairs(numerator: ImplicitMatrix, pairs: Pairs) -> tuple[Pairs, 
     if numerator.sparse is not None:
         listed = numerator.sparse.pairs
         sparse = listed.select(~pairs.contains(listed.keys))
-    if not pairs.layout.sum(float(len(sparse))):
-        return sparse, sparse.counts  # no process has one
     return sparse, numerator.on_pairs(sparse)
 
 
@@ -113,61 +112,43 @@ _MAX_SEARCHES = 6
 _ACCEPTED = 0.02  # relative error of the degree that ends the search over all pairs
 
 
-@dataclass(frozen=True, eq=False)
-class DegreeGoal:
-    """The wanted mean degree over edges that are not in the prior graph."""
-
-    target: float | int
-    prior_pairs: Pairs | None  # this process's pairs of the prior graph; None without one
-
-
-@dataclass(frozen=True, eq=False)
-class SparsityResult:
-    """Result of a search for the sparsity weight on one working set."""
-
-    sparsity: float
-    degree: float
-    dual: Dual  # warm start for the next search
-
-
 def solve_for_degree(
-    problem: Problem, pairs: Pairs, goal: DegreeGoal
+    problem: Problem, pairs: Pairs, target: float | int, prior_pairs: Pairs | None
 ) -> tuple[float, WorkingSetSolution, tuple[str, ...]]:
     r"""Find :math:`\lambda_1` on the working set, solve, and repeat with the pairs that were added.
 
-    Returns the weight, the solution, and a note if the wanted degree was not reached.
+    ``target`` is the wanted mean degree over edges that are not in the prior graph. Returns the
+    weight, the solution, and a note if the wanted degree was not reached.
     """
-    iterations, rounds, n_searches, target = 0, 0, 0, goal.target
-    found: SparsityResult | None = None
-    while True:
+    iterations, rounds, sparsity, dual = 0, 0, 0.0, Dual()
+    for _ in range(_MAX_SEARCHES):
         free = WorkingProblem.of(problem.with_degree_weight(0.0), pairs)
-        found = find_sparsity(free, goal, found)
-        sparse = problem.with_degree_weight(found.sparsity)
-        solved = solve_problem(sparse, free.shift_offsets(-found.sparsity), found.dual)
+        search = _SparsitySearch(free, _addable_mask(pairs, prior_pairs), dual)
+        sparsity, dual = search.find(target, sparsity), search.dual
+        sparse = problem.with_degree_weight(sparsity)
+        solved = solve_problem(sparse, free.shift_offsets(-sparsity), dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
-        degree = mean_added_degree(solved.pairs, solved.solution.values, goal.prior_pairs)
-        reached = abs(degree - target) <= _ACCEPTED * target
-        n_searches += 1
-        if problem.support is not None or reached or n_searches == _MAX_SEARCHES:
+        degree = mean_added_degree(solved.pairs, solved.solution.values, prior_pairs)
+        reached = abs(degree - target) <= _ACCEPTED * target or (sparsity == 0 and degree <= target)
+        if problem.support is not None or reached:
             break
-        if found.sparsity == 0 and degree <= target:
-            break
-        keys = sort_unique(torch.cat([pairs.keys, solved.pairs.keys]))
-        pairs = Pairs.from_keys(problem.layout, keys)
+        pairs = Pairs.from_keys(problem.layout, pairs.keys, solved.pairs.keys)
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (
             f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
-            f"with a sparsity weight of {found.sparsity:.3g}",
+            f"with a sparsity weight of {sparsity:.3g}",
         )
-    done = WorkingSetSolution(solved.pairs, solved.solution, iterations, rounds)
-    return found.sparsity, done, notes
+    return sparsity, dataclasses.replace(solved, iterations=iterations, rounds=rounds), notes
 
 
 def mean_added_degree(pairs: Pairs, values: Tensor, prior_pairs: Pairs | None) -> float:
     """Return the mean number of neighbours over edges that are not in the prior graph."""
-    n_added = float(torch.count_nonzero(values * _addable_mask(pairs, prior_pairs)))
-    return 2.0 * pairs.layout.sum(n_added) / pairs.n_nodes
+    return _mean_degree(pairs, values * _addable_mask(pairs, prior_pairs))
+
+
+def _mean_degree(pairs: Pairs, values: Tensor) -> float:
+    return 2.0 * pairs.layout.sum(float(torch.count_nonzero(values))) / pairs.n_nodes
 
 
 def _addable_mask(pairs: Pairs, prior_pairs: Pairs | None) -> Tensor:
@@ -176,57 +157,48 @@ def _addable_mask(pairs: Pairs, prior_pairs: Pairs | None) -> Tensor:
     return addable if prior_pairs is None else addable & ~prior_pairs.contains(pairs.keys)
 
 
-def find_sparsity(
-    free: WorkingProblem, goal: DegreeGoal, near: SparsityResult | None = None
-) -> SparsityResult:
-    r"""Find :math:`\lambda_1 \ge 0` for which the added edges have the wanted mean degree.
-
-    The degree decreases with :math:`\lambda_1`. A bracket is narrowed by interpolation and
-    bisection, with warm starts. ``free`` is the problem with :math:`\lambda_1 = 0`; if even that
-    gives too few edges, 0 is returned. ``near`` is the result of an earlier search.
-    """
-    search = _SparsitySearch(
-        free, _addable_mask(free.pairs, goal.prior_pairs), {} if near is None else near.dual
-    )
-    target, n_nodes = goal.target, free.pairs.n_nodes
-    low, high = search.bracket(target, near)
-    best = min(low, high, key=lambda end: abs(end[1] - target))
-    for solve in range(_MAX_SOLVES):
-        close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / n_nodes)
-        if close or high[0] - low[0] <= 1e-9 * high[0]:
-            break
-        found = search.degree_at(_next_sparsity(low, high, target, halve=solve % 3 == 2))
-        best = min(best, found, key=lambda end: abs(end[1] - target))
-        low, high = (found, high) if found[1] > target else (low, found)
-    return SparsityResult(best[0], best[1], search.dual)
-
-
 class _SparsitySearch:
-    """Solves the problem for a sequence of sparsity weights, each from the last dual point.
+    r"""Finds :math:`\lambda_1 \ge 0` for which the added edges have the wanted mean degree.
 
-    ``cutoff`` estimates how much more weight removes all added edges of the last graph (with its
-    row sums unchanged).
+    ``free`` is the problem with :math:`\lambda_1 = 0`. It is solved for a sequence of weights, each
+    from the last dual point. ``cutoff`` estimates how much more weight removes all added edges of
+    the last graph (with its row sums unchanged).
     """
 
-    def __init__(self, working: WorkingProblem, addable: Tensor, dual: Dual) -> None:
-        self.working, self.addable, self.dual = working, addable, dual
+    def __init__(self, free: WorkingProblem, addable: Tensor, dual: Dual) -> None:
+        self.free, self.addable, self.dual = free, addable, dual
         self.cutoff = 0.0
+
+    def find(self, target: float | int, near: float) -> float:
+        """Return the weight, 0 if even that gives too few edges; ``near`` is an earlier one.
+
+        The degree decreases with the weight. A bracket is narrowed by interpolation and bisection.
+        """
+        low, high = self.bracket(target, near)
+        best = min(low, high, key=lambda end: abs(end[1] - target))
+        for solve in range(_MAX_SOLVES):
+            close = abs(best[1] - target) <= max(_CLOSE * target, 1.0 / self.free.pairs.n_nodes)
+            if close or high[0] - low[0] <= 1e-9 * high[0]:
+                break
+            found = self.degree_at(_next_sparsity(low, high, target, halve=solve % 3 == 2))
+            best = min(best, found, key=lambda end: abs(end[1] - target))
+            low, high = (found, high) if found[1] > target else (low, found)
+        return best[0]
 
     def degree_at(self, sparsity: float) -> tuple[float, float]:
         """Return the weight and the degree of its solution."""
-        solution = solve_dual(self.working.shift_offsets(-sparsity), self.dual, tol=_SEARCH_TOL)
+        solution = solve_dual(self.free.shift_offsets(-sparsity), self.dual, tol=_SEARCH_TOL)
         self.dual = solution.dual
         added = solution.values * self.addable
-        self.cutoff = 2 * self.working.curvature * self.working.global_max(added)
-        n_added = self.working.layout.sum(float(torch.count_nonzero(added)))
-        return sparsity, 2.0 * n_added / self.working.pairs.n_nodes
+        self.cutoff = 2 * self.free.curvature * self.free.global_max(added)
+        return sparsity, _mean_degree(self.free.pairs, added)
 
     def bracket(
-        self, target: float | int, near: SparsityResult | None
+        self, target: float | int, near: float
     ) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return weights with a degree above and at most the target; twice 0 if none is above."""
-        if near is not None and near.sparsity > 0:
-            low, high = self.degree_at(near.sparsity / 1.1), self.degree_at(near.sparsity * 1.1)
+        if near > 0:
+            low, high = self.degree_at(near / 1.1), self.degree_at(near * 1.1)
         else:
             low = high = self.degree_at(0.0)
         if low[1] <= target and low[0] > 0:

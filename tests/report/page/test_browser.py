@@ -415,6 +415,7 @@ def test_axe_finds_nothing_serious(open_page):
         assert [name for name, impact in found if impact in ("serious", "critical")] == []
 
 
+@pytest.mark.slow
 def test_a_page_of_pubmeds_size_is_small_soon_there_and_fluent(open_page, files):
     tab = open_page(LARGE)
     assert (files / f"{LARGE}.html").stat().st_size < 6_000_000

@@ -10,7 +10,9 @@ from glnn.data import NodeData, Split
 from glnn.engine.settings import PRESETS
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.solver import nearest
+from glnn.graph.pairs import ShardedRows, as_sharded_rows
+from glnn.solver.candidates import search_exact
+from glnn.solver.clusters import search_clusters
 from glnn.solver.learn import GraphRequest, solve_graph
 from glnn.solver.signals import FeatureSignal
 from glnn_lab.benches.child import ExtraMemory, run_in_process, time_call
@@ -25,11 +27,11 @@ SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
 _TINY = 200
 
 
-def _search(method: str) -> Callable[[NodeData, int], None]:
+def _search(search: Callable[[ShardedRows, int], Any]) -> Callable[[NodeData, int], None]:
     def run(data: NodeData, n_epochs: int) -> None:
         features = data.features.toarray()
         signal = FeatureSignal.fit("l2", features).transform(features)
-        nearest(signal, N_NEIGHBORS, search=method)  # type: ignore[arg-type]
+        search(as_sharded_rows(signal), N_NEIGHBORS)
 
     return run
 
@@ -42,7 +44,6 @@ def _graph_step(data: NodeData, n_epochs: int) -> None:
         weights=graph.weights,
         support=graph.support,
         n_candidates=graph.n_candidates,
-        search="clusters",
     )
     solve_graph(request)
 
@@ -56,8 +57,8 @@ def _fit(data: NodeData, n_epochs: int) -> None:
 
 # title and function of each task
 TASKS: dict[str, tuple[str, Callable[[NodeData, int], None]]] = {
-    "search-clusters": ("candidate search, clusters", _search("clusters")),
-    "search-exact": ("candidate search, exact", _search("exact")),
+    "search-clusters": ("candidate search, clusters", _search(search_clusters)),
+    "search-exact": ("candidate search, exact", _search(search_exact)),
     "learn-graph": ("learn_graph, support candidates", _graph_step),
     "fit": ("whole fit, preset default", _fit),
 }
