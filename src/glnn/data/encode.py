@@ -302,10 +302,8 @@ def _is_code(name: str, column: pd.Series, numbers: np.ndarray | None) -> bool:
 def _empty_sentinels(code: ColumnCode, numbers: Any) -> tuple[ColumnCode, np.ndarray]:
     """Read -999 and the like as gaps if they are repeated and no other number is negative."""
     lowest = np.nanmin(numbers, initial=0)
-    is_lowest = numbers == lowest
-    if lowest not in (-99, -999, -9999, -99999) or is_lowest.sum() < 2:
-        return code, numbers
-    if (numbers[~is_lowest] < 0).any():
+    is_lowest, is_odd = numbers == lowest, lowest in (-99, -999, -9999, -99999)
+    if not is_odd or is_lowest.sum() < 2 or (numbers[~is_lowest] < 0).any():
         return code, numbers
     keep = f"{_as_option(code.name, 'number')} keeps them"
     note = f"{is_lowest.sum():,} cells of {lowest:.0f} read as gaps; {keep}"
@@ -404,7 +402,9 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
     counts = Counter(strip_cells(column))
     merged = merge_spellings({v: n for v, n in counts.items() if v and name not in options.kinds})
     if merged:
-        code = dataclasses.replace(code, spellings=merged, note=_describe_spellings(name, merged))
+        said = ", ".join(f"{quote(a)} as {quote(b)}" for a, b in [*merged.items()][:3])
+        note = f"read {said}; {_as_option(name, 'category')} keeps other spellings apart"
+        code = dataclasses.replace(code, spellings=merged, note=note)
         counts = Counter(code._read_values(column))
     n_rows, n_gaps = counts.total(), counts.pop("", 0)
     code = dataclasses.replace(code, n_gaps=n_gaps)
@@ -429,12 +429,6 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
     if options.drop_constant and len(counts) + bool(n_gaps) < 2:
         return _leave_out(code, "one value only")
     return dataclasses.replace(code, kind="category", values=tuple(sorted(counts)))
-
-
-def _describe_spellings(name: str, merged: Mapping[str, str]) -> str:
-    said = ", ".join(f"{quote(a)} as {quote(b)}" for a, b in [*merged.items()][:3])
-    more = f" and {len(merged) - 3} more" if len(merged) > 3 else ""
-    return f"read {said}{more}; {_as_option(name, 'category')} keeps them apart"
 
 
 def _text_column_error(
