@@ -247,7 +247,8 @@ def _fit_cells(
             code = dataclasses.replace(code, marks=marks, note=note)
             return _fit_numbers(code, numbers, options, where)
     if options.encode == "auto" and wanted is None and looks_like_dates(column):
-        return _leave_out(code, "dates in several or unknown formats; write them as 2020-01-31")
+        keep = f"write them as 2020-01-31; {_as_option(name, 'category')} keeps the text"
+        return _leave_out(code, f"dates in several or unknown formats: {keep}")
     if options.encode == "auto":
         code = dataclasses.replace(code, note=_describe_half_numbers(column, name))
     if options.encode == "error" or wanted is not None:
