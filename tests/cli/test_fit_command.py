@@ -194,7 +194,7 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     fit = ("fit", people / "people.csv", *args, "--id", "id", "--out", run)
     outcome = glnn(*fit, *ONE_TRACK, "--verbose")
     assert outcome.code == 0
-    assert "none for the test" in outcome.out
+    assert "all used for training" in outcome.out
     lines = (run / "predictions.csv").read_text().splitlines()
     assert lines[0].startswith("id,given_label,predicted,probability,")
     assert lines[1].startswith("p0,")
