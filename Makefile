@@ -10,7 +10,7 @@ PIP    := $(BIN)/pip install --quiet --constraint constraints.txt
 .PHONY: browser demo docs links test test-all test-gpu coverage fuzz kills mutants soak lint types contract unit format bench results clean
 
 demo: $(DEMO)
-	$(BIN)/glnn fit digits --labels-per-class 5 --no-graph --out runs/demo --overwrite
+	$(BIN)/glnn fit digits --labels-per-class 5 --out runs/demo --overwrite
 
 test: lint types contract unit
 

@@ -344,7 +344,11 @@ def terminal() -> Sketch:
         "id,age,city,job\nann,30,Rome,cook\nbob,41,Oslo,clerk\ncy,27,Bern,cook\n"
         "dee,,Kyiv,clerk\neve,35,Lima,\n"
     )
-    commands = ("people.csv", "people.csv --label jobs", "people.csv --label job --missing error")
+    commands = (
+        "people.csv",
+        "people.csv --label jobs",
+        "people.csv --label job --set missing=error",
+    )
     lines: list[tuple[str, bool]] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("people.csv").write_text(table, encoding="utf-8")

@@ -156,7 +156,7 @@ def run_commands(folder):
     short = ["--epochs", str(EPOCHS), "--seed", "3"]
     yield "command", run_command(folder / "one", str(path), "--folds", "2", *short)
     for preset in ("default", "paper"):
-        args = ["block_model", "--no-graph", "--preset", preset, *short, "--checkpoint"]
+        args = ["block_model", "--graph", "none", "--preset", preset, *short, "--checkpoint"]
         out = folder / preset
         yield (
             f"{preset}, two processes",

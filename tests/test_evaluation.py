@@ -12,7 +12,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 from glnn import GLNNClassifier
 from glnn.data import NodeData
-from glnn.data.interop import to_pyg
+from glnn.data.arguments import to_pyg
 from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 

@@ -7,7 +7,7 @@ import pytest
 
 from glnn import GLNNClassifier, load_dataset
 from glnn.data import NodeData
-from glnn.data.interop import to_pyg
+from glnn.data.arguments import to_pyg
 from glnn.exceptions import InputError
 
 NAMES = [f"person {k}" for k in range(24)]
@@ -65,41 +65,9 @@ def test_a_network_means_the_same_for_rows_in_any_order():
     assert abs(difference).max() < 1e-6
 
 
-def test_a_network_whose_names_cannot_be_matched_is_refused():
-    people = frame()
-    y = np.repeat([0, 1], 12)
-    with pytest.raises(InputError, match=r"24 unknown ids .*index of a DataFrame"):
-        fitted(people.to_numpy(), y, friends())
-    with pytest.raises(InputError, match=r"24 unknown ids .*names such as 'person 0'"):
-        fitted(people, y, nx.cycle_graph(24))
-    assert fitted(people.to_numpy(), y, friends(), ids=NAMES).prior_graph_ is not None
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (["Rome"] * 24, "'Rome' in column 'x'.*encode_frame"),
-        (pd.date_range("2020", periods=24), "dates in column 'x'.*encode_frame"),
-        (pd.array([None] * 24, dtype="Int64"), "missing values in 'x'"),
-    ],
-)
-def test_columns_that_are_no_numbers_are_one_clear_line(column, message):
-    with pytest.raises(InputError, match=message):
-        fitted(frame().assign(x=column), np.repeat([0, 1], 12))
-
-
 def test_the_labels_minus_one_and_one_are_explained():
     with pytest.raises(InputError, match=r"one class only .*-1 marks unlabelled rows"):
         fitted(frame(), np.repeat([-1, 1], 12))
-
-
-def test_tensors_with_gradients_are_arrays_to_us():
-    torch = pytest.importorskip("torch")
-    x = torch.tensor(frame().to_numpy(), requires_grad=True)
-    y = torch.full((24,), -1)
-    y[[0, 1, 12, 13]] = torch.tensor([0, 0, 1, 1])
-    model = fitted(x, y)
-    assert model.predict(x).tolist() == fitted(frame().to_numpy(), y.numpy()).transduction_.tolist()
 
 
 def test_pyg_data_and_records_go_straight_into_fit():

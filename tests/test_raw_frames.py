@@ -1,5 +1,7 @@
 """Frames with text, categories, dates and gaps go into the estimator and into ``evaluate``."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,6 +146,25 @@ def test_what_a_classifier_does_to_its_rows_reaches_no_other(form):
     assert np.array_equal(before, X)
     assert found.others[-1].metrics == alone.others[-1].metrics
     assert {score.name: score.accuracy for score in found.others}["eraser"] > 0.9
+
+
+def test_several_processes_do_not_encode_their_rows_each_in_its_own_way(raw, together):
+    X, y = raw
+    with pytest.raises(InputError, match="several processes"):
+        together(2, lambda peers: GLNNClassifier(encode="auto").fit(X[:30], y, peers=peers))
+
+
+@pytest.mark.parametrize("encode", ["auto", None])
+def test_columns_of_one_name_are_refused(encode):
+    X = pd.DataFrame([[1, 2], [3, 5], [4, 4], [0, 9]], columns=["a", "a"])
+    with pytest.raises(InputError, match="'a' twice"):
+        GLNNClassifier(encode=encode, **QUICK).fit(X, [0, 1, 0, -1])
+
+
+def test_decimal_numbers_of_a_database_are_numbers():
+    cells = [Decimal("1.50"), None, Decimal("-2")]
+    numbers, _ = encode_frame(pd.DataFrame({"price": cells}), missing="median")
+    assert numbers["price"].tolist() == [1.5, -0.25, -2.0]
 
 
 def test_labels_of_minus_one_zero_and_one_are_doubted(raw):

@@ -327,6 +327,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.calibrate not in (None, "auto"):
             raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
+        if peers.size > 1 and self.encode is not None and is_frame(X):
+            raise InputError(
+                "encode must be None with several processes, each of which has some rows only, got "
+                f"{self.encode!r}. Encode the whole frame first, with glnn.data.encode_frame."
+            )
         X, self.encoder_ = encode_features(X, self.encode)
         if self.encoder_ is not None:
             warn_of_notes(self.encoder_)

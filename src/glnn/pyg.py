@@ -7,8 +7,8 @@ import torch
 from sklearn.base import clone
 
 from glnn._utils import import_optional
-from glnn.data.interop import from_pyg, to_pyg
-from glnn.data.node_data import upper_triangle
+from glnn.data.arguments import from_pyg, to_pyg
+from glnn.data.node_data import extract_links
 from glnn.estimator import GLNNClassifier
 
 __all__ = ["GLNNTransform", "from_pyg", "to_pyg"]
@@ -51,10 +51,11 @@ class GLNNTransform(_BaseTransform):  # type: ignore[misc]
     def forward(self, data: Any) -> Any:
         """Return a copy of the data with the learned graph."""
         learned = clone(self.estimator).fit(data).graph_
-        first, second, weights = upper_triangle(learned)
+        links = extract_links(learned)
+        weights = links.data
         if self.scale and weights.size:
             weights = weights / weights.mean()
-        pairs = torch.from_numpy(np.stack([first, second]).astype(np.int64))
+        pairs = torch.from_numpy(np.stack([links.row, links.col]).astype(np.int64))
         half = torch.from_numpy(weights.astype(np.float32))
         device = data.x.device
         data.edge_index = torch.cat([pairs, pairs.flip(0)], 1).to(device)

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from glnn import GLNNClassifier
+from glnn.cli.commands import health_rows
 from glnn.cli.main import BAD_INPUT, main
 from glnn.report.results import read_results
-from glnn.report.terminal import suggestions
+from glnn.report.text import suggestions
 
 # glnn doctor
 
@@ -23,7 +24,7 @@ def test_machines_get_the_rows_of_the_doctor_as_json(glnn):
 @pytest.mark.parametrize("state", ["note", "bad"])
 def test_hints_keep_their_brackets_and_a_fault_is_an_exit_code(glnn, monkeypatch, state):
     hint = "not installed; install it with: pip install 'glnn[report]'"
-    monkeypatch.setattr("glnn.report.health.health_rows", lambda: [(state, "matplotlib", hint)])
+    monkeypatch.setattr("glnn.cli.commands.health_rows", lambda: [(state, "matplotlib", hint)])
     outcome = glnn("doctor")
     assert hint in outcome.out
     assert outcome.code == (1 if state == "bad" else 0)
@@ -172,9 +173,8 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     assert outcome.out.startswith("2 fits for the search, 0 for its nested estimate\ntrial   1")
     page = json.loads((people / "tuned" / "tuning.json").read_text())
     assert page["nested"] is None
-    page["params"] = {"n_steps": 2}
-    (people / "mine.json").write_text(json.dumps(page))
-    fit = glnn("fit", *table, "--preset", "mine.json", "--out", "run", "--folds", 0)
+    how = ["--preset", "tuned/tuning.json", "--set", "n_steps=2"]
+    fit = glnn("fit", *table, *how, "--out", "run", "--folds", 0)
     assert fit.code == 0, fit.err
     settings = json.loads((people / "run" / "metrics.json").read_text())["settings"]
     head = settings["track"]["features"]["head"]
@@ -186,3 +186,15 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
 def test_one_outer_fold_is_no_estimate(glnn):
     outcome = glnn("tune", "blobs", "--nested", 1)
     assert outcome.code == 2 and "--nested" in outcome.err
+
+
+def test_packages_and_data_are_named_with_what_is_missing(monkeypatch, tmp_path):
+    (tmp_path / "cora.npz").touch()
+    monkeypatch.setenv("GLNN_DATA", str(tmp_path))
+    monkeypatch.setattr("glnn.report.text.find_version", lambda package: None)
+    rows = list(health_rows())
+    assert {state for state, _, _ in rows} <= {"ok", "note"}
+    words = {subject: text for _, subject, text in rows[::-1]}
+    assert words["data folder"] == f"{tmp_path}: cora"
+    assert "glnn[report]" in words["matplotlib"] and "glnn[tables]" in words["pyarrow"]
+    assert {"glnn", "torch", "cpu", "self-test"} <= set(words)

@@ -212,9 +212,11 @@ def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):
         file.writelines(f"p0,stranger{k}\n" for k in range(5))
     fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
     fit += ("--graph", people / "friends.csv", "--out", people / "run", *ONE_TRACK)
-    assert glnn(*fit).is_bad_input("5 unknown ids", "stranger0", "stranger2", "--on-unknown drop")
+    assert glnn(*fit).is_bad_input(
+        "5 unknown ids", "stranger0", "stranger2", "--set on_unknown=drop"
+    )
     assert not (people / "run").exists()
-    outcome = glnn(*fit, "--on-unknown", "drop")
+    outcome = glnn(*fit, "--set", "on_unknown=drop")
     assert outcome.code == 0
     assert "graph: left out 5 unknown ids" in outcome.out
 
@@ -421,8 +423,7 @@ def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def work():
-        with Interruption("") as stop:
-            stop.check()
+        with Interruption(""):
             seen.append(signal.getsignal(signal.SIGINT))
 
     with Interruption("", single_process=False):

@@ -107,7 +107,7 @@ def test_an_interrupt_ends_with_one_line_and_130(glnn, monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("glnn.report.health.health_rows", interrupted)
+    monkeypatch.setattr("glnn.cli.commands.health_rows", interrupted)
     outcome = glnn("doctor")
     assert outcome.code == 130
     assert outcome.err.strip() == "glnn: interrupted"

@@ -11,8 +11,8 @@ from glnn.data.arguments import (
     convert_labels,
     find_row,
     resolve_row_names,
+    to_pyg,
 )
-from glnn.data.interop import to_pyg
 from glnn.exceptions import InputError
 
 # Features, labels and graph

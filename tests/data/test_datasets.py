@@ -215,14 +215,14 @@ def test_redirects_to_other_places_or_in_circles_are_refused(server, tmp_path, p
 
 
 def test_a_file_that_is_not_there_is_one_clear_line(server, tmp_path):
-    with pytest.raises(DownloadError, match="answered 404 Not Found"):
+    with pytest.raises(DownloadError, match="404"):
         fetch(server, tmp_path / "none", "/none")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_that_says_nothing_is_given_up(server, tmp_path):
     server.routes["/file"] = lambda request: time.sleep(1)
-    with pytest.raises(DownloadError, match="too slowly"):
+    with pytest.raises(DownloadError, match="timed out"):
         fetch(server, tmp_path / "file", timeout=0.2)
 
 
@@ -246,5 +246,5 @@ def test_without_a_server_the_reason_is_told(tmp_path):
     with socket.socket() as taken:  # bound, not listening: nobody answers there
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/file"
-        with pytest.raises(DownloadError, match="cannot be reached"):
+        with pytest.raises(DownloadError, match="cannot be fetched"):
             download(url, tmp_path / "file", DIGEST, timeout=2)

@@ -42,7 +42,7 @@ def test_unknown_ids_are_reported_with_count_and_first_three(tmp_path):
     content = "source,target\n" + "".join(f"a,x{k}\n" for k in range(5)) + "a,b\na,x0\n"
     with pytest.raises(InputError, match=r"5 unknown ids \('x0', 'x1', 'x2', \.\.\.\)") as caught:
         edges(tmp_path, content)
-    assert "--on-unknown drop" in str(caught.value)
+    assert "--set on_unknown=drop" in str(caught.value)
     graph, report = edges(tmp_path, content + "b,a\nc,c\n", on_unknown="drop")
     assert (graph.nnz, report.n_self_loops, report.n_repeated) == (2, 1, 1)
     assert report.unknown == UnknownIds(5, ("x0", "x1", "x2"))

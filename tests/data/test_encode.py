@@ -15,6 +15,7 @@ from glnn.data.encode import (
     transform_frame,
 )
 from glnn.data.table_text import TableOptions
+from glnn.engine.archive import Packer, unpack
 from glnn.exceptions import DataFormatError, InputError
 
 # One column
@@ -151,7 +152,8 @@ def test_columns_stand_side_by_side_under_their_names():
 
 def test_an_encoder_that_was_saved_as_json_encodes_new_rows_alike():
     encoder = fitted()
-    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    page = json.loads(json.dumps(Packer().pack(encoder)))
+    again = unpack(TableEncoder, page, {})
     assert again == encoder
     new = PEOPLE.iloc[::-1][["born", "city", "age"]].assign(more="x")
     assert np.array_equal(

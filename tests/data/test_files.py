@@ -8,7 +8,6 @@ import pytest
 
 from glnn.data import files
 from glnn.data.files import (
-    WriterLock,
     atomic_write,
     check_replaceable,
     is_replaceable,
@@ -77,8 +76,8 @@ def test_text_is_utf8_with_or_without_a_byte_order_mark(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from glnn.data.files import WriterLock
-lock = WriterLock.acquire(Path(sys.argv[1]))
+from glnn.data.files import lock_folder
+lock = lock_folder(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
 """
@@ -96,7 +95,7 @@ def holder(tmp_path):
 
 def test_a_second_writer_is_told_in_one_line(tmp_path, holder):
     with pytest.raises(OutputError, match="one writer at a time") as caught:
-        WriterLock.acquire(tmp_path / "run")
+        lock_folder(tmp_path / "run")
     assert "\n" not in str(caught.value)
 
 
@@ -109,13 +108,13 @@ def test_a_killed_writer_leaves_no_lock(tmp_path, holder):
 
 
 def test_a_second_release_leaves_the_lock_of_the_next_holder(tmp_path):
-    first = WriterLock.acquire(tmp_path / "run")
+    first = lock_folder(tmp_path / "run")
     with lock_folder(tmp_path / "other"):
         first.release()
-    second = WriterLock.acquire(tmp_path / "run")
+    second = lock_folder(tmp_path / "run")
     first.release()
     with pytest.raises(OutputError, match="one writer at a time"):
-        WriterLock.acquire(tmp_path / "run")
+        lock_folder(tmp_path / "run")
     second.release()
     assert list(tmp_path.iterdir()) == []
 

@@ -7,7 +7,6 @@ from glnn.data import load_dataset, read_data
 from glnn.data.linqs import (
     RELATIONS,
     read_linqs,
-    read_linqs_nodes,
     read_terror_attack,
     read_terrorists_rel,
 )
@@ -80,7 +79,8 @@ def test_a_class_that_is_not_listed_is_refused(tmp_path):
     (tmp_path / "terrorist_attack.labels").write_text("C\n")
     with pytest.raises(DataFormatError, match="listed classes"):
         read_terror_attack(tmp_path)
-    plain = read_linqs_nodes(tmp_path / "terrorist_attack.nodes")
+    (tmp_path / "terrorist_attack.labels").unlink()
+    plain = read_linqs(tmp_path / "terrorist_attack.nodes")
     assert plain.class_names == ("A", "B")
     assert plain.graph is None
 

@@ -172,7 +172,6 @@ def test_a_graph_that_is_no_undirected_graph_is_refused(graph, message):
         ([1.0], [-1], [0, 1, 1], (2, 2)),
         ([1.0], [0], [0, 2, 1], (2, 2)),
         ([1.0], [0, 1], [0, 1, 2], (2, 2)),
-        ([1.0], [0.0], [0, 1, 1], (2, 2)),
     ],
 )
 def test_csr_arrays_that_do_not_fit_are_refused(data, indices, indptr, shape):

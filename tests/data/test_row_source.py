@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from glnn.data import NodeData, TableOptions, npz, read_table_data, write_data
+from glnn.data import NodeData, TableOptions, npz, read_data, write_data
 from glnn.data.node_data import empty_features
 from glnn.data.npz import write_node_npz
 from glnn.data.row_source import NpzSource, ParquetSource, RecordSource, open_source
@@ -127,7 +127,7 @@ def test_text_dates_and_gaps_are_encoded_as_in_the_whole_table(tmp_path):
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet", row_group_size=11)
     options = TableOptions(encode="auto", missing="indicator")
     source = ParquetSource(tmp_path / "t.parquet", options=options)
-    whole = read_table_data(tmp_path / "t.parquet", options=options)
+    whole = read_data(tmp_path / "t.parquet", options=options)
     for rows in (slice(0, 50), slice(10, 12), slice(21, 49)):
         assert (source.features(rows) != whole.features[rows]).nnz == 0
     assert source.record.labels.tolist() == whole.labels.tolist()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glnn.data.synthetic import blobs, block_model, path_graph
+from glnn.data.synthetic import blobs, block_model
 from glnn.exceptions import InputError
 
 
@@ -23,11 +23,6 @@ def test_centres_lie_as_far_apart_as_asked():
     distance = np.linalg.norm(x[data.labels == 0].mean(0) - x[data.labels == 1].mean(0))
     assert distance == pytest.approx(6, rel=0.35)
     assert x[data.labels == 0].std(0).mean() == pytest.approx(1, abs=0.02)
-
-
-def test_a_path_links_neighbours_only():
-    dense = path_graph(5).graph.toarray()
-    assert np.array_equal(dense, np.abs(np.subtract.outer(range(5), range(5))) == 1)
 
 
 def test_one_class_is_allowed_and_none_is_not():

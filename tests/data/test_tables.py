@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data import read_data, read_table_data, read_tables, write_data
+from glnn.data import read_data, read_tables, write_data
 from glnn.data.table_text import TableOptions
 from glnn.data.tables import (
     guess_label_column,
@@ -62,7 +62,7 @@ def test_a_spreadsheet_of_people_is_read_when_unknown_ids_are_dropped(people):
 
 def test_labels_may_stand_in_the_features_file(tmp_path):
     (path,) = put(tmp_path, f="name,x,group\na,1,yes\nb,2,\nc,3,no\n")
-    data = read_table_data(path, id_column="name", label_column="group")
+    data = read_data(path, id_column="name", label_column="group")
     assert data.labels.tolist() == [1, -1, 0]
     assert data.class_names == ("no", "yes")
     assert data.feature_names == ("x",)
@@ -71,7 +71,7 @@ def test_labels_may_stand_in_the_features_file(tmp_path):
 def test_unknown_ids_among_labels_are_reported_too(tmp_path):
     features, labels = put(tmp_path, f=PEOPLE, l="id,label\nbob,x\nzoe,y\n")
     with pytest.raises(InputError, match=r"1 unknown id \('zoe'\)"):
-        read_table_data(features, labels)
+        read_tables(features, labels)
     data, report = read_tables(features, labels, on_unknown="drop")
     assert data.class_names == ("x",)
     assert report.unknown_label_ids.first == ("zoe",)
@@ -129,7 +129,7 @@ def test_commas_of_new_rows_are_told_too(tmp_path):
 )
 def test_bad_tables_are_refused_in_one_line(tmp_path, files, options, error, message):
     with pytest.raises(error, match=message) as caught:
-        read_table_data(*put(tmp_path, **files), **options)
+        read_tables(*put(tmp_path, **files), **options)
     assert "\n" not in str(caught.value)
 
 
@@ -155,7 +155,7 @@ def test_mutated_text_columns_do_too(tmp_path, survives_mutation):
         tmp_path, f="id,city,x\na,Rome,1\nb,Bern,2\nc,,3\n", l="id,label\na,yes\nb,no\n"
     )
     survives_mutation(
-        lambda: read_table_data(features, labels, on_unknown="drop", encode="onehot"),
+        lambda: read_tables(features, labels, on_unknown="drop", encode="onehot"),
         [features, labels],
     )
 
@@ -179,9 +179,9 @@ def test_a_column_named_like_an_id_is_the_id_if_each_row_has_its_own(name):
 
 def test_a_second_column_of_ids_never_becomes_a_feature_unless_it_is_asked_for(tmp_path):
     (path,) = put(tmp_path, f="id,order_id,x\na,1,1\nb,2,2\n")
-    assert read_table_data(path).feature_names == ("x",)
-    assert read_table_data(path, features=["*"]).feature_names == ("order_id", "x")
-    assert read_table_data(path, kinds={"order_id": "number"}).feature_names == ("order_id", "x")
+    assert read_data(path).feature_names == ("x",)
+    assert read_data(path, features=["*"]).feature_names == ("order_id", "x")
+    assert read_data(path, kinds={"order_id": "number"}).feature_names == ("order_id", "x")
 
 
 def test_patterns_choose_and_leave_out_columns():

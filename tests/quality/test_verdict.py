@@ -257,7 +257,7 @@ def test_every_sentence_has_the_interval_and_every_record_is_json(n_wrong):
     found = verdict_on(n_wrong, wrong_in(TRUTH, 60))
     bounds = f"{100 * found.accuracy.low:.0f}–{100 * found.accuracy.high:.0f} %"
     assert bounds in found.sentence and "±" not in found.sentence
-    assert json.loads(json.dumps(found.to_dict()))["kind"] == found.kind
+    assert json.loads(json.dumps(dataclasses.asdict(found)))["kind"] == found.kind
 
 
 def test_tables_of_noise_praise_and_recommend_nothing():

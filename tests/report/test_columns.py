@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from glnn.data import encode_frame
 from glnn.report.columns import RowColumn, columns_of_features, read_columns
-from glnn.report.page.slices import find_slices
+from glnn.report.page.sections import find_slices
 
 FRAME = pd.DataFrame(
     {
@@ -15,12 +16,18 @@ FRAME = pd.DataFrame(
         "member": [True, False, True, True],
         "same": [1, 1, 1, 1],
         "amount": ["1.5", "2", "", "10"],
+        "price": ["$12.50", "$3", "?", "$1,200.00"],
+        "seen": ["2020-01-02 10:00+02:00", None, "2020-01-03", "2021-05-01"],
+        "zip": ["01234", "98765", "", "01234"],
+        "size": [1.0, -np.inf, np.inf, 2.0],
     }
 )
 
 
 def test_every_value_is_read_back_as_its_text():
-    columns = {column.name: column for column in read_columns(FRAME, skipped={"member"})}
+    frame = FRAME.drop(columns="member")
+    encoder = encode_frame(frame.drop(columns="since"))[1]  # "since" is no feature
+    columns = {column.name: column for column in read_columns(frame, encoder)}
     shown = {}
     for name, column in columns.items():
         words, index = column.texts()
@@ -30,6 +37,10 @@ def test_every_value_is_read_back_as_its_text():
         "city": ["Lyon", "", "Kraków", "Lyon"],
         "since": ["2020-01-02", "2019-05-06", "", "2021-01-01"],
         "amount": ["1.5", "2", "", "10"],
+        "price": ["12.5", "3", "", "1200"],
+        "seen": ["2020-01-02T08:00:00", "", "2020-01-03", "2021-05-01"],
+        "zip": ["01234", "98765", "", "01234"],
+        "size": ["1", "", "", "2"],
     }
     assert columns["amount"].texts()[0] == ["1.5", "2", "10"]  # in the order of numbers
     assert columns["since"].is_date
@@ -40,7 +51,7 @@ def test_at_most_thirty_columns_are_kept_those_that_count_first():
     names = [column.name for column in read_columns(wide, first=["c39", "c35=x"])]
     assert len(names) == 30
     assert names[-2:] == ["c35", "c39"]
-    assert columns_of_features(wide.to_numpy(), ["a"]) == ()
+    assert columns_of_features(wide.to_numpy(), ["a"], None, ()) == ()
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,6 @@ def cells(table):
     return [list(column.cells) for column in table.columns]
 
 
-def test_the_answer_is_one_line_with_names(node):
-    assert heading(node) == "ann: predicted pilot (75.0 %); no label was given."
-
-
 def test_a_given_label_is_said_to_be_known_or_hidden(node):
     found = dataclasses.replace(node.explanation, label="cook")
     known = dataclasses.replace(node, explanation=found)

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from glnn import GLNNClassifier, learn_graph
+from glnn.data.node_data import extract_links
 from glnn.report.links import (
     ADDED,
     DROPPED,
     KEPT,
     GraphFacts,
-    extract_links,
     find_top_columns,
     link_terms,
     merge_links,

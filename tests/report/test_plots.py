@@ -6,8 +6,6 @@ import pytest
 
 from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
-from glnn.report.plots import COLOURS, MARKS, colour_and_mark, tuning_figure
-from glnn.report.results import Search
 from glnn.report.text import verdict_line
 
 # The learned graph
@@ -20,7 +18,6 @@ def test_the_picture_has_the_same_bytes_each_time_and_the_verdict_in_its_title(r
     image = plots.image_bytes(figure)
     assert image.startswith(PNG)
     assert image == plots.image_bytes(plots.graph_figure(results))
-    assert plots.image_bytes(figure, "svg").lstrip().startswith(b"<?xml")
     assert figure._suptitle.get_text().splitlines()[-1] == verdict_line(results)
 
 
@@ -70,31 +67,3 @@ def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
 
 
 # Colours
-
-
-def test_no_two_of_the_first_classes_look_alike():
-    looks = [colour_and_mark(number) for number in range(len(COLOURS) * len(MARKS))]
-    assert len(set(looks)) == len(looks)
-
-
-# A search for parameters
-
-PARAMS = {"n_steps": (None, 2, 4), "n_neighbors": (None, 5, 20)}
-SEARCH = Search("accuracy", (0.7, 0.6, 0.8), PARAMS, ("n_neighbors",))
-
-
-@pytest.mark.parametrize(
-    ("is_low_best", "best"), [(False, [0.7, 0.7, 0.8]), (True, [0.7, 0.6, 0.6])]
-)
-def test_the_line_is_the_best_so_far(is_low_best, best):
-    search = Search("log_loss", SEARCH.values, PARAMS, is_low_best=is_low_best)
-    first = tuning_figure(search).axes[0]
-    np.testing.assert_array_equal(first.get_lines()[0].get_ydata(), best)
-
-
-def test_every_parameter_has_its_panel_without_the_trial_that_lacks_it():
-    _, steps, neighbours = tuning_figure(SEARCH).axes
-    assert steps.get_xlabel() == "n_steps" and steps.get_xscale() == "linear"
-    assert neighbours.get_xscale() == "log"
-    np.testing.assert_array_equal(steps.get_lines()[0].get_xdata(), [2, 4])
-    np.testing.assert_array_equal(neighbours.get_lines()[0].get_ydata(), [0.6, 0.8])

@@ -1,4 +1,4 @@
-import json
+import dataclasses
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from glnn.data import Split, TableOptions
 from glnn.exceptions import CheckpointError, InputError
 from glnn.quality.metrics import accuracy_interval
 from glnn.report.predict import (
+    DataDescription,
     describe_accuracy,
     find_training_rows,
     predict_rows,
     read_new_rows,
 )
-from glnn.report.run_folder import describe_data
 from glnn.report.sources import Source
 from glnn.report.text import UNCALIBRATED
 
@@ -23,7 +23,8 @@ from glnn.report.text import UNCALIBRATED
 def page(table, **options):
     """What a run folder says of a training table."""
     source = Source(str(table), options=TableOptions(**options))
-    return json.loads(json.dumps(describe_data(source)))
+    DataDescription.of(source).write(table.with_name("data.json"))
+    return DataDescription.read(table.parent)
 
 
 @pytest.fixture
@@ -83,17 +84,11 @@ def test_tables_that_cannot_be_read_like_training_are_refused(old, tmp_path, con
 
 
 def test_without_a_table_in_training_columns_of_numbers_are_found_by_name(tmp_path):
-    bare = {
-        "encoder": None,
-        "feature_names": ["q"],
-        "options": {},
-        "id_column": None,
-        "label_column": None,
-    }
+    bare = DataDescription("mine", ("q",), TableOptions(), None, None, None)
     new = read_new_rows(put(tmp_path, "p,q\n4,5\n"), bare)
     assert new.features.toarray().tolist() == [[5]]
     with pytest.raises(InputError, match="named columns"):
-        read_new_rows(put(tmp_path, "p,q\n4,5\n"), bare | {"feature_names": None})
+        read_new_rows(put(tmp_path, "p,q\n4,5\n"), dataclasses.replace(bare, feature_names=None))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from glnn import GLNNClassifier
+from glnn.data.npz import write_npz
 from glnn.engine.settings import resolve_settings
 from glnn.exceptions import DataFormatError, InputError
 from glnn.report.results import (
@@ -118,6 +119,27 @@ def test_labelled_nodes_are_predicted_without_their_label(judged_run):
     assert {lines[node]["held_out"] for node in hidden} == {"yes"}
     assert lines[wrong[0]]["given_label"] == results.class_names[results.labels[wrong[0]]]
     assert lines[0]["id"] == "1000"
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("labels", np.arange(20) / 2),
+        ("labels", np.arange(20) + 100),
+        ("probabilities", np.ones((20, 5))),
+        ("probabilities", np.ones((20, 2), dtype=np.int64)),
+        ("split.test", np.array([99])),
+        ("split.test", np.array([0.5])),
+    ],
+)
+def test_arrays_of_another_type_or_shape_are_refused(results, tmp_path, name, array):
+    write_results(tmp_path / "results.npz", results)
+    with np.load(tmp_path / "results.npz") as file:
+        arrays = dict(file)
+    assert name in arrays
+    write_npz(tmp_path / "results.npz", arrays | {name: array})
+    with pytest.raises(InputError):
+        read_results(tmp_path)
 
 
 # Results of a fitted classifier

@@ -5,7 +5,7 @@ import torch
 
 from glnn import GLNNClassifier, learn_graph
 from glnn._utils import limit_threads
-from glnn.data import NodeData, Split, write_data
+from glnn.data import NodeData, write_data
 from glnn.engine.callbacks import Progress
 from glnn.exceptions import InputError, OutputError
 from glnn.graph.pairs import SparseAdjacency
@@ -16,7 +16,6 @@ from glnn.report.run import (
     Run,
     collect_rounds,
     evaluate_terms,
-    mask_test_labels,
 )
 from glnn.report.sources import Source
 
@@ -192,8 +191,7 @@ def test_with_validation_nodes_each_fold_is_fitted(blobs, do_run, tmp_path):
 )
 def test_only_labels_of_the_split_are_seen(names, seen):
     data = NodeData.from_arrays(np.eye(4), [0, 1, 2, 0], class_names=names)
-    split = Split(np.array([0, 1]), np.array([2]), np.array([3]), name="mine")
-    assert mask_test_labels(data, split).tolist() == seen
+    assert data.visible_labels(np.arange(3)).tolist() == seen
 
 
 # Threads

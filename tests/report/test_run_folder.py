@@ -14,7 +14,6 @@ from glnn.exceptions import InputError, OutputError
 from glnn.report.run_folder import (
     RUN_FILES,
     collect_metrics,
-    describe_data,
     prepare_folder,
     write_run,
 )
@@ -70,12 +69,6 @@ def test_accuracy_on_nodes_that_chose_the_epoch_is_told_from_that_on_others(resu
     split = dataclasses.replace(results.split, train=np.arange(1, 5), **nodes)
     page = collect_metrics(dataclasses.replace(results, split=split))
     assert page["accuracy"] == {"validation": 0.0, "test": 1.0}
-
-
-def test_the_data_page_says_how_rows_are_read(judged_run):
-    page = describe_data(judged_run[0].source)
-    assert (page["name"], page["id_column"], page["label_column"]) == ("mine", "id", "label")
-    assert page["options"]["encode"] == "auto"
 
 
 def test_a_folder_with_files_is_refused_unless_it_may_be_replaced(tmp_path):

@@ -7,8 +7,8 @@ from glnn.data import TableOptions, npz, write_data
 from glnn.data.row_source import NpzSource, ParquetSource
 from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
-from glnn.report.run_folder import describe_data
-from glnn.report.sources import Source, choose_split
+from glnn.report.predict import DataDescription
+from glnn.report.sources import NO_GRAPH, Source, choose_split
 
 
 def people(folder, labels="u,v,,u,v,"):
@@ -30,7 +30,7 @@ def test_a_table_opens_with_its_choices(tmp_path):
     assert source.data.n_edges == 1
     assert any("unknown" in note for note in source.notes)
     assert any("self loop" in note for note in source.notes)
-    assert Source(str(path), **how, no_graph=True).data.graph is None
+    assert Source(str(path), graph=NO_GRAPH).data.graph is None
 
 
 def test_edges_beside_a_table_are_taken_and_said(tmp_path):
@@ -144,7 +144,7 @@ def test_several_processes_read_their_rows_and_know_what_one_would(
     data = block_model(40, 2, n_features=3, seed=0)
     write_data(data, tmp_path / f"mine{suffix}")
     path = str(tmp_path / f"mine{suffix}")
-    how = {"no_graph": no_graph, "labels_per_class": 3}
+    how = {"graph": NO_GRAPH if no_graph else None, "labels_per_class": 3}
     whole = Source(path, **how)
     assert whole.data.n_nodes == 40
 
@@ -168,6 +168,6 @@ def test_several_processes_read_their_rows_and_know_what_one_would(
         assert data.features.nnz == 0
         np.testing.assert_array_equal(split.train, whole.split.train)
         assert notes == whole.notes
-    assert describe_data(first) == describe_data(whole)
+    assert DataDescription.of(first) == DataDescription.of(whole)
     if suffix == ".csv":
-        assert first.digest == Source(path).digest
+        assert first.digest == whole.digest

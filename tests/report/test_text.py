@@ -9,18 +9,16 @@ from rich.console import Console
 
 from glnn._utils import EXTRAS
 from glnn.quality.metrics import Interval
-from glnn.report.compare import Comparison, RunPair, RunSummary
-from glnn.report.terminal import fact_table, pair_table, run_table, score_table
+from glnn.report.compare import RunPair, RunSummary, pair_table, run_table
 from glnn.report.text import (
     UNCALIBRATED,
-    certificate_sentences,
+    describe_graph,
     evaluation_advice,
-    fact_rows,
     final_notes,
     find_version,
-    label_sentence,
     missing_evaluation_lines,
     package_versions,
+    score_table,
     suspect_lines,
     verdict_line,
     warning_lines,
@@ -36,17 +34,14 @@ def unjudged(results, train):
     return dataclasses.replace(results, split=split, evaluation=None)
 
 
-def test_facts_count_edges_and_shares(results):
-    rows = dict(fact_rows(results))
-    assert rows["edges"] == "91"
-    said = "98.6 % (by chance 50.1 %) of 70 between test nodes"
+def test_the_line_on_the_graph_counts_links_and_shares(results):
     facts = results.graph_facts
-    said = f"{100 * facts.equal_labels:.1f} % (by chance {100 * facts.equal_by_chance:.1f} %) of "
-    assert rows["edges that join equal labels"].startswith(said)
-    assert "edges added" not in rows
-    linked = dict(fact_rows(dataclasses.replace(results, given=results.adjacency)))
-    assert (linked["given edges kept"], linked["edges added"]) == ("91 of 91", "0")
-    assert not any("labels" in name for name, _ in fact_rows(unjudged(results, [0, 1])))
+    share = f"{100 * facts.equal_labels:.1f} % (by chance {100 * facts.equal_by_chance:.1f} %) of "
+    line = describe_graph(results)
+    assert line.startswith("graph: 91 links, 9.1 a node;") and share in line
+    given = describe_graph(dataclasses.replace(results, given=results.adjacency))
+    assert "91 of 91 given ones kept, 0 added" in given
+    assert "labels" not in describe_graph(unjudged(results, [0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -66,26 +61,13 @@ def test_facts_count_edges_and_shares(results):
 def test_without_a_hidden_label_nothing_is_claimed(results, train, labels, verdict, advice):
     few = unjudged(results, train)
     if labels is not None:  # twenty classes of one label
-        few = dataclasses.replace(few, labels=np.array(labels))
+        names = tuple(map(str, labels))
+        few = dataclasses.replace(
+            few, labels=np.array(labels), class_names=names, probabilities=np.eye(20)
+        )
     assert verdict_line(few).startswith(verdict)
     assert advice in evaluation_advice(few)
     assert verdict_line(results) == results.evaluation.verdict.sentence
-
-
-def test_the_certificate_says_what_was_checked(certificate):
-    text = " ".join(certificate_sentences(certificate))
-    assert "100 candidate pairs (25.0 % of all pairs)" in text
-    assert "2.0e-08" in text and "a note" in text
-    every = dataclasses.replace(certificate, support="all", converged=False, gap=-1e-18)
-    text = " ".join(certificate_sentences(every))
-    assert "Every pair of nodes was checked" in text and "NOT" in text
-    assert "more than 2.0e-14" in text  # a gap below rounding
-    assert "nothing is proven" in certificate_sentences(None)[0]
-
-
-def test_labels_are_counted_by_their_use(results):
-    sentence = label_sentence(results)
-    assert "4 labels for training" in sentence and "16 for the test" in sentence
 
 
 # Notes and warnings
@@ -171,10 +153,8 @@ def test_scores_stand_beside_those_of_rivals_in_eighty_columns(make_evaluation, 
     assert any(shown in line for line in printed(table, 80).splitlines())
 
 
-def test_facts_runs_and_pairs_have_a_line_each(results):
-    assert "mean degree" in printed(fact_table(results))
+def test_runs_and_pairs_have_a_line_each():
     run = RunSummary("a[b]", "fine", Interval(0.9, 0.8, 0.95), 10, 1234)
     pair = RunPair("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
-    both = Comparison((run,), (pair,))
-    assert "a[b]" in printed(run_table(both)) and "1,234" in printed(run_table(both))
-    assert "+2.0" in printed(pair_table(both)) and "5 / 6 / 7" in printed(pair_table(both))
+    assert "a[b]" in printed(run_table([run])) and "1,234" in printed(run_table([run]))
+    assert "+2.0" in printed(pair_table([pair])) and "5 / 6 / 7" in printed(pair_table([pair]))

@@ -93,7 +93,18 @@ def test_the_largest_array_shrinks_with_the_number_of_processes(worker, fitted):
 @pytest.mark.slow
 def test_a_process_that_dies_ends_all_and_the_fit_goes_on_later(tmp_path):
     run, state = tmp_path / "run", tmp_path / "state"
-    args = ["-m", "glnn", "fit", "block_model", "--epochs", "40", "--no-graph", "--preset", "paper"]
+    args = [
+        "-m",
+        "glnn",
+        "fit",
+        "block_model",
+        "--epochs",
+        "40",
+        "--graph",
+        "none",
+        "--preset",
+        "paper",
+    ]
     args += ["--out", run, "--checkpoint", state, "--quiet"]
     launcher = torchrun(2, *args)
     killed = _kill_one(launcher, state / PAGE)

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData
-from glnn.data.synthetic import block_model, path_graph
+from glnn.data.synthetic import block_model
 from glnn.exceptions import InputError
 from glnn_lab.experiments import perturb
+from glnn_lab.experiments.scale import path_graph
 
 SETTINGS = settings(max_examples=40, derandomize=True, deadline=None)
 

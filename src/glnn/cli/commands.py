@@ -2,7 +2,13 @@
 
 import csv
 import json
+import os
+import platform
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +19,13 @@ from rich.text import Text
 
 from glnn.cli import options as opt
 
+HealthRow = tuple[str, str, str]  # state (ok, note or bad), subject, text
 _MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow"), "bad": ("!!", "red")}
 
 
 @opt.with_options
 def doctor(as_json: bool = False) -> None:
     """Check this installation: versions, devices, data folders, and a short fit."""
-    from glnn.report.health import health_rows
-
     rows = list(health_rows())
     if as_json:
         typer.echo(json.dumps([dict(zip(("state", "subject", "words"), row)) for row in rows]))
@@ -31,6 +36,54 @@ def doctor(as_json: bool = False) -> None:
         Console().print(table)
     if any(state == "bad" for state, _, _ in rows):
         raise typer.Exit(1)
+
+
+def health_rows() -> Iterator[HealthRow]:
+    """Yield the result of each check."""
+    import torch
+
+    from glnn._utils import EXTRAS, install_hint
+    from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
+    from glnn.report.text import find_version, package_versions
+
+    yield "ok", "python", f"{platform.python_version()} on {platform.platform()}"
+    for package, found in package_versions().items():
+        if package != "python":
+            yield "ok", package, found
+    for package in EXTRAS:
+        installed = find_version(package)
+        missing = f"not installed; install it with: {install_hint(package)}"
+        yield "note" if installed is None else "ok", package, installed or missing
+    yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    yield "ok" if gpus else "note", "cuda", ", ".join(gpus) or "none; everything runs on the CPU"
+    yield "ok", "built-in data", ", ".join(BUILT_IN)
+    for folder in data_folders():
+        here = [name for name in DATASETS if (folder / f"{name}.npz").is_file()]
+        listed = ", ".join(here) or "nothing; glnn data fetch NAME"
+        yield "ok" if here else "note", "data folder", f"{folder}: {listed}"
+    yield _check_fit()
+
+
+def _check_fit() -> HealthRow:
+    """Fit a small table, save and load the model, and compare the predictions."""
+    import numpy as np
+
+    from glnn.data.synthetic import blobs
+    from glnn.estimator import GLNNClassifier
+
+    data, started = blobs(separation=12.0), time.perf_counter()
+    y = np.where(np.arange(data.n_nodes) % 10 == 0, data.labels, -1)
+    fitted = GLNNClassifier(n_epochs=20, random_state=0).fit(data.features, y)
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(folder)
+        again = GLNNClassifier.load(folder).predict_proba(data.features)
+    right = float((fitted.transduction_ == data.labels).mean())
+    same = np.array_equal(again, fitted.predict_proba(data.features))
+    is_proven = fitted.certificate_ is not None and fitted.certificate_.converged
+    seconds = time.perf_counter() - started
+    text = f"{right:.0%} accuracy after fit, save and load in {seconds:.1f} s"
+    return "ok" if same and is_proven and right > 0.9 else "bad", "self-test", text
 
 
 @opt.with_options
@@ -80,16 +133,16 @@ def compare(
     as_json: bool = False,
 ) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
-    from glnn.report.compare import compare_runs
-    from glnn.report.terminal import pair_table, run_table
+    from glnn.report.compare import compare_runs, pair_table, run_table
 
-    comparison = compare_runs(runs)
+    found, pairs = compare_runs(runs)
     if as_json:
-        typer.echo(json.dumps(comparison.to_dict(), indent=2))
+        page = {"runs": [*map(asdict, found)], "pairs": [*map(asdict, pairs)]}
+        typer.echo(json.dumps(page, indent=2))
         return
     console = Console()
-    console.print(run_table(comparison))
-    console.print(pair_table(comparison))
+    console.print(run_table(found))
+    console.print(pair_table(pairs))
 
 
 @opt.with_options
@@ -131,7 +184,7 @@ def suggest(
 ) -> None:
     """Suggest which rows to label next, the most useful first."""
     from glnn.report.results import read_results
-    from glnn.report.terminal import suggestion_table, suggestions
+    from glnn.report.text import suggestion_table, suggestions
 
     found = suggestions(read_results(run), run, k)
     if as_json:
@@ -212,7 +265,6 @@ def tune(
     labels: Path | None = None,
     graph: Path | None = None,
     labels_per_class: int | None = None,
-    no_graph: bool = False,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     epochs: int | None = None,
     trials: Annotated[
@@ -234,23 +286,27 @@ def tune(
     quiet: bool = False,
 ) -> None:
     """Search for parameters by cross-validation, and evaluate the search by nested folds."""
+    from glnn.estimator import GLNNClassifier
     from glnn.exceptions import InputError
     from glnn.report.sources import Source
-    from glnn.report.tune_run import SETTINGS, TuneOptions, run_tuning
+    from glnn.report.tune_run import SETTINGS, run_tuning
+    from glnn.tuning import TunedClassifier
 
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
-    how = columns.replace(drop_constant=True, needs_label=True)
-    split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
-    source = Source(name, labels, graph, how, **split)
-    options = TuneOptions(preset, trials, folds, nested, goal, seed, epochs, device, threads)
+    reading = columns.replace(drop_constant=True, needs_label=True)
+    source = Source(name, labels, graph, reading, labels_per_class=labels_per_class, seed=seed)
+    start: Any = {"preset": preset, "n_epochs": epochs, "device": device, "calibrate": None}
+    how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
+    search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
     folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)
 
     def print_line(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    found, estimate = run_tuning(source, options, folder, print_line)
+    more: Any = {"nested": nested, "threads": threads}
+    found, estimate = run_tuning(source, search, folder, print_line, **more)
     print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
     if estimate is not None:
         print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")

@@ -70,7 +70,7 @@ def info(
     console = Console(markup=False, emoji=False)
     console.print(table)
     if source.columns:
-        from glnn.report.terminal import column_table
+        from glnn.report.text import column_table
 
         console.print(column_table(source.columns))
 

@@ -59,21 +59,15 @@ class Interruption:
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
-    def check(self) -> None:
-        """Raise StoppedError if a signal has arrived."""
-        if not self._number:
-            return
+    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return a function that raises StoppedError after a signal, else calls the given one."""
         from glnn.exceptions import StoppedError
 
-        stopped = StoppedError(f"interrupted. {self._advice}")
-        stopped.code = 128 + self._number
-        raise stopped
-
-    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a function that checks for a signal and then calls ``on_progress``."""
-
         def check_and_forward(event: Any) -> None:
-            self.check()
+            if self._number:
+                stopped = StoppedError(f"interrupted. {self._advice}")
+                stopped.code = 128 + self._number
+                raise stopped
             on_progress(event)
 
         return check_and_forward
@@ -185,7 +179,7 @@ glnn fit cora --preset paper  [dim]# a published set with its graph and split[/d
 
 glnn fit people.csv --label job  [dim]# your own table[/dim]
 
-glnn fit people.csv --labels jobs.csv --graph friends.csv --on-unknown drop"""
+glnn fit people.csv --labels jobs.csv --graph friends.csv --set on_unknown=drop"""
 
 
 @opt.with_options
@@ -195,7 +189,6 @@ def fit(
     settings: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    no_graph: bool = False,
     labels_per_class: int | None = None,
     folds: int | None = None,
     rivals: str = "auto",
@@ -222,7 +215,7 @@ def fit(
     check_integer("--seed", seed, low=0)
     how = columns.replace(drop_constant=True, needs_label=True)
     how = how.replace(group_column=group, time_column=time_column)
-    split: Any = {"no_graph": no_graph, "labels_per_class": labels_per_class, "seed": seed}
+    split: Any = {"labels_per_class": labels_per_class, "seed": seed}
     source = Source(name, labels, graph, how, **split)
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
@@ -274,7 +267,7 @@ def fit(
 
 def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, verbose: bool) -> None:
     if run.source.columns:
-        from glnn.report.terminal import column_table
+        from glnn.report.text import column_table
 
         console.print(column_table(run.source.columns))
     for note in run.source.notes:
@@ -304,12 +297,12 @@ def format_command(typed: list[str]) -> str:
 
 def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
-    from glnn.report.terminal import fact_table, score_table
     from glnn.report.text import (
         describe_graph,
         final_notes,
         label_sentence,
         missing_evaluation_lines,
+        score_table,
         verdict_line,
     )
 
@@ -322,10 +315,7 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     console.print(label_sentence(results), **plain)
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
-    if verbose:
-        console.print(fact_table(results))
-    else:
-        console.print(describe_graph(results), **plain)
+    console.print(describe_graph(results), **plain)
     why = missing_evaluation_lines(results, n_processes=run.peers.size)
     for line in (*why, *final_notes(results, verbose=verbose), *run.left_out):
         console.print(line, **plain)

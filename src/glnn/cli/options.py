@@ -28,14 +28,6 @@ OPTIONS: dict[str, Any] = {
     ),
     "features": _data(help="Columns to use: names or patterns such as 'x*', separated by commas."),
     "drop": _data(help="Columns to leave out, in the same way."),
-    "encode": _data(
-        help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
-        "frequency of the value; dates become days).",
-    ),
-    "missing": _data(
-        help="Missing numbers: error, median, indicator (median, and a column that marks missing "
-        "values), or auto (a mark only where many are missing).",
-    ),
     "kinds": _data(
         "--as",
         metavar="COLUMN=KIND",
@@ -54,10 +46,10 @@ OPTIONS: dict[str, Any] = {
     "weight_column": _data(
         "--weight", help="Column of the edge list with weights, or none; by default found."
     ),
-    "on_unknown": _data(help="Labels and edges of ids that are not in FILE: error or drop."),
     "labels": _data(help="Table of ids and labels, if they are not in FILE."),
-    "graph": _data(help="Edge list: source, target, optional weight."),
-    "no_graph": _data("--no-graph", help="Ignore a given graph."),
+    "graph": _data(
+        help="Edge list: source, target, optional weight; none ignores the graph of the data."
+    ),
     "labels_per_class": _evaluation(
         help="Train on this many labels of each class and test on all others. By default: the "
         "published split; 20 per class for data that come with glnn; all labels of your own table.",
@@ -95,8 +87,9 @@ OPTIONS: dict[str, Any] = {
         "--set",
         metavar="NAME=VALUE",
         help="Any other setting, repeatable: of the fit (n_neighbors=15, head=gcn, "
-        "class_weight=balanced), or of reading a table (delimiter, decimal, encoding, "
-        "exact_labels=true).",
+        "class_weight=balanced), or of reading a table (delimiter, decimal, encoding; "
+        "encode=onehot or error for text; missing=median, indicator or error; on_unknown=drop for "
+        "labels and edges of ids that are not in FILE; exact_labels=true).",
         show_default=False,
     ),
     "out": _output(help="Run folder; by default runs/NAME-PRESET-SEED."),
@@ -114,26 +107,13 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def _table_options(
-    id_column: str | None = None,
-    label_column: str | None = None,
-    features: list[str] | None = None,
-    drop: list[str] | None = None,
-    encode: str = "auto",
-    missing: str = "auto",
-    kinds: list[str] | None = None,
-    na: list[str] | None = None,
-    sheet: str | None = None,
-    source_column: str | None = None,
-    target_column: str | None = None,
-    weight_column: str | None = None,
-    on_unknown: str = "error",
-    settings: list[str] | None = None,
-) -> None:
-    """Name the options that stand for a parameter ``columns``."""
+# The options that a parameter ``columns`` stands for, and their types
+_ONE = ("id_column", "label_column", "sheet", "source_column", "target_column", "weight_column")
+_TABLE: dict[str, Any] = dict.fromkeys(_ONE, str | None)
+_TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[str] | None)
 
-
-_READING = ("delimiter", "decimal", "encoding", "exact_labels")  # table options of --set
+# Table options of --set; the last one is true or false, the others are text.
+_READING = ("delimiter", "decimal", "encoding", "encode", "missing", "on_unknown", "exact_labels")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -144,10 +124,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     fit.
     """
     own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
-    table = inspect.signature(_table_options).parameters if "columns" in own else {}
+    table = _TABLE if "columns" in own else {}
     parameters = []
     kept = [own[name] for name in own if name not in ("columns", "settings")]
-    for parameter in (*kept, *table.values()):
+    more = [inspect.Parameter(n, kind, default=None, annotation=t) for n, t in table.items()]
+    for parameter in (*kept, *more):
         hint = parameter.annotation
         if not hasattr(hint, "__metadata__"):
             hint = Annotated[hint, OPTIONS[parameter.name]]
@@ -209,7 +190,7 @@ def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:
         if name not in known:
             hint = did_you_mean(name, known)
             raise InputError(f"--set must name a setting, got {name!r}.{hint}")
-        settings[name] = value if name in _READING[:3] else parse_value(value)
+        settings[name] = value if name in _READING[:-1] else parse_value(value)
     return settings
 
 

@@ -6,7 +6,7 @@ from glnn.data.formats import read_data, write_data, write_graph, write_predicti
 from glnn.data.node_data import NodeData
 from glnn.data.splits import Split, make_split
 from glnn.data.table_text import TableOptions
-from glnn.data.tables import TableReport, read_table_data, read_tables
+from glnn.data.tables import TableReport, read_tables
 
 __all__ = [
     "DATASETS",
@@ -20,7 +20,6 @@ __all__ = [
     "load_dataset",
     "make_split",
     "read_data",
-    "read_table_data",
     "read_tables",
     "write_data",
     "write_graph",

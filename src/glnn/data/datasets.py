@@ -148,15 +148,8 @@ def download(
             f"{url} must have sha256 {sha256[:16]}..., got another file. It was deleted; "
             "the origin may have changed, or something on the way altered or cut it."
         ) from None
-    except requests.HTTPError as error:
-        answer: Any = error.response
-        raise DownloadError(f"{url} answered {answer.status_code} {answer.reason}.") from None
-    except requests.Timeout:
-        raise DownloadError(
-            f"{url} answered too slowly: nothing in {timeout:g} seconds. Try again later."
-        ) from None
     except requests.RequestException as error:
-        raise DownloadError(f"{url} cannot be reached: {one_line(_root_cause(error))}.") from None
+        raise DownloadError(f"{url} cannot be fetched: {one_line(_root_cause(error))}.") from None
     except OSError as error:
         raise DownloadError(
             f"{quote_path(target)} must be writable, got: {one_line(error.strerror or error)}. "
@@ -190,23 +183,13 @@ def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:
 def load_dataset(
     name: str, *, folder: str | Path | None = None, graph: str = DEFAULT_GRAPH
 ) -> NodeData:
-    """Return a data set by name.
+    """Return a data set by name; its counts are checked against the published ones.
 
-    Parameters
-    ----------
-    name
-        ``cora``, ``citeseer``, ``pubmed``, ``terrorattack``, ``terroristsrel``; or one that
-        needs no file: ``digits``, ``wine``, ``breast_cancer``, ``blobs``, ``block_model``.
-    folder
-        The folder with the npz or raw files; by default the one named by the environment
-        variable ``GLNN_DATA``, then the user's cache. Nothing is downloaded.
-    graph
-        ``"loc_org"`` selects the second graph of Terror Attack.
-
-    Returns
-    -------
-    NodeData
-        The record; its counts are checked against the published ones.
+    The names are ``cora``, ``citeseer``, ``pubmed``, ``terrorattack`` and ``terroristsrel``, and of
+    sets that need no file ``digits``, ``wine``, ``breast_cancer``, ``blobs`` and ``block_model``.
+    ``folder`` has the npz or raw files; by default it is the one named by the environment variable
+    ``GLNN_DATA``, then the user's cache. Nothing is downloaded. ``graph="loc_org"`` selects the
+    second graph of Terror Attack.
 
     Examples
     --------

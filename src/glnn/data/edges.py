@@ -55,9 +55,9 @@ class UnknownIds:
             error = InputError(
                 f"{quote_path(path)} must name only ids that the features have, got {self}. "
                 "Correct the ids, name their column in the table with --id, or drop those lines "
-                "with on_unknown='drop' (--on-unknown drop)."
+                "with on_unknown='drop' (--set on_unknown=drop)."
             )
-            error.add = "--on-unknown drop"
+            error.add = "--set on_unknown=drop"
             raise error
 
 
@@ -173,11 +173,12 @@ def find_edge_columns(
         ends.append(by_name if named is None else names.index(named))
     notes = []
     if None in ends:
-        rest = [k for k in free if k not in ends]
+        rest, ends_missing = [k for k in free if k not in ends], ends.count(None)
         like = [k for k in rest if _has_known_ids(frame.iloc[:, k], known)]
         guesses = iter(like + [k for k in rest if k not in like])
         ends = [next(guesses, None) if end is None else end for end in ends]
-        if [names[k].lower() for k in ends if k is not None] != [n.lower() for n in names[:2]]:
+        is_doubtful = len(like) > ends_missing
+        if is_doubtful or [k for k in ends if k is not None] != [0, 1]:
             listed = " and ".join(quote(names[k]) for k in ends if k is not None)
             notes.append(f"graph: edges join {listed}; --source and --target name other columns")
     i, j = ends

@@ -90,13 +90,6 @@ class ColumnCode:
     spellings: Mapping[str, str] = field(default_factory=dict)  # other spellings of the values
     note: str = ""  # why it is left out, or what is doubtful and the option that changes it
 
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> "ColumnCode":
-        """Return the code with the given fields."""
-        marks = NumberMarks(**{**page["marks"], "words": tuple(page["marks"]["words"])})
-        lists = {name: tuple(page[name]) for name in ("values", "shares", "na")}
-        return cls(**{**page, **lists, "marks": marks})
-
     def describe(self) -> str:
         """Return in a few words what was done with the column."""
         if self.kind == "left out":
@@ -131,22 +124,19 @@ class ColumnCode:
 
         The error for a cell that cannot be encoded names its row and what to do about it.
         """
-        column = empty_cells(column, self.na)
         if self.kind == "category":
-            cells = np.array(self._read_values(column), dtype=object)
+            cells = np.array(self.texts(column), dtype=object)
             return to_float32(cells[:, None] == np.array(self.values, dtype=object))
         if self.kind == "frequency":
             share = dict(zip(self.values, self.shares)) | {"": 0.0}
-            shares = [share.get(cell, self.rest) for cell in self._read_values(column)]
+            shares = [share.get(cell, self.rest) for cell in self.texts(column)]
             return to_float32(np.array(shares)[:, None])
-        numbers = self._parse(column)
+        numbers = self.parse(column)
         if numbers is None:  # find the first bad cell: every longer beginning is bad too
             beginnings = range(1, len(column) + 1)
-            place = bisect_left(
-                beginnings, True, key=lambda k: self._parse(column.iloc[:k]) is None
-            )
+            place = bisect_left(beginnings, True, key=lambda k: self.parse(column.iloc[:k]) is None)
             raise self._cell_error(where, column, place, first_row)
-        narrow = to_float32(numbers)
+        narrow = to_float32(numbers - self.origin)
         narrow = np.where(np.isinf(narrow) & self.clips, np.float32(np.nan), narrow)
         gaps = np.isnan(narrow)
         bad = np.flatnonzero(np.isinf(narrow) | (gaps & (self.fill is None)))
@@ -155,15 +145,17 @@ class ColumnCode:
         whole = np.where(gaps, np.float32(self.fill or 0), narrow)
         return np.stack([whole, to_float32(gaps)], axis=1) if self.marks_gaps else whole[:, None]
 
-    def _read_values(self, column: pd.Series) -> list[str]:
-        return [self.spellings.get(cell, cell) for cell in strip_cells(column)]
+    def texts(self, column: pd.Series) -> list[str]:
+        """Return the cells as text in their most frequent spelling, empty if missing."""
+        cells = strip_cells(empty_cells(column, self.na))
+        return [self.spellings.get(cell, cell) for cell in cells]
 
-    def _parse(self, column: pd.Series) -> np.ndarray | None:
-        """Return one float64 a row, NaN if missing; ``None`` if a cell cannot be parsed."""
-        if self.kind == "number":
-            return to_numbers(strip_marks(column, self.marks))
-        days = days_since_1970(column, self.form)
-        return None if days is None else days - self.origin
+    def parse(self, column: pd.Series) -> np.ndarray | None:
+        """Return numbers or days since 1970, NaN if missing; ``None`` if a cell is neither."""
+        column = empty_cells(column, self.na)
+        if self.kind == "date":
+            return days_since_1970(column, self.form)
+        return to_numbers(strip_marks(column, self.marks))
 
     def _cell_error(
         self, where: str, column: pd.Series, place: int, first_row: int
@@ -178,7 +170,7 @@ class ColumnCode:
         if cell in MISSING_MARKERS:
             advice = (
                 "Training had no gap there: fill the cell, or fit again with missing='median' "
-                "(--missing median), which fills gaps of new rows, too"
+                "(--set missing=median), which fills gaps of new rows, too"
             )
         elif self.fill is not None:
             advice += ", or leave the cell empty: gaps get the median of training"
@@ -189,7 +181,7 @@ class ColumnCode:
 
     def unseen_values(self, column: pd.Series) -> list[str]:
         """Return the values that the training column did not have, sorted."""
-        return sorted(set(self._read_values(column)) - {"", *self.values, *self.na})
+        return sorted(set(self.texts(column)) - {"", *self.values})
 
 
 def is_named_like_id(name: str) -> bool:
@@ -279,7 +271,7 @@ def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> s
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:
     """Whether a column numbers the rows: 1, 2, 3, ... or whole numbers of that name."""
-    if len(numbers) < 2 or np.isnan(numbers).any():
+    if len(numbers) < 2 or not np.isfinite(numbers).all():
         return False
     is_count = numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
     if len(numbers) >= 10 and is_count:
@@ -291,7 +283,7 @@ def _counts_rows(name: str, numbers: np.ndarray) -> bool:
 
 def _is_code(name: str, column: pd.Series, numbers: np.ndarray | None) -> bool:
     """Whether whole numbers are codes: by the name, such as a zip code, or by zeros in front."""
-    if numbers is None or (numbers[~np.isnan(numbers)] % 1).any():
+    if numbers is None or (np.floor(numbers) < numbers).any():
         return False
     if _CODE_NAME.fullmatch(name) is not None:
         return True
@@ -379,7 +371,7 @@ def _fit_numbers(
         more = f" ({gaps.sum():,} in all)" if gaps.sum() > 1 else ""
         raise DataFormatError(
             f"{start} an empty cell in row {np.flatnonzero(gaps)[0] + 1}{more}. Fill gaps with "
-            f"missing='median' or 'indicator' (--missing median), or {drop}"
+            f"missing='median' or 'indicator' (--set missing=median), or {drop}"
         )
     if bad.any():
         said = f"{bad.sum():,} infinite or too large numbers read as gaps"
@@ -406,7 +398,7 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
         said = ", ".join(f"{quote(a)} as {quote(b)}" for a, b in [*merged.items()][:3])
         note = f"read {said}; {_as_option(name, 'category')} keeps other spellings apart"
         code = dataclasses.replace(code, spellings=merged, note=note)
-        counts = Counter(code._read_values(column))
+        counts = Counter(code.texts(column))
     n_rows, n_gaps = counts.total(), counts.pop("", 0)
     code = dataclasses.replace(code, n_gaps=n_gaps)
     if not counts:
@@ -424,7 +416,7 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
     if len(counts) > MAX_CATEGORIES:
         raise DataFormatError(
             f"column {quote(name)} of {where} must have at most {MAX_CATEGORIES} different values "
-            f"to be one-hot encoded, got {len(counts):,}. Use encode='auto' (--encode auto), which "
+            f"to be one-hot encoded, got {len(counts):,}. Use encode='auto' (the default), which "
             f"counts how often a value occurs, or leave it out with drop (--drop {quote(name)})."
         )
     if options.drop_constant and len(counts) + bool(n_gaps) < 2:
@@ -440,15 +432,11 @@ def _text_column_error(
     alone = pd.Series(texts, dtype=object)
     known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
     row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
-    advice = (
-        "It holds dates: turn them into numbers with encode='auto' (--encode auto)"
-        if is_date
-        else "It holds text: encode it with encode='auto' (--encode auto)"
-    )
+    what = "dates: turn them into numbers" if is_date else "text: encode it"
     return DataFormatError(
         f"column {quote(name)} of {where} must hold finite numbers, got {quote(texts[row])} in "
-        f"row {row + 1}. {advice}, name it with --id or --label if it is one, or leave "
-        f"it out with drop (--drop {quote(name)})."
+        f"row {row + 1}. It holds {what} with encode='auto' (the default), name it with --id or "
+        f"--label if it is one, or leave it out with drop (--drop {quote(name)})."
     )
 
 
@@ -555,15 +543,6 @@ class TableEncoder:
                 what = f"features: no column for new values of {quote(code.name)}:"
                 yield list_names(what, unseen)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the encoder as a JSON-compatible dict."""
-        return {"codes": [dataclasses.asdict(code) for code in self.codes]}
-
-    @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> "TableEncoder":
-        """Restore an encoder from :meth:`to_dict`."""
-        return cls(tuple(ColumnCode.from_dict(code) for code in page["codes"]))
-
 
 # Frames of pandas
 
@@ -586,10 +565,20 @@ def encode_frame(
     ann  30.0       1.0        0.0
     bob  30.0       0.0        1.0
     """
-    named = frame.set_axis(list(map(str, frame.columns)), axis=1)
+    named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
     encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
     return transform_frame(frame, encoder), encoder
+
+
+def _check_distinct(frame: pd.DataFrame) -> pd.DataFrame:
+    names = pd.Index(map(str, frame.columns))
+    if not names.is_unique:
+        raise InputError(
+            f"columns of X must have different names, got {quote(names[names.duplicated()][0])} "
+            "twice. Rename one of them."
+        )
+    return frame
 
 
 def is_frame(x: Any) -> bool:
@@ -618,7 +607,7 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
     nullable integers of pandas, become float64.
     """
     changed: dict[Any, np.ndarray] = {}
-    for name in frame.columns:
+    for name in _check_distinct(frame).columns:
         column = frame[name]
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
             continue

@@ -25,6 +25,8 @@ from filelock import FileLock, Timeout
 from glnn.exceptions import DataFormatError, GlnnError, InputError, OutputError
 
 MAX_TEXT_BYTES = 2**32  # 4 GiB
+SMALL_BYTES = 2**28  # an archive that unpacks to more than 256 MiB ...
+MAX_EXPANSION = 250  # ... may unpack to at most this multiple of its size
 
 # What parsers of the standard library, NumPy and SciPy raise on a damaged file.
 _PARSE_ERRORS = (
@@ -174,55 +176,34 @@ def sibling_path(folder: Path, kind: str) -> Path:
     return folder.with_name(f".{folder.name}.glnn-{kind}")
 
 
-class RemovedLock(FileLock):
-    """A lock whose file is removed at its release; filelock then tries again on a new file."""
+class WriterLock(FileLock):
+    """Exclusive lock of a folder for one writer, a context manager; it ends with its process."""
 
     def release(self, force: bool = False) -> None:
-        """Release the lock; a second call does nothing."""
-        if self.is_locked:
+        """Release the lock and remove its file; a second call does nothing."""
+        if self.is_locked:  # another process that waits for the file tries again on a new one
             with contextlib.suppress(OSError):  # the parent folder may be gone
                 Path(self.lock_file).unlink()
-        super().release(force)
+        super().release(force=True)  # it is acquired twice if used as a context manager
 
 
-class WriterLock:
-    """Exclusive lock of a folder for one writer; it ends with its process."""
+def lock_folder(folder: Path) -> WriterLock:
+    """Lock a folder, or raise an :class:`OutputError` if another process has locked it.
 
-    def __init__(self, folder: Path) -> None:
-        self._lock = RemovedLock(sibling_path(folder, "lock"), thread_local=False)
-
-    @classmethod
-    def acquire(cls, folder: Path) -> "WriterLock":
-        """Lock a folder, or raise an :class:`OutputError` if another process has locked it.
-
-        The folder need not exist; its parents are created.
-        """
-        lock = cls(folder)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            lock._lock.acquire(blocking=False)
-        except Timeout:
-            raise OutputError(
-                f"{quote_path(folder)} must have one writer at a time, got a second: "
-                "another process is writing there. Wait for it, or name another folder."
-            ) from None
-        except OSError as error:
-            raise write_error(folder, error) from error
-        return lock
-
-    def release(self) -> None:
-        """Release the lock; a second call does nothing."""
-        self._lock.release()
-
-
-@contextlib.contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder inside the block."""
-    lock = WriterLock.acquire(folder)
+    The folder need not exist; its parents are created.
+    """
+    lock = WriterLock(sibling_path(folder, "lock"), thread_local=False)
     try:
-        yield
-    finally:
-        lock.release()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise OutputError(
+            f"{quote_path(folder)} must have one writer at a time, got a second: "
+            "another process is writing there. Wait for it, or name another folder."
+        ) from None
+    except OSError as error:
+        raise write_error(folder, error) from error
+    return lock
 
 
 # Replacing a folder as a whole

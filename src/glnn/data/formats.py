@@ -15,13 +15,7 @@ from glnn._utils import check_choice, did_you_mean
 from glnn.data.datasets import DATASETS, load_dataset
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import quote
-from glnn.data.interop import check_weights
-from glnn.data.linqs import (
-    read_linqs,
-    read_linqs_nodes,
-    read_terror_attack,
-    read_terrorists_rel,
-)
+from glnn.data.linqs import read_linqs, read_terror_attack, read_terrorists_rel
 from glnn.data.network_files import (
     NETWORK_SUFFIXES,
     read_network,
@@ -32,6 +26,7 @@ from glnn.data.node_data import (
     NodeData,
     are_equal,
     canonicalize_ids,
+    check_weights,
     ids_from_text,
     symmetric_from_pairs,
 )
@@ -54,7 +49,7 @@ from glnn.data.table_files import (
     write_node_table,
 )
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
-from glnn.data.tables import read_table_data
+from glnn.data.tables import read_tables
 from glnn.exceptions import InputError
 
 # Records
@@ -81,25 +76,13 @@ def read_data(
 ) -> NodeData:
     """Read a record from a file or folder of any supported format.
 
-    Parameters
-    ----------
-    path
-        An ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.feather``, ``.jsonl``,
-        ``.graphml``, ``.gexf``, ``.content`` or ``.nodes`` file (text may be compressed, as in
-        ``.csv.gz``), an edge list (``.edges``, ``.edgelist``, ``.txt``,
-        ``.cites``, or a table that begins with source and target), or a folder with the
-        Planetoid or terror files.
-    name
-        Name of the data set in a Planetoid folder with several.
-    graph
-        Name of the graph if there are several, such as ``"loc_org"`` of Terror Attack.
-    options, **changes
-        How to use the columns of a table; see :func:`glnn.data.tables.read_tables`.
-
-    Returns
-    -------
-    NodeData
-        A graph without features gets the identity matrix as features.
+    ``path`` is an ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.feather``, ``.jsonl``,
+    ``.graphml``, ``.gexf``, ``.content`` or ``.nodes`` file (text may be compressed, as in
+    ``.csv.gz``), an edge list (``.edges``, ``.edgelist``, ``.txt``, ``.cites``, or a table that
+    begins with source and target), or a folder with the Planetoid or terror files, of which
+    ``name`` is the data set if there are several. ``graph`` names one of several graphs, such as
+    ``"loc_org"`` of Terror Attack. ``options`` and ``changes`` say how to use the columns of a
+    table; see :func:`glnn.data.read_tables`. A graph without features gets the identity matrix.
     """
     path, options = Path(path), options.replace(**changes)
     if path.is_dir():
@@ -118,17 +101,14 @@ def read_data(
         return _record_from_graph(path, *read_graph_npz(path))
     if suffix in NETWORK_SUFFIXES:
         return read_network(path, options)
-    if suffix == ".content":
+    if suffix in (".content", ".nodes"):
         return read_linqs(path)
-    if suffix == ".nodes":
-        further = (path.with_suffix(end) for end in (".edges", ".labels"))
-        return read_linqs_nodes(path, *(file if file.is_file() else None for file in further))
     if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))
     beside = edge_table_path(path)
     edges = beside if beside.is_file() else None
-    return read_table_data(path, None, edges, options)
+    return read_tables(path, None, edges, options)[0]
 
 
 def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
@@ -161,17 +141,11 @@ def _record_from_graph(path: Path, graph: sp.csr_matrix, ids: np.ndarray | None)
 def write_data(data: NodeData, path: str | Path) -> None:
     """Write a record; the suffix of the path decides how.
 
-    Parameters
-    ----------
-    data
-        The record.
-    path
-        ``.npz`` holds everything. ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes; the edges are
-        written to a second file beside it (``people.csv``, ``people.edges.csv``). ``.graphml`` and
-        ``.gexf`` hold both. All but npz store class names without numbers, so the order of the
-        classes and classes without a node are lost. A graph without features and labels is written
-        without its identity matrix of features; a table is then a list of edges, unless there are
-        nodes without an edge.
+    ``.npz`` holds everything. ``.csv``, ``.tsv`` and ``.parquet`` hold the nodes; the edges are
+    written to a second file beside it (``people.csv``, ``people.edges.csv``). ``.graphml`` and
+    ``.gexf`` hold both. All but npz store class names without numbers, so the order of the classes
+    and classes without a node are lost. A graph without features and labels is written without its
+    identity matrix; a table is then a list of edges, unless there are nodes without an edge.
     """
     path = Path(path)
     suffix = check_choice(f"the suffix of {path.name}", path.suffix.lower(), WRITE_SUFFIXES)
@@ -252,17 +226,10 @@ GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", *NETWORK_SUFFIXES)
 
 
 def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
-    """Write an undirected graph; the suffix of the path decides how.
+    """Write an undirected graph, a symmetric sparse matrix; the suffix of the path decides how.
 
-    Parameters
-    ----------
-    adjacency
-        A symmetric sparse matrix.
-    path
-        ``.npz`` (CSR, also for SciPy), ``.csv`` or ``.tsv`` (source, target, weight),
-        ``.graphml`` or ``.gexf``. All but npz leave the diagonal out.
-    ids
-        Names of the nodes; their numbers by default.
+    ``.npz`` (CSR, also for SciPy), ``.csv`` or ``.tsv`` (source, target, weight), ``.graphml`` or
+    ``.gexf``; all but npz leave the diagonal out. ``ids`` name the nodes, by default their numbers.
     """
     path = Path(path)
     suffix = check_choice("the suffix of the graph's path", path.suffix.lower(), GRAPH_SUFFIXES)

@@ -16,23 +16,43 @@ from glnn.exceptions import DataFormatError
 
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
 MAX_CELLS = 2**31
-_NODES_FORMAT = "LINQS .nodes/.edges/.labels"
 
 
-def read_linqs(content_path: str | Path, cites_path: str | Path | None = None) -> NodeData:
-    """Read a ``.content`` file (id, word columns, label) and a ``.cites`` file (two ids).
+def read_linqs(
+    path: str | Path,
+    edges_path: str | Path | None = None,
+    labels_path: str | Path | None = None,
+    *,
+    name: str | None = None,
+) -> NodeData:
+    """Read a ``.content`` or ``.nodes`` file (id, numbers, label), edges and a list of classes.
 
-    ``cites_path`` defaults to the file of the same name with suffix ``.cites``, if it exists.
-    Citations of papers without a line in the content file, as in the published Citeseer, are
-    dropped and counted in the provenance. Classes are sorted by name.
+    By default these are the files of the same name, if they exist: ``.cites`` (pairs of ids) for
+    ``.content``, ``.edges`` and ``.labels`` (one class per line) for ``.nodes``. Without a list the
+    classes are sorted by name. If a label is a URL, the part after ``#`` is the class name. Edges
+    of ids without a line, as in the published Citeseer, are dropped and counted in the provenance.
     """
-    content = Path(content_path)
-    beside = content.with_suffix(".cites")
-    cites = Path(cites_path) if cites_path is not None else beside if beside.exists() else None
-    ids, features, label_texts = _read_rows(content)
-    labels, class_names = encode_labels(label_texts)
-    data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=content.stem)
-    return _attach_graph(data, cites, ids, "LINQS .content/.cites")
+    path = Path(path)
+    ends = (".cites", "") if path.suffix == ".content" else (".edges", ".labels")
+    beside = [path.with_suffix(end) if end else path.parent for end in ends]
+    edges, listed = (
+        Path(given) if given is not None else near if near.is_file() else None
+        for given, near in zip((edges_path, labels_path), beside)
+    )
+    ids, features, texts = _read_rows(path)
+    texts = list(map(_strip_url, texts))
+    classes = None if listed is None else list(map(_strip_url, _read_lines(listed)))
+    labels, class_names = encode_labels(texts, classes)
+    unknown = next((text for text, label in zip(texts, labels) if text and label < 0), None)
+    if unknown is not None:
+        raise DataFormatError(f"{path.name} must use the listed classes, got {quote(unknown)}.")
+    ids_array, name = ids_from_text(ids), name or path.stem
+    data = NodeData(features, labels, None, class_names, ids=ids_array, name=name)
+    return _attach_graph(data, edges, ids)
+
+
+def _strip_url(label: str) -> str:
+    return label.rpartition("#")[2].strip() if "://" in label else label.strip()
 
 
 def read_terror_attack(folder: str | Path, graph: str = DEFAULT_GRAPH) -> NodeData:
@@ -44,38 +64,12 @@ def read_terror_attack(folder: str | Path, graph: str = DEFAULT_GRAPH) -> NodeDa
     folder = Path(folder)
     check_choice("graph", graph, (DEFAULT_GRAPH, "loc_org"))
     edges = "terrorist_attack_loc" if graph == DEFAULT_GRAPH else f"terrorist_attack_{graph}"
-    return read_linqs_nodes(
+    return read_linqs(
         folder / "terrorist_attack.nodes",
         folder / f"{edges}.edges",
         folder / "terrorist_attack.labels",
         name="terrorattack",
     )
-
-
-def read_linqs_nodes(
-    nodes_path: str | Path,
-    edges_path: str | Path | None = None,
-    labels_path: str | Path | None = None,
-    *,
-    name: str | None = None,
-) -> NodeData:
-    """Read ``.nodes`` (id, 0/1 columns, label), ``.edges`` and ``.labels`` (one class per line).
-
-    If a label is a URL, the part after ``#`` is the class name. Without a ``.labels`` file the
-    classes are sorted by name.
-    """
-    nodes = Path(nodes_path)
-    ids, features, texts = _read_rows(nodes)
-    texts = [text.rpartition("#")[2].strip() for text in texts]
-    listed = None if labels_path is None else _read_lines(Path(labels_path))
-    listed = None if listed is None else [line.rpartition("#")[2].strip() for line in listed]
-    labels, class_names = encode_labels(texts, listed)
-    unknown = next((text for text, label in zip(texts, labels) if text and label < 0), None)
-    if unknown is not None:
-        raise DataFormatError(f"{nodes.name} must use the listed classes, got {quote(unknown)}.")
-    edges, name = None if edges_path is None else Path(edges_path), name or nodes.stem
-    data = NodeData(features, labels, None, class_names, ids=ids_from_text(ids), name=name)
-    return _attach_graph(data, edges, ids, _NODES_FORMAT)
 
 
 def read_terrorists_rel(folder: str | Path) -> NodeData:
@@ -89,23 +83,14 @@ def read_terrorists_rel(folder: str | Path) -> NodeData:
     found = {name.lower(): folder / f"TerroristRel_{name}.nodes" for name in RELATIONS}
     ids, features, _ = _read_rows(found["contact"])
     labels = np.full(len(ids), -1, dtype=np.int64)
-    for number, class_name in enumerate(class_names):
-        if class_name not in found:
-            raise DataFormatError(f"TerroristRel.labels must list {', '.join(found)}.")
-        path = found[class_name]
-        other_ids, other_features, texts = _read_rows(path)
-        row_of = {text: row for row, text in enumerate(other_ids)}
-        if row_of.keys() != set(ids):
-            raise DataFormatError(f"{path.name} must have the ids of the other .nodes files.")
-        rows = [row_of[text] for text in ids]
-        if (other_features[rows] != features).nnz:
-            raise DataFormatError(f"{path.name} must have the features of the other .nodes files.")
-        positive = np.array([texts[row] == class_name for row in rows])
-        if (labels[positive] >= 0).any():
-            raise DataFormatError(f"{path.name} must give each relation one class, got two.")
-        labels[positive] = number
+    with wrap_parse_errors(folder, "TerroristRel"):
+        for number, class_name in enumerate(class_names):
+            other_ids, _, texts = _read_rows(found[class_name])
+            row_of = {text: row for row, text in enumerate(other_ids)}
+            positive = [texts[row_of[text]] == class_name for text in ids]
+            labels[positive] = number
     data = NodeData(features, labels, None, class_names, name="terroristsrel")
-    return _attach_graph(data, folder / "TerroristRel.edges", ids, _NODES_FORMAT)
+    return _attach_graph(data, folder / "TerroristRel.edges", ids)
 
 
 def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
@@ -139,13 +124,13 @@ def _read_lines(path: Path) -> list[str]:
     return lines
 
 
-def _attach_graph(data: NodeData, path: Path | None, ids: list[str], form: str) -> NodeData:
+def _attach_graph(data: NodeData, path: Path | None, ids: list[str]) -> NodeData:
     """Add the graph of an edge file to a record; note the format and dropped edges."""
+    provenance = {"format": "LINQS"}
     if path is None:
-        return data.replace(provenance={"format": form})
+        return data.replace(provenance=provenance)
     index = {text: row for row, text in enumerate(ids)}
     graph, report = read_edges(path, index, TableOptions(on_unknown="drop"))
-    provenance = {"format": form}
     if report.unknown.count:
         left_out = f"{report.n_dropped} of {report.n_rows} lines"
         provenance["edges left out"] = f"{left_out}, naming {report.unknown.count} other ids"

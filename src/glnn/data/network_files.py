@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from defusedxml import DefusedXmlException, ElementTree
 
 from glnn._utils import import_optional
+from glnn.data.arguments import edges_from_networkx
 from glnn.data.encode import TableEncoder
 from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
-from glnn.data.interop import add_weighted_edges, edges_from_networkx
-from glnn.data.node_data import NodeData, ids_from_text, symmetric_from_pairs
+from glnn.data.node_data import NodeData, extract_links, ids_from_text, symmetric_from_pairs
 from glnn.data.table_files import (
     check_feature_names,
     label_texts,
@@ -148,8 +148,15 @@ def write_network(data: NodeData, path: Path) -> None:
             values["split"] = splits[row]
         network.add_node(check_xml_text(node), **values)
     if data.graph is not None:
-        add_weighted_edges(network, data.graph, [str(node) for node in data.node_ids])
+        _add_edges(network, data.graph, [str(node) for node in data.node_ids])
     write_network_file(network, path)
+
+
+def _add_edges(network: Any, graph: sp.csr_matrix, names: Sequence[Any]) -> None:
+    """Add the edges of a symmetric matrix to a networkx graph whose nodes have these names."""
+    links = extract_links(graph)
+    ends = zip(links.row.tolist(), links.col.tolist(), links.data.tolist())
+    network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
 
 
 def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
@@ -157,7 +164,7 @@ def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarr
     network = import_optional("networkx").Graph()
     names = [check_xml_text(node) for node in ids]
     network.add_nodes_from(names)
-    add_weighted_edges(network, graph, names)
+    _add_edges(network, graph, names)
     write_network_file(network, path)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import ReprMixin, check_array, check_features, check_indices
-from glnn.data.files import quote
+from glnn.data.files import one_line, quote
 from glnn.exceptions import DataFormatError, InputError
 
 # Arrays in canonical form
@@ -68,23 +69,16 @@ def csr_from_arrays(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
 ) -> sp.csr_matrix:
     """Build a CSR matrix from its three arrays, after checking every index against the shape."""
-    are_integers = all(array.dtype.kind in "iu" for array in (indices, indptr))
-    are_flat = all(array.ndim == 1 for array in (data, indices, indptr))
-    if not are_integers or not are_flat or indptr.size != shape[0] + 1 or data.size != indices.size:
+    try:
+        parts = data, indices.astype(np.int64), indptr.astype(np.int64)
+        matrix = sp.csr_matrix(parts, shape=shape)
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
         raise DataFormatError(
-            f"a CSR matrix of shape {tuple(shape)} must have {shape[0] + 1} row starts and one "
-            f"column for each value, got {indptr.size} row starts, {indices.size} columns, "
-            f"{data.size} values."
-        )
-    starts, columns = indptr.astype(np.int64), indices.astype(np.int64)
-    if starts[0] != 0 or starts[-1] != data.size or (np.diff(starts) < 0).any():
-        raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
-    if columns.size and (columns.min() < 0 or columns.max() >= shape[1]):
-        raise DataFormatError(
-            f"columns of a CSR matrix must lie in [0, {shape[1]}), got {columns.min()} to "
-            f"{columns.max()}."
-        )
-    return sp.csr_matrix((data, columns, starts), shape=shape)
+            f"a CSR matrix must have row starts and columns that fit its shape {tuple(shape)}, "
+            f"got: {one_line(error)}."
+        ) from None
+    return matrix
 
 
 def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -148,18 +142,29 @@ def symmetric_from_pairs(
     return canonicalize_csr("edges", matrix)
 
 
+def check_weights(weights: Any) -> np.ndarray:
+    """Check that edge weights are finite and at least 0; return them as float64."""
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights of edges must be numbers, got others.") from None
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError("weights of edges must be finite and at least 0, got others.")
+    return array
+
+
 def unique_codes(codes: np.ndarray) -> np.ndarray:
     """Return the sorted unique values of non-negative integers, faster than ``np.unique``."""
     ordered = np.sort(codes)
     return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
-def upper_triangle(graph: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, columns and weights of the entries above the diagonal, sorted by row."""
+def extract_links(graph: Any) -> sp.coo_matrix:
+    """Return the entries above the diagonal, row by row, without stored zeros."""
     upper = sp.triu(sp.csr_matrix(graph), k=1, format="csr")
     upper.sum_duplicates()
-    rows = np.repeat(np.arange(upper.shape[0]), np.diff(upper.indptr))
-    return rows, upper.indices.astype(np.int64), upper.data
+    upper.eliminate_zeros()
+    return upper.tocoo()
 
 
 def check_text(name: str, value: str) -> str:
@@ -315,20 +320,11 @@ class NodeData(ReprMixin):
         edges: Any = None,
         **fields: Any,
     ) -> "NodeData":
-        """Build a record from arrays.
+        """Build a record from arrays; ``fields`` are the other fields of the record by name.
 
-        Class names default to the class numbers.
-
-        Parameters
-        ----------
-        features, labels
-            As in the record.
-        edges
-            ``None``, a ``2 x E`` or ``E x 2`` array of node numbers, or a symmetric ``n x n``
-            matrix, sparse or dense. A ``2 x 2`` array is an adjacency matrix if there are two
-            nodes, else it has one edge per row, as in ``fit``.
-        **fields
-            Other fields of the record by name.
+        ``edges`` are ``None``, a ``2 x E`` or ``E x 2`` array of node numbers, or a symmetric
+        ``n x n`` matrix, sparse or dense. A ``2 x 2`` array is an adjacency matrix if there are two
+        nodes, else it has one edge per row, as in ``fit``. Classes are named by their numbers.
         """
         matrix = canonicalize_csr("features", check_features("features", features))
         numbers = _check_integers("labels", labels)
@@ -399,19 +395,29 @@ class NodeData(ReprMixin):
             return self.feature_names
         return tuple(f"x{j}" for j in range(self.n_features))
 
+    def visible_labels(self, seen: np.ndarray) -> np.ndarray:
+        """Return the labels of the nodes ``seen``, for ``y`` of a fit; all others are unlabelled.
+
+        They are whole numbers (unlabelled: ``None``) if all class names are, otherwise the names of
+        the classes (unlabelled: an empty text).
+        """
+        known = seen[self.labels[seen] >= 0]
+        if all(map(is_whole_number, self.class_names)):
+            numbers = np.full(self.n_nodes, None)
+            numbers[known] = [int(self.class_names[label]) for label in self.labels[known]]
+            return numbers
+        names = np.full(self.n_nodes, "", dtype=object)
+        names[known] = np.array(self.class_names, dtype=object)[self.labels[known]]
+        return names.astype(np.str_)
+
     def replace(self, **changes: Any) -> "NodeData":
         """Return a copy with some fields changed; the copy is checked again."""
         return dataclasses.replace(self, **changes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields as plain dicts and arrays: mapping proxies cannot be pickled."""
-        state = dict(vars(self))
-        return {**state, "splits": dict(self.splits), "provenance": dict(self.provenance)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            self._set(name, value)
-        self.__post_init__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the fields, as mapping proxies cannot be pickled; the copy is checked again."""
+        fields = vars(self) | {"splits": dict(self.splits), "provenance": dict(self.provenance)}
+        return partial(type(self), **fields), ()
 
     def equals(self, other: "NodeData") -> bool:
         """Whether nodes, features, labels, graph and split are the same; provenance may differ."""

@@ -14,22 +14,27 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from glnn._utils import check_choice
-from glnn.data.files import atomic_write, check_file, quote, wrap_parse_errors
+from glnn._utils import check_choice, check_indices
+from glnn.data.files import (
+    MAX_EXPANSION,
+    SMALL_BYTES,
+    atomic_write,
+    check_file,
+    quote,
+    wrap_parse_errors,
+)
 from glnn.data.node_data import (
     SPLIT_KEYS,
     NodeData,
     csr_from_arrays,
+    extract_links,
     symmetric_from_pairs,
-    upper_triangle,
 )
 from glnn.exceptions import DataFormatError
 
 # Arrays
 
 MAX_BYTES = 2**35  # no archive may unpack to more than 32 GiB
-SMALL_BYTES = 2**28  # an archive that unpacks to more than 256 MiB ...
-MAX_EXPANSION = 250  # ... may unpack to at most this multiple of its size
 MIN_STORED_BYTES = 2**26  # arrays from 64 MiB on are not compressed, so that slices can be read
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -203,45 +208,29 @@ def _read_csr(file: NpzFile, prefix: str, shape: tuple[int, int]) -> sp.csr_matr
 
 def read_record(file: NpzFile, features: sp.csr_matrix) -> NodeData:
     """Read the record of these features, without its graph."""
-    labels = _read_labels(file, features.shape[0])
+
+    def read(name: str, kinds: str, ndim: int = 1) -> Any:
+        return file.read(name, kinds=kinds, ndim=ndim) if name in file else None
+
+    labels, unlabelled = read("labels", "iu"), read("unlabeled_idx", "iu")
+    names, feature_names = read("class_names", "U"), read("feature_names", "U")
+    n_nodes = features.shape[0]
+    labels = np.full(n_nodes, -1) if labels is None else labels.astype(np.int64)
+    if unlabelled is not None:
+        labels[check_indices("unlabeled_idx", unlabelled, n_nodes)] = -1
     n_classes = min(int(labels.max(initial=-1)) + 1, labels.size)
+    parts = {key: read(f"{key}_idx", "iu") for key in SPLIT_KEYS}
+    provenance = read("provenance", "U", 2)
     return NodeData(
         features=features,
         labels=labels,
-        class_names=_read_names(file, "class_names") or tuple(map(str, range(n_classes))),
-        splits={
-            key: file.read(f"{key}_idx", kinds="iu", ndim=1)
-            for key in SPLIT_KEYS
-            if f"{key}_idx" in file
-        },
-        ids=file.read("ids", kinds="iuU", ndim=1) if "ids" in file else None,
-        name=str(file.read("name", kinds="U", ndim=0)) if "name" in file else file.path.stem,
-        provenance=_read_provenance(file),
-        feature_names=_read_names(file, "feature_names"),
+        class_names=tuple(map(str, range(n_classes)) if names is None else names.tolist()),
+        splits={key: nodes for key, nodes in parts.items() if nodes is not None},
+        ids=read("ids", "iuU"),
+        name=str(read("name", "U", 0)) if "name" in file else file.path.stem,
+        provenance={} if provenance is None else dict(provenance.tolist()),
+        feature_names=None if feature_names is None else tuple(feature_names.tolist()),
     )
-
-
-def _read_names(file: NpzFile, name: str) -> tuple[str, ...] | None:
-    return tuple(file.read(name, kinds="U", ndim=1).tolist()) if name in file else None
-
-
-def _read_labels(file: NpzFile, n_nodes: int) -> np.ndarray:
-    """Read the class numbers, -1 for unlabelled nodes."""
-    if "labels" not in file:
-        return np.full(n_nodes, -1, dtype=np.int64)
-    labels = file.read("labels", kinds="iu", ndim=1).astype(np.int64)
-    if "unlabeled_idx" in file:
-        unlabelled = file.read("unlabeled_idx", kinds="iu", ndim=1)
-        if unlabelled.size and (unlabelled.min() < 0 or unlabelled.max() >= n_nodes):
-            raise DataFormatError("unlabeled_idx must hold node numbers, got others.")
-        labels[unlabelled] = -1
-    return labels
-
-
-def _read_provenance(file: NpzFile) -> dict[str, str]:
-    if "provenance" not in file:
-        return {}
-    return {str(key): str(value) for key, value in file.read("provenance", kinds="U", ndim=2)}
 
 
 def read_shape(file: NpzFile) -> tuple[int, int]:
@@ -308,12 +297,13 @@ def write_node_npz(
     if unlabelled.size:
         arrays["unlabeled_idx"] = unlabelled
     if data.graph is not None:
-        rows, columns, weights = upper_triangle(data.graph)
-        arrays["edge_index"] = np.stack([rows, columns])
-        if (weights != 1).any():
-            arrays["edge_weight"] = weights
+        links = extract_links(data.graph)
+        arrays["edge_index"] = np.stack([links.row, links.col]).astype(np.int64)
+        if (links.data != 1).any():
+            arrays["edge_weight"] = links.data
     for name, other in (other_graphs or {}).items():
-        arrays[f"edge_index_{name}"] = np.stack(upper_triangle(other)[:2])
+        links = extract_links(other)
+        arrays[f"edge_index_{name}"] = np.stack([links.row, links.col]).astype(np.int64)
     arrays.update({f"{key}_idx": nodes for key, nodes in data.splits.items()})
     if data.ids is not None:
         arrays["ids"] = data.ids

@@ -148,60 +148,37 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> NodeData:
 
 
 def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
-    known_x, test_x = _check_matrix(parts, "allx"), _check_matrix(parts, "tx")
-    known_y, test_y, train_y = (_check_one_hot(parts, part) for part in ("ally", "ty", "y"))
-    n_known, n_train, n_nodes = known_x.shape[0], train_y.shape[0], int(test.max()) + 1
-    agree = {
-        "allx and ally must have as many rows": (n_known, known_y.shape[0]),
-        "tx and test.index must have as many rows": (test_x.shape[0], np.unique(test).size),
-        "ty and test.index must have as many rows": (test_y.shape[0], test.size),
-        "allx and tx must have as many columns": (known_x.shape[1], test_x.shape[1]),
-        "ally and ty must have as many columns": (known_y.shape[1], test_y.shape[1]),
-    }
-    for rule, (left, right) in agree.items():
-        if left != right:
-            raise DataFormatError(f"{rule}, got {left} and {right}.")
+    n_known, n_train, n_nodes = parts["allx"].shape[0], len(parts["y"]), int(test.max()) + 1
     if test.min() < n_known or test.max() >= n_known + 10 * test.size + 1000:
         raise DataFormatError(
             f"test.index must number nodes from {n_known} on without large gaps, got "
             f"{test.min()} to {test.max()} for {test.size} nodes."
         )
-    if n_train > n_known:
-        raise DataFormatError(f"y must have at most {n_known} rows, got {n_train}.")
     rows = np.concatenate([np.arange(n_known), test])
-    stacked = sp.vstack([known_x, test_x], format="coo")
-    features = (stacked.data, (rows[stacked.row], stacked.col))
-    one_hot, labels = np.concatenate([known_y, test_y]), np.full(n_nodes, -1, dtype=np.int64)
+    stacked = sp.vstack([parts["allx"], parts["tx"]], format="coo")
+    if not stacked.shape[0] == rows.size == np.unique(rows).size:
+        raise DataFormatError(
+            f"tx must have a row for each different number of test.index, got {test.size} numbers."
+        )
+    one_hot, labels = np.concatenate([parts["ally"], parts["ty"]]), np.full(n_nodes, -1)
+    if not np.isin(one_hot, (0, 1)).all() or (one_hot.sum(axis=1) > 1).any():
+        raise DataFormatError("ally and ty must hold at most one 1 in each row, got other values.")
     labels[rows] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+    features = (stacked.data, (rows[stacked.row], stacked.col))
     splits = {
         "train": np.arange(n_train),
         "val": np.arange(n_train, min(n_train + N_VAL, n_known)),
         "test": test,
     }
     return NodeData(
-        features=sp.csr_matrix(features, shape=(n_nodes, known_x.shape[1])),
+        features=sp.csr_matrix(features, shape=(n_nodes, stacked.shape[1])),
         labels=labels,
         graph=_build_graph(parts["graph"], n_nodes),
-        class_names=CLASS_NAMES.get(name, tuple(str(c) for c in range(known_y.shape[1]))),
+        class_names=CLASS_NAMES.get(name, tuple(str(c) for c in range(one_hot.shape[1]))),
         splits={key: nodes[labels[nodes] >= 0] for key, nodes in splits.items()},
         name=name,
         provenance={"format": "Planetoid ind.* files"},
     )
-
-
-def _check_matrix(parts: dict[str, Any], part: str) -> sp.csr_matrix:
-    if not sp.issparse(parts[part]):
-        raise DataFormatError(f"{part} must hold a sparse matrix, got another object.")
-    return parts[part]
-
-
-def _check_one_hot(parts: dict[str, Any], part: str) -> np.ndarray:
-    value = parts[part]
-    if not isinstance(value, np.ndarray) or value.ndim != 2:
-        raise DataFormatError(f"{part} must hold a table of 0 and 1, got another object.")
-    if value.size and (not np.isin(value, (0, 1)).all() or value.sum(axis=1).max() > 1):
-        raise DataFormatError(f"{part} must hold at most one 1 in each row, got other values.")
-    return value
 
 
 def _build_graph(neighbours: Any, n_nodes: int) -> sp.csr_matrix:

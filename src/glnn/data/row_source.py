@@ -23,7 +23,7 @@ from glnn.data.node_data import (
 from glnn.data.npz import NpzFile, read_pairs, read_record, read_shape
 from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet, wrap_parquet_errors
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, parse_column_names
-from glnn.data.tables import TableFiles, TableReport, build_table_data
+from glnn.data.tables import TableReport, build_table_data
 from glnn.exceptions import DataFormatError
 
 
@@ -56,12 +56,6 @@ class RecordSource:
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self.data.graph is None else self.data.graph[rows]
-
-
-def has_uncompressed_features(path: Path) -> bool:
-    """Whether the features of an npz file are stored without compression, as large ones are."""
-    with NpzFile(path) as file:
-        return all(file.can_read_slices(f"features_{part}") for part in ("data", "indices"))
 
 
 class NpzSource:
@@ -123,12 +117,14 @@ class ParquetSource:
         graph_path: str | Path | None = None,
         options: TableOptions = DEFAULT_OPTIONS,
     ) -> None:
-        files = TableFiles.of(path, labels_path, graph_path)
-        self.path, self._where = files.features, quote_path(files.features)
+        self.path = Path(path)
         self._file = open_parquet(self.path)
         names = parse_column_names(self.path, self._file.schema_arrow.names)
         n_rows = int(self._file.metadata.num_rows)
-        record, self.report = build_table_data(files, names, self._read_column, n_rows, options)
+        columns = names, self._read_column, n_rows
+        record, self.report = build_table_data(
+            self.path, labels_path, graph_path, *columns, options
+        )
         self.record, self._graph = record.replace(graph=None), record.graph
 
     @property
@@ -145,19 +141,16 @@ class ParquetSource:
             end = begin + self._file.metadata.row_group(group).num_rows
             low, high = max(start, begin), min(stop, end)
             if low < high:
-                frame = self._read(lambda g=group: self._file.read_row_group(g, self._columns))
+                names = list(self.report.encoder.names)
+                frame = self._read(lambda g=group, n=names: self._file.read_row_group(g, n))
                 part = frame.iloc[low - begin : high - begin]
-                blocks.append(self.report.encoder.transform(part, self._where, low))
+                blocks.append(self.report.encoder.transform(part, quote_path(self.path), low))
             begin = end
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
         """Return some rows of the graph, or ``None`` without one."""
         return None if self._graph is None else self._graph[rows]
-
-    @property
-    def _columns(self) -> list[str]:
-        return list(self.report.encoder.names)
 
     def _read_column(self, name: str) -> pd.Series:
         return self._read(lambda: self._file.read(columns=[name]))[name]
@@ -171,24 +164,28 @@ class ParquetSource:
 RowSource = RecordSource | NpzSource | ParquetSource
 
 
-def open_source(
-    path: str | Path,
-    options: TableOptions = DEFAULT_OPTIONS,
-    graph_path: Path | None = None,
-    labels_path: Path | None = None,
-) -> RowSource:
-    """Return the row source of a file.
+def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> RowSource:
+    """Return the row source of a file of any format of :func:`glnn.data.read_data`."""
+    beside = edge_table_path(Path(path))
+    graph = beside if beside.is_file() else None
+    found = open_rows(Path(path), options, graph)
+    return RecordSource(read_data(path, options=options)) if found is None else found
 
-    A Parquet table and an npz file with uncompressed features are read by rows; any other format
-    of :func:`glnn.data.read_data` is read at once. ``graph_path`` (by default the edge list beside
-    the table) and ``labels_path`` belong to a Parquet table.
+
+def open_rows(
+    path: Path, options: TableOptions, graph_path: Path | None, labels_path: Path | None = None
+) -> NpzSource | ParquetSource | None:
+    """Return the source of a file that can be read by rows; ``None`` for any other.
+
+    These are Parquet tables, to which edges and labels of other files belong, and npz files with
+    uncompressed features.
     """
-    path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet" and not is_edge_table(path):
-        beside = edge_table_path(path)
-        graph = graph_path or (beside if beside.is_file() else None)
-        return ParquetSource(path, labels_path, graph, options)
-    if suffix == ".npz" and path.is_file() and has_uncompressed_features(path):
-        return NpzSource(path)
-    return RecordSource(read_data(path, options=options))
+        return ParquetSource(path, labels_path, graph_path, options)
+    if suffix == ".npz" and path.is_file():
+        with NpzFile(path) as file:
+            parts = ("features_data", "features_indices")
+            is_stored = all(file.can_read_slices(part) for part in parts)
+        return NpzSource(path) if is_stored else None
+    return None

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from glnn._utils import check_choice, check_indices, check_integer
-from glnn.data.files import atomic_write, quote, read_text
+from glnn.data.files import atomic_write, one_line, quote, read_text
 from glnn.data.node_data import SPLIT_KEYS, NodeData, freeze_array
 from glnn.exceptions import DataFormatError, InputError
 
 N_VAL, N_TEST = 500, 1000
-_TYPES: dict[str, type] = {
-    "name": str,
-    "seed": int,
-    "dataset": str,
-    **dict.fromkeys(SPLIT_KEYS, list),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +56,15 @@ class Split:
         """Parse and check the JSON text of a split."""
         try:
             fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise DataFormatError(f"a split must be JSON text, got: {error}.") from error
-        if not isinstance(fields, dict) or fields.get("format") != "glnn split":
-            raise DataFormatError("a split must be a JSON object with the format 'glnn split'.")
-        for key, kind in _TYPES.items():
-            value = fields.get(key)
-            nodes = value if isinstance(value, list) else []
-            if type(value) is not kind or not all(type(node) is int for node in nodes):
-                raise DataFormatError(
-                    f"{key!r} of a split must be {kind.__name__} (of node numbers), got "
-                    f"{quote(value)}."
-                )
-        train, val, test = (np.asarray(fields[key]) for key in SPLIT_KEYS)
-        return cls(train, val, test, fields["name"], fields["seed"], fields["dataset"])
+            if fields["format"] != "glnn split":
+                raise ValueError("another format")
+            train, val, test = (np.asarray(fields[key]) for key in SPLIT_KEYS)
+            names = str(fields["name"]), int(fields["seed"]), str(fields["dataset"])
+            return cls(train, val, test, *names)
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
+            raise DataFormatError(
+                f"a split must be a JSON object of the format 'glnn split', got: {one_line(error)}."
+            ) from None
 
     def save(self, path: str | Path) -> None:
         """Write the split to a JSON file, atomically."""
@@ -99,24 +88,9 @@ def make_split(
 ) -> Split:
     """Return a split of the labelled nodes; the same arguments always give the same one.
 
-    Parameters
-    ----------
-    data
-        The record. Nodes without a label are never in a split.
-    name
-        ``"public"`` is the published split, ``"per_class"`` draws nodes of each class at random.
-    seed
-        Seed of the random draw.
-    n_per_class
-        Number of training nodes of each class, for ``"per_class"``, as the next two.
-    n_val, n_test
-        Number of validation and test nodes, by default 500 and 1000, or fewer if too few nodes
-        are left.
-
-    Returns
-    -------
-    Split
-        Its parts are sorted and disjoint.
+    ``"public"`` is the published split. ``"per_class"`` draws ``n_per_class`` training nodes of
+    each class at random by the ``seed``, then ``n_val`` and ``n_test`` of the other labelled nodes,
+    by default 500 and 1000, or fewer if too few are left.
     """
     check_choice("split", name, ("public", "per_class"))
     check_integer("seed", seed, low=0)

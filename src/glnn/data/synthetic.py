@@ -1,4 +1,4 @@
-"""Synthetic data with known classes: Gaussian blobs, block models, paths."""
+"""Synthetic data with known classes: Gaussian blobs and block models."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,19 +66,6 @@ def block_model(
     note = {"generated": f"block model, homophily {homophily:g}, seed {seed}"}
     return NodeData(
         features, labels, graph, _class_names(n_classes), name="block_model", provenance=note
-    )
-
-
-def path_graph(n_nodes: int) -> NodeData:
-    """Return a path of nodes, each linked to the next; the first half is class 0."""
-    check_integer("n_nodes", n_nodes, low=2)
-    steps = np.arange(n_nodes - 1)
-    return NodeData(
-        features=sp.identity(n_nodes, dtype=np.float32, format="csr"),
-        labels=(np.arange(n_nodes) >= n_nodes // 2).astype(np.int64),
-        graph=symmetric_from_pairs(steps, steps + 1, n_nodes),
-        class_names=("first", "second"),
-        name="path",
     )
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 
 from glnn._utils import did_you_mean, import_optional
 from glnn.data.files import (
-    MAX_TEXT_BYTES,
     atomic_write,
     check_file,
     one_line,
@@ -21,7 +20,7 @@ from glnn.data.files import (
     quote_path,
     wrap_parse_errors,
 )
-from glnn.data.node_data import NodeData, upper_triangle
+from glnn.data.node_data import NodeData, extract_links
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
     COMPRESSED,
@@ -29,6 +28,7 @@ from glnn.data.table_text import (
     TableOptions,
     count_title_rows,
     describe_names,
+    max_text_bytes,
     open_table,
     parse_column_names,
     read_first_line,
@@ -96,13 +96,21 @@ def read_sheet(path: Path, sheet: str | None = None, n_rows: int | None = None) 
 def read_json(path: Path) -> pd.DataFrame:
     """Read a table from JSON lines, or from a list of JSON objects."""
     with open_table(path) as file, wrap_parse_errors(path, "JSON"):
-        text = file.read(MAX_TEXT_BYTES).decode("utf-8-sig")
+        most_bytes = max_text_bytes(path)
+        raw = file.read(most_bytes + 1)
+        if len(raw) > most_bytes:
+            raise DataFormatError(
+                f"{quote_path(path)} must unpack to at most {most_bytes:,} bytes, got more."
+            )
+        text = raw.decode("utf-8-sig")
         is_list = text.lstrip().startswith("[")
         lines = [line for line in text.splitlines() if line.strip()]
         rows = json.loads(text) if is_list else [json.loads(line) for line in lines]
-    if not rows or not all(isinstance(row, dict) for row in rows):
+    other = next((row for row in rows if not isinstance(row, dict)), None if rows else "nothing")
+    if other is not None:
         raise DataFormatError(
-            f"{quote_path(path)} must hold one JSON object a line, or a list of them, got none."
+            f"{quote_path(path)} must hold one JSON object a line, or a list of them, got "
+            f"{quote(other)}."
         )
     for name, cell in ((n, c) for row in rows for n, c in row.items()):
         if isinstance(cell, dict | list):
@@ -110,8 +118,7 @@ def read_json(path: Path) -> pd.DataFrame:
                 f"column {quote(name)} of {quote_path(path)} must hold one value a cell, got "
                 f"{type(cell).__name__}. Flatten it, as with pandas.json_normalize."
             )
-    frame = pd.DataFrame(rows)
-    return frame.set_axis(list(parse_column_names(path, list(frame.columns))), axis=1)
+    return pd.DataFrame(rows)
 
 
 # Parquet files
@@ -149,6 +156,12 @@ def _check_flat(path: Path, schema: Any) -> None:
                 f"column {quote(field.name)} of {quote_path(path)} must hold one value a cell, "
                 f"got {one_line(field.type)}."
             )
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Read the table of a Parquet file."""
+    file = open_parquet(path)
+    return wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
 
 
 def read_feather(path: Path) -> pd.DataFrame:
@@ -217,17 +230,12 @@ def read_frame(
     such as ids and labels. Without a ``header`` line the columns are numbered.
     """
     suffix = table_suffix(path)
-    if suffix in (".parquet", ".feather"):
-        if suffix == ".feather":
-            frame = read_feather(path)
-        else:
-            file = open_parquet(path)
-            frame = wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
+    if suffix in NAMED_SUFFIXES:
+        read = {".parquet": read_parquet, ".feather": read_feather}.get(suffix, read_json)
+        frame = read(path)
         return frame.set_axis(list(parse_column_names(path, list(frame.columns))), axis=1)
     if suffix == ".xlsx":
         return read_workbook(path, options, header)
-    if suffix in JSON_SUFFIXES:
-        return read_json(path)
     if suffix in _OTHER_SUFFIXES:
         raise DataFormatError(
             f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
@@ -288,10 +296,9 @@ def check_feature_names(data: NodeData, what: str) -> None:
 
 def write_edge_table(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     """Write source, target and weight of each undirected edge once."""
-    rows, columns, weights = upper_triangle(graph)
-    names = np.asarray(ids)
-    frame = pd.DataFrame({"source": names[rows], "target": names[columns], "weight": weights})
-    write_frames(path, [frame])
+    links, names = extract_links(graph), np.asarray(ids)
+    columns = {"source": names[links.row], "target": names[links.col], "weight": links.data}
+    write_frames(path, [pd.DataFrame(columns)])
 
 
 def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:

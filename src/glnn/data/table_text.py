@@ -8,6 +8,7 @@ import bz2
 import codecs
 import contextlib
 import dataclasses
+import decimal
 import gzip
 import re
 import warnings
@@ -23,7 +24,9 @@ import pandas as pd
 
 from glnn._utils import check_choice, did_you_mean
 from glnn.data.files import (
+    MAX_EXPANSION,
     MAX_TEXT_BYTES,
+    SMALL_BYTES,
     check_file,
     quote,
     quote_path,
@@ -98,11 +101,6 @@ class TableOptions:
         for name in changes:
             check_choice("an option of a table", name, known)
         return dataclasses.replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as a JSON-compatible dict."""
-        lists = {name: [*getattr(self, name)] for name in ("features", "drop", "na")}
-        return {**dataclasses.asdict(self), **lists}
 
 
 DEFAULT_OPTIONS = TableOptions()
@@ -182,19 +180,21 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
             return None
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     known = column[~column.isna().to_numpy()].astype(object)
-    if any(not isinstance(cell, str | int | float | np.number | np.bool_) for cell in known):
+    kinds = str | int | float | decimal.Decimal | np.number | np.bool_
+    if any(not isinstance(cell, kinds) for cell in known):
         return None
     known = known[
         [not (isinstance(cell, str) and cell.strip() in MISSING_MARKERS) for cell in known]
     ]
-    known = known.map(lambda cell: _to_float(cell) if type(cell) is int else _BOOLS.get(cell, cell))
+    whole = (int, decimal.Decimal)
+    known = known.map(lambda c: _to_float(c) if type(c) in whole else _BOOLS.get(c, c))
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
     if numbers.isna().any():
         return None
     return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
 
 
-def _to_float(number: int) -> float:
+def _to_float(number: int | decimal.Decimal) -> float:
     try:
         return float(number)
     except OverflowError:  # more than 308 digits
@@ -463,6 +463,13 @@ def open_table(path: Path) -> Iterator[IO[bytes]]:
             yield stack.enter_context(opener(path, "rb"))
 
 
+def max_text_bytes(path: Path) -> int:
+    """Return to how many bytes a file may unpack: far more than its size is a bomb."""
+    if path.suffix.lower() not in COMPRESSED:
+        return MAX_TEXT_BYTES
+    return min(MAX_TEXT_BYTES, max(SMALL_BYTES, MAX_EXPANSION * path.stat().st_size))
+
+
 def read_text_table(
     path: Path,
     options: TableOptions,
@@ -585,12 +592,8 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     except DataFormatError:
         if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
             raise
-        try:
-            sample, has_zeros = _scan_text(path, "cp1252")
-        except DataFormatError:
-            pass
-        else:
-            encoding = "cp1252"
+        with contextlib.suppress(DataFormatError):
+            sample, has_zeros = _scan_text(path, encoding := "cp1252")
             notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
         if not notes:
             raise
@@ -644,6 +647,7 @@ def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     sample, n_open, n_bytes, has_zeros = "", 0, 0, False
+    most_bytes = max_text_bytes(path)
     with open_table(path) as file:
         while True:
             block = file.read(_BLOCK)
@@ -662,10 +666,10 @@ def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
             sample, n_bytes = sample or text, n_bytes + len(block)
             end = max(text.rfind("\n"), text.rfind("\r"))
             n_open = n_open + len(text) if end < 0 else len(text) - end - 1
-            if n_open > MAX_LINE or n_bytes > MAX_TEXT_BYTES:
+            if n_open > MAX_LINE or n_bytes > most_bytes:
                 raise DataFormatError(
                     f"{quote_path(path)} must have lines of at most {MAX_LINE:,} characters, and "
-                    f"at most {MAX_TEXT_BYTES:,} bytes."
+                    f"unpack to at most {most_bytes:,} bytes."
                 )
 
 

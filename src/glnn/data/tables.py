@@ -145,11 +145,22 @@ def plan_columns(
     chosen = _match_columns(where, rest, options.features or ["*"], "features") if rest else set()
     chosen -= _match_columns(where, [*rest, id_column or ""], options.drop, "drop")
     features = tuple(name for name in rest if name in chosen and name not in repeated)
-    for name in options.kinds:
-        find_column(where, names, name, None, "a column of --as (kinds)")
+    _check_kinds(where, names, options, (id_column, label, split, group))
     if not features:
         raise DataFormatError(f"{where} must have at least one feature column, got none.")
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
+
+
+def _check_kinds(
+    where: str, names: Sequence[str], options: TableOptions, others: Sequence[str | None]
+) -> None:
+    for name in options.kinds:
+        find_column(where, names, name, None, "a column of --as (kinds)")
+        if name in others:
+            raise InputError(
+                f"--as (kinds) must name columns of features or times, got {quote(name)}, which "
+                "holds ids, labels, the split or groups. Leave it out."
+            )
 
 
 def guess_label_column(names: Sequence[str], column: Column) -> str | None:
@@ -203,6 +214,7 @@ class TableReport:
     readings: tuple[str, ...] = ()  # notes on how the file and its labels were read
     groups: np.ndarray | None = None  # group of each row, if such a column was named
     times: np.ndarray | None = None
+    frame: pd.DataFrame | None = None  # the table as it was read, unless it is read by rows
 
     def column_rows(self) -> list[tuple[str, str]]:
         """Return the name of each column of the table and what was done with it."""
@@ -226,37 +238,6 @@ class TableReport:
         return (*self.columns.notes, *self.readings, *omissions, *self.encoder.notes())
 
 
-@dataclass(frozen=True)
-class TableFiles:
-    """Paths of the tables of one data set."""
-
-    features: Path  # one row for each node
-    labels: Path | None = None  # a table of ids and labels; None: the features' label column
-    graph: Path | None = None  # an edge list between ids
-
-    @classmethod
-    def of(
-        cls, features: str | Path, labels: str | Path | None, graph: str | Path | None
-    ) -> "TableFiles":
-        """Convert strings to paths."""
-        further = (None if path is None else Path(path) for path in (labels, graph))
-        return cls(Path(features), *further)
-
-
-def read_table_data(
-    features_path: str | Path,
-    labels_path: str | Path | None = None,
-    graph_path: str | Path | None = None,
-    options: TableOptions = DEFAULT_OPTIONS,
-    **changes: Any,
-) -> NodeData:
-    """Read features, labels and edges from tables, without a report.
-
-    Parameters and the record are those of :func:`read_tables`.
-    """
-    return read_tables(features_path, labels_path, graph_path, options, **changes)[0]
-
-
 def read_tables(
     features_path: str | Path,
     labels_path: str | Path | None = None,
@@ -266,53 +247,46 @@ def read_tables(
 ) -> tuple[NodeData, TableReport]:
     """Read a data set from CSV, TSV, JSON lines, Excel, Parquet or Feather tables, with a report.
 
-    Parameters
-    ----------
-    features_path
-        A table with one row for each node.
-    labels_path
-        A table of ids and labels; by default the label column of the features, if any.
-        Nodes with an empty label or without a row are unlabelled.
-    graph_path
-        An edge list between ids; see :func:`glnn.data.edges.read_edges`.
-    options
-        How to use the columns.
-    **changes
-        Fields of ``options`` by name: ``id_column="name"``.
+    ``features_path`` is a table with one row for each node, ``labels_path`` one of ids and labels,
+    by default the label column of the features, if any; nodes with an empty label or without a row
+    are unlabelled. ``graph_path`` is an edge list between ids
+    (:func:`glnn.data.edges.read_edges`). ``options`` say how to use the columns; single fields can
+    be given by name, as in ``id_column="name"``.
 
-    Returns
-    -------
-    tuple of NodeData and TableReport
-        The record and what was left out, merged or encoded. Classes are sorted by name, or by
-        number if all names are whole numbers.
+    Returns the record, and what was left out, merged or encoded. Classes are sorted by name, or by
+    number if all names are whole numbers.
     """
     options = options.replace(**changes)
-    files = TableFiles.of(features_path, labels_path, graph_path)
-    frame = read_table(files.features, options)
-    data, report = build_table_data(
-        files, list(map(str, frame)), frame.__getitem__, len(frame), options
-    )
+    path = Path(features_path)
+    frame = read_table(path, options)
+    columns = list(map(str, frame)), frame.__getitem__, len(frame)
+    data, report = build_table_data(path, labels_path, graph_path, *columns, options)
     readings = (*frame.attrs.get("notes", ()), *report.readings)
-    report = dataclasses.replace(report, readings=readings)
-    with wrap_parse_errors(files.features, "table"):
-        features = report.encoder.transform(frame, quote_path(files.features))
+    report = dataclasses.replace(report, readings=readings, frame=frame)
+    with wrap_parse_errors(path, "table"):
+        features = report.encoder.transform(frame, quote_path(path))
     provenance = {**data.provenance, **_number_notes(report.lines())}
     return data.replace(features=features, provenance=provenance), report
 
 
 def build_table_data(
-    files: TableFiles, names: Sequence[str], column: Column, n_rows: int, options: TableOptions
+    path: Path,
+    labels_path: str | Path | None,
+    graph_path: str | Path | None,
+    names: Sequence[str],
+    column: Column,
+    n_rows: int,
+    options: TableOptions,
 ) -> tuple[NodeData, TableReport]:
     """Return the record of the tables without the feature values, and the report.
 
     ``names`` are the columns of the features table, ``column`` returns one of them, and
     ``n_rows`` is their length.
     """
-    where = quote_path(files.features)
-    is_joined = files.labels is not None or files.graph is not None
-    whose: Any = {"own_labels": files.labels is None, "needs_ids": is_joined}
-    plan = plan_columns(where, names, column, options, **whose)
-    if options.needs_label and plan.label is None and files.labels is None:
+    where, own_labels = quote_path(path), labels_path is None
+    is_joined = not own_labels or graph_path is not None
+    plan = plan_columns(where, names, column, options, own_labels=own_labels, needs_ids=is_joined)
+    if options.needs_label and plan.label is None and own_labels:
         likely = guess_label_column(plan.features, column)
         if likely is None:
             offer = "Name the column with --label, or a file of ids and labels with --labels."
@@ -326,21 +300,21 @@ def build_table_data(
         )
         error.add = f"--label {shlex.quote(likely)}"
         raise error
-    with wrap_parse_errors(files.features, "table"):
+    with wrap_parse_errors(path, "table"):
         encoder = TableEncoder.fit(where, plan.features, column, options)
     ids = None if plan.id is None else to_text(column(plan.id))
     index = index_ids(ids if ids is not None else [str(k) for k in range(n_rows)], where)
     texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     unknown, edge_report, graph = NO_UNKNOWN, None, None
     beside = options.replace(sheet=None)  # a sheet of the features
-    if files.labels is not None:
-        texts, unknown = _read_labels(files.labels, index, beside)
-    if files.graph is not None:
-        graph, edge_report = read_edges(files.graph, index, beside)
+    if labels_path is not None:
+        texts, unknown = _read_labels(Path(labels_path), index, beside)
+    if graph_path is not None:
+        graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
     texts, notes = settle_labels(texts, options)
     if options.needs_label:
-        _check_classes(where, texts, [n for n in plan.features if files.labels is None], column)
+        _check_classes(where, texts, plan.features if own_labels else (), column)
     labels, class_names = encode_labels(texts)
     report = TableReport(
         encoder,
@@ -359,8 +333,8 @@ def build_table_data(
         class_names=class_names,
         splits={} if plan.split is None else parse_splits(strip_cells(column(plan.split))),
         ids=None if ids is None else ids_from_text(ids),
-        name=files.features.stem,
-        provenance={"table": files.features.name, **_number_notes(report.lines())},
+        name=path.stem,
+        provenance={"table": path.name, **_number_notes(report.lines())},
         feature_names=encoder.feature_names,
     )
     return data, report
@@ -407,6 +381,7 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
 
 
 _MAX_NUMBER_CLASSES = 20  # more different numbers than this may be a quantity
+_MOST_CLASSES = 1000  # more different labels than this are not classes
 
 
 def settle_labels(texts: Sequence[str], options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
@@ -433,9 +408,10 @@ def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], colu
     """Refuse labels that are a quantity, or of which every row has its own."""
     known = [text for text in texts if text]
     n_values, numbers = len(set(known)), to_numbers(pd.Series(known, dtype=object))
-    is_quantity = numbers is not None and bool((numbers % 1 != 0).any())
+    is_quantity = numbers is not None and bool((np.floor(numbers) < numbers).any())
     is_quantity &= n_values > _MAX_NUMBER_CLASSES
-    if is_quantity or (2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES):
+    is_own = 2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES
+    if is_quantity or is_own or n_values > _MOST_CLASSES:
         what = "values" if numbers is None else "numbers"
         which = "" if numbers is None else ", which look like a quantity"
         likely = guess_label_column(others, column)

@@ -1,6 +1,5 @@
 """The graph Laplacian regulariser in three readings: trace, channel by channel, Frobenius norm."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -163,11 +162,11 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
         return (x.T @ (adj @ x)).reshape(-1)
 
     def adjoint(self, y: Tensor) -> ImplicitMatrix:
-        """Return the similarity of rows under the metric ``Y``."""
-        left = DenseRows(self.rotated_signal.local.matmul(_symmetrize(y)))
-        return ImplicitMatrix(
-            factors=(LowRankPart(self.rotated_signal.with_local(left), self.rotated_signal),)
-        )
+        """Return the similarity of rows under the symmetric part of the metric ``Y``."""
+        width, signal = self.basis.shape[1], self.rotated_signal
+        square = y.view(width, width)
+        left = signal.with_local(DenseRows(signal.local.matmul((square + square.T) / 2)))
+        return ImplicitMatrix(factors=(LowRankPart(left, signal),))
 
     def pair_map(self, pairs: Pairs) -> PairMap:
         """Return the map by products with the signals."""
@@ -227,10 +226,3 @@ class FrobeniusMap(PairMap):
         near, far = self._ends[0][place], self._ends[1][place]
         outer = near[:, :, None] * far[:, None, :]
         return ((outer + outer.transpose(1, 2)) / 2).reshape(len(near), self._width**2)
-
-
-def _symmetrize(y: Tensor) -> Tensor:
-    r"""Return :math:`(Y + Y^\top)/2`; the antisymmetric part has no effect on symmetric graphs."""
-    width = math.isqrt(len(y))
-    square = y.view(width, width)
-    return (square + square.T) / 2

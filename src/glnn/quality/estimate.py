@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -44,46 +44,20 @@ INTERVAL_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Performance of a classifier on labels it has not seen, as :func:`glnn.evaluate` returns it.
+    """Performance of a classifier on labels it has not seen; :func:`glnn.evaluate` returns it."""
 
-    Parameters
-    ----------
-    classes
-        The sorted labels.
-    folds
-        Which labels were hidden together; test labels are one fold.
-    held_out
-        Raw predictions by fits that did not see the label.
-    calibration
-        The map to calibrated probabilities, fitted to all hidden labels.
-    probabilities
-        Probabilities of every node, calibrated with the other folds.
-    own
-        Score of the classifier.
-    others
-        Scores of the rivals on the same folds.
-    per_class
-        Precision and recall of every class.
-    coverage
-        Fraction of the sets of ``predict_set(0.1)`` that contain the true class; ``None`` with too
-        few labels.
-    notes
-        Remarks, for instance on classes that are never predicted, or on rivals that were left out.
-    graph_helped
-        Whether the given graph helped; ``None`` if that is unknown.
-    """
-
-    classes: np.ndarray
-    folds: Folds
-    held_out: HeldOut
-    calibration: Calibration
-    probabilities: np.ndarray
-    own: Score
-    others: tuple[Score, ...]
-    per_class: tuple[dict[str, Interval], ...]
+    classes: np.ndarray  # the sorted labels
+    folds: Folds  # which labels were hidden together; test labels are one fold
+    held_out: HeldOut  # raw predictions by fits that did not see the label
+    calibration: Calibration  # the map to calibrated probabilities, fitted to all hidden labels
+    probabilities: np.ndarray  # of every node, calibrated with the other folds
+    own: Score  # of the classifier
+    others: tuple[Score, ...]  # of the rivals on the same folds
+    per_class: tuple[dict[str, Interval], ...]  # precision and recall of every class
+    # Fraction of the sets of predict_set(0.1) with the true class; None with too few labels.
     coverage: Interval | None = None
-    notes: tuple[str, ...] = ()
-    graph_helped: bool | None = None
+    notes: tuple[str, ...] = ()  # such as classes that are never predicted, rivals left out
+    graph_helped: bool | None = None  # whether the given graph helped; None if that is unknown
 
     @property
     def metrics(self) -> dict[str, Interval]:
@@ -133,7 +107,7 @@ class Evaluation:
         names = [str(label) for label in self.classes]
         return {
             "verdict": self.verdict.sentence,
-            "comparison": self.verdict.to_dict(),
+            "comparison": asdict(self.verdict),
             "n_labels": len(self.own.predictions),
             "n_folds": len(self.folds),
             "intervals": INTERVAL_NOTE,
@@ -203,6 +177,7 @@ def estimate(
     *,
     seconds: float = 0.0,
     class_weight: Any = None,
+    calibration: Calibration | None = None,
     rivals: Sequence[Rival] = (),
     graph_helped: bool | None = None,
     seed: int = 0,
@@ -211,12 +186,15 @@ def estimate(
     """Score the predictions of hidden labels, and rivals on the same folds.
 
     ``seconds`` is what the fit and its folds took, and the most that a rival may take;
-    ``class_weight`` is that of the fit and is also used for calibration; ``seed`` is that of the
-    bootstrap and of the rivals; ``progress`` is called with the name of each step when it starts.
+    ``class_weight`` is that of the fit and is also used for calibration. A ``calibration`` says
+    that the predictions are calibrated already. ``seed`` is that of the bootstrap and of the
+    rivals; ``progress`` is called with the name of each step when it starts.
     """
-    counted = label_weights(class_weight, None, classes, held_out.classes)
-    probabilities = held_out.calibrated(counted)
-    nodes = held_out.hidden_nodes
+    probabilities, nodes = held_out.probabilities, held_out.hidden_nodes
+    if calibration is None:
+        counted = label_weights(class_weight, None, classes, held_out.classes)
+        calibration = held_out.calibration(weights=counted)
+        probabilities = held_out.calibrated(counted)
     predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
     own = Score.of("glnn", "GLNN", predictions, weights, seconds)
@@ -226,7 +204,7 @@ def estimate(
         classes,
         folds,
         held_out,
-        held_out.calibration(weights=counted),
+        calibration,
         probabilities,
         own,
         others,

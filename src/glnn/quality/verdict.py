@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -218,10 +218,6 @@ class Verdict:
         if self.graph_helped is False and self.kind != "few":
             return f"{said}; the graph did not help"
         return said
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return self.sentence

@@ -1,6 +1,6 @@
 """The columns of the user's table: their values as text, and groups of rows by value."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -10,12 +10,16 @@ import pandas as pd
 import scipy.sparse as sp
 from jaxtyping import Int
 
+from glnn.data.encode import ColumnCode, TableEncoder, fit_column
+from glnn.data.table_text import DEFAULT_OPTIONS
+
 MAX_COLUMNS = 30
 _N_QUANTILES = 4
 _MAX_GROUPS = 9  # values of a text column that have a group of their own
 _MAX_TEXT = 80  # characters of a cell that are kept
 OTHER_VALUES = "other values"  # the group of all rarer ones
 _MAX_WIDTH = 100  # columns of a matrix without a table
+_DAY = 86400.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,58 +101,54 @@ class RowColumn:
     def _format(self, value: float) -> str:
         if self.is_date:
             time = np.datetime64(int(value), "s")
-            return str(time if value % 86400 else time.astype("M8[D]"))
+            return str(time if value % _DAY else time.astype("M8[D]"))
         return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.5g}"
 
 
 def read_columns(
-    frame: pd.DataFrame, skipped: Collection[str | None] = (), first: Collection[str] = ()
+    frame: pd.DataFrame, encoder: TableEncoder | None = None, first: Collection[str] = ()
 ) -> tuple[RowColumn, ...]:
-    """Return at most ``MAX_COLUMNS`` columns of a table in its order.
+    """Return at most ``MAX_COLUMNS`` columns of a table in its order, read as for the fit.
 
     If there are more, those named in ``first`` are preferred (as well as those that a name there
-    refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out.
+    refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out. Without an
+    ``encoder`` all columns hold numbers.
     """
     starts = {name.partition("=")[0] for name in first} | set(first)
-    places = [k for k, name in enumerate(frame) if name not in skipped]
     kept = (
         k
-        for k in sorted(places, key=lambda k: str(frame.columns[k]) not in starts)
+        for k in sorted(range(frame.shape[1]), key=lambda k: str(frame.columns[k]) not in starts)
         if frame.iloc[:, k].nunique(dropna=False) > 1
     )
-    chosen = sorted(islice(kept, MAX_COLUMNS))
-    return tuple(_read_column(str(frame.columns[k]), frame.iloc[:, k]) for k in chosen)
+    codes = {code.name: code for code in (() if encoder is None else encoder.codes)}
+    found = []
+    for k in sorted(islice(kept, MAX_COLUMNS)):
+        name, cells = str(frame.columns[k]), frame.iloc[:, k]
+        if encoder is not None and name not in codes:  # no feature: read it as one
+            codes[name] = fit_column("the table", cells, name, DEFAULT_OPTIONS)
+        found.append(_read_column(name, cells, codes.get(name, ColumnCode(name))))
+    return tuple(found)
 
 
-def _read_column(name: str, cells: pd.Series) -> RowColumn:
-    if pd.api.types.is_bool_dtype(cells):
-        cells = cells.astype(str)
-    if pd.api.types.is_numeric_dtype(cells):
-        return RowColumn(name, cells.to_numpy(np.float64, na_value=np.nan))
-    dates: Any = cells
-    if not pd.api.types.is_datetime64_any_dtype(cells):
-        texts = cells.astype(object).where(cells.notna(), "").map(lambda c: str(c).strip())
-        texts = texts.str.slice(0, _MAX_TEXT)
-        filled = texts[texts != ""]
-        numbers = pd.to_numeric(filled, errors="coerce")
-        if len(filled) and numbers.notna().all():
-            return RowColumn(name, numbers.reindex(texts.index).to_numpy(np.float64))
-        is_date = filled.str.fullmatch(r"\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?").all() and len(filled)
-        dates = pd.to_datetime(texts, errors="coerce", format="ISO8601") if is_date else None
-        if dates is None or (dates.isna() & (texts != "")).any():
-            codes, words = pd.factorize(texts.where(texts != ""), sort=True)
-            return RowColumn(name, codes.astype(np.int64), tuple(map(str, words)))
-    seconds = (dates.dt.tz_localize(None) - pd.Timestamp(0)) / pd.Timedelta(seconds=1)
-    return RowColumn(name, seconds.to_numpy(np.float64), is_date=True)
+def _read_column(name: str, cells: pd.Series, code: ColumnCode) -> RowColumn:
+    is_text = code.kind in ("category", "frequency") or pd.api.types.is_bool_dtype(cells)
+    numbers = None if is_text else code.parse(cells)
+    if numbers is None:
+        texts = pd.Series([text[:_MAX_TEXT] for text in code.texts(cells)], dtype=object)
+        index, words = pd.factorize(texts.where(texts != ""), sort=True)
+        return RowColumn(name, index.astype(np.int64), tuple(map(str, words)))
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    is_date = code.kind == "date"
+    return RowColumn(name, numbers * _DAY if is_date else numbers, is_date=is_date)
 
 
 def columns_of_features(
-    features: Any, names: Collection[str], first: Collection[str] = ()
+    table: Any, names: Sequence[str], encoder: TableEncoder | None, first: Collection[str]
 ) -> tuple[RowColumn, ...]:
-    """Return the columns of a frame, or of a matrix that is not too wide to be a table."""
-    if isinstance(features, pd.DataFrame):
-        return read_columns(features, first=first)
-    if features is None or features.shape[1] != len(names) or len(names) > _MAX_WIDTH:
+    """Return the columns of a frame, or of features that are not too many to be a table."""
+    if isinstance(table, pd.DataFrame):
+        return read_columns(table, encoder, first)
+    if table is None or table.shape[1] != len(names) or len(names) > _MAX_WIDTH:
         return ()
-    dense = features.toarray() if sp.issparse(features) else np.asarray(features)
+    dense = table.toarray() if sp.issparse(table) else np.asarray(table)
     return read_columns(pd.DataFrame(dense, columns=[str(name) for name in names]), first=first)

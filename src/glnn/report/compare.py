@@ -1,20 +1,27 @@
 """Compare runs: verdicts, paired differences in accuracy on common nodes, shared links."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from rich.markup import escape
+from rich.table import Table
 
+from glnn.data.node_data import extract_links
 from glnn.exceptions import InputError
 from glnn.quality.metrics import Interval, ScoredPredictions, bootstrap_weights, paired_difference
-from glnn.report.links import extract_links
 from glnn.report.results import Results, read_results
-from glnn.report.text import verdict_line
+from glnn.report.text import (
+    DASH,
+    format_lead,
+    format_percent,
+    format_share,
+    number_table,
+    verdict_line,
+)
 
 
 @dataclass(frozen=True)
@@ -42,20 +49,8 @@ class RunPair:
     same_predictions: float | None  # share of common nodes with the same prediction
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The compared runs, and all pairs of them."""
-
-    runs: tuple[RunSummary, ...]
-    pairs: tuple[RunPair, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return dataclasses.asdict(self)
-
-
-def compare_runs(folders: Sequence[Path]) -> Comparison:
-    """Compare two or more run folders; nodes are matched by id."""
+def compare_runs(folders: Sequence[Path]) -> tuple[list[RunSummary], list[RunPair]]:
+    """Compare two or more run folders, and all pairs of them; nodes are matched by id."""
     if len(folders) < 2:
         raise InputError(f"a comparison needs two runs or more, got {len(folders)}.")
     names = run_names(folders)
@@ -64,7 +59,7 @@ def compare_runs(folders: Sequence[Path]) -> Comparison:
         _compare_pair(names[a], found[a], names[b], found[b])
         for a, b in combinations(range(len(found)), 2)
     ]
-    return Comparison(tuple(map(_summarize_run, names, found)), tuple(pairs))
+    return list(map(_summarize_run, names, found)), pairs
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:
@@ -111,3 +106,31 @@ def _link_keys(graph: sp.csr_matrix, nodes: np.ndarray) -> np.ndarray:
     """Return a number for each link among the nodes, by their positions in ``nodes``."""
     links = extract_links(sp.csr_matrix(graph[nodes][:, nodes]))
     return np.asarray(links.row.astype(np.int64) * len(nodes) + links.col)
+
+
+def run_table(runs: Sequence[RunSummary]) -> Table:
+    """Return a table with a line for each run."""
+    table = number_table("run", "accuracy, unseen labels", "judged", "links", title="Runs")
+    table.add_column("verdict")
+    for run in runs:
+        shown = DASH if run.accuracy is None else format_share(run.accuracy)
+        table.add_row(
+            escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
+        )
+    return table
+
+
+def pair_table(pairs: Sequence[RunPair]) -> Table:
+    """Return a table with a line for each pair of runs, on the nodes of both."""
+    links = "links shared / only first / only second"
+    columns = ("difference in points", "judged by both", "same prediction", links)
+    table = number_table("pair", *columns, title="Pairs, on common nodes")
+    for pair in pairs:
+        table.add_row(
+            escape(f"{pair.first} - {pair.second}"),
+            DASH if pair.difference is None else format_lead(pair.difference),
+            f"{pair.n_judged:,}",
+            format_percent(pair.same_predictions),
+            f"{pair.n_shared:,} / {pair.n_first:,} / {pair.n_second:,}",
+        )
+    return table

@@ -14,7 +14,7 @@ from glnn.estimator import GLNNClassifier
 from glnn.quality.explain import Explanation, Link
 from glnn.quality.folds import label_weights
 from glnn.report.links import OTHER_TERMS, name_terms
-from glnn.report.predict import read_data_description, run_ids
+from glnn.report.predict import DataDescription, run_ids
 from glnn.report.text import format_percent
 
 _MIN_SHARE = 0.005  # smaller contributions to a link are not named
@@ -45,7 +45,7 @@ class NodeExplanation:
 
 def explain_node(run: Path, name: str, *, n_links: int = 10) -> NodeExplanation:
     """Explain the node of a run folder with the id ``name``, or row number if there are no ids."""
-    columns = read_data_description(run)["feature_names"]
+    columns = DataDescription.read(run).feature_names
     model = GLNNClassifier.load(run)
     ids = run_ids(model)
     number = find_row(name, ids)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 from scipy.sparse.csgraph import connected_components
 
+from glnn.data.node_data import extract_links
 from glnn.quality.explain import FittedNodes, metric_weights
 from glnn.solver.attribution import LinkShares
 
@@ -66,14 +67,6 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     weight = np.zeros(len(keys))
     weight[is_learned] = weights.data[learned_index[is_learned]]
     return Links(keys // n_nodes, keys % n_nodes, weight, fate, learned_index)
-
-
-def extract_links(graph: sp.csr_matrix) -> sp.coo_matrix:
-    """Return the links above the diagonal, row by row, without stored zeros."""
-    sorted_graph = sp.csr_matrix(sp.triu(graph, k=1, format="csr"), dtype=np.float64)
-    sorted_graph.sum_duplicates()
-    sorted_graph.eliminate_zeros()
-    return sorted_graph.tocoo()
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
 """Draw results as matplotlib figures, without showing or saving them."""
 
 import io
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import import_optional
+from glnn.data.node_data import extract_links
 from glnn.report.layout import plane_layout
-from glnn.report.links import extract_links
-from glnn.report.results import Results, Search
+from glnn.report.results import Results
 from glnn.report.text import verdict_line
 
 # Colours that can be distinguished with any colour vision
@@ -27,7 +26,7 @@ COLOURS = (
     "#4477AA",
 )
 MARKS = ("o", "s", "^", "D", "v", "P")
-INK, PALE = "#22252B", "#B8BDC6"
+INK = "#22252B"
 
 
 def colour_and_mark(number: int) -> tuple[str, str]:
@@ -42,18 +41,13 @@ MOST_NODES = 20_000
 _MOST_IN_LEGEND = 16
 
 
-def blank_figure(width: float, height: float) -> Any:
-    """Return an empty figure; raise MissingDependencyError without matplotlib."""
-    figure = import_optional("matplotlib.figure")
-    return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
 def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> Any:
     """Draw the learned graph, coloured by predicted class, with the legend below it.
 
     ``places`` are the positions of the nodes; by default they are computed.
     """
-    figure = blank_figure(9.0, 9.0)
+    matplotlib = import_optional("matplotlib.figure")
+    figure = matplotlib.Figure(figsize=(9.0, 9.0), layout="constrained", facecolor="white")
     axis = figure.subplots()
     figure.suptitle(_title(results), fontsize=12, color=INK, weight="bold", wrap=True)
     _draw_nodes(axis, results, places)
@@ -61,11 +55,10 @@ def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = Non
     return figure
 
 
-def image_bytes(figure: Any, form: str = "png") -> bytes:
-    """Return a figure as the bytes of a PNG or SVG file; equal figures give equal bytes."""
+def image_bytes(figure: Any) -> bytes:
+    """Return a figure as the bytes of a PNG file; equal figures give equal bytes."""
     buffer = io.BytesIO()
-    fixed = {"Date": None} if form == "svg" else {"Software": None}
-    figure.savefig(buffer, format=form, dpi=160, metadata=fixed)
+    figure.savefig(buffer, format="png", dpi=160, metadata={"Software": None})
     return buffer.getvalue()
 
 
@@ -80,7 +73,7 @@ def _title(results: Results) -> str:
 
 
 def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 2"] | None) -> None:
-    collections = import_module("matplotlib.collections")
+    collections = import_optional("matplotlib.collections")
     shown = _sample(results.n_nodes, MOST_NODES)
     graph = results.adjacency[shown][:, shown]
     if given_places is not None and len(shown) == len(given_places):
@@ -159,41 +152,3 @@ def _shorten(name: str, limit: int = 18) -> str:
     """Shorten a name for the legend, and escape $, which matplotlib reads as mathematics."""
     plain = name.replace("$", r"\$")
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
-
-
-# A search for parameters
-
-
-def tuning_figure(search: Search) -> Any:
-    """Draw the goal by trial with the best so far, and against each parameter of the search."""
-    n_panels = 1 + len(search.params)
-    n_lines, n_columns = -(-n_panels // 4), min(n_panels, 4)
-    figure = blank_figure(3.0 * n_columns, 3.0 * n_lines)
-    axes = [
-        figure.add_subplot(n_lines, n_columns, 1 + k, sharey=figure.axes[0] if k else None)
-        for k in range(n_panels)
-    ]
-    places = range(1, len(search.values) + 1)
-    best = search.best_so_far()
-    axes[0].step(places, best, where="post", color=COLOURS[1], label="best so far")
-    axes[0].plot(places, search.values, "o", color=COLOURS[0], markersize=4, label="a trial")
-    axes[0].axhline(search.values[0], color=PALE, linestyle="--", label="the preset as it is")
-    axes[0].set_xlabel("trial", color=INK)
-    axes[0].set_ylabel(f"{search.goal.replace('_', ' ')} on hidden labels", color=INK)
-    axes[0].legend(fontsize=8)
-    for axis, name in zip(axes[1:], search.params):
-        drawn = search.points(name)
-        axis.plot([part for part, _ in drawn], [value for _, value in drawn], "o", color=COLOURS[0])
-        if name in search.log:
-            _set_log_scale(axis, [part for part, _ in drawn])
-        axis.set_xlabel(name, color=INK)
-    return figure
-
-
-def _set_log_scale(axis: Any, values: list[float | int]) -> None:
-    axis.set_xscale("log")
-    ticker = import_module("matplotlib.ticker")
-    is_wide = max(values) > 30 * min(values)
-    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if is_wide else (1.0, 3.0)))
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter(ticker.NullFormatter())

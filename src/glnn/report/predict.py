@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,14 +14,77 @@ from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
 from glnn.data.table_text import TableOptions, strip_cells, to_text
 from glnn.data.tables import index_ids, read_table
-from glnn.engine.archive import read_checked_json
+from glnn.engine.archive import (
+    Packer,
+    read_checked_json,
+    unpack,
+    wrap_unpack_errors,
+    write_checked_json,
+)
 from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.metrics import accuracy_interval
+from glnn.report.sources import Source
 from glnn.report.text import format_count, format_percent, uncalibrated_lines
 
-DATA_FORMAT = ("glnn data", 3)  # kind and version of data.json
+# How the data of a run were read
+
+DATA_FORMAT = ("glnn data", 4)  # kind and version of data.json
+
+
+@dataclass(frozen=True)
+class DataDescription:
+    """How the data of a run were read, to read new rows in the same way: ``data.json``."""
+
+    name: str
+    feature_names: tuple[str, ...] | None
+    options: TableOptions
+    encoder: TableEncoder | None  # None if the data were no table
+    id_column: str | None
+    label_column: str | None
+
+    @classmethod
+    def of(cls, source: Source) -> "DataDescription":
+        """Describe the data of a source."""
+        report, options, data = source.report, source.options, source.data
+        if report is None:
+            return cls(data.name, data.feature_names, options, None, None, options.label_column)
+        plan = report.columns
+        columns = plan.id, options.label_column or plan.label
+        return cls(data.name, data.feature_names, options, report.encoder, *columns)
+
+    def write(self, path: Path) -> None:
+        """Write ``data.json``."""
+        write_checked_json(path, *DATA_FORMAT, Packer().pack(self))
+
+    @classmethod
+    def read(cls, run: Path) -> "DataDescription":
+        """Read ``data.json`` of a run folder."""
+        path = run / "data.json"
+        if not path.is_file():
+            raise InputError(
+                f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is "
+                "missing."
+            )
+        page = read_checked_json(path, *DATA_FORMAT, "Fit again")
+        with wrap_unpack_errors(path):
+            found: DataDescription = unpack(cls, page, {})
+        return found
+
+    def make_encoder(self) -> TableEncoder:
+        """Return the encoder of the run, or one that takes numeric columns by their names."""
+        if self.encoder is not None:
+            return self.encoder
+        if self.feature_names is None:
+            raise InputError(
+                "the training data of this run must have named columns for new tables to be read, "
+                "got none. Use GLNNClassifier.load in Python."
+            )
+        return TableEncoder(tuple(ColumnCode(name) for name in self.feature_names))
+
+
+# New rows
 
 
 def describe_accuracy(
@@ -89,7 +151,7 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
 
     ``links`` is an edge list between ids of new rows and ids of the training data.
     """
-    description = read_data_description(run)
+    description = DataDescription.read(run)
     model = GLNNClassifier.load(run)
     new = read_new_rows(table, description)
     joined, more = (None, ()) if links is None else _read_links(model, new, links)
@@ -102,7 +164,7 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     accuracy = describe_accuracy(new.labels, labels.astype(object), seen)
     notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
     ids = np.arange(len(labels)) if new.ids is None else new.ids
-    id_name = description["id_column"] or "id"
+    id_name = description.id_column or "id"
     return NewPredictions(ids, labels, probabilities, classes, notes, accuracy, id_name)
 
 
@@ -116,50 +178,25 @@ class NewRows:
     notes: tuple[str, ...]
 
 
-def read_new_rows(table: Path, description: dict[str, Any]) -> NewRows:
+def read_new_rows(table: Path, description: DataDescription) -> NewRows:
     """Read a new table with the columns, encodings and medians of the training data.
 
-    ``description`` is the content of ``data.json``. Columns that are not in the training data are
-    left out; the label column may be missing.
+    Columns that are not in the training data are left out; the label column may be missing.
     """
-    options = TableOptions(**description["options"])
-    named = {"id_column": description["id_column"], "label_column": description["label_column"]}
-    frame = read_table(table, options.replace(**named))
-    encoder = _make_encoder(description)
-    id_column = description["id_column"] if description["id_column"] in frame else None
+    options, encoder = description.options, description.make_encoder()
+    id_column, label = description.id_column, description.label_column or "label"
+    frame = read_table(table, options.replace(id_column=id_column, label_column=label))
+    id_column = id_column if id_column in frame else None
     if id_column is None and options.id_column is not None:
         raise InputError(
             f"{quote_path(table)} must have the id column {quote(options.id_column)}, got none."
         )
     features = encoder.transform(frame, quote_path(table))
     texts = None if id_column is None else to_text(frame[id_column])
-    label = description["label_column"] or "label"
     labels = strip_cells(frame[label]) if label in frame else [""] * len(frame)
     unused = (id_column, label, "split", options.group_column, options.time_column)
     notes = tuple(encoder.notes_on_new(frame, unused))
     return NewRows(features, None if texts is None else ids_from_text(texts), labels, notes)
-
-
-def _make_encoder(description: dict[str, Any]) -> TableEncoder:
-    """Return the encoder of the run, or one that takes numeric columns by their names."""
-    if description["encoder"] is not None:
-        return TableEncoder.from_dict(description["encoder"])
-    if description["feature_names"] is None:
-        raise InputError(
-            "the training data of this run must have named columns for new tables to be read, "
-            "got none. Use GLNNClassifier.load in Python."
-        )
-    return TableEncoder(tuple(ColumnCode(name) for name in description["feature_names"]))
-
-
-def read_data_description(run: Path) -> dict[str, Any]:
-    """Return the content of ``data.json`` of a run folder: how its data were read."""
-    path = run / "data.json"
-    if not path.is_file():
-        raise InputError(
-            f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is missing."
-        )
-    return read_checked_json(path, *DATA_FORMAT, "Fit again")
 
 
 def _read_links(

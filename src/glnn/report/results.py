@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
 
 from glnn.data import Split, write_predictions
+from glnn.data.encode import TableEncoder
 from glnn.data.files import quote_path
 from glnn.data.labels import Folds
 from glnn.data.npz import NpzFile, write_npz
@@ -49,7 +50,6 @@ class Search:
     values: tuple[float | int, ...]  # of the goal, one per trial
     params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
     # for each parameter its value in every trial, None where it was the preset's
-    log: tuple[str, ...] = ()  # parameters searched on a logarithmic scale
     is_low_best: bool = False  # whether a lower value is better
     verdict: str = ""  # a sentence on the nested estimate of the whole search
 
@@ -57,11 +57,6 @@ class Search:
         """Return the best value up to each trial."""
         best = np.minimum if self.is_low_best else np.maximum
         return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
-
-    def points(self, name: str) -> list[tuple[float | int, float | int]]:
-        """Return the pairs (parameter, goal) of the trials that set the parameter."""
-        pairs = zip(self.params[name], self.values)
-        return [(part, value) for part, value in pairs if part is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +98,20 @@ class Results:
         sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
         if sizes != {self.adjacency.shape[0]}:
             raise InputError("results must have one id, label and row of probabilities a node.")
+        n_classes = len(self.class_names)
+        nodes = np.concatenate([self.split.train, self.split.val, self.split.test])
+        is_right = (
+            self.labels.dtype.kind == "i"
+            and self.probabilities.dtype.kind == "f"
+            and self.probabilities.shape[1:] == (n_classes,)
+            and -1 <= self.labels.min() <= self.labels.max() < n_classes
+            and nodes.max(initial=0) < self.n_nodes
+        )
+        if not is_right:
+            raise InputError(
+                "results must have labels and nodes of the split as whole numbers in range, and a "
+                "probability for each class."
+            )
 
     @property
     def n_nodes(self) -> int:
@@ -179,11 +188,12 @@ def collect_results(
     evaluation: Evaluation | None,
     column_names: Sequence[str] | None = None,
     table: Any = None,
+    encoder: TableEncoder | None = None,
     **fields: Any,
 ) -> Results:
     """Return the results of a fitted classifier; ``fields`` are further fields of the results.
 
-    ``table`` has the user's own columns: a frame, or the features.
+    ``table`` has the user's own columns: a frame, which ``encoder`` has read, or the features.
 
     Nodes that the evaluation has judged get the probabilities of the fits without their label.
     """
@@ -215,7 +225,9 @@ def collect_results(
         evaluation=evaluation,
         suspects=suspects,
         suggestions=suggestions,
-        columns=columns_of_features(table, nodes.column_names, [name for name, _ in metric]),
+        columns=columns_of_features(
+            table, nodes.column_names, encoder, [name for name, _ in metric]
+        ),
         calibration=model.calibration_,
         certificate=model.certificate_,
         history=tuple(dict(record) for record in model.history_),

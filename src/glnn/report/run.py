@@ -17,7 +17,6 @@ import scipy.sparse as sp
 import torch
 
 from glnn._utils import check_integer, limit_threads
-from glnn.data import NodeData, Split
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.data.labels import N_FOLDS, Folds
 from glnn.distributed import SINGLE_PROCESS, run_everywhere
@@ -28,9 +27,8 @@ from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 from glnn.graph.pairs import SparseAdjacency
 from glnn.quality import Evaluation, HeldOut
-from glnn.quality.metrics import Score, ScoredPredictions, bootstrap_weights, class_intervals
+from glnn.quality.estimate import estimate
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
-from glnn.quality.verdict import score_rivals
 from glnn.report.results import Results, Round, Search, collect_results
 from glnn.report.run_folder import (
     is_finished,
@@ -207,7 +205,7 @@ class Run:
             started = time.perf_counter()
             self.model.fit(
                 features,
-                mask_test_labels(source.data, split),
+                source.visible_labels,
                 graph,
                 split.val if split.val.size else None,
                 folds=self._n_folds,
@@ -244,7 +242,7 @@ class Run:
         table = self.source.report
         evaluation = evaluate(
             data.features,
-            mask_test_labels(data, split),
+            self.source.visible_labels,
             data.graph,
             options.make_estimator(callbacks=[_EpochLog(on_progress)]),
             self._n_folds,
@@ -267,30 +265,21 @@ class Run:
         if self.peers.size > 1 and self.options.rivals:
             alone = dataclasses.replace(self.source, peers=SINGLE_PROCESS)
             data = data.replace(features=alone.data.features)
-        test, names = split.test, np.array(data.class_names)
+        test, seen = split.test, np.concatenate([split.train, split.val])
         probabilities = np.zeros((data.n_nodes, data.n_classes))
         columns = [data.class_names.index(str(label)) for label in self.model.classes_]
         probabilities[:, columns] = self.model.label_distributions_
-        hidden = np.full(data.n_nodes, -1, dtype=np.int64)
-        hidden[test] = data.labels[test]
-        found = ScoredPredictions(hidden[test], probabilities[test])
-        weights = bootstrap_weights(len(test), np.random.default_rng(0))
-        seen, none = np.concatenate([split.train, split.val]), np.empty(0, np.int64)
-        folds = Folds((test,), (seen,), none)
         parts = data.features, data.graph, data.labels, split.train, split.val, data.n_classes
-        rivals = choose_rivals(self.options.rivals, has_graph=data.graph is not None)
-        how: Any = {"seed": self.options.seed, "progress": report}
-        others, notes = score_rivals(rivals, NodeProblem(*parts), folds, found, weights, **how)
-        return Evaluation(
-            classes=names,
-            folds=folds,
-            held_out=HeldOut(probabilities, hidden, np.zeros(data.n_nodes, dtype=np.int64)),
+        return estimate(
+            NodeProblem(*parts),
+            HeldOut.of(probabilities, test, data.labels[test]),
+            Folds((test,), (seen,), np.empty(0, np.int64)),
+            np.array(data.class_names),
+            seconds=seconds,
             calibration=self.model.calibration_,
-            probabilities=probabilities,
-            own=Score.of("glnn", "GLNN", found, weights, seconds),
-            others=others,
-            per_class=tuple(class_intervals(found)),
-            notes=notes,
+            rivals=choose_rivals(self.options.rivals, has_graph=data.graph is not None),
+            seed=self.options.seed,
+            progress=report,
         )
 
     def _collect(self, evaluation: Evaluation | None, seconds: dict[str, float]) -> Results:
@@ -315,7 +304,8 @@ class Run:
             given=data.graph,
             evaluation=evaluation,
             column_names=data.column_names,
-            table=source.read_own_columns(),
+            table=source.table,
+            encoder=None if source.report is None else source.report.encoder,
             id_name=source.id_name,
             rounds=collect_rounds(model.callbacks, model.graph_),
             search=options.search,
@@ -340,25 +330,6 @@ class Run:
             self._lock.release()
 
 
-def mask_test_labels(data: NodeData, split: Split) -> np.ndarray:
-    """Return the labels of training and validation nodes; all other nodes are unlabelled.
-
-    Labels are integers if all class names are integers (unlabelled: ``None``), otherwise names
-    (unlabelled: an empty text).
-    """
-    seen, names = np.concatenate([split.train, split.val]), data.class_names
-    digits = [name.removeprefix("-") for name in names]
-    if all(
-        d.isascii() and d.isdigit() and name == str(int(name)) for d, name in zip(digits, names)
-    ):
-        y = np.full(data.n_nodes, None, dtype=object)
-        y[seen] = np.array([int(name) for name in names])[data.labels[seen]]
-        return y
-    named = np.full(data.n_nodes, "", dtype=object)
-    named[seen] = np.array(names, dtype=object)[data.labels[seen]]
-    return named.astype(np.str_)
-
-
 class _EpochLog(ProgressLog):
     """Report epochs only; the folds of an estimate are its stages."""
 
@@ -381,7 +352,7 @@ class GraphLog(Callback):
     def __init__(self) -> None:
         self._learned: list[tuple[int, LearnedGraph]] = []  # round and graph
         self._track = ""  # the track under way; without a name if it is the only one
-        self._rounds: dict[str, dict[str, Round]] = {}  # by track and name
+        self._rounds: dict[str, Round] = {}  # by the names of track and round
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Note fold and track, whose names precede that of the stage."""
@@ -397,33 +368,26 @@ class GraphLog(Callback):
         self._learned = [kept for kept in self._learned if kept[0] == 1]  # folds share the first
         if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
             found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
-            self._rounds.setdefault(self._track, {})[found.name] = found
+            self._rounds[f"{self._track}, {found.name}"] = found
 
     def rounds_to(self, graph: sp.csr_matrix) -> tuple[Round, ...]:
         """Return the rounds of the track that ended with a graph; those of an only track anyway."""
-        tracks = [tuple(rounds.values()) for rounds in self._rounds.values()]
-        if len(tracks) == 1:
-            return tracks[0]
-        for rounds in tracks:
-            last = rounds[-1].graph
-            if last.shape == graph.shape and (last != graph).nnz == 0:
-                return rounds
+        names = [name.rpartition(", ")[0] for name in self._rounds]
+        for track in dict.fromkeys(names):
+            own = [one for one, name in zip(self._rounds.values(), names) if name == track]
+            last = own[-1].graph
+            is_last = last.shape == graph.shape and (last != graph).nnz == 0
+            if is_last or len(set(names)) == 1:
+                return tuple(own)
         return ()
 
     def state_dict(self) -> CallbackState:
         """Return the recorded rounds, to be saved in a checkpoint."""
-        return {
-            f"{track}, {name}": (one.graph, one.terms)
-            for track, rounds in self._rounds.items()
-            for name, one in rounds.items()
-        }
+        return {name: (one.graph, one.terms) for name, one in self._rounds.items()}
 
     def load_state_dict(self, state: CallbackState) -> None:
         """Restore the rounds from a checkpoint."""
-        self._rounds = {}
-        for whole, kept in state.items():
-            track, _, name = whole.rpartition(", ")
-            self._rounds.setdefault(track, {})[name] = Round(name, *kept)
+        self._rounds = {n: Round(n.rpartition(", ")[2], *kept) for n, kept in state.items()}
 
 
 def evaluate_terms(learned: LearnedGraph) -> dict[str, float]:

@@ -13,19 +13,19 @@ from glnn.data.files import (
     WriterLock,
     atomic_write,
     check_replaceable,
+    lock_folder,
     quote_path,
     remove_leftovers,
     replace_folder,
     sibling_path,
 )
-from glnn.engine.archive import write_checked_json
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
 from glnn.report.layout import plane_layout
 from glnn.report.page.document import render
 from glnn.report.page.subset import MAX_NODES
 from glnn.report.plots import graph_figure, image_bytes
-from glnn.report.predict import DATA_FORMAT
+from glnn.report.predict import DataDescription
 from glnn.report.results import Results, write_node_predictions, write_results
 from glnn.report.sources import Source
 from glnn.report.text import verdict_line
@@ -60,7 +60,7 @@ def prepare_folder(folder: Path, *, overwrite: bool, resume: bool = False) -> Wr
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must be a folder, got the file {quote_path(folder)}.")
     check_replaceable(folder)
-    lock = WriterLock.acquire(folder.resolve())
+    lock = lock_folder(folder.resolve())
     try:
         remove_leftovers(folder.resolve())
         if folder.is_dir() and any(folder.iterdir()) and not (overwrite or resume):
@@ -106,8 +106,7 @@ def write_run(
         results.split.save(new / "split.json")
         lines = [json.dumps(_replace_nonfinite(record)) + "\n" for record in results.history]
         _write_text(new / "history.jsonl", "".join(lines))
-        how = _replace_nonfinite(describe_data(source))
-        write_checked_json(new / "data.json", *DATA_FORMAT, how)
+        DataDescription.of(source).write(new / "data.json")
         metrics = _replace_nonfinite(collect_metrics(results))
         _write_text(new / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
         write_results(new / "results.npz", results)
@@ -155,19 +154,6 @@ def collect_metrics(results: Results) -> dict[str, Any]:
         "settings": {**results.settings, "chosen": dict(results.choices)},
         "facts": dict(results.facts),
         "seconds": dict(results.seconds),
-    }
-
-
-def describe_data(source: Source) -> dict[str, Any]:
-    """Return how the features were read, to read new rows in the same way."""
-    report, names, options = source.report, source.data.feature_names, source.options
-    return {
-        "name": source.data.name,
-        "feature_names": None if names is None else list(names),
-        "options": options.to_dict(),
-        "encoder": None if report is None else report.encoder.to_dict(),
-        "id_column": None if report is None else report.columns.id,
-        "label_column": options.label_column or (report and report.columns.label),
     }
 
 

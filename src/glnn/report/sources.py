@@ -14,17 +14,18 @@ from glnn.data.datasets import BUILT_IN
 from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
 from glnn.data.npz import DEFAULT_GRAPH
-from glnn.data.row_source import RecordSource, RowSource, open_source
+from glnn.data.row_source import RecordSource, RowSource, open_rows
 from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
-from glnn.data.tables import guess_label_column, plan_columns, read_table, replace_labels
+from glnn.data.tables import guess_label_column, replace_labels
 from glnn.exceptions import InputError
 
 if TYPE_CHECKING:  # it imports PyTorch, which takes seconds and is not needed to read data
     from glnn.distributed import Peers
 
 DEFAULT_PER_CLASS = 20
+NO_GRAPH = Path("none")  # as an edge list: the graph of the data is ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +38,10 @@ class Source:
 
     name: str  # a data set's name, or the path of a file or folder
     labels: Path | None = None  # table of labels by id
-    graph: Path | None = None  # edge list by ids
+    graph: Path | None = None  # edge list by ids; the path "none": ignore a given graph
     options: TableOptions = DEFAULT_OPTIONS  # how to use the columns of a table
     variant: str = DEFAULT_GRAPH  # which graph of a published set that has several
     set_name: str | None = None  # which set of a Planetoid folder
-    no_graph: bool = False  # ignore a given graph
     labels_per_class: int | None = None  # see choose_split
     seed: int = 0  # of the split
     peers: "Peers | None" = None  # None: a single process
@@ -60,41 +60,40 @@ class Source:
         return path.exists() and not is_edge_table(path, self.options)
 
     @property
-    def is_edge_list(self) -> bool:
-        """Whether the source is a file with edges only."""
-        path = Path(self.name)
-        return self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options)
+    def no_graph(self) -> bool:
+        """Whether a given graph is ignored."""
+        return self.graph == NO_GRAPH
 
     @property
     def adjacent_edge_file(self) -> Path | None:
-        """The edge list in the same folder as a table, if no other edge list is given."""
+        """The edge list in the same folder as a table, if nothing is said about its graph."""
         beside = edge_table_path(Path(self.name))
         return beside if self.is_table and self.graph is None and beside.is_file() else None
 
     @cached_property
     def rows(self) -> RowSource:
         """The data by rows: for several processes from the file if its format allows."""
-        path = Path(self.name)
-        is_file = self.name not in DATASETS and path.is_file() and self.variant == DEFAULT_GRAPH
-        has_rows = is_file and path.suffix.lower() in (".npz", ".parquet") and not self.is_edge_list
+        graph = None if self.no_graph else self.graph or self.adjacent_edge_file
+        has_rows = self.name not in DATASETS and self.variant == DEFAULT_GRAPH
         if not self.is_table:
             self._check_table_options()
-        if self.is_split and has_rows:
-            return open_source(path, self.options, self.graph, self.labels)
+        if self.is_split and has_rows and Path(self.name).is_file():
+            found = open_rows(Path(self.name), self.options, graph, self.labels)
+            if found is not None:
+                return found
         if self.is_table:
-            graph = self.graph or self.adjacent_edge_file
             return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
         data = open_data(self.name, name=self.set_name, graph=self.variant, options=self.options)
         if self.labels is not None:
             data = replace_labels(data, self.labels, self.options)
-        return RecordSource(data)
+        return RecordSource(data.replace(graph=None) if self.no_graph else data)
 
     @cached_property
     def data(self) -> NodeData:
         """The data that were read; without feature values if there are several processes."""
-        rows, no_graph = self.rows, {"graph": None} if self.no_graph else {}
+        rows = self.rows
         if not self.is_split and isinstance(rows, RecordSource):
-            return rows.data.replace(**no_graph) if no_graph else rows.data
+            return rows.data
         if (self.peers is None or self.peers.rank == 0) and not self.no_graph:
             return rows.record.replace(graph=rows.graph_rows(slice(None)))
         return rows.record
@@ -103,6 +102,11 @@ class Source:
     def split(self) -> Split:
         """Which labels are for training, validation and test."""
         return choose_split(self.data, self.labels_per_class, self.seed)
+
+    @property
+    def visible_labels(self) -> np.ndarray:
+        """The labels for training and validation; all other nodes are unlabelled."""
+        return self.data.visible_labels(np.concatenate([self.split.train, self.split.val]))
 
     @cached_property
     def local_rows(self) -> tuple[Any, sp.csr_matrix | None]:
@@ -124,18 +128,18 @@ class Source:
         """The name of the id column in the user's table."""
         return (self.report and self.report.columns.id) or "id"
 
-    def read_own_columns(self) -> Any:
-        """Return the user's table without ids and labels, or the features of other data.
+    @property
+    def table(self) -> Any:
+        """The user's table without ids and labels, or the features of other data.
 
         ``None`` with several processes.
         """
         if self.is_split:
             return None
-        if self.report is None or not self.is_table:
+        if self.report is None or self.report.frame is None:
             return self.data.features
         plan = self.report.columns
-        frame = read_table(Path(self.name), self.options)
-        return frame.drop(columns=[n for n in (plan.id, plan.label, plan.split) if n in frame])
+        return self.report.frame.drop(columns=[plan.id, plan.label, plan.split], errors="ignore")
 
     @property
     def digest(self) -> str:
@@ -156,14 +160,10 @@ class Source:
 
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
-        if not self.is_table or self.labels is not None:
+        report = self.report
+        if report is None or report.frame is None or report.columns.label or self.labels:
             return None
-        frame = read_table(Path(self.name), self.options)
-        columns = (list(map(str, frame)), frame.__getitem__)
-        plan = plan_columns(self.name, *columns, self.options, own_labels=True)
-        likely = (
-            guess_label_column(plan.features, frame.__getitem__) if plan.label is None else None
-        )
+        likely = guess_label_column(report.columns.features, report.frame.__getitem__)
         if likely is None:
             return None
         asked = f"Is it {quote(likely)}? Then add --label {quote(likely)}."
@@ -172,13 +172,15 @@ class Source:
     def _check_table_options(self) -> None:
         given = {
             "--labels": self.labels,
-            "--graph": self.graph,
+            "--graph": None if self.no_graph else self.graph,
             "--id": self.options.id_column,
             "--label": self.options.label_column,
             "--group": self.options.group_column,
             "--time": self.options.time_column,
         }
-        if self.is_edge_list:  # labels by id are allowed
+        path = Path(self.name)
+        if self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options):
+            # labels by id are allowed
             given = {name: given[name] for name in ("--graph", "--group", "--time")}
         option = next((name for name, value in given.items() if value is not None), None)
         if option is not None and (self.name in DATASETS or Path(self.name).exists()):

@@ -1,10 +1,19 @@
-"""Results as text for the terminal and the HTML page, and the versions of packages."""
+"""Results as text for the terminal and the page, as tables, and the versions of packages."""
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table
 
+from glnn.estimator import GLNNClassifier
+from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.metrics import Interval
 from glnn.quality.verdict import MIN_LABELS
@@ -82,26 +91,6 @@ def format_number(one: Interval) -> str:
     return f"{one.value:.3f}{bounds}"
 
 
-def fact_rows(results: Results) -> list[tuple[str, str]]:
-    """Return the statistics of the learned graph as pairs of a name and a value."""
-    facts, certificate = results.graph_facts, results.certificate
-    rows = [
-        ("edges", f"{facts.n_edges:,}"),
-        ("mean degree", f"{facts.mean_degree:.2f}"),
-        ("nodes without an edge", f"{facts.n_isolated:,}"),
-        ("connected components", f"{facts.n_components:,}"),
-    ]
-    if facts.equal_labels is not None:
-        rows.append(("edges that join equal labels", describe_equal_labels(results)))
-    if facts.n_given is not None:
-        rows.append(("given edges kept", f"{facts.n_kept:,} of {facts.n_given:,}"))
-        rows.append(("edges added", f"{facts.n_added:,}"))
-    if certificate is not None:
-        state = "yes" if certificate.converged else "no"
-        rows.append(("proven to be the best graph for its objective", state))
-    return rows
-
-
 def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
     facts = results.graph_facts
@@ -115,7 +104,9 @@ def describe_equal_labels(results: Results) -> str:
 def describe_graph(results: Results) -> str:
     """Return a line on the learned graph."""
     facts = results.graph_facts
-    words = f"graph: {format_count(facts.n_edges, 'link')}"
+    words = f"graph: {format_count(facts.n_edges, 'link')}, {facts.mean_degree:.1f} a node"
+    if facts.n_isolated:
+        words += f", {facts.n_isolated:,} nodes without one"
     if facts.n_given is not None:
         words += f"; {facts.n_kept:,} of {facts.n_given:,} given ones kept, {facts.n_added:,} added"
     if facts.equal_labels is not None:
@@ -266,6 +257,82 @@ def suspect_lines(results: Results, most: int = 5) -> list[str]:
     if n_found > most:
         lines.append(f"  and {n_found - most} more: see suspect_labels in metrics.json")
     return lines
+
+
+# Tables for the terminal
+
+
+def score_table(evaluation: Evaluation) -> Table:
+    """Return the scores of the fit and of its rivals on the same labels, the best in bold."""
+    n_folds, n_labels = len(evaluation.folds), len(evaluation.own.predictions)
+    title = f"On {format_count(n_labels, 'test label')}, in %"
+    if n_folds > 1:
+        title = f"On {n_labels:,} hidden labels, {n_folds} folds, in %"
+    columns = ("accuracy", "balanced", "ahead in accuracy", "seconds")
+    table = number_table("method", *columns, title=title)
+    scores = (evaluation.own, *evaluation.others)
+    best = max(score.accuracy for score in scores)
+    for score in scores:
+        table.add_row(
+            escape(score.title),
+            _format_interval(score.metrics["accuracy"]),
+            f"{100 * score.metrics['balanced_accuracy'].value:.1f}",
+            "" if score.difference is None else _format_interval(score.difference, "+"),
+            f"{score.seconds:.1f}",
+            style="bold" if score.accuracy == best else None,
+        )
+    return table
+
+
+def _format_interval(one: Interval, sign: str = "") -> str:
+    value, low, high = (100 * part for part in (one.value, one.low, one.high))
+    return f"{value:{sign}.1f} [{low:{sign}.0f}, {high:{sign}.0f}]"
+
+
+def column_table(columns: Sequence[tuple[str, str]]) -> Table:
+    """Return what was done with each column of a table; neighbours that are alike share a line."""
+    table = Table("column", "read as", title="Columns", title_justify="left")
+    for what, group in groupby(columns, key=lambda row: row[1]):
+        names = [name for name, _ in group]
+        shown = ", ".join(names)
+        if len(names) > 4:
+            shown = f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names):,} columns)"
+        table.add_row(escape(shown), escape(what))
+    return table
+
+
+def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
+    """Return the ``k`` rows to label next, best first: id, prediction and reason."""
+    nodes: Any = results.suggestions[:k]
+    if len(nodes) < min(k, int((~results.seen).sum())):  # more than are stored
+        nodes = GLNNClassifier.load(run).suggest_labels(k)["node"].tolist()
+    return [
+        {
+            results.id_name: str(results.ids[node]),
+            "predicted": results.class_names[results.predictions[node]],
+            "probability": float(results.probabilities[node].max()),
+            "why": describe_suggestion(results, node),
+        }
+        for node in nodes
+    ]
+
+
+def suggestion_table(found: list[dict[str, Any]]) -> Table:
+    """Return a table of rows to label next."""
+    table = Table(*found[0], title="Label these rows next, best first")
+    table.title_justify, table.box, table.pad_edge = "left", SIMPLE, False
+    for one in found:
+        name, predicted, probability, why = one.values()
+        table.add_row(escape(name), escape(predicted), f"{probability:.0%}", escape(why))
+    return table
+
+
+def number_table(first: str, *columns: str, title: str) -> Table:
+    """Return an empty table with right-aligned columns after the first."""
+    table = Table(first, title=title, title_justify="left", min_width=len(title) + 4)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
 
 
 # Versions of packages

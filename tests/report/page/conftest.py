@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from glnn.data import Split
+from glnn.data.node_data import extract_links
 from glnn.report.columns import RowColumn
-from glnn.report.links import LinkTerms, extract_links
+from glnn.report.links import LinkTerms
 from glnn.report.results import Results, Round, Search
 
 HOSTILE = "<script>alert(1)</script>"
@@ -101,7 +102,6 @@ def make_page(make_evaluation):
                 "accuracy",
                 (0.81, 0.79, 0.86),
                 {"n_steps": (None, 3, 7), "learning_rate": (None, 0.002, 0.02)},
-                ("learning_rate",),
                 verdict="about 84 % of unseen labels right (95 % interval 80–88 %)",
             ),
             facts={"seed": "3", "data digest": "sha256 0123"},

@@ -17,7 +17,6 @@ from glnn.exceptions import InputError
 from glnn.report.page import charts
 from glnn.report.page.document import (
     PARTS,
-    SECTIONS,
     content_policy,
     flatten_settings,
     inline_json,
@@ -28,7 +27,7 @@ from glnn.report.page.document import (
     reproduce_section,
 )
 from glnn.report.results import Results, collect_model_results
-from glnn.report.text import describe_equal_labels, verdict_line
+from glnn.report.text import verdict_line
 
 
 class Elements(HTMLParser):
@@ -59,14 +58,6 @@ def test_no_element_asks_for_anything_and_none_has_a_handler(make_page):
         assert not {"src", "srcset", "action", "data", "poster"} & attrs.keys()
         assert attrs.get("href", "#").startswith("#")
         assert not any(name.startswith("on") for name in attrs)
-
-
-def test_sections_stand_in_their_order(make_page):
-    html = render(make_page())
-    found = [attrs["id"] for tag, attrs in elements(html) if tag == "section"]
-    assert found == [place for place, _ in SECTIONS]
-    bare = dataclasses.replace(make_page(), metric=(), columns=())
-    assert 'id="columns"' not in render(bare)
 
 
 def test_the_data_block_has_every_node(make_page, decode_block):
@@ -154,10 +145,6 @@ def test_raw_probabilities_are_marked_on_the_page_measured_or_not(results, is_ju
     raw = raw if is_judged else dataclasses.replace(raw, evaluation=None)
     assert "not calibrated on held-out labels" in render(raw)
     assert "not calibrated on held-out labels" not in render(results)
-
-
-def test_what_chance_gives_stands_beside_the_share_of_links_between_equal_labels(results):
-    assert describe_equal_labels(results) in render(results)
 
 
 def test_hostile_names_stay_text(results):

@@ -1,7 +1,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from glnn.report.page.sections import (
@@ -45,23 +44,6 @@ def test_the_map_counts_every_link_once(make_page):
     page = make_page()
     shown = select_subset(page)
     assert sum(map_section(page, shown)["fates"]) == len(shown.links)
-
-
-@pytest.mark.parametrize(
-    ("right", "rival", "tone"),
-    [(0.9, 0.5, "good"), (0.7, 0.98, "caution"), (1 / 3, 1 / 3, "bad")],
-)
-def test_the_tone_is_that_of_the_verdict(results, make_evaluation, right, rival, tone):
-    rng, labels = np.random.default_rng(0), np.arange(300) % 3
-
-    def said(share):
-        return 0.7 * np.eye(3)[(labels + (rng.random(300) >= share)) % 3] + 0.1
-
-    found = make_evaluation("abc", labels, said(right), np.arange(300), {"SVM": said(rival)})
-    section = verdict_section(
-        dataclasses.replace(results, evaluation=found, class_names=("a", "b", "c"))
-    )
-    assert (section["tone"], section["verdict"]) == (tone, found.verdict.sentence)
 
 
 # Errors

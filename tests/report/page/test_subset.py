@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from glnn.report.links import ADDED, DROPPED, extract_links, merge_links
+from glnn.data.node_data import extract_links
+from glnn.report.links import ADDED, DROPPED, merge_links
 from glnn.report.page.subset import (
     build_arrays,
     encode_block,

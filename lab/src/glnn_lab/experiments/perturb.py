@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from glnn._utils import check_integer, check_number
-from glnn.data.node_data import NodeData, check_adjacency, symmetric_from_pairs, upper_triangle
+from glnn.data.node_data import NodeData, check_adjacency, extract_links, symmetric_from_pairs
 from glnn.exceptions import InputError
 
 DataOrGraph = TypeVar("DataOrGraph", NodeData, sp.csr_matrix)
@@ -19,7 +19,7 @@ def delete_edges(data: DataOrGraph, share: float | int, seed: int = 0) -> DataOr
 
     Examples
     --------
-    >>> from glnn.data.synthetic import path_graph
+    >>> from glnn_lab.experiments.scale import path_graph
     >>> delete_edges(path_graph(11), 0.3, seed=1).n_edges
     7
     """
@@ -151,7 +151,8 @@ def _prepare(
     graph = data.graph if isinstance(data, NodeData) else data
     if graph is None:
         raise InputError("data must have a graph to change its edges, got none.")
-    return *upper_triangle(check_adjacency(graph, graph.shape[0])), rng
+    links = extract_links(check_adjacency(graph, graph.shape[0]))
+    return links.row.astype(np.int64), links.col.astype(np.int64), links.data, rng
 
 
 def _n_nodes(data: Any) -> int:

@@ -283,3 +283,16 @@ def _draw_split(size: GraphSize, rng: np.random.Generator) -> dict[str, np.ndarr
     n_train, n_val = round(size.train * size.n_nodes), round(size.val * size.n_nodes)
     train, val, test = np.split(order, [n_train, n_train + n_val])
     return {"train": train, "val": val, "test": test}
+
+
+def path_graph(n_nodes: int) -> NodeData:
+    """Return a path of nodes, each linked to the next; the first half is class 0."""
+    check_integer("n_nodes", n_nodes, low=2)
+    steps = np.arange(n_nodes - 1)
+    return NodeData(
+        features=sp.identity(n_nodes, dtype=np.float32, format="csr"),
+        labels=(np.arange(n_nodes) >= n_nodes // 2).astype(np.int64),
+        graph=symmetric_from_pairs(steps, steps + 1, n_nodes),
+        class_names=("first", "second"),
+        name="path",
+    )

@@ -123,7 +123,7 @@ def choose_picture_nodes(data: NodeData, count: int = N_PICTURE_NODES) -> np.nda
 
     Examples
     --------
-    >>> from glnn.data.synthetic import path_graph
+    >>> from glnn_lab.experiments.scale import path_graph
     >>> sorted(choose_picture_nodes(path_graph(9), 3).tolist())
     [0, 1, 2]
     """

@@ -261,33 +261,17 @@ def learning_frames(results: Results) -> list[Frame]:
         first, *names = graphs
         fates = [merge_links(b, a).count_fates() for a, b in pairwise(graphs.values())]
         series = {"added": [fate[1] for fate in fates], "removed": [fate[2] for fate in fates]}
-        found.append(
-            Frame(
-                "chart-edges",
-                "Links added and removed",
-                f"Each round compared with the one before it, starting from the {first}.",
-                partial(bar_chart, names, series, "links"),
-                ("round", *series),
-                [(name, *(f"{n:,}" for n in fate[1:])) for name, fate in zip(names, fates)],
-            )
-        )
+        words = f"Each round compared with the one before it, starting from the {first}."
+        title = "Links added and removed"
+        found.append(_bar_frame("edges", title, words, "round", names, series, "links", ",d"))
     terms = list(dict.fromkeys(name for r in results.rounds for name in r.terms))
     if terms:
-        columns = {r.name: [r.terms.get(n, 0.0) for n in terms] for r in results.rounds if r.terms}
-        found.append(
-            Frame(
-                "chart-terms",
-                "The objective, term by term",
-                "The graph step minimises the sum of these terms; each round solves its own "
-                "problem.",
-                partial(bar_chart, terms, columns, "value"),
-                ("term", *columns),
-                [
-                    (name, *(f"{values[k]:.4g}" for values in columns.values()))
-                    for k, name in enumerate(terms)
-                ],
-            )
+        values = {r.name: [r.terms.get(n, 0.0) for n in terms] for r in results.rounds if r.terms}
+        words = (
+            "The graph step minimises the sum of these terms; each round solves its own problem."
         )
+        title = "The objective, term by term"
+        found.append(_bar_frame("terms", title, words, "term", terms, values, "value", ".4g"))
     return found + _curve_frames(results)
 
 
@@ -296,16 +280,28 @@ def column_frames(results: Results) -> list[Frame]:
     if not results.metric:
         return []
     names, weights = zip(*results.metric)
-    return [
-        Frame(
-            "chart-metric",
-            "Columns that count",
-            "How much each column counts when rows are compared with each other.",
-            partial(bar_chart, names, {"weight": weights}, "weight in the comparison"),
-            ("column", "weight"),
-            [(name, f"{weight:.3f}") for name, weight in results.metric],
-        )
+    words = "How much each column counts when rows are compared with each other."
+    about = "metric", "Columns that count", words, "column"
+    label = "weight in the comparison"
+    return [_bar_frame(*about, names, {"weight": weights}, label, ".3f")]
+
+
+def _bar_frame(
+    name: str,
+    title: str,
+    words: str,
+    head: str,
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float | int]],
+    label: str,
+    form: str,
+) -> Frame:
+    """Return bars for each name, one per series, and the same numbers in a table."""
+    lines = [
+        (one, *(f"{values[k]:{form}}" for values in series.values())) for k, one in enumerate(names)
     ]
+    draw = partial(bar_chart, names, series, label)
+    return Frame(f"chart-{name}", title, words, draw, (head, *series), lines)
 
 
 def _curve_frames(results: Results) -> list[Frame]:

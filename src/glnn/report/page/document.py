@@ -18,7 +18,6 @@ from markupsafe import Markup, escape
 from glnn.data.files import atomic_write, safe_file_name
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
-from glnn.report.page.card import card_markdown, model_card
 from glnn.report.page.charts import (
     bokeh_script,
     chart_json,
@@ -29,14 +28,16 @@ from glnn.report.page.charts import (
     search_frames,
 )
 from glnn.report.page.sections import (
+    card_markdown,
     column_section,
     error_section,
+    find_slices,
     learning_section,
     map_section,
+    model_card,
     next_steps,
     verdict_section,
 )
-from glnn.report.page.slices import find_slices
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
 from glnn.report.results import Results, collect_model_results
 from glnn.report.text import (

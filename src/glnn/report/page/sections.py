@@ -10,8 +10,8 @@ from jaxtyping import Float, Int, UInt8
 
 from glnn.quality import Evaluation
 from glnn.quality.estimate import INTERVAL_NOTE
-from glnn.quality.metrics import Interval, Score
-from glnn.report.page.slices import Slice
+from glnn.quality.metrics import Interval, Score, accuracy_interval
+from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import PageSubset, quantize
 from glnn.report.results import Results
 from glnn.report.text import (
@@ -20,11 +20,52 @@ from glnn.report.text import (
     evaluation_advice,
     format_count,
     format_percent,
+    format_share,
     verdict_line,
     warning_lines,
 )
 
 _NONE = Interval(np.nan, np.nan, np.nan)
+
+
+# Accuracy by group of a column
+
+_MIN_LABELS = 10  # labels that a group must have for its accuracy to be listed
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The accuracy on the rows of one group of a column."""
+
+    column: int  # index among the columns of the results
+    group: int
+    name: str  # such as "city: Rome"
+    n_labels: int
+    accuracy: Interval
+    is_low: bool  # whether the interval lies below the accuracy on all labels
+
+
+def find_slices(results: Results) -> list[Slice]:
+    """Return the accuracy by group of every column, the lowest first.
+
+    Only labels that the fit had not seen count; groups with few of them are left out.
+    """
+    evaluation, found = results.evaluation, []
+    if evaluation is None:
+        return []
+    nodes = evaluation.held_out.hidden_nodes
+    right = results.predictions[nodes] == results.labels[nodes]
+    for number, column in enumerate(results.columns):
+        names, group = column.groups()
+        n_labels = np.bincount(group[nodes], minlength=len(names))
+        n_right = np.bincount(group[nodes], right, minlength=len(names)).astype(int)
+        for k, name in enumerate(names):
+            if _MIN_LABELS <= n_labels[k] < len(nodes) and name != OTHER_VALUES:
+                share = accuracy_interval(int(n_right[k]), int(n_labels[k]))
+                is_low = bool(share.high < right.mean())
+                where = f"{column.name}: {name}"
+                found.append(Slice(number, k, where, int(n_labels[k]), share, is_low))
+    return sorted(found, key=lambda one: (one.accuracy.value, one.accuracy.high))
 
 
 # Verdict
@@ -338,3 +379,55 @@ def matrix_pictures(
     top = float(np.quantile(roots[roots > 0], 0.99)) if (roots > 0).any() else 1.0
     starts = np.flatnonzero(np.r_[True, np.diff(classes[order]) != 0])
     return quantize(roots, np.uint8, top), ((starts * n_cells) // max(n_nodes, 1)).tolist()
+
+
+# The model card
+
+Card = list[tuple[str, list[str]]]  # headings and their lines
+
+
+def model_card(results: Results, slices: Sequence[Slice]) -> Card:
+    """Return the headings of the card, each with its lines."""
+    facts, split = results.facts, results.split
+    seen = results.labels[results.seen]
+    counts = np.bincount(seen, minlength=len(results.class_names))
+    classes = ", ".join(f"{name} ({n:,})" for name, n in zip(results.class_names, counts))
+    data = [f"{results.name}: {format_count(results.n_nodes, 'row')}."]
+    if results.columns:
+        data[0] = data[0][:-1] + f", {format_count(len(results.columns), 'column')} shown here."
+    if results.given is not None:
+        data.append(f"A given graph with {results.graph_facts.n_given or 0:,} links.")
+    data.append(f"{format_count(len(seen), 'label')} used in the fit: {classes}.")
+    data += [f"{name}: {facts[name]}." for name in ("data digest",) if name in facts]
+    verdict = verdict_line(results).rstrip(".")
+    quality = [f"{verdict[:1].upper()}{verdict[1:]}."]
+    if results.evaluation is not None:
+        shown = format_share(results.evaluation.own.metrics["accuracy"])
+        on = "test labels" if split.test.size else "labels hidden in turn"
+        quality.append(f"Accuracy {shown} on {len(results.evaluation.own.predictions):,} {on}.")
+    limits = [
+        "It knows the classes above only; a row of another kind still gets one of them.",
+        "Rows that differ from the labelled ones may be predicted less well than measured here.",
+        *(f"{line[:1].upper()}{line[1:]}." for line in warning_lines(results)),
+        *weak_classes(results),
+        *(f"{one.name}: accuracy {format_share(one.accuracy)}." for one in slices if one.is_low),
+    ]
+    if results.suspects:
+        limits.append(f"{format_count(len(results.suspects), 'given label')} may be wrong.")
+    return [
+        ("Data", data),
+        ("Date", [facts.get("date", "unknown")]),
+        ("Intended use", ["Labels for the rows of this table and for new rows of the same kind."]),
+        ("Quality", quality),
+        ("Limits", limits),
+        ("Made with", [f"glnn {facts.get('glnn', '')}".strip(), *filter(None, [results.command])]),
+    ]
+
+
+def card_markdown(results: Results, card: Card) -> str:
+    """Return the card as a Markdown file."""
+    parts = [f"# Model card: {results.name}"]
+    for heading, lines in card:
+        parts.append(f"## {heading}")
+        parts.append("\n".join(f"- {line}" for line in lines))
+    return "\n\n".join(parts).replace("\N{NO-BREAK SPACE}", " ") + "\n"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from glnn.data.node_data import extract_links
 from glnn.report.layout import plane_layout
 from glnn.report.links import (
     ADDED,
@@ -21,7 +22,6 @@ from glnn.report.links import (
     N_NAMED,
     Links,
     LinkTerms,
-    extract_links,
     merge_links,
 )
 from glnn.report.results import Results

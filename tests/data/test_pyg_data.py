@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glnn.data.interop import from_pyg, to_pyg
+from glnn.data.arguments import from_pyg, to_pyg
 from glnn.exceptions import InputError
 
 geometric = pytest.importorskip("torch_geometric.data")
@@ -49,5 +49,5 @@ def test_what_does_not_fit_is_refused(small):
 
 
 def test_importing_the_data_part_does_not_import_torch():
-    code = "import sys, glnn.data.interop; sys.exit('torch' in sys.modules)"
+    code = "import sys, glnn.data.arguments; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
