@@ -116,7 +116,7 @@ def rounds() -> Sketch:
 def layers() -> Sketch:
     """Show that imports point downwards only."""
     rows = (
-        ("cli", "report", "tuning"),
+        ("cli", "studio", "report", "tuning"),
         ("evaluation", "pyg", "estimator"),
         ("quality",),
         ("engine",),

@@ -53,6 +53,7 @@ from glnn.engine.settings import (
     check_setting_name,
     resolve_settings,
 )
+from glnn.engine.steps import Steps
 from glnn.engine.tasks import Labels
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
 from glnn.graph.convert import as_adjacency_rows
@@ -215,6 +216,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0])
     """
 
+    _shared: list[Steps] | None = None  # what fits to the same data have in common
+
     @suggest_parameters
     def __init__(
         self,
@@ -368,7 +371,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
             n_epochs = n_fits * settings.count_epochs(graph is not None)
             with show_progress(plan["callbacks"], n_epochs):
-                result = fit_problem(problem, **plan, checkpoint=folder)
+                result = fit_problem(problem, **plan, checkpoint=folder, shared=self._shared)
         self._store_fit(result.model, result.history)
         self._record = FitRecord.of(problem, result.attribution)
         self.certificate_, self.choices_ = result.certificate, result.choices

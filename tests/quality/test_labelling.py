@@ -6,8 +6,8 @@ from scipy.special import softmax
 from glnn.quality.folds import HeldOut
 from glnn.quality.labelling import (
     ConformalSets,
+    QueryRanking,
     nonconformity,
-    select_queries,
     suspect_labels,
     uncertainty,
     uncertainty_weight,
@@ -34,7 +34,7 @@ def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows)
     rows, weights = random_rows
     labelled = np.array([3, 7])
     pool = np.setdiff1d(np.arange(30), labelled)
-    chosen, gains = select_queries(rows, weights, labelled, pool, 5, ridge=0.7)
+    chosen, gains = QueryRanking(rows, weights, labelled, ridge=0.7).select(pool, 5)
     known = list(labelled)
     for node, gain in zip(chosen, gains):
         before = total_variance(rows, weights, known, 0.7)
@@ -44,8 +44,19 @@ def test_gains_are_what_the_weighted_variance_of_all_nodes_falls_by(random_rows)
 
 def test_twins_are_not_suggested_one_after_the_other():
     rows = np.repeat(np.eye(3), 5, axis=0)  # three groups of five equal nodes
-    chosen, _ = select_queries(rows, np.ones(15), np.empty(0, dtype=np.int64), np.arange(15), 3)
+    nobody = np.empty(0, dtype=np.int64)
+    chosen, _ = QueryRanking(rows, np.ones(15), nobody).select(np.arange(15), 3)
     assert {int(node) // 5 for node in chosen} == {0, 1, 2}
+
+
+def test_labels_that_come_and_go_leave_the_ranking_of_the_labels_that_are_left(random_rows):
+    rows, weights = random_rows
+    ranking, pool = QueryRanking(rows, weights, np.array([1, 3, 7]), ridge=0.7), np.arange(10, 30)
+    ranking.set_labelled({3, 8, 9})
+    fresh = QueryRanking(rows, weights, np.array([3, 8, 9]), ridge=0.7)
+    assert ranking.labelled == fresh.labelled
+    for own, other in zip(ranking.select(pool, 5), fresh.select(pool, 5)):
+        assert_allclose(own, other)
 
 
 def test_half_of_the_weight_goes_to_all_nodes_alike():

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glnn.cli import commands, data_command, fit_command
+from glnn.cli import commands, data_command, fit_command, studio_command
 
 # Commands of other packages
 
@@ -86,6 +86,7 @@ app.command()(commands.explain)
 app.command()(commands.suggest)
 app.command()(commands.export)
 app.command(epilog=commands.TUNE_EXAMPLES)(commands.tune)
+app.command(epilog=studio_command.EXAMPLES)(studio_command.studio)
 app.add_typer(data_command.app, name="data")
 app.command()(commands.doctor)
 add_commands(app)

@@ -97,11 +97,13 @@ def fit_problem(
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
+    shared: list[Steps] | None = None,
 ) -> FitResult:
     """Run the rounds of a preset, or the literal method, on one problem.
 
     Over several processes, each one calls it with its rows. ``checkpoint`` is a folder for the
-    state after each round; a fit resumes from the state it finds there.
+    state after each round; a fit resumes from the state it finds there. Fits to the same features
+    and graph with the same ``shared`` list compute what needs no label once.
     """
     if settings.is_literal and (problem.peers.size > 1 or checkpoint is not None):
         raise InputError(
@@ -110,12 +112,29 @@ def fit_problem(
         )
     settings = with_structure(settings, problem)
     run_everywhere(problem.peers, lambda: check_memory(problem, settings))
-    scaling = Scaling.fit(problem.features, settings.scaling, problem.peers, trims=settings.trims)
     with _explain_out_of_memory(device):
-        steps = Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
+        if shared:
+            steps = shared[0].for_fit(problem, settings, callbacks)
+        else:
+            steps = make_steps(problem, settings, seed=seed, device=device, callbacks=callbacks)
+            if shared is not None:
+                shared.append(steps)
         if settings.is_literal:
             return _fit_literal(steps)
         return _make_result(steps, _run_rounds(steps, checkpoint))
+
+
+def make_steps(
+    problem: FitProblem,
+    settings: FitSettings,
+    *,
+    seed: int,
+    device: str = "cpu",
+    callbacks: Sequence[Callback] = (),
+) -> Steps:
+    """Scale the features and return the steps of a fit; labels play no part yet."""
+    scaling = Scaling.fit(problem.features, settings.scaling, problem.peers, trims=settings.trims)
+    return Steps(problem, settings, scaling, seed=seed, device=device, callbacks=callbacks)
 
 
 def _run_rounds(steps: Steps, folder: Path | None) -> Mixture:

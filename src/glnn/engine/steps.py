@@ -218,6 +218,20 @@ class Steps:
         other.problem, other.history = dataclasses.replace(self.problem, labels=labels), History()
         return other
 
+    def for_fit(
+        self, problem: FitProblem, settings: FitSettings, callbacks: Sequence[Callback]
+    ) -> "Steps":
+        """Return the steps of another fit to the same features and graph, without validation nodes.
+
+        All that needs no label is shared: scaled features, prior graph, graphs of first rounds.
+        The settings must have the same scaling, signal and prior.
+        """
+        features, graph = self.problem.features, self.problem.graph
+        other = self.with_labels(problem.labels)
+        other.problem = dataclasses.replace(problem, features=features, graph=graph)
+        other.settings, other.callbacks = settings, callbacks
+        return other
+
     def graph_step(self, state: FitState) -> FitState:
         """Solve for the graph; after the first round with predictions and the task's gradient.
 

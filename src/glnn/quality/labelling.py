@@ -13,6 +13,7 @@ is suggested first, where each node is weighted by :func:`uncertainty_weight`; i
 labelled. So suggestions do not repeat each other, and outliers rank low.
 """
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,46 +46,82 @@ def uncertainty_weight(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndar
     return np.asarray(own + own.mean())
 
 
-def select_queries(
-    rows: Float[np.ndarray, "n d"],
-    weights: Float[np.ndarray, "n"],
-    labelled: Int[np.ndarray, "l"],
-    pool: Int[np.ndarray, "m"],
-    k: int,
-    *,
-    ridge: float = _RIDGE,
-) -> tuple[Int[np.ndarray, "k"], Float[np.ndarray, "k"]]:
-    r"""Select the ``k`` nodes of the pool to label, best first, and their variance reductions.
+class QueryRanking:
+    r"""The variance reductions of labels, updated by rank one as labels come and go.
 
-    ``rows`` are the embedding :math:`z_i`, ``weights`` those of the variance of each node, and
-    ``ridge`` is the noise variance :math:`\rho > 0` of a label.
+    ``rows`` are the embedding :math:`z_i`, ``weights`` those of the variance of each node,
+    ``labelled`` the nodes with a label, and ``ridge`` is the noise variance :math:`\rho > 0` of a
+    label.
     """
-    known = rows[labelled]
-    covariance = np.linalg.inv(np.eye(rows.shape[1]) + known.T @ known / ridge)
-    weighted = rows.T @ (weights[:, None] * rows)
-    may, chosen, gains = np.asarray(pool), [], []
-    own, near = rows[may], rows[may] @ covariance
-    spread, is_free = near @ weighted, np.ones(len(may), dtype=bool)
-    for _ in range(min(k, len(may))):
-        variance = np.einsum("md,md->m", near, own)
-        gain = np.einsum("md,md->m", spread, near) / (variance + ridge)
-        best = int(np.where(is_free, gain, -np.inf).argmax())
-        chosen.append(int(may[best]))
-        gains.append(float(gain[best]))
-        is_free[best] = False
-        share = own @ near[best] / (variance[best] + ridge)  # the covariance loses rank one
-        near, spread = (part - np.outer(share, part[best]) for part in (near, spread))
-    return np.array(chosen, dtype=np.int64), np.array(gains)
+
+    def __init__(
+        self,
+        rows: Float[np.ndarray, "n d"],
+        weights: Float[np.ndarray, "n"],
+        labelled: Int[np.ndarray, "l"],
+        *,
+        ridge: float = _RIDGE,
+    ) -> None:
+        known = rows[labelled]
+        covariance = np.linalg.inv(np.eye(rows.shape[1]) + known.T @ known / ridge)
+        self._rows, self._ridge = rows, ridge
+        self._near = rows @ covariance
+        self._spread = self._near @ (rows.T @ (weights[:, None] * rows))
+        self.labelled = set(labelled.tolist())
+
+    @property
+    def size(self) -> int:
+        """Number of numbers in the embedding."""
+        return self._rows.size
+
+    def set_labelled(self, nodes: Set[int]) -> None:
+        """Count exactly these nodes as labelled from now on."""
+        taken, given = sorted(self.labelled - nodes), sorted(nodes - self.labelled)
+        # taking a label back is the update with the noise -ridge
+        for node, ridge in [(n, -self._ridge) for n in taken] + [(n, self._ridge) for n in given]:
+            parts = self._rows, self._near, self._spread
+            self._near, self._spread = _count_label(*parts, node, ridge)
+        self.labelled = set(nodes)
+
+    def select(
+        self, pool: Int[np.ndarray, "m"], k: int
+    ) -> tuple[Int[np.ndarray, "k"], Float[np.ndarray, "k"]]:
+        """Select the ``k`` nodes of the pool to label, best first, and their reductions."""
+        may, chosen, gains = np.asarray(pool), [], []
+        own, near, spread = self._rows[may], self._near[may], self._spread[may]
+        is_free, best = np.ones(len(may), dtype=bool), -1
+        for _ in range(min(k, len(may))):
+            if best >= 0:
+                near, spread = _count_label(own, near, spread, best, self._ridge)
+            variance = np.einsum("md,md->m", near, own)
+            gain = np.einsum("md,md->m", spread, near) / (variance + self._ridge)
+            best = int(np.where(is_free, gain, -np.inf).argmax())
+            chosen.append(int(may[best]))
+            gains.append(float(gain[best]))
+            is_free[best] = False
+        return np.array(chosen, dtype=np.int64), np.array(gains)
+
+
+def _count_label(
+    rows: np.ndarray, near: np.ndarray, spread: np.ndarray, node: int, ridge: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count a node as labelled: the covariance loses rank one."""
+    share = rows @ near[node] / (near[node] @ rows[node] + ridge)
+    return near - np.outer(share, near[node]), spread - np.outer(share, spread[node])
+
+
+def rank_nodes(nodes: FittedNodes) -> QueryRanking:
+    """Return the ranking of the nodes of a fit."""
+    rows, known = center_and_normalize(nodes.embedding()), np.flatnonzero(nodes.labels >= 0)
+    return QueryRanking(rows, uncertainty_weight(nodes.probabilities), known)
 
 
 def suggest_nodes(
     nodes: FittedNodes, k: int, among: np.ndarray | None = None
 ) -> tuple[Int[np.ndarray, "k"], Float[np.ndarray, "k"]]:
     """Return the unlabelled nodes of a fit to label next, best first, and their gains."""
-    pool, known = np.flatnonzero(nodes.labels < 0), np.flatnonzero(nodes.labels >= 0)
-    pool = pool if among is None else np.intersect1d(among, pool)
-    rows = center_and_normalize(nodes.embedding())
-    return select_queries(rows, uncertainty_weight(nodes.probabilities), known, pool, k)
+    pool = np.flatnonzero(nodes.labels < 0)
+    return rank_nodes(nodes).select(pool if among is None else np.intersect1d(among, pool), k)
 
 
 # Suspect labels

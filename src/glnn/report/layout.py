@@ -28,12 +28,16 @@ _GRAVITY = 2e-3  # keeps small separate parts from drifting away
 
 
 def plane_layout(
-    adjacency: sp.csr_matrix, groups: np.ndarray | None = None, seed: int = 0
+    adjacency: sp.csr_matrix,
+    groups: np.ndarray | None = None,
+    seed: int = 0,
+    start: Float[np.ndarray, "n 2"] | None = None,
 ) -> Float[np.ndarray, "n 2"]:
     """Return a position for each node, about in the unit disc; it depends on the input only.
 
     ``adjacency`` is symmetric and non-negative. Nodes without an edge lie on a ring around the
-    others, sorted by ``groups``. ``seed`` is for the noise.
+    others, sorted by ``groups``. ``seed`` is for the noise. With ``start``, positions of an earlier
+    layout, each part of the graph stays about where it was.
     """
     rng = np.random.default_rng(seed)
     graph = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
@@ -45,7 +49,9 @@ def plane_layout(
         inner = graph[linked][:, linked]
         share = sp.diags(1 / np.asarray(inner.sum(1)).ravel()) @ inner
         both = sp.csr_matrix(share + share.T)  # each node has the same weight
-        found = _optimize(both / both.sum(), spectral_layout(inner, rng), rng)
+        first = spectral_layout(inner, rng) if start is None else start[linked]
+        first = first / max(float(first.std()), 1e-12) if start is not None else first
+        found = _optimize(both / both.sum(), first, rng)
         radius = np.linalg.norm(found, axis=1, keepdims=True)
         unit = max(float(np.quantile(radius, 0.99)), 1e-12)
         places[linked] = found / np.maximum(unit, radius / 1.05)  # the last 1 % at the border

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,16 +44,22 @@ class DataDescription:
     encoder: TableEncoder | None  # None if the data were no table
     id_column: str | None
     label_column: str | None
+    source: dict[str, Any]  # where the data are; see Source.describe
 
     @classmethod
     def of(cls, source: Source) -> "DataDescription":
         """Describe the data of a source."""
         report, options, data = source.report, source.options, source.data
-        if report is None:
-            return cls(data.name, data.feature_names, options, None, None, options.label_column)
-        plan = report.columns
-        columns = plan.id, options.label_column or plan.label
-        return cls(data.name, data.feature_names, options, report.encoder, *columns)
+        plan = None if report is None else report.columns
+        return cls(
+            data.name,
+            data.feature_names,
+            options,
+            None if report is None else report.encoder,
+            None if plan is None else plan.id,
+            options.label_column or (None if plan is None else plan.label),
+            source.describe(),
+        )
 
     def write(self, path: Path) -> None:
         """Write ``data.json``."""

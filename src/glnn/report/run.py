@@ -220,7 +220,7 @@ class Run:
                 return
             evaluation = self._evaluate(seconds["fit"], on_progress)
             seconds["evaluation"] = time.perf_counter() - started - seconds["fit"]
-        self.results = self._collect(evaluation, seconds)
+        self.results = self.collect(evaluation, seconds)
 
     def _evaluate(self, seconds: float, on_progress: ProgressFunction) -> Evaluation | None:
         """Evaluate the fit by folds or on the test labels; ``None`` if nothing is to be judged.
@@ -282,7 +282,8 @@ class Run:
             progress=report,
         )
 
-    def _collect(self, evaluation: Evaluation | None, seconds: dict[str, float]) -> Results:
+    def collect(self, evaluation: Evaluation | None, seconds: dict[str, float]) -> Results:
+        """Return the results of ``model``, which was fitted."""
         source, options, model = self.source, self.options, self.model
         data = source.data
         facts = {

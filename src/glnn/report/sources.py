@@ -158,6 +158,15 @@ class Source:
         """The columns of a table, and what was done with each."""
         return tuple(self.report.column_rows()) if self.report else ()
 
+    def describe(self) -> dict[str, Any]:
+        """Return where the source is, to open it again with its options; ready for JSON."""
+        paths = {"labels": self.labels, "graph": None if self.no_graph else self.graph}
+        files = {key: None if path is None else str(path.resolve()) for key, path in paths.items()}
+        files |= {"graph": str(NO_GRAPH)} if self.no_graph else {}
+        is_file = self.name not in DATASETS and Path(self.name).exists()
+        name = str(Path(self.name).resolve()) if is_file else self.name
+        return {"name": name, **files}
+
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
         report = self.report

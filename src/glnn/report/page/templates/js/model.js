@@ -14,7 +14,7 @@ function makeModel(data) {
   const links = neighbourLists(n, data.source, data.target);
   const probability = (node, klass) => data.probabilities[node * nClasses + klass] / 65535;
   const confidence = new Float32Array(n);
-  for (let k = 0; k < n; k += 1) confidence[k] = probability(k, data.predicted[k] - 1);
+  for (let k = 0; k < n; k += 1) confidence[k] = data.predicted[k] ? probability(k, data.predicted[k] - 1) : 0;
   return {
     ...data, n, nClasses, x, y, confidence, probability, links,
     nLinks: data.source.length,

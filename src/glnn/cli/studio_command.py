@@ -1,0 +1,101 @@
+"""``glnn studio``: label rows on a page in the browser while a model learns from them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glnn.cli import options as opt
+
+if TYPE_CHECKING:
+    from glnn.report.sources import Source
+
+EXAMPLES = """[bold]Examples[/bold]
+
+glnn studio people.csv --label job  [dim]# opens a page; labels so far are in the column job[/dim]
+
+glnn studio runs/people-studio  [dim]# go on where you were[/dim]
+
+glnn studio digits --oracle label --budget 50  [dim]# how fast would it learn?[/dim]"""
+
+
+@opt.with_options
+def studio(
+    name: str,
+    columns: Any,
+    settings: Any,
+    graph: Path | None = None,
+    seed: int = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the session; by default runs/NAME-studio."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free one.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    oracle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Label by this column instead of a page, and print the accuracy on the other "
+            "rows; for data that are no table, by their labels.",
+        ),
+    ] = None,
+    budget: Annotated[int, typer.Option(min=2, help="Labels that the oracle gives.")] = 50,
+    order: Annotated[str, typer.Option(help="Of the oracle's rows: suggested or random.")] = (
+        "suggested"
+    ),
+) -> None:
+    """Label rows on a page: it proposes the next one, learns from each label, and shows the map."""
+    from glnn.data.formats import check_source
+    from glnn.exceptions import InputError
+
+    check_source(name)
+    from glnn.report.sources import Source
+    from glnn.studio import LabelSession
+
+    how = columns.replace(drop_constant=True)
+    if oracle is not None and how.label_column is not None:
+        raise InputError("--oracle must come without --label, got both: it begins without labels.")
+    if oracle is not None and Source(name, options=how).is_table:
+        how = how.replace(label_column=oracle)
+    is_folder = Path(name).is_dir() and any(
+        (Path(name) / file).is_file() for file in ("journal.jsonl", "data.json")
+    )
+    source: Any = name if is_folder else Source(name, None, graph, how)
+    kept: Any = {"params": settings, "seed": seed}
+    if oracle is not None:
+        _run_oracle(source, out, kept, budget, order)
+        return
+    from glnn.studio.server import serve
+
+    with LabelSession(source, out, **kept) as session:
+        typer.echo(f"The session is kept in {session.folder}")
+        serve(session, port, browser, typer.echo)
+
+
+def _run_oracle(
+    source: "Source | str", out: Path | None, kept: dict[str, Any], budget: int, order: str
+) -> None:
+    """Print the learning curve of an oracle as CSV, and write it to the folder if one is named."""
+    import tempfile
+
+    from glnn.data.files import atomic_write
+    from glnn.exceptions import InputError
+    from glnn.studio import LabelSession
+    from glnn.studio.oracle import hide_labels, run_oracle
+
+    if isinstance(source, str):
+        raise InputError("--oracle must come with a table or a data set, got a folder.")
+    hidden, truth = hide_labels(source)
+    lines = ["n_labels,accuracy"]
+    typer.echo(lines[0])
+    place = tempfile.TemporaryDirectory()
+    with place as other, LabelSession(hidden, out or f"{other}/s", background=False, **kept) as own:
+        for point in run_oracle(own, truth, budget=budget, order=order, seed=kept["seed"]):
+            lines.append(f"{point.n_labels},{point.accuracy:.6g}")
+            typer.echo(lines[-1])
+        if out is not None:
+            with atomic_write(out / "curve.csv") as file:
+                file.write("\n".join([*lines, ""]))

@@ -1,0 +1,109 @@
+"""The journal of a labelling session: one line of JSON for each act, appended and never changed.
+
+A line is forced to the disk before the act is acknowledged. It ends with a checksum of itself and
+of the line before, so that a line that is missing or was changed is noticed. A last line that a
+crash has cut short was never acknowledged, and is removed when the journal is opened.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from glnn.data.files import quote_path, sync_folder, write_error
+from glnn.exceptions import DataFormatError
+
+NAME = "journal.jsonl"
+_SUM = ', "sum": "'  # what stands before the checksum
+
+
+class Journal:
+    """The entries of a journal file, which is open for appending."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            known = path.read_bytes() if path.exists() else b""
+            self.entries, self._sum, self._size = _parse(path, known)
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if self._size < len(known):
+                os.ftruncate(self._handle, self._size)
+            os.fsync(self._handle)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise write_error(path, error) from error
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Append an entry and force it to the disk; if that fails, nothing has changed."""
+        text = json.dumps(entry, allow_nan=False)
+        digest = _digest(self._sum, text)
+        line = f'{text[:-1]}{_SUM}{digest}"}}\n'.encode()
+        try:
+            if os.fstat(self._handle).st_size != self._size:  # left by an append that failed
+                os.ftruncate(self._handle, self._size)
+            rest = line
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+            os.fsync(self._handle)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # else the next append tries again
+                os.ftruncate(self._handle, self._size)
+            raise write_error(self.path, error) from error
+        self.entries.append(dict(entry))
+        self._sum, self._size = digest, self._size + len(line)
+
+    @property
+    def can_link(self) -> bool:
+        """Whether the folder's disk has hard links, so that its files can be in two folders."""
+        other = self.path.with_name(f".{self.path.name}.link")
+        try:
+            other.unlink(missing_ok=True)
+            os.link(self.path, other)
+            other.unlink()
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def _digest(before: str, text: str) -> str:
+    return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()[:16]
+
+
+def _parse(path: Path, known: bytes) -> tuple[list[dict[str, Any]], str, int]:
+    """Return the entries, the last checksum and the size of the part that is whole."""
+    entries, last, size = [], "", 0
+    lines = known.splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        entry = _parse_line(line, last)
+        if entry is None and number == len(lines):
+            break  # cut short by a crash
+        if entry is None:
+            raise DataFormatError(
+                f"{quote_path(path)} must be a journal as it was written, got a damaged line "
+                f"{number} of {len(lines)}. Restore it from a copy."
+            )
+        last = entry.pop("sum")
+        entries.append(entry)
+        size += len(line)
+    return entries, last, size
+
+
+def _parse_line(line: bytes, before: str) -> dict[str, Any] | None:
+    """Return the entry of a whole line with the right checksum, else ``None``."""
+    try:
+        text = line.decode()
+        entry = json.loads(text)
+        body, sign, _ = text.rpartition(_SUM)
+        is_right = sign and entry["sum"] == _digest(before, body + "}")
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return entry if is_right and text.endswith('"}\n') else None

@@ -1,0 +1,284 @@
+"""The page of a labelling session, served to the browsers of this computer only.
+
+Every request must name this server as its host, come from its own page and know the token of the
+address that was opened. Nothing else is answered, so no other site and no other user gets in.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+import webbrowser
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from glnn._utils import import_optional
+from glnn.exceptions import GlnnError, InputError
+from glnn.studio.page import Session, page_html, page_policy
+
+HOST = "127.0.0.1"
+TOKEN = "x-glnn-token"  # the header of every request but the first
+MAX_BODY = 64 * 1024
+POLL_SECONDS = 20.0  # how long a request for news waits for some
+NAP_SECONDS = 0.05  # how often such a request looks
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",  # the address has the token
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_HEADER_BYTES = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class RefusedError(Exception):
+    """A request that is not answered: its status and one line."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+# Who may ask
+
+
+class Guard:
+    """Pass a request on only if its host, its origin and its token are right."""
+
+    def __init__(self, app: Asgi, token: str, port: int) -> None:
+        self._app, self._token = app, token.encode()
+        self._hosts = {f"{name}:{port}".encode() for name in (HOST, "localhost")}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request of ASGI, or refuse it in one line."""
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_HEADER_BYTES]
+            await send(message)
+
+        try:
+            self._check(scope)
+        except RefusedError as error:
+            body = json.dumps({"error": error.words}).encode()
+            kind = (b"content-type", b"application/json")
+            start = {"type": "http.response.start", "status": error.status, "headers": [kind]}
+            await send_with_headers(start)
+            await send({"type": "http.response.body", "body": body})
+            return
+        await self._app(scope, receive, send_with_headers)
+
+    def _check(self, scope: Any) -> None:
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in headers and name in (b"host", b"origin", TOKEN.encode()):
+                raise RefusedError(400, f"the header {name.decode()} must be sent once.")
+            headers[name] = value
+        if headers.get(b"host") not in self._hosts:
+            raise RefusedError(403, "the host must be this computer, as in the address opened.")
+        origin = headers.get(b"origin")
+        if origin is None and scope["method"] not in ("GET", "HEAD"):
+            raise RefusedError(403, "the origin must be sent with a change.")
+        if origin is not None and origin != b"http://" + headers[b"host"]:
+            raise RefusedError(403, "the origin must be the studio's own page.")
+        is_page = scope["path"] == "/"
+        given = _query_token(scope["query_string"]) if is_page else headers.get(TOKEN.encode(), b"")
+        if not secrets.compare_digest(given, self._token):
+            raise RefusedError(403, "the token must be that of the address printed by glnn studio.")
+
+
+def _query_token(query: bytes) -> bytes:
+    name, _, value = query.partition(b"=")
+    return value if name == b"token" else b""
+
+
+# What is answered
+
+
+async def read_message(request: Any) -> dict[str, Any]:
+    """Return the JSON object of a request, whose size is counted while it arrives."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise RefusedError(415, "a message must be JSON.")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            raise RefusedError(413, f"a message must have at most {MAX_BODY // 1024} KiB.")
+    try:
+        message = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "a message must be JSON.") from None
+    if not isinstance(message, dict):
+        raise RefusedError(400, "a message must be a JSON object.")
+    return message
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+class StudioServer:
+    """The server of one session, bound to a port of this computer when it is made."""
+
+    def __init__(self, session: Session, port: int = 0) -> None:
+        uvicorn = import_optional("uvicorn")
+        self._session, self._page = session, page_html()
+        self._numbers = itertools.count(1)
+        self._news = 0  # changes so far; a page waits until it differs from what it knows
+        self._listener = bind(port)
+        self.port = int(self._listener.getsockname()[1])
+        self.token = secrets.token_urlsafe(32)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                Guard(self._make_app(), self.token, self.port),
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="critical",  # what goes wrong is shown on the page
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=15,
+            )
+        )
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token."""
+        return f"http://{HOST}:{self.port}/?token={self.token}"
+
+    def run(self) -> None:
+        """Answer requests until ``stop`` is called or the process is interrupted."""
+        forget = self._session.listen(self._note)
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._server.run(sockets=[self._listener])
+        finally:
+            forget()
+            self._listener.close()
+
+    def stop(self) -> None:
+        """Make ``run`` return soon; for other threads."""
+        self._server.should_exit = True
+
+    def _note(self) -> None:
+        self._news = next(self._numbers)
+
+    def _make_app(self) -> Asgi:
+        route = _web("routing").Route
+        app = _web("applications").Starlette(
+            routes=[
+                route("/", self._send_page),
+                route("/act", self._act, methods=["POST"]),
+                route("/map", self._send_map),
+                route("/labels.csv", self._send_labels),
+                route("/news", self._wait_for_news),
+            ],
+            exception_handlers={RefusedError: _refuse, GlnnError: _refuse, Exception: _refuse},
+        )
+        app.router.redirect_slashes = False
+        made: Asgi = app
+        return made
+
+    async def _send_page(self, _: Any) -> Any:
+        policy = {"Content-Security-Policy": page_policy()}
+        return _web("responses").HTMLResponse(self._page, headers=policy)
+
+    async def _act(self, request: Any) -> Any:
+        message = await read_message(request)
+        state = await _in_thread(lambda: self._session.act(message))
+        return _web("responses").JSONResponse(state)
+
+    async def _send_map(self, _: Any) -> Any:
+        return _text(await _in_thread(self._session.map_data))
+
+    async def _send_labels(self, _: Any) -> Any:
+        return _text(await _in_thread(self._session.labels_csv))
+
+    async def _wait_for_news(self, request: Any) -> Any:
+        known = request.query_params.get("after", "")
+        deadline = time.monotonic() + POLL_SECONDS
+        while str(self._news) == known and time.monotonic() < deadline:
+            if self._server.should_exit:
+                break
+            await asyncio.sleep(NAP_SECONDS)
+        return _web("responses").JSONResponse({"news": self._news})
+
+
+def _web(part: str) -> Any:
+    return import_optional(f"starlette.{part}")
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    return await _web("concurrency").run_in_threadpool(call)
+
+
+def _text(words: str) -> Any:
+    return _web("responses").PlainTextResponse(words)
+
+
+async def _refuse(_: Any, error: Exception) -> Any:
+    """Return the answer to a request that failed: one line as JSON."""
+    if isinstance(error, RefusedError):
+        status, words = error.status, error.words
+    elif isinstance(error, GlnnError):
+        status, words = 422, str(error)
+    else:
+        status, words = 500, f"the server failed: {type(error).__name__}: {error}"
+    answer = _web("responses").JSONResponse
+    return answer({"error": words}, status, headers={"Connection": "close"})
+
+
+def bind(port: int) -> socket.socket:
+    """Return a socket that listens on a port of this computer only; 0 takes a free one."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # elsewhere the option would let another program take the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen()
+    except (OSError, OverflowError) as error:
+        listener.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"port must be free and at most 65535, got {port} ({why}). "
+            "Name another one, or none to get a free one."
+        ) from error
+    return listener
+
+
+def serve(
+    session: Session,
+    port: int = 0,
+    open_browser: bool = True,
+    say: Callable[[str], object] = print,
+) -> None:
+    """Serve the page of a session until the process is interrupted.
+
+    Parameters
+    ----------
+    session
+        The session; it is not closed.
+    port
+        Port on this computer; 0 takes a free one.
+    open_browser
+        Whether to open the page in the user's browser.
+    say
+        Is called with the lines for the user.
+    """
+    server = StudioServer(session, port)
+    say(f"The studio is at {server.url}")
+    say("Labels are kept as you give them; press Ctrl-C to end.")
+    if open_browser:  # in a thread, since a browser in the terminal would not return
+        threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+    server.run()
