@@ -83,6 +83,7 @@ results: $(DEV)
 BENCH ?= docs/results/bench
 bench: $(DEV)
 	$(BIN)/glnn bench --datasets cora,citeseer,pubmed --threads 2 --out $(BENCH)
+	$(BIN)/glnn bench first --out $(BENCH)
 	$(BIN)/glnn bench floor --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench growth --threads 2 --out $(BENCH)
 	$(BIN)/glnn bench scale --size arxiv --threads 2 --out $(BENCH)

@@ -7,7 +7,9 @@ They are classified without a new fit, and the model is kept in a folder without
 import argparse
 import tempfile
 
+import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.decomposition import PCA
 
 from glnn import GLNNClassifier
 from glnn.data.synthetic import block_model
@@ -36,3 +38,9 @@ with tempfile.TemporaryDirectory() as folder:
 print(
     f"saved, loaded, same answers: {np.array_equal(same, clf.predict(data.features[new], links))}"
 )
+
+places = PCA(2).fit(data.features[old].toarray()).transform(data.features[new].toarray())
+for name in clf.classes_:
+    plt.scatter(*places[same == name].T, s=15, label=name)
+plt.legend(title="new nodes, predicted class")
+plt.show()

@@ -6,7 +6,9 @@ No graph is given; one is learned.
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from glnn import GLNNClassifier, load_dataset
 from glnn.data import make_split
@@ -25,3 +27,7 @@ clf = GLNNClassifier(random_state=0, n_epochs=args.epochs).fit(data.features, y)
 right = clf.transduction_[split.test] == data.labels[split.test]
 print(f"{split.train.size} labels, accuracy on {split.test.size} others: {right.mean():.3f}")
 print(f"learned graph: {clf.n_edges_} edges; {clf.certificate_}")
+
+truth, predicted = data.labels[split.test], clf.transduction_[split.test]
+ConfusionMatrixDisplay.from_predictions(truth, predicted, cmap="Blues", colorbar=False)
+plt.show()

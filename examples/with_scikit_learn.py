@@ -6,7 +6,9 @@
 
 import argparse
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
+from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,3 +29,6 @@ search.fit(X_train, y_train)  # each fold is predicted as new nodes
 
 print(f"best: {search.best_params_}, cross-validated accuracy {search.best_score_:.3f}")
 print(f"accuracy on {len(y_test)} new rows: {search.score(X_test, y_test):.3f}")
+
+ConfusionMatrixDisplay.from_estimator(search, X_test, y_test, cmap="Greens", colorbar=False)
+plt.show()

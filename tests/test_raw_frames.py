@@ -165,3 +165,9 @@ def test_decimal_numbers_of_a_database_are_numbers():
     cells = [Decimal("1.50"), None, Decimal("-2")]
     numbers, _ = encode_frame(pd.DataFrame({"price": cells}), missing="median")
     assert numbers["price"].tolist() == [1.5, -0.25, -2.0]
+
+
+def test_labels_of_minus_one_zero_and_one_are_doubted(raw):
+    X, y = np.arange(30.0)[:, None], np.arange(30) % 3 - 1
+    with pytest.warns(UserWarning, match="-1 is read as 'no label'"):
+        assert GLNNClassifier(**QUICK).fit(X, y).classes_.tolist() == [0, 1]

@@ -277,6 +277,12 @@ EXTRAS = {  # optional packages, and the extra of glnn that installs each
 }
 
 
+def install_hint(package: str) -> str:
+    """Return the command that installs an optional package, also for a copy of the repository."""
+    extra = EXTRAS.get(package, package)
+    return f"pip install 'glnn[{extra}]' (in a copy of the repository: pip install '.[{extra}]')"
+
+
 def import_optional(module: str) -> Any:
     """Import an optional module; the error names the extra of glnn that installs it."""
     package = module.partition(".")[0]
@@ -285,9 +291,7 @@ def import_optional(module: str) -> Any:
             warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)
             return importlib.import_module(module)
     except ImportError as error:
-        extra = EXTRAS.get(package, package)
         raise MissingDependencyError(
             f"this needs the package {package}, which is not installed. "
-            f"Install it with: pip install 'glnn[{extra}]' "
-            f"(in a copy of the repository: pip install '.[{extra}]')"
+            f"Install it with: {install_hint(package)}"
         ) from error

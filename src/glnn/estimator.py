@@ -807,10 +807,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
         hidden = [None, *labelled.tolist()]
         missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
-        callbacks = self._resolve_callbacks()
-        for number, (label, seed) in enumerate(missing, start=1):
-            with notify_stage(callbacks, f"label effects, fit {number} of {len(missing)}"):
-                self._refits[label, seed] = self._refit_without(label, seed)
+        callbacks, n_fits = self._resolve_callbacks(), len(missing)
+        with show_progress(callbacks, n_fits):
+            for number, (label, seed) in enumerate(missing, start=1):
+                with notify_stage(callbacks, f"label effects: fit {number} of {n_fits}", 1):
+                    self._refits[label, seed] = self._refit_without(label, seed)
         kept = self._refits
         return np.asarray(
             np.mean([[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds], 0)

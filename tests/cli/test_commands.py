@@ -145,6 +145,8 @@ def test_links_of_new_rows_count_and_must_name_known_rows(glnn, run, finished):
     assert glnn(*how).is_bad_input("1 unknown id", "'ghost'")
     (finished / "old.csv").write_text("id,height,age\np0,1,1\n")
     assert glnn(*how[:2], finished / "old.csv", *how[3:]).is_bad_input("must differ", "'p0'")
+    (finished / "twice.csv").write_text("id,height,age\nn0,1,1\nn0,2,2\n")
+    assert glnn(*how[:2], finished / "twice.csv", *how[3:]).is_bad_input("'n0' twice", "--links")
 
 
 @pytest.mark.parametrize("command", ["report", "explain", "predict", "suggest"])

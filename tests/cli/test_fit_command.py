@@ -194,7 +194,7 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     fit = ("fit", people / "people.csv", *args, "--id", "id", "--out", run)
     outcome = glnn(*fit, *ONE_TRACK, "--verbose")
     assert outcome.code == 0
-    assert "none for the test" in outcome.out
+    assert "all used for training" in outcome.out
     lines = (run / "predictions.csv").read_text().splitlines()
     assert lines[0].startswith("id,given_label,predicted,probability,")
     assert lines[1].startswith("p0,")
@@ -295,7 +295,7 @@ def test_a_messy_table_with_its_edges_is_fitted_and_predicted(glnn, tmp_path):
     results = read_results(run)
     assert dict(results.readings) == {
         "customer_id": "id",
-        "row": "left out: counts the rows",
+        "row": "left out: numbers the rows",
         "age": dict(results.readings)["age"],
         "pay": "number, without '$'",
         "city": "category: 2 values, one column each",

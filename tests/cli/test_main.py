@@ -31,6 +31,27 @@ def test_help_names_every_command_and_teaches_by_examples(glnn):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
+        (("nofile.csv",), "must be a file"),
+        (("t.csv", "--label", "nope"), "got 'nope'"),
+        (("t.csv", "--drop", "nope"), "got 'nope'"),
+        (("t.csv",), "Type: glnn fit t.csv --label kind"),
+        (("t.csv", "--label", "kind", "--graph", "t.csv"), "only ids that the features have"),
+        (("t.csv", "--label", "only"), "one class only"),
+    ],
+)
+def test_wrong_data_are_answered_before_pytorch_is_imported(tmp_path, args, words):
+    rows = "".join(f"{0.5 * k},{'ab'[k % 2]},z\n" for k in range(6))
+    (tmp_path / "t.csv").write_text("x,kind,only\n" + rows)
+    code = "from glnn.cli.main import main; c = main(); sys.exit(c + 10 * ('torch' in sys.modules))"
+    command = [sys.executable, "-c", f"import sys; {code}", "fit", *args]
+    outcome = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert outcome.returncode == 2, outcome.stderr
+    assert words in outcome.stderr and outcome.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
         (("fti",), ("fti", "fit")),
         (("fit", "digits", "--sed", "3"), ("--sed", "--seed")),
         (("fit",), ("NAME|FILE",)),

@@ -107,15 +107,25 @@ def cells(*values):
         ("age", cells("?", "30", "40.5"), {"age": cells(40.5, 30, 40.5)}, "'?'"),
         ("age", cells("30", "unknown", "?", "", "7"), {"age": cells(30, 7, 7, 7, 7)}, "2 cells"),
         ("age", cells("1", "", "3"), {"age": cells(1, 3, 3)}, None),
-        ("pay", cells("$12.50", "$1,200.00", "$3"), {"pay": cells(12.5, 1200, 3)}, "'$'"),
-        ("pay", cells("12,50 €", "1.200,00 €"), {"pay": cells(12.5, 1200)}, "'€'"),
-        ("share", cells("12%", "5 %", "7.5%"), {"share": cells(12, 5, 7.5)}, "'%'"),
-        ("size", cells("12 kg", "5kg", "7"), {"size": cells(12, 5, 7)}, "'kg'"),
+        (
+            "pay",
+            cells("$12.50", "$1,200.00", "$3"),
+            {"pay": cells(12.5, 1200, 3)},
+            "'$12.50' read as 12.5",
+        ),
+        (
+            "pay",
+            cells("12,50 €", "1.200,00 €"),
+            {"pay": cells(12.5, 1200)},
+            "'12,50 €' read as 12.5",
+        ),
+        ("share", cells("12%", "5 %", "7.5%"), {"share": cells(12, 5, 7.5)}, "'12%' read as 12"),
+        ("size", cells("12 kg", "5kg", "7"), {"size": cells(12, 5, 7)}, "'12 kg' read as 12"),
         ("size", cells("1kg", "5lb"), {"size=1kg": cells(1, 0), "size=5lb": cells(0, 1)}, None),
         ("heat", cells("1", "inf", "3", "5"), {"heat": cells(1, 5, 3, 5)}, "infinite"),
         ("heat", cells("1", "1e39", "3", "5"), {"heat": cells(1, 5, 3, 5)}, "too large"),
-        ("row_number", [k + 1 for k in TEN], {}, "counts the rows"),
-        ("anything", TEN, {}, "counts the rows"),
+        ("row_number", [k + 1 for k in TEN], {}, "numbers the rows"),
+        ("anything", TEN, {}, "numbers the rows"),
         ("year", [1990 + k for k in TEN], {"year": [1990 + k for k in TEN]}, None),
         ("zip", cells(8001, 3000), {"zip=3000": cells(0, 1), "zip=8001": cells(1, 0)}, "codes"),
         ("code", cells("007", "12"), {"code=007": cells(1, 0), "code=12": cells(0, 1)}, "codes"),
@@ -123,6 +133,43 @@ def cells(*values):
         ("weight", cells(2**70, 1, 2), {"weight": cells(2.0**70, 1, 2)}, None),
         ("vip", cells("true", "", "false"), {"vip": cells(1, 0, 0)}, None),
         ("born", cells("2020-02-01", "2020-03-01"), {"born": cells(0, 29)}, None),
+        ("born", cells("13 Jan 2020", "14 Jan 2020"), {"born": cells(0, 1)}, None),
+        ("born", cells("13.01.2020 06:00", "14.01.2020 18:00"), {"born": cells(0, 1.5)}, None),
+        ("born", cells(20200113, 20200201), {"born": cells(0, 19)}, "YYYYMMDD"),
+        ("born", cells("2020-01-13", "14/01/2020"), {}, "several or unknown formats"),
+        ("born", cells("13.01.45", "14.01.45"), {}, "several or unknown formats"),
+        ("pay", cells("€ 1 200.50", "€ 80"), {"pay": cells(1200.5, 80)}, "read as 1200.5"),
+        ("pay", cells("1\u202f200,50 €", "7,5 €"), {"pay": cells(1200.5, 7.5)}, "read as 1200.5"),
+        ("pay", cells("1'200.50", "80"), {"pay": cells(1200.5, 80)}, "read as 1200.5"),
+        ("pay", cells("(1,250.00)", "80.00"), {"pay": cells(-1250, 80)}, "read as -1250"),
+        ("pay", cells("\u22121.5", "80"), {"pay": cells(-1.5, 80)}, "read as -1.5"),
+        ("pay", cells("CHF 12", "CHF 1,300"), {"pay": cells(12, 1300)}, "read as 12"),
+        ("pay", cells("2.5k", "900", "1M"), {"pay": cells(2500, 900, 1e6)}, "read as 2500"),
+        ("crp", cells("<0.5", "1.5", "3"), {"crp": cells(0.5, 1.5, 3)}, "read as 0.5"),
+        ("share", cells("", "5 %", "", "7 %"), {"share": cells(7, 5, 7, 7)}, "'5 %' read as 5"),
+        ("heat", cells(-999, -999, 3, 5), {"heat": cells(5, 5, 3, 5)}, "2 cells of -999"),
+        ("heat", cells(-999, -5, -999, 5), {"heat": cells(-999, -5, -999, 5)}, None),
+        ("heat", cells("#DIV/0!", "1", "3"), {"heat": cells(3, 1, 3)}, None),
+        (
+            "size",
+            cells("S", "M", "L", 4, 4),
+            {"size=4": cells(0, 0, 0, 1), "size=L": cells(0, 0, 1, 0), "size=M": cells(0, 1, 0)}
+            | {"size=S": cells(1, 0)},
+            "most cells are numbers",
+        ),
+        (
+            "vip",
+            cells("Yes", "nein", "yes", "N", "ja", "no", "no", "yes"),
+            {"vip=no": cells(0, 1, 0, 1, 0, 1, 1, 0), "vip=yes": cells(1, 0, 1, 0, 1, 0, 0, 1)},
+            "'Yes' as 'yes'",
+        ),
+        (
+            "city",
+            cells("rome", "Rome", "Bern ", "Bern"),
+            {"city=Bern": cells(0, 0, 1), "city=Rome": cells(1, 1, 0)},
+            "'rome' as 'Rome'",
+        ),
+        ("customer_no", [5000 + 7 * k % 31 for k in TEN], {}, "numbers the rows"),
         ("born", cells("02/01/2020", "03/01/2020"), {"born": cells(0, 29)}, "month comes first"),
         ("born", cells("2020-02-01", "n.a.", "2020-03-01"), {"born": cells(0, 29, 29)}, None),
         ("born", cells("13/01/2020", "14/01/2020"), {"born": cells(0, 1)}, None),
@@ -165,6 +212,7 @@ def test_a_messy_column_is_read_right_or_its_doubt_is_told(
         (["Loyal", "loyal", "loyal", "lost"], {}, ("lost", "loyal"), 0),
         (["A", "a", "b"], {"exact_labels": True}, ("A", "a", "b"), 0),
         (["-1", "0", "1"], {}, ("0", "1"), 1),
+        (["a b", "a  b", "a\u00a0b", "a b", "c"], {}, ("a b", "c"), 0),
     ],
 )
 def test_labels_that_mean_unknown_or_differ_in_case(
@@ -177,6 +225,12 @@ def test_labels_that_mean_unknown_or_differ_in_case(
     gone = set(labels) - {*classes, "", *options.get("na", ())}
     assert len(report.lines()) == len(gone)
     assert all(any(repr(label) in line for line in report.lines()) for label in gone)
+
+
+@pytest.mark.parametrize("labels", [["1.0", "2.0", ""], ["1", "1.0", "2"], ["-1.0", "1.0", "2.0"]])
+def test_whole_numbers_that_were_saved_as_fractions_are_the_same_classes(tmp_path, labels):
+    rows = "".join(f"{k * 1.5},{label}\n" for k, label in enumerate(labels))
+    assert read_tables(put(tmp_path, "x,label\n" + rows))[0].class_names == ("1", "2")
 
 
 @pytest.mark.parametrize("kind", ["quantity", "own text"])
@@ -208,6 +262,88 @@ def test_columns_without_a_name_of_their_own_get_one(tmp_path):
 def test_a_first_line_of_data_is_noticed(tmp_path):
     lines = read_tables(put(tmp_path, "0.5,1.25,a\n1.5,2.5,b\n2.5,0.5,a\n"))[1].lines()
     assert "'0.5', '1.25', 'a'" in lines[0]
+
+
+# Tables as programs and people export them: all of them hold the same four rows
+
+FOUR = PLAIN.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("id,age,label,\n" + FOUR.replace("\n", ",\n"), None),
+        ("id,age,label\n" + FOUR.replace("\n", ",\n"), None),
+        (PLAIN + PLAIN, "repeat the column names: 1"),
+        (" id , age , label \n" + FOUR, None),
+        ("id,age,Label\n" + FOUR, None),
+        ("Members of 2024\n\n" + PLAIN, "2 lines above"),
+        ("Members of 2024,,\n,,\n" + PLAIN, "2 lines above"),
+        ("# exported, by hand\n# on Monday\n" + PLAIN, "2 lines above"),
+        ("sep=;\n" + PLAIN.replace(",", ";"), "a line above"),
+        (PLAIN.encode("utf-16-le"), None),
+        (PLAIN.replace(",", "\t").encode("utf-16"), None),
+        (PLAIN.replace("\n", "\r"), None),
+        (b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(), None),
+        ("id,age,label,all_gaps\n" + FOUR.replace("\n", ",NA\n"), "no value"),
+    ],
+)
+def test_a_table_as_programs_export_it(tmp_path, content, line):
+    if content == PLAIN + PLAIN:  # other ids in the second half
+        content = PLAIN + PLAIN.replace("ann", "eve").replace("bob", "fay").replace("cy", "guy")
+        content = content.replace("dan", "hal", 1)
+    data, report = read_tables(put(tmp_path, content), needs_label=True)
+    assert data.features.toarray().ravel().tolist()[:4] == [30.5, 40, 50, 60]
+    assert set(data.features.toarray().ravel()) == {30.5, 40, 50, 60}
+    assert (data.class_names, data.labels[:4].tolist()) == (("u", "v"), [0, 1, -1, 0])
+    assert data.ids[0] == "ann" and len(data.ids) % 4 == 0
+    lines = [said for said in report.lines() if not said.startswith("ids:")]
+    assert len(lines) == (line is not None) and all(line in said for said in lines)
+
+
+@pytest.mark.parametrize("content", ["x\n1,2\n3,4\n", "id,age\nann,1,2\nbob,2,3\n"])
+def test_a_line_of_names_that_is_too_short_is_not_taken_for_a_title(tmp_path, content):
+    with pytest.raises(InputError, match="as many cells"):
+        read_tables(put(tmp_path, content))
+
+
+def test_a_title_above_the_names_of_a_sheet_is_left_out(tmp_path):
+    cells = [["Members", None, None], [None] * 3, ["id", "age", "label"]]
+    cells += [line.split(",") for line in FOUR.split()]
+    pd.DataFrame(cells).to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    data, report = read_tables(tmp_path / "t.xlsx")
+    assert data.features.toarray().ravel().tolist() == [30.5, 40, 50, 60]
+    assert (data.ids.tolist(), data.class_names) == (list(FIRST), ("u", "v"))
+    assert report.lines() == ("table: left out 2 rows above the column names",)
+
+
+def test_points_in_thousands_of_a_table_with_semicolons(tmp_path):
+    path = put(tmp_path, "id;pay\nann;61.333\nbob;12.500\n")
+    data, report = read_tables(path)
+    assert data.features.toarray().ravel().tolist() == [61333, 12500]
+    assert "--set decimal=." in report.lines()[0]
+    assert read_tables(path, decimal=".")[0].features.toarray()[1, 0] == 12.5
+    clear = put(tmp_path, "id;pay\nann;1.061.333\nbob;500\n")
+    assert read_tables(clear)[0].features.toarray().ravel().tolist() == [1061333, 500]
+    path = put(tmp_path, "id;pay\nann;61.333\nbob;0.500\n")
+    assert read_tables(path)[0].features.toarray()[1, 0] == 0.5
+
+
+def test_a_cell_with_a_line_break_is_one_cell(tmp_path):
+    rows = "".join(f'c{k},"one,\ntwo {k % 2}",{k}.5,{"ab"[k % 2]}\n' for k in range(6))
+    data, _ = read_tables(put(tmp_path, "id,note,x,label\n" + rows))
+    assert (data.n_nodes, data.n_features) == (6, 3)
+
+
+@pytest.mark.parametrize("form", ["{:05d}", "c{}", "{}-x"])
+def test_a_first_column_that_names_the_rows_is_the_id(tmp_path, form):
+    rows = "".join(f"{form.format(k)},{k % 4}.5,{'ab'[k % 2]}\n" for k in range(12))
+    path = put(tmp_path, "customer,visits,label\n" + rows)
+    data, report = read_tables(path)
+    assert data.ids.tolist() == [form.format(k) for k in range(12)]
+    assert "'customer'" in report.lines()[0] and "--id" in report.lines()[0]
+    assert read_tables(path, drop=["customer"])[0].feature_names == ("visits",)
+    assert read_tables(path, kinds={"customer": "category"})[0].ids is None
 
 
 # Files as they come

@@ -54,6 +54,37 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
     assert model.held_out_.probabilities is model.raw_distributions_
 
 
+def test_sets_and_suspects_need_no_fit_and_effects_of_labels_show_their_fits(blobs, monkeypatch):
+    bars = []
+
+    class Bar:
+        n = 0
+
+        def __init__(self, total, **_):
+            self.total, self.texts = total, []
+            bars.append(self)
+
+        def update(self, n):
+            self.n += n
+
+        def set_description(self, text, refresh):
+            self.texts.append(text)
+
+        def close(self):
+            self.is_closed = True
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    model = calibrated_fit(blobs, verbose=1)
+    assert len(bars) == 1 and bars[0].n == bars[0].total and bars[0].is_closed
+    model.explain(70, n_labels=2, refits=1)
+    assert len(bars) == 2 and (bars[1].n, bars[1].total) == (3, 3) and bars[1].is_closed
+    assert bars[1].texts[-1] == "glnn: label effects: fit 3 of 3"
+    monkeypatch.setattr(GLNNClassifier, "fit", None)
+    assert len(model.predict_set(0.1)) == 120
+    model.suspect_labels()
+    model.explain(70)
+
+
 @pytest.mark.parametrize("tracks", [["features"], ["features", "linear"]])
 def test_the_folds_of_a_fit_calibrate_without_a_further_fit(blobs, tracks):
     X, y, _ = blobs

@@ -42,7 +42,7 @@ def health_rows() -> Iterator[HealthRow]:
     """Yield the result of each check."""
     import torch
 
-    from glnn._utils import EXTRAS
+    from glnn._utils import EXTRAS, install_hint
     from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
     from glnn.report.text import find_version, package_versions
 
@@ -50,9 +50,9 @@ def health_rows() -> Iterator[HealthRow]:
     for package, found in package_versions().items():
         if package != "python":
             yield "ok", package, found
-    for package, extra in EXTRAS.items():
+    for package in EXTRAS:
         installed = find_version(package)
-        missing = f"not installed; install it with: pip install 'glnn[{extra}]'"
+        missing = f"not installed; install it with: {install_hint(package)}"
         yield "note" if installed is None else "ok", package, installed or missing
     yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
@@ -116,7 +116,7 @@ def export(
     ] = None,
     overwrite: bool = False,
 ) -> None:
-    """Export nodes with class, probability and given label, and edges with weight and origin."""
+    """Export the learned graph: nodes with class and probability, edges with their weight."""
     from glnn.report.export import export_graph
     from glnn.report.results import read_results
 
@@ -172,7 +172,7 @@ def explain(
     if columns:
         console.print(f"Columns that count most for its links: {columns}.", **plain)
     console.print(
-        "In Python, explain also measures the effect of single labels, after fit.", **plain
+        "In Python, clf.explain(..., refits=1) also measures the effect of single labels.", **plain
     )
 
 
@@ -182,7 +182,7 @@ def suggest(
     k: Annotated[int, typer.Option("-k", min=1, help="Rows to suggest.")] = 20,
     as_json: bool = False,
 ) -> None:
-    """Suggest which rows to label next, best first; the same ranking as suggest_labels."""
+    """Suggest which rows to label next, the most useful first."""
     from glnn.report.results import read_results
     from glnn.report.text import suggestion_table, suggestions
 
@@ -227,7 +227,7 @@ def predict(
         typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
     ] = True,
 ) -> None:
-    """Classify new rows, which are linked to the most similar rows of the training data."""
+    """Classify new rows with the model of a run, by their links to its most similar rows."""
     from glnn.data import write_predictions
     from glnn.report.predict import predict_rows
     from glnn.report.text import format_count

@@ -1,5 +1,7 @@
 """``glnn fit``: learn a graph and a classifier, and write a run folder."""
 
+import dataclasses
+import os
 import shlex
 import signal
 import sys
@@ -153,7 +155,9 @@ class StageProgress:
     def _end_group(self, note: str = "") -> None:
         if self._group and not self._quiet and (self._verbose or self._group.startswith("fold ")):
             seconds = time.perf_counter() - self._began
-            self._console.print(f"  {self._group:<22} {seconds:6.1f} s{note}", highlight=False)
+            width = 22 if self._verbose else 12
+            line = f"  {self._group:<{width}} {seconds:6.1f} s{note}"
+            self._console.print(line, highlight=False)
         self._group = ""
 
     def _time_left(self, fold: str) -> str:
@@ -203,14 +207,20 @@ def fit(
     verbose: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Learn a graph and a classifier; write metrics, graph, predictions, picture and report."""
-    from glnn.data.formats import check_source
+    """Predict a label for every row; write predictions, verdict, learned graph and report."""
+    from glnn._utils import check_integer
     from glnn.exceptions import InputError
+    from glnn.report.sources import Source
 
-    check_source(name)  # before PyTorch is imported, which takes seconds
+    check_integer("--seed", seed, low=0)
+    how = columns.replace(drop_constant=True, needs_label=True)
+    how = how.replace(group_column=group, time_column=time_column)
+    split: Any = {"labels_per_class": labels_per_class, "seed": seed}
+    source = Source(name, labels, graph, how, **split)
+    if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
+        _ = source.split  # its errors come before PyTorch is imported, which takes seconds
     from glnn.distributed import join_processes
     from glnn.report.run import FitOptions, Run
-    from glnn.report.sources import Source
     from glnn.report.tune_run import read_settings
 
     found = read_settings(Path(preset)) if preset.endswith(".json") else None
@@ -218,8 +228,6 @@ def fit(
     params |= settings if epochs is None else {**settings, "n_epochs": epochs}
     if folds == 1:
         raise InputError("--folds must be 0 or at least 2, got 1.")
-    how = columns.replace(drop_constant=True, needs_label=True)
-    how = how.replace(group_column=group, time_column=time_column)
     with join_processes(device) as peers:
         if folds and peers.size > 1:
             raise InputError("--folds needs a single process, got several. Leave it out.")
@@ -239,8 +247,7 @@ def fit(
             format_command(sys.argv),
             None if found is None else found.search,
         )
-        split: Any = {"labels_per_class": labels_per_class, "seed": seed}
-        source = Source(name, labels, graph, how, peers=peers, **split)
+        source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
         run = Run(source, options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)
         console = Console(quiet=quiet or as_json or peers.rank > 0)

@@ -69,10 +69,10 @@ _ClickError: Any = _UsageError.__mro__[1]
 
 app = typer.Typer(
     name="glnn",
-    help="Learn a graph from data and a few labels, and classify its nodes.",
+    help="Label all rows of a table from a few known labels, and say how far to trust the answer.",
     epilog=(
-        "[bold]Start here[/bold]: glnn fit digits --labels-per-class 5, "
-        "then open runs/digits-default-0/report.html"
+        "[bold]Start here[/bold]: glnn fit mine.csv --label COLUMN, or without own data "
+        "glnn fit digits --labels-per-class 5; then open the report that the command names."
     ),
     rich_markup_mode="rich",
     no_args_is_help=True,
@@ -105,10 +105,12 @@ def _show_version(wanted: bool) -> bool:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="show the version", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
-    """Learn a graph from data and a few labels, and classify its nodes."""
+    """Label all rows of a table from a few known labels, and say how far to trust the answer."""
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -82,7 +82,7 @@ OPTIONS: dict[str, Any] = {
     "epochs": _method(help="Epochs of each classifier step."),
     "seed": _method(help="Random seed of the split and of the fit."),
     "device": _method(help="cpu, cuda, cuda:1, ..."),
-    "threads": _method(help="Most CPU threads; below 10,000 nodes one is used."),
+    "threads": _method(help="Use at most this many CPU threads. Below 10,000 rows one is used."),
     "settings": _method(
         "--set",
         metavar="NAME=VALUE",
@@ -100,7 +100,9 @@ OPTIONS: dict[str, Any] = {
         "folder, until the run is finished. Required with several processes.",
     ),
     "quiet": _output("--quiet", help="Print nothing but errors."),
-    "verbose": _output("--verbose", help="Print also the fit's choices and the solver's notes."),
+    "verbose": _output(
+        "--verbose", help="Also print the choices of the fit and the notes of the solver."
+    ),
     "as_json": _output("--json", help="Print JSON."),
 }
 

@@ -10,8 +10,8 @@ import shlex
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +34,8 @@ from glnn.data.table_text import (
     find_number_marks,
     is_placeholder,
     list_names,
+    looks_like_dates,
+    merge_spellings,
     strip_cells,
     strip_marks,
     to_numbers,
@@ -52,8 +54,8 @@ _MARKED_SHARE, _MARKED_GAPS = 0.05, 5  # "auto" marks gaps from this share and n
 
 _ID_NAME = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
 _ROW_NUMBER_NAME = re.compile(
-    r"(row|line|record|obs|observation|s|sl)?[\s_.#-]*(nr|no|num|number|index|idx|#)\.?"
-    r"|row|rownames?|unnamed: \d+",
+    r"((row|line|record|obs|observation|s|sl)?|(.*[\s_.#-]))[\s_.#-]*"
+    r"(nr|no|num|number|index|idx|#)\.?|row|rownames?|unnamed: \d+",
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile(
@@ -85,6 +87,7 @@ class ColumnCode:
     marks: NumberMarks = NO_MARKS  # what surrounds numbers
     na: tuple[str, ...] = ()  # cells that the user calls missing
     clips: bool = False  # infinite and too large numbers are missing
+    spellings: Mapping[str, str] = field(default_factory=dict)  # other spellings of the values
     note: str = ""  # why it is left out, or what is doubtful and the option that changes it
 
     def describe(self) -> str:
@@ -126,9 +129,8 @@ class ColumnCode:
             return to_float32(cells[:, None] == np.array(self.values, dtype=object))
         if self.kind == "frequency":
             share = dict(zip(self.values, self.shares)) | {"": 0.0}
-            return to_float32(
-                np.array([share.get(c, self.rest) for c in self.texts(column)])[:, None]
-            )
+            shares = [share.get(cell, self.rest) for cell in self.texts(column)]
+            return to_float32(np.array(shares)[:, None])
         numbers = self.parse(column)
         if numbers is None:  # find the first bad cell: every longer beginning is bad too
             beginnings = range(1, len(column) + 1)
@@ -144,8 +146,9 @@ class ColumnCode:
         return np.stack([whole, to_float32(gaps)], axis=1) if self.marks_gaps else whole[:, None]
 
     def texts(self, column: pd.Series) -> list[str]:
-        """Return the cells as text, empty if missing."""
-        return strip_cells(empty_cells(column, self.na))
+        """Return the cells as text in their most frequent spelling, empty if missing."""
+        cells = strip_cells(empty_cells(column, self.na))
+        return [self.spellings.get(cell, cell) for cell in cells]
 
     def parse(self, column: pd.Series) -> np.ndarray | None:
         """Return numbers or days since 1970, NaN if missing; ``None`` if a cell is neither."""
@@ -183,7 +186,7 @@ class ColumnCode:
 
 def is_named_like_id(name: str) -> bool:
     """Whether a column is named like ids, such as ``customer_id`` or ``orderId``."""
-    return _ID_NAME.fullmatch(name) is not None
+    return _ID_NAME.fullmatch(name.strip()) is not None
 
 
 def is_unique(column: pd.Series) -> bool:
@@ -199,17 +202,32 @@ def fit_column(where: str, column: pd.Series, name: str, options: TableOptions) 
     na, wanted = tuple(options.na), options.kinds.get(name)
     column, code = empty_cells(column, na), ColumnCode(name, na=na)
     numbers = None if _is_categorical(column) else to_numbers(column)
+    is_guessed = wanted is None and options.encode == "auto" and numbers is not None
+    if is_guessed:
+        code, numbers = _empty_sentinels(code, numbers)
+        column = empty_cells(column, code.na)
     why = "" if wanted or options.features else _why_left_out(name, column, numbers)
     if why:
         return _leave_out(code, f"{why}; {_as_option(name, 'number')} keeps it")
-    if wanted is None and options.encode == "auto" and _is_code(name, column, numbers):
+    change = f"{_as_option(name, 'number')} changes that"
+    if is_guessed and _are_compact_dates(column, numbers):
+        code = dataclasses.replace(code, note=f"read as dates YYYYMMDD; {change}")
+        return _fit_dates(where, column, code, "%Y%m%d", options)
+    if is_guessed and _is_code(name, column, numbers):
         wanted = "category"
-        note = f"read as codes, not as numbers; {_as_option(name, 'number')} changes that"
-        code = dataclasses.replace(code, note=note)
+        code = dataclasses.replace(code, note=f"read as codes, not as numbers; {change}")
     if wanted == "category" or _is_categorical(column):
         return _fit_text(where, column, code, options)
-    if numbers is not None and wanted not in ("dmy", "mdy"):
-        return _fit_numbers(code, numbers, options, where)
+    if numbers is None or wanted in ("dmy", "mdy"):
+        return _fit_cells(where, column, code, options)
+    return _fit_numbers(code, numbers, options, where)
+
+
+def _fit_cells(
+    where: str, column: pd.Series, code: ColumnCode, options: TableOptions
+) -> ColumnCode:
+    """Choose how a column of text is encoded, which may hold dates, or numbers with marks."""
+    name, wanted = code.name, options.kinds.get(code.name)
     form = None if wanted == "number" else detect_date_format(column, wanted)
     if form is not None and options.encode != "error":
         return _fit_dates(where, column, code, form, options)
@@ -217,8 +235,14 @@ def fit_column(where: str, column: pd.Series, name: str, options: TableOptions) 
         marks = find_number_marks(column, force=wanted == "number") or NO_MARKS
         numbers = to_numbers(strip_marks(column, marks))
         if numbers is not None:
-            code = dataclasses.replace(code, marks=marks, note=_describe_marks(column, name, marks))
+            note = _describe_marks(column, numbers, name, marks)
+            code = dataclasses.replace(code, marks=marks, note=note)
             return _fit_numbers(code, numbers, options, where)
+    if options.encode == "auto" and wanted is None and looks_like_dates(column):
+        keep = f"write them as 2020-01-31; {_as_option(name, 'category')} keeps the text"
+        return _leave_out(code, f"dates in several or unknown formats: {keep}")
+    if options.encode == "auto":
+        code = dataclasses.replace(code, note=_describe_half_numbers(column, name))
     if options.encode == "error" or wanted is not None:
         raise _text_column_error(where, column, name, is_date=form is not None)
     return _fit_text(where, column, code, options)
@@ -242,7 +266,7 @@ def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> s
         return "another id in every row"
     if numbers is not None and len(numbers) >= 10 and bool((abs(numbers) > _EXACT).all()):
         return "another long number in every row" if is_unique(column) else ""
-    return "counts the rows" if numbers is not None and _counts_rows(name, numbers) else ""
+    return "numbers the rows" if numbers is not None and _counts_rows(name, numbers) else ""
 
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:
@@ -268,18 +292,48 @@ def _is_code(name: str, column: pd.Series, numbers: np.ndarray | None) -> bool:
     )
 
 
-def _describe_marks(column: pd.Series, name: str, marks: NumberMarks) -> str:
+def _empty_sentinels(code: ColumnCode, numbers: Any) -> tuple[ColumnCode, np.ndarray]:
+    """Read -999 and the like as gaps if they are repeated and no other number is negative."""
+    lowest = np.nanmin(numbers, initial=0)
+    is_lowest, is_odd = numbers == lowest, lowest in (-99, -999, -9999, -99999)
+    if not is_odd or is_lowest.sum() < 2 or (numbers[~is_lowest] < 0).any():
+        return code, numbers
+    keep = f"{_as_option(code.name, 'number')} keeps them"
+    note = f"{is_lowest.sum():,} cells of {lowest:.0f} read as gaps; {keep}"
+    code = dataclasses.replace(code, na=(*code.na, f"{lowest:.0f}"), note=note)
+    return code, np.where(is_lowest, np.nan, numbers)
+
+
+def _are_compact_dates(column: pd.Series, numbers: Any) -> bool:
+    """Whether all numbers are dates of 1900 to 2100, such as 20200131."""
+    known = numbers[~np.isnan(numbers)]
+    if len(np.unique(known)) < 2 or not ((known > 19000100) & (known < 21010000)).all():
+        return False
+    return not (known % 1).any() and days_since_1970(column, "%Y%m%d") is not None
+
+
+def _describe_half_numbers(column: pd.Series, name: str) -> str:
+    """Return a note on a column that is read as text although most of its cells are numbers."""
+    words = (find_number_marks(column, force=True) or NO_MARKS).words
+    counts = Counter(strip_cells(column))
+    n_words = sum(counts[word] for word in words)
+    if not n_words or 2 * n_words > counts.total() - counts[""]:
+        return ""
+    listed = list_names("read as text, though most cells are numbers; cells such as", words)
+    return f"{listed} are none; {_as_option(name, 'number')} reads those as gaps"
+
+
+def _describe_marks(column: pd.Series, numbers: np.ndarray, name: str, marks: NumberMarks) -> str:
     """Return a note on cells of a column of numbers that are not plain numbers."""
-    notes = []
+    notes, cells = [], strip_cells(column)
     if marks.words:
-        counts = Counter(strip_cells(column))
-        n_words = sum(counts[word] for word in marks.words)
-        cells = "1 cell" if n_words == 1 else f"{n_words:,} cells"
-        notes.append(f"{list_names(f'{cells} read as gaps among numbers:', marks.words)}")
-    if marks.unit:
-        notes.append(f"numbers read without {quote(marks.unit)}")
-    if marks.decimal:
-        notes.append(f"{quote(marks.decimal)} read as the decimal mark")
+        n_words = sum(cell in marks.words for cell in cells)
+        said = "1 cell" if n_words == 1 else f"{n_words:,} cells"
+        notes.append(f"{list_names(f'{said} read as gaps among numbers:', marks.words)}")
+    if marks.unit or marks.decimal:
+        odd = (k for k, c in enumerate(cells) if not re.fullmatch(r"\d*|\d+\.\d+", c))
+        row = next((k for k in odd if not np.isnan(numbers[k])), 0)
+        notes.append(f"cells such as {quote(cells[row])} read as {numbers[row]:.10g}")
     known = " ".join(f"--na {shlex.quote(word)}" for word in marks.words[:3])
     confirm = f", {known} confirms it" if known and all(map(is_placeholder, marks.words)) else ""
     return f"{', '.join(notes)}; {_as_option(name, 'category')} reads text{confirm}"
@@ -339,6 +393,12 @@ def _fit_numbers(
 def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOptions) -> ColumnCode:
     name, is_auto = code.name, options.encode == "auto" or code.name in options.kinds
     counts = Counter(strip_cells(column))
+    merged = merge_spellings({v: n for v, n in counts.items() if v and name not in options.kinds})
+    if merged:
+        said = ", ".join(f"{quote(a)} as {quote(b)}" for a, b in [*merged.items()][:3])
+        note = f"read {said}; {_as_option(name, 'category')} keeps other spellings apart"
+        code = dataclasses.replace(code, spellings=merged, note=note)
+        counts = Counter(code.texts(column))
     n_rows, n_gaps = counts.total(), counts.pop("", 0)
     code = dataclasses.replace(code, n_gaps=n_gaps)
     if not counts:

@@ -26,6 +26,7 @@ from glnn.data.table_text import (
     COMPRESSED,
     DEFAULT_OPTIONS,
     TableOptions,
+    count_title_rows,
     describe_names,
     max_text_bytes,
     open_table,
@@ -45,6 +46,11 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
     """Read a sheet of a workbook as a table."""
     frame = read_sheet(path, options.sheet)
     notes = frame.attrs["notes"]
+    top = [["" if pd.isna(c) else str(c) for c in row] for row in frame.head(20).to_numpy()]
+    n_titles = count_title_rows(top) if header else 0
+    if n_titles:
+        frame = frame.iloc[n_titles:]
+        notes = [*notes, f"table: left out {n_titles} rows above the column names"]
     if header and len(frame):
         first = [None if pd.isna(cell) else cell for cell in frame.iloc[0]]
         names = parse_column_names(path, first)

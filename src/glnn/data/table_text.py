@@ -109,14 +109,21 @@ DEFAULT_OPTIONS = TableOptions()
 # Cells of a column: numbers, dates or text
 
 # Cells of numeric columns that stand for a missing number
-MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>")
+_ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
+_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>")
+MISSING_MARKERS = (*_NULLS, *_ERRORS)
 # Words, in any case, that stand for a missing value but could also be a category
 _PLACEHOLDERS = ("?", "-", "--", ".", "unknown", "missing", "n.a.", "na", "not available", "tbd")
 
-DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+_NUMERIC_DATES = ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+_WORD_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DATE_FORMATS = ("ISO8601", *(day + time for time in _TIMES for day in _NUMERIC_DATES + _WORD_DATES))
+_LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{2,4}\b.*")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?")
 _COMMA_IS_DECIMAL = re.compile(
-    r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?"
+    r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,})"
+    r"([eE][+-]?\d+)?"
 )
 _POINT_IS_DECIMAL = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
 _GROUPED = {
@@ -138,6 +145,21 @@ def _cell_to_text(cell: Any) -> str:
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
         return str(int(cell))
     return str(cell)
+
+
+_YES_NO = dict.fromkeys(("yes", "y", "true", "1", "ja", "j", "oui"), "yes")
+_YES_NO |= dict.fromkeys(("no", "n", "false", "0", "nein", "non"), "no")
+
+
+def merge_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Map values that differ from a more frequent one only in case, blanks or a word for yes."""
+    folded = {value: " ".join(value.split()).casefold() for value in counts}
+    if set(folded.values()) <= _YES_NO.keys():
+        folded = {value: _YES_NO[key] for value, key in folded.items()}
+    best: dict[str, str] = {}
+    order = sorted(counts, key=lambda value: (-counts[value], value))
+    firsts = {value: best.setdefault(folded[value], value) for value in order}
+    return {value: first for value, first in firsts.items() if value != first}
 
 
 def strip_cells(column: pd.Series) -> list[str]:
@@ -185,7 +207,11 @@ def is_placeholder(cell: str) -> bool:
 
 
 _NUMBER = r"[+-]?(?:\d[\d.,]*|\.\d+)(?:[eE][+-]?\d+)?"
-_MARKED = re.compile(rf"([+-]?)([$€£¥]?)\s*({_NUMBER})\s*([%$€£¥]|[A-Za-zµ°²³/]{{1,6}})?")
+_BOUNDS = ("<", ">", "≤", "≥", "~")
+_BEFORE = rf"[$€£¥₹{''.join(_BOUNDS)}]|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD"
+_MARKED = re.compile(rf"([+-]?)({_BEFORE})?\s*({_NUMBER})\s*([%$€£¥₹]|[A-Za-zµ°²³/]{{1,6}})?")
+_SPACED = re.compile(r"(?<!\d)(?<!\d )[1-9]\d{0,2}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)")
+_SCALES = {"k": "e3", "K": "e3", "M": "e6"}
 _MAX_WORDS = 5  # different words that a column of numbers may contain
 
 
@@ -208,23 +234,32 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     as ``?``; with ``force`` any number.
     """
     counts = Counter(_present_cells(column))
-    found = {cell: _MARKED.fullmatch(cell) for cell in counts}
+    found = {cell: _MARKED.fullmatch(_simplify(cell)) for cell in counts}
     words = tuple(sorted(cell for cell, match in found.items() if match is None))
     numbers = {cell: match for cell, match in found.items() if match is not None}
     n_words, n_cells = sum(counts[cell] for cell in words), counts.total()
     is_few = len(words) <= _MAX_WORDS and 5 * n_words <= n_cells
     is_few |= 2 * n_words <= n_cells and all(map(is_placeholder, words))
     units = {mark for match in numbers.values() for mark in (match[2], match[4]) if mark}
-    if not numbers or len(units) > 1 or not (is_few or force):
+    is_scaled = any(unit in _SCALES for unit in units)
+    units -= _SCALES.keys()
+    n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
+    if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
     marks = NumberMarks("".join(units), "", words)
     cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
-    if to_numbers(cells) is None:
+    if to_numbers(cells) is None or is_scaled or any(_simplify(cell) != cell for cell in numbers):
         decimal = detect_decimal(cells.to_frame()) or "."
         if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
             return None
         marks = dataclasses.replace(marks, decimal=decimal)
     return marks
+
+
+def _simplify(cell: str) -> str:
+    """Return a number without blanks between its digits, and with a minus instead of brackets."""
+    cell = _SPACED.sub(lambda match: re.sub(r"\D", "", match[0]), cell.replace("\u2212", "-"))
+    return f"-{cell[1:-1]}" if cell[:1] == "(" and cell[-1:] == ")" else cell
 
 
 def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
@@ -236,8 +271,9 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
     def strip(cell: str) -> str:
         if cell in marks.words:
             return ""
-        plain = cell.removesuffix(marks.unit).strip()
+        plain = _simplify(cell).removesuffix(marks.unit).removeprefix(marks.unit).strip()
         plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
+        plain = plain[:-1] + _SCALES[plain[-1]] if plain[-1:] in _SCALES else plain
         if marks.decimal and _GROUPED[marks.decimal].fullmatch(plain):
             return plain.replace(group, "").replace(marks.decimal, ".")
         return plain
@@ -312,14 +348,21 @@ def detect_date_format(column: pd.Series, order: str | None = None) -> str | Non
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return "dates"
     found = _fitting_date_formats(column)
-    wanted = order or ("mdy" if "%m/%d/%Y" in found else "dmy")
+    wanted = order or ("mdy" if any(form.startswith("%m/") for form in found) else "dmy")
     first = [form for form in found if form.startswith("%d" if wanted == "dmy" else "%m")]
     return next(iter(first or found), None)
 
 
 def find_ambiguous_date(column: pd.Series) -> str | None:
     """Return a cell such as ``01/02/2020`` if day and month could be exchanged in every cell."""
-    return _present_cells(column)[0] if len(_fitting_date_formats(column)) > 1 else None
+    is_doubtful = {"%d", "%m"} <= {form[:2] for form in _fitting_date_formats(column)}
+    return _present_cells(column)[0] if is_doubtful else None
+
+
+def looks_like_dates(column: pd.Series) -> bool:
+    """Whether all cells look like dates, perhaps in several formats."""
+    cells = [cell for cell in _present_cells(column) if not is_placeholder(cell)]
+    return bool(cells) and all(_LIKE_DATE.fullmatch(cell) for cell in cells)
 
 
 def _fitting_date_formats(column: pd.Series) -> list[str]:
@@ -328,7 +371,7 @@ def _fitting_date_formats(column: pd.Series) -> list[str]:
         return []
     if all(_ISO.fullmatch(cell) for cell in cells):
         return ["ISO8601"] if _parse_dates(cells, "ISO8601") is not None else []
-    if not all(len(cell) <= 10 and cell[:1].isdigit() for cell in cells[:100]):
+    if not all(len(cell) <= 30 and cell[-1:].isalnum() for cell in cells[:100]):
         return []
     return [form for form in DATE_FORMATS[1:] if _parse_dates(cells, form) is not None]
 
@@ -373,6 +416,7 @@ def _present_cells(column: pd.Series) -> list[str]:
 COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})*\s*|0")
 _ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
@@ -434,14 +478,15 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    cells = _read_first_cells(path, layout)
+    cells = (*_read_first_cells(path, layout), *([""] if layout.has_tail else []))
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
 
     def read(decimal: str, **more: Any) -> pd.DataFrame:
-        return _read_csv(
+        frame = _read_csv(
             path,
+            skiprows=layout.n_titles,
             sep=layout.delimiter,
             encoding=layout.encoding,
             header=0 if header else None,
@@ -451,9 +496,15 @@ def read_text_table(
             decimal=decimal,
             **{"dtype": dict.fromkeys(text, "str"), **more},
         )
+        return frame if more or not header else _drop_repeated_names(frame, cells)
 
     frame = read(options.decimal or ".")
     decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
+    floats = [name for name in names if pd.api.types.is_float_dtype(frame[name].dtype)]
+    if layout.delimiter == ";" and options.decimal is None and floats and decimal == ".":
+        raw = read(".", dtype="str", usecols=floats)
+        if all(raw[name].dropna().str.fullmatch(_THOUSANDS).all() for name in floats):
+            decimal, unclear = ",", floats
     if decimal is None:
         is_european = layout.delimiter == ";"
         unclear = [n for n in names if is_european and n not in text and _is_ambiguous(frame[n])]
@@ -461,7 +512,12 @@ def read_text_table(
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
-    notes = [*layout.notes, *(describe_names(cells, names) if header else ())]
+    blank = [n for c, n in zip(cells, names) if header and not str(c).strip() and n != "id"]
+    empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
+    used = [(c, n) for c, n in zip(cells, names) if n not in empty]
+    names, notes = tuple(n for _, n in used), [*layout.notes, *frame.attrs.get("notes", ())]
+    notes += describe_names([c for c, _ in used], names) if header else ()
+    frame = frame[list(names)]
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
@@ -474,6 +530,19 @@ def read_text_table(
             codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
             frame = frame.assign(**{name: raw[name] for name in codes})
     frame.attrs["notes"] = notes
+    return frame
+
+
+def _drop_repeated_names(frame: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
+    """Drop lines that repeat the line of column names, as in files that were joined."""
+    if not all(_is_text(frame[name]) for name in frame):
+        return frame
+    alike = (k for k, cell in enumerate(frame.iloc[:, 0]) if cell == cells[0])
+    repeats = [k for k in alike if list(map(str, frame.iloc[k])) == list(map(str, cells))]
+    if repeats:
+        frame = frame.drop(index=repeats).reset_index(drop=True)
+        note = f"table: left out lines that repeat the column names: {len(repeats)}"
+        frame.attrs["notes"] = [note]
     return frame
 
 
@@ -505,6 +574,8 @@ class _Layout:
     encoding: str
     has_zeros: bool  # whether some cell is a whole number that begins with 0
     notes: tuple[str, ...] = ()
+    n_titles: int = 0  # lines above the column names
+    has_tail: bool = False  # whether all lines but the first end with a delimiter
 
 
 def _detect_layout(path: Path, options: TableOptions) -> _Layout:
@@ -512,7 +583,10 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     with open_table(path) as file:
         start = file.read(_BLOCK)
     marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
-    encoding, notes = options.encoding or next(marked, "utf-8"), tuple[str, ...]()
+    guess = "utf-8"
+    if start.count(0) > len(start) // 4:  # text of ASCII letters in two bytes each
+        guess = "utf-16-be" if start[:1] == b"\0" else "utf-16-le"
+    encoding, notes = options.encoding or next(marked, guess), tuple[str, ...]()
     try:
         sample, has_zeros = _scan_text(path, encoding)
     except DataFormatError:
@@ -523,18 +597,47 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
             notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
         if not notes:
             raise
+    return _detect_columns(path, options, sample, _Layout(",", encoding, has_zeros, notes))
+
+
+def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Layout) -> _Layout:
+    """Return the layout with the delimiter and the lines above the column names."""
+    notes = layout.notes
+    plain = _QUOTED.sub(lambda match: "q" if len(match[0]) > 2 else "", sample)
+    lines = re.split(r"\r\n|\r|\n", plain)[:_SAMPLE_LINES]
+    likely = options.delimiter or _detect_delimiter("\n".join(lines[len(lines) // 2 :]))
+    n_titles = count_title_rows([line.split(likely) for line in lines])
+    if n_titles:
+        skipped = "a line" if n_titles == 1 else f"{n_titles} lines"
+        notes += (f"table: left out {skipped} above the column names",)
+    lines = [line for line in lines[n_titles:] if line.strip()]
+    likely = _detect_delimiter("\n".join(lines))
     if options.delimiter is None:
         is_tabs = table_suffix(path) == ".tsv" and "\t" in sample
-        found = "\t" if is_tabs else _detect_delimiter(sample)
-        return _Layout(found, encoding, has_zeros, notes)
-    first = sample.partition("\n")[0]
-    likely = _detect_delimiter(sample)
-    if options.delimiter not in first and likely in first:
+        found = "\t" if is_tabs else likely
+    elif lines and options.delimiter not in lines[0] and likely in lines[0]:
         raise DataFormatError(
             f"{quote_path(path)} must have {quote(options.delimiter)} between its columns, as the "
             f"option delimiter says, got {quote(likely)}. Leave the option out."
         )
-    return _Layout(options.delimiter, encoding, has_zeros, notes)
+    else:
+        found = options.delimiter
+    widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
+    has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
+    has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)
+    return _Layout(found, layout.encoding, layout.has_zeros, notes, n_titles, has_tail)
+
+
+def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Count the rows above the column names: a title or remarks in their first cell, and blanks."""
+    width = max(map(len, rows))
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    is_remark = [(row[0][:1] == "#" and len(row) < width) or row[0] == "sep=" for row in rows]
+    n_titles = next((k for k, n in enumerate(filled) if n > 1 and not is_remark[k]), 0)
+    is_title = n_titles > 0 and bool(rows[0][0].strip())
+    is_title &= width > 2 or is_remark[0] or len(rows[0]) < 2
+    has_names = not any(re.match(r"[+-]?[\d.]", cell.strip()) for cell in rows[n_titles])
+    return n_titles if is_title and has_names else 0
 
 
 def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
@@ -571,12 +674,11 @@ def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
 
 
 def _detect_delimiter(sample: str) -> str:
-    """Return the mark that is equally frequent in the first lines, else most frequent in line 1.
+    """Return the mark that is equally frequent in all lines, else most frequent in line 1.
 
     Rarer marks, such as colons and blanks, count only where the first line has no usual one.
     """
-    outside = _QUOTED.sub("", sample)
-    lines = [line for line in outside.splitlines() if line.strip()][:_SAMPLE_LINES]
+    lines = [line for line in sample.splitlines() if line.strip()]
     counts = {mark: [line.count(mark) for line in lines] for mark in DELIMITERS}
     even = {mark: n[0] for mark, n in counts.items() if n and n[0] and len(set(n[:-1])) <= 1}
     found = even or {mark: n[0] for mark, n in counts.items() if n and n[0]}
@@ -593,7 +695,7 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
     how = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None, "dtype": "str"}
-    cells = tuple(_read_csv(path, nrows=1, **how).iloc[0].tolist())
+    cells = tuple(_read_csv(path, nrows=1, skiprows=layout.n_titles, **how).iloc[0].tolist())
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
             f"{quote_path(path)} must have at most {MAX_COLUMNS:,} columns, got {len(cells):,}."
@@ -644,10 +746,17 @@ def list_names(start: str, names: Sequence[str]) -> str:
 def find_column(
     where: str, names: Sequence[str], wanted: str | None, usual: str | None, what: str
 ) -> str | None:
-    """Return the wanted column; if none is given, the usual one if the table has it."""
+    """Return the wanted column; if none is given, the usual one if the table has it.
+
+    If no name is the same, blanks around it and, for the usual one, the case do not count.
+    """
     if wanted is None:
-        return usual if usual in names else None
+        near = (name for name in names if name.strip().casefold() == usual)
+        return usual if usual in names else next(near, None)
     if wanted not in names:
+        alike = [name for name in names if name.strip() == wanted.strip()]
+        if len(alike) == 1:
+            return alike[0]
         raise InputError(
             f"{what} must be a column of {where}, got {quote(wanted)}.{list_columns(names)}"
             f"{did_you_mean(wanted, names)}"

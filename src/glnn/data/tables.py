@@ -18,7 +18,7 @@ import pandas as pd
 
 from glnn._utils import did_you_mean
 from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges
-from glnn.data.encode import TableEncoder, is_named_like_id, is_unique
+from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
     SPLIT_KEYS,
@@ -36,6 +36,7 @@ from glnn.data.table_text import (
     find_column,
     is_placeholder,
     list_columns,
+    merge_spellings,
     strip_cells,
     to_numbers,
     to_text,
@@ -71,9 +72,20 @@ class ColumnPlan:
         return (self.id, self.label, self.split, self.group, self.time)
 
 
-def _holds_names(cells: Any) -> bool:
-    """Whether cells are different in every row and are no plain numbers: ``00123``, ``c7``."""
-    return is_unique(cells) and any(re.fullmatch(r"0\d+|.*[^\d.,+-].*", c) for c in to_text(cells))
+_MAX_ID = 40  # characters; longer cells are free text
+
+
+def _holds_names(name: str, cells: Any, options: TableOptions, *, needs_ids: bool) -> bool:
+    """Whether cells such as ``00123`` or ``c7`` name the rows, and would be no feature anyway.
+
+    If another file refers to ids, any cells serve that are no plain numbers.
+    """
+    if not is_unique(cells) or max(map(len, texts := to_text(cells)), default=0) > _MAX_ID:
+        return False
+    if needs_ids:
+        return any(re.fullmatch(r"0\d+|.*[^\d.,+-].*", cell) for cell in texts)
+    is_guessed = options.encode == "auto" and not options.features and name not in options.kinds
+    return is_guessed and fit_column("", cells, name, options).kind == "left out"
 
 
 def plan_columns(
@@ -98,8 +110,10 @@ def plan_columns(
     if id_column is None:
         whole = sorted((n for n in like_ids if is_unique(column(n))), key=lambda n: n != "id")
         id_column = next(iter(whole), None)
-        if id_column is None and needs_ids and not like_ids and _holds_names(column(names[0])):
-            id_column = names[0] if names[0] not in others else None
+        can_be_id = not like_ids and names[0] not in (*others, "label", "split")
+        if id_column is None and can_be_id:
+            is_id = _holds_names(names[0], column(names[0]), options, needs_ids=needs_ids)
+            id_column = names[0] if is_id else None
         if id_column not in (None, "id"):
             notes.append(f"ids: taken from the column {quote(id_column)}; --id names another")
     repeated = [n for n in like_ids if n == "id" and id_column is None]
@@ -129,7 +143,7 @@ def plan_columns(
     split = "split" if parts <= {"", *SPLIT_KEYS} else None
     rest = [name for name in names if name not in (id_column, label, split, group, time)]
     chosen = _match_columns(where, rest, options.features or ["*"], "features") if rest else set()
-    chosen -= _match_columns(where, rest, options.drop, "drop")
+    chosen -= _match_columns(where, [*rest, id_column or ""], options.drop, "drop")
     features = tuple(name for name in rest if name in chosen and name not in repeated)
     _check_kinds(where, names, options, (id_column, label, split, group))
     if not features:
@@ -357,7 +371,9 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
     frame = read_frame(
         path,
         options,
-        select_text=lambda names: {n for n in names if n in wanted or is_named_like_id(n)},
+        select_text=lambda names: {
+            n for n in names if {n, n.strip(), n.strip().casefold()} & wanted or is_named_like_id(n)
+        },
     )
     if not len(frame):
         raise DataFormatError(f"{quote_path(path)} must have at least one row, got none.")
@@ -370,6 +386,8 @@ _MOST_CLASSES = 1000  # more different labels than this are not classes
 
 def settle_labels(texts: Sequence[str], options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
     """Empty labels that mean "unknown", and merge those that differ only in case; with notes."""
+    if not options.exact_labels and all(re.fullmatch(r"-?\d+(\.0+)?|", text) for text in texts):
+        texts = [text.partition(".")[0] for text in texts]  # 1.0: whole numbers beside gaps
     counts = Counter(text for text in texts if text)
     gone, notes = {text for text in counts if text in options.na}, []
     words = [text for text in counts if text == "-1" or is_placeholder(text)]
@@ -380,13 +398,10 @@ def settle_labels(texts: Sequence[str], options: TableOptions) -> tuple[list[str
             advice = "if it is a class, rename it" if text == "-1" else exact
             notes.append(f"labels: {rows} read as no label; {advice}")
         gone |= set(words)
-    spelling, best = dict.fromkeys(gone, ""), dict[str, str]()
-    for text in sorted(set(counts) - gone, key=lambda text: (-counts[text], text)):
-        first = best.setdefault(text.casefold(), text)
-        spelling[text] = text if options.exact_labels else first
-        if spelling[text] != text:
-            notes.append(f"labels: {quote(text)} read as {quote(first)}; {exact}")
-    return [spelling.get(text, "") for text in texts], tuple(notes)
+    kept = {text: count for text, count in counts.items() if text not in gone}
+    merged = {} if options.exact_labels else merge_spellings(kept)
+    notes += [f"labels: {quote(a)} read as {quote(b)}; {exact}" for a, b in merged.items()]
+    return ["" if text in gone else merged.get(text, text) for text in texts], tuple(notes)
 
 
 def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], column: Column) -> None:
@@ -397,11 +412,13 @@ def _check_classes(where: str, texts: Sequence[str], others: Sequence[str], colu
     is_quantity &= n_values > _MAX_NUMBER_CLASSES
     is_own = 2 * n_values > len(known) and n_values > _MAX_NUMBER_CLASSES
     if is_quantity or is_own or n_values > _MOST_CLASSES:
-        what = "numbers: a quantity" if numbers is not None else "values"
+        what = "values" if numbers is None else "numbers"
+        which = "" if numbers is None else ", which look like a quantity"
         likely = guess_label_column(others, column)
         raise InputError(
             f"the label column of {where} must hold classes, got {n_values:,} different {what} in "
-            f"{len(known):,} labelled rows. Group them into a few classes first, as with pandas.cut"
+            f"{len(known):,} labelled rows{which}. Group them into a few classes first, as with "
+            "pandas.cut"
             + (f", or name another column, such as {quote(likely)}." if likely else ".")
         )
 

@@ -146,7 +146,7 @@ class ProgressBar(Callback):
         """Show an empty bar for at most so many epochs."""
         self._n_before = self._n_stage = 0
         tqdm = importlib.import_module("tqdm.auto").tqdm
-        self._bar = tqdm(total=n_epochs, unit="epoch", desc="glnn")
+        self._bar = tqdm(total=n_epochs, unit="step", desc="glnn")
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Name the stage and fill the bar up to it."""

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 # How intervals are computed, for every place that shows one.
 INTERVAL_NOTE = (
-    "95 % intervals; accuracy, precision and recall by Wilson's formula, the rest by a bootstrap "
-    "over nodes, both as if half as many labels had been judged, because mistakes on one graph "
-    "come together"
+    "brackets are 95 % intervals (Wilson's formula for accuracy, precision and recall, a bootstrap "
+    "over nodes for the rest), as wide as if half as many labels had been judged, because errors "
+    "on a graph are not independent"
 )
 
 
@@ -252,9 +252,8 @@ def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarra
 
 def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) -> "Figure":
     """Draw the reliability curve and the confusion matrix of calibrated predictions."""
-    figure: Figure = import_optional("matplotlib.figure").Figure(
-        figsize=(9, 4), layout="constrained"
-    )
+    figures = import_optional("matplotlib.figure")
+    figure: Figure = figures.Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     curve = reliability(predictions)
     left.plot([0, 1], [0, 1], color="0.7", linewidth=1)

@@ -17,6 +17,7 @@ MAX_COLUMNS = 30
 _N_QUANTILES = 4
 _MAX_GROUPS = 9  # values of a text column that have a group of their own
 _MAX_TEXT = 80  # characters of a cell that are kept
+OTHER_VALUES = "other values"  # the group of all rarer ones
 _MAX_WIDTH = 100  # columns of a matrix without a table
 _DAY = 86400.0  # seconds
 
@@ -79,7 +80,7 @@ class RowColumn:
         place[order[:_MAX_GROUPS]] = np.arange(min(len(order), _MAX_GROUPS))
         place[-1] = -1  # gaps have the index -1
         names = [self.words[k] for k in order[:_MAX_GROUPS]]
-        return [*names, "other values"] if len(order) > _MAX_GROUPS else names, place[self.values]
+        return [*names, OTHER_VALUES] if len(order) > _MAX_GROUPS else names, place[self.values]
 
     def _group_numbers(self) -> tuple[list[str], np.ndarray]:
         known = np.isfinite(self.values)

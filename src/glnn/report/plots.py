@@ -41,13 +41,18 @@ MOST_NODES = 20_000
 _MOST_IN_LEGEND = 16
 
 
+def blank_figure(width: float, height: float) -> Any:
+    """Return an empty figure."""
+    matplotlib = import_optional("matplotlib.figure")
+    return matplotlib.Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
 def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> Any:
     """Draw the learned graph, coloured by predicted class, with the legend below it.
 
     ``places`` are the positions of the nodes; by default they are computed.
     """
-    matplotlib = import_optional("matplotlib.figure")
-    figure = matplotlib.Figure(figsize=(9.0, 9.0), layout="constrained", facecolor="white")
+    figure = blank_figure(9.0, 9.0)
     axis = figure.subplots()
     figure.suptitle(_title(results), fontsize=12, color=INK, weight="bold", wrap=True)
     _draw_nodes(axis, results, places)

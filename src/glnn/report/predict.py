@@ -200,8 +200,6 @@ def read_new_rows(table: Path, description: DataDescription) -> NewRows:
         )
     features = encoder.transform(frame, quote_path(table))
     texts = None if id_column is None else to_text(frame[id_column])
-    if texts is not None:
-        index_ids(texts, quote_path(table))
     labels = strip_cells(frame[label]) if label in frame else [""] * len(frame)
     unused = (id_column, label, "split", options.group_column, options.time_column)
     notes = tuple(encoder.notes_on_new(frame, unused))
@@ -221,8 +219,7 @@ def _read_links(
             "ids of new rows must differ from those of the training data for --links, got "
             f"{quote(shared[0])} in both."
         )
-    index = {name: number for number, name in enumerate([*old, *new])}
-    joined, report = read_edges(links, index)
+    joined, report = read_edges(links, index_ids([*old, *new], "a table with --links"))
     across = joined[len(old) :, : len(old)]
     n_other = report.n_rows - report.n_repeated - report.n_self_loops - int(across.nnz)
     notes = (f"links: left out {n_other} edges that join no new row to a training row",)

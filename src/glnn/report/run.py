@@ -111,7 +111,7 @@ class Run:
         out: Path | None = None,
         checkpoint: Path | None = None,
     ) -> None:
-        peers = source.peers
+        peers = source.peers or SINGLE_PROCESS
         if options.device == "cuda" and "LOCAL_RANK" in os.environ:  # a GPU for each process
             options = dataclasses.replace(options, device=f"cuda:{os.environ['LOCAL_RANK']}")
         self.source, self.options, self.peers, self.out = source, options, peers, out

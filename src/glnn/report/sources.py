@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +19,10 @@ from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
 from glnn.data.tables import guess_label_column, replace_labels
-from glnn.distributed import SINGLE_PROCESS, Partition, Peers
 from glnn.exceptions import InputError
+
+if TYPE_CHECKING:  # it imports PyTorch, which takes seconds and is not needed to read data
+    from glnn.distributed import Peers
 
 DEFAULT_PER_CLASS = 20
 NO_GRAPH = Path("none")  # as an edge list: the graph of the data is ignored
@@ -42,7 +44,12 @@ class Source:
     set_name: str | None = None  # which set of a Planetoid folder
     labels_per_class: int | None = None  # see choose_split
     seed: int = 0  # of the split
-    peers: Peers = SINGLE_PROCESS
+    peers: "Peers | None" = None  # None: a single process
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are several processes."""
+        return self.peers is not None and self.peers.size > 1
 
     @property
     def is_table(self) -> bool:
@@ -70,7 +77,7 @@ class Source:
         has_rows = self.name not in DATASETS and self.variant == DEFAULT_GRAPH
         if not self.is_table:
             self._check_table_options()
-        if self.peers.size > 1 and has_rows and Path(self.name).is_file():
+        if self.is_split and has_rows and Path(self.name).is_file():
             found = open_rows(Path(self.name), self.options, graph, self.labels)
             if found is not None:
                 return found
@@ -85,9 +92,9 @@ class Source:
     def data(self) -> NodeData:
         """The data that were read; without feature values if there are several processes."""
         rows = self.rows
-        if self.peers.size == 1 and isinstance(rows, RecordSource):
+        if not self.is_split and isinstance(rows, RecordSource):
             return rows.data
-        if self.peers.rank == 0 and not self.no_graph:
+        if (self.peers is None or self.peers.rank == 0) and not self.no_graph:
             return rows.record.replace(graph=rows.graph_rows(slice(None)))
         return rows.record
 
@@ -104,8 +111,10 @@ class Source:
     @cached_property
     def local_rows(self) -> tuple[Any, sp.csr_matrix | None]:
         """Features and given graph of the rows of this process."""
-        if self.peers.size == 1:
+        if self.peers is None or self.peers.size == 1:
             return self.data.features, self.data.graph
+        from glnn.distributed import Partition
+
         own = Partition(self.rows.record.n_nodes, self.peers).rows
         return self.rows.features(own), None if self.no_graph else self.rows.graph_rows(own)
 
@@ -125,7 +134,7 @@ class Source:
 
         ``None`` with several processes.
         """
-        if self.peers.size > 1:
+        if self.is_split:
             return None
         if self.report is None or self.report.frame is None:
             return self.data.features
@@ -135,7 +144,7 @@ class Source:
     @property
     def digest(self) -> str:
         """A hash of the data."""
-        return RecordSource(self.data).digest if self.peers.size == 1 else self.rows.digest
+        return self.rows.digest if self.is_split else RecordSource(self.data).digest
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -185,7 +185,10 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
 def label_sentence(results: Results) -> str:
     """Return how many labels were used for training, validation and test."""
     split = results.split
-    parts = [f"{format_count(split.train.size, 'label')} for training"]
+    n_train = format_count(split.train.size, "label")
+    if not split.test.size and not split.val.size:
+        return f"{results.name}: {n_train}, all used for training"
+    parts = [f"{n_train} for training"]
     if split.val.size:
         parts.append(f"{split.val.size:,} to choose the epoch")
     parts.append(f"{split.test.size:,} for the test" if split.test.size else "none for the test")
@@ -216,8 +219,8 @@ def warning_lines(results: Results) -> list[str]:
     known = results.classes if results.classes is not None else np.arange(len(results.class_names))
     missing = np.setdiff1d(known, results.predictions)
     if missing.size:
-        names = ", ".join(results.class_names[number] for number in missing)
-        lines.append(f"classes that are predicted for no node: {names}")
+        names = " or ".join(results.class_names[number] for number in missing)
+        lines.append(f"no row is predicted to be {names}")
     return lines
 
 

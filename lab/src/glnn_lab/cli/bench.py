@@ -20,6 +20,8 @@ EXAMPLES = """[bold]Examples[/bold]
 
 glnn bench --datasets cora,citeseer,pubmed --threads 2
 
+glnn bench first --sizes 1000,5000
+
 glnn bench growth --sizes 10000,20000,50000,100000,200000
 
 glnn bench scale --size arxiv
@@ -89,6 +91,26 @@ def compare_methods(
     )
     with _report_results(out, "compare", quiet) as (watch, keep):
         run_bench(plan, watch, keep)
+
+
+@app.command()
+def first(
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of rows separated by commas.")
+    ] = "1000,5000,20000",
+    busy: Annotated[int, typer.Option(min=0, help="Other processes that only compute.")] = 2,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs of each classifier step; else the default's.")
+    ] = None,
+    out: _Out = _DEFAULT_OUT,
+    quiet: _Quiet = False,
+) -> None:
+    """Time glnn fit of a table with 100 labels, alone and beside busy processes."""
+    from glnn_lab.benches.first import run_first
+
+    numbers = _whole_numbers("--sizes", sizes)
+    with _report_results(out, "first", quiet) as (watch, keep):
+        run_first(numbers, n_busy=busy, n_epochs=epochs, watch=watch, keep=keep)
 
 
 @app.command()

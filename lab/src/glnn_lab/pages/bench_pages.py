@@ -121,6 +121,31 @@ def scale_page(result: Mapping[str, Any]) -> str:
     return "\n".join([*lines, markdown_table(header, cells)])
 
 
+def first_page(result: Mapping[str, Any]) -> str:
+    """Return the times of ``glnn fit`` by size, threads and other work on the machine."""
+    epochs = "" if result["n_epochs"] is None else f", {result['n_epochs']} epochs"
+    lines = [
+        "# The first fit\n",
+        f"`glnn fit` of a generated table with {result['n_columns']} columns and "
+        f"{result['n_labels']} labels{epochs}, from the start of the command to the report: one "
+        "fit, five folds, four rivals, picture and page. It runs alone and beside processes that "
+        "only compute, with the threads that it chooses and with one. The ratios compare both: "
+        "1 or less means that the choice costs nothing. Other work on the machine disturbs "
+        "processor seconds less.\n",
+    ]
+    found = {(row["n_rows"], row["busy"], row["threads"]): row for row in result["rows"]}
+    cells = []
+    for size, busy in dict.fromkeys(key[:2] for key in found):
+        chosen, single = (found.get((size, busy, threads), {}) for threads in (None, 1))
+        keys = ("seconds", "cpu_seconds")
+        is_whole = all(key in row for row in (chosen, single) for key in keys)
+        ratios = [_digits(chosen[key] / single[key]) if is_whole else "" for key in keys]
+        pair = [_format_number(row, key) for row in (chosen, single) for key in keys]
+        cells.append([f"{size:,}", str(busy), *pair, *ratios])
+    titles = ("rows", "busy processes", "seconds", "processor s", "one thread", "processor s")
+    return "\n".join([*lines, markdown_table((*titles, "ratio", "processor"), cells)])
+
+
 def processes_page(result: Mapping[str, Any]) -> str:
     """Return time and accuracy of fits over several processes."""
     epochs = "the preset's epochs" if result["n_epochs"] is None else f"{result['n_epochs']} epochs"
@@ -195,6 +220,7 @@ def floor_page(result: Mapping[str, Any]) -> str:
 
 _PAGES = {
     "compare": compare_page,
+    "first": first_page,
     "growth": growth_page,
     "scale": scale_page,
     "processes": processes_page,

@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glnn.report.plots import COLOURS, INK, PALE, blank_figure
+from glnn.report.plots import COLOURS, INK, blank_figure
 from glnn_lab.experiments.cells import FIRST_SEED
 from glnn_lab.experiments.datasets import dataset_title
 from glnn_lab.experiments.methods import METHODS
 from glnn_lab.experiments.records import REFERENCE, BlockResults
 
 _PAPER = "paper"
+PALE = "#B8BDC6"
 _SETTINGS = {"svg.hashsalt": "glnn", "svg.fonttype": "none", "font.size": 9}
 
 

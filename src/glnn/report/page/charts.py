@@ -213,7 +213,7 @@ class Frame:
 
 def error_frames(results: Results) -> list[Frame]:
     """Return the charts on errors."""
-    found = []
+    found = [_balance(results)] if len(results.class_names) <= _MAX_CHART_CLASSES else []
     evaluation = results.evaluation
     if evaluation is not None:
         parts = reliability(evaluation.own.predictions)
@@ -230,8 +230,6 @@ def error_frames(results: Results) -> list[Frame]:
                 [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins],
             )
         )
-    if len(results.class_names) <= _MAX_CHART_CLASSES:
-        found.append(_balance(results))
     return found
 
 

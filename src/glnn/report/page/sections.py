@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from glnn.quality import Evaluation
 from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import Interval, Score, accuracy_interval
+from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import PageSubset, quantize
 from glnn.report.results import Results
 from glnn.report.text import (
@@ -59,7 +60,7 @@ def find_slices(results: Results) -> list[Slice]:
         n_labels = np.bincount(group[nodes], minlength=len(names))
         n_right = np.bincount(group[nodes], right, minlength=len(names)).astype(int)
         for k, name in enumerate(names):
-            if _MIN_LABELS <= n_labels[k] < len(nodes):
+            if _MIN_LABELS <= n_labels[k] < len(nodes) and name != OTHER_VALUES:
                 share = accuracy_interval(int(n_right[k]), int(n_labels[k]))
                 is_low = bool(share.high < right.mean())
                 where = f"{column.name}: {name}"
@@ -122,9 +123,8 @@ def _describe_basis(evaluation: Evaluation) -> str:
     if n_folds == 1:
         return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
     return (
-        f"Measured on {n_labels} hidden in turn, in {n_folds} folds; {INTERVAL_NOTE}. For these "
-        "nodes, the map and the table show the predictions of the fits that did not use their "
-        "label."
+        f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
+        "nodes the map and the table show predictions of fits that did not use their label."
     )
 
 
@@ -173,7 +173,7 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
             continue
         weak = []
         if one["recall"].value < _WEAK:
-            weak.append(f"only {100 * one['recall'].value:.0f} % of its nodes are found")
+            weak.append(f"only {100 * one['recall'].value:.0f} % of its nodes are recognised")
         if one["precision"].value < _WEAK:
             weak.append(f"only {100 * one['precision'].value:.0f} % of its predictions are right")
         if weak:
