@@ -2,8 +2,8 @@
 
 python scripts/draw_studio.py          # into docs/results/studio; needs scripts/get_browser.sh
 
-Each label waits for the fit before it, so that the same rows are proposed every time. The pictures
-are not compared by a test as those of draw_docs.py are: letters differ between computers.
+Each label waits for the fits before it. Still, which rows come up and the seconds shown differ from run
+to run, as a full fit starts by itself when a fit has taken long. So no test compares these pictures.
 """
 
 import argparse
