@@ -2,8 +2,8 @@
 
 python scripts/draw_studio.py          # into docs/results/studio; needs scripts/get_browser.sh
 
-Each label waits for the fits before it. Still, which rows come up and the seconds shown differ from run
-to run, as a full fit starts by itself when a fit has taken long. So no test compares these pictures.
+Each label waits for the fits before it. Still, the rows that come up and the seconds shown differ
+from run to run, so no test compares these pictures.
 """
 
 import argparse
