@@ -85,7 +85,7 @@ class Proposals:
         if not self.answer.has_predictions:
             return "Its label would say most about rows of which nothing is known yet."
         pairs = self._probabilities(row)
-        classes = " or ".join(f"{name} ({share:.0%})" for name, share in pairs[:2])
+        classes = " or ".join(f"{name} ({100 * share:.0f} %)" for name, share in pairs[:2])
         ends = self._neighbours(row)[0]
         n_open = sum(self._ids[end] not in state.labels for end in ends)
         links = f"{format_count(len(ends), 'link')}, {n_open:,} to rows without a label"
@@ -95,7 +95,7 @@ class Proposals:
         given, predicted, share = self._suspects[row]
         reason = (
             f"A second look: its label is {given}, but a fit without it says {predicted} "
-            f"({share:.0%}). Change it, or keep it."
+            f"({100 * share:.0f} %). Change it, or keep it."
         )
         return self.card(state, row, "second look", reason)
 

@@ -260,7 +260,7 @@ def test_suspect_labels_and_given_labels_stand_out(open_page):
     tab = open_page()
     tab.locator("#fate-kept").uncheck()
     tab.locator("#fate-added").uncheck()
-    for mark in (r"dark rim: given label", r"large: suspect label"):
+    for mark in (r"rim: given label", r"large: suspect label"):
         assert mark in tab.locator("#legend").inner_text()
     tab.locator("#mode").select_option("suspect")
     x, y = place_of(tab, int(np.flatnonzero(tab.arrays["flags"] & 2)[0]))

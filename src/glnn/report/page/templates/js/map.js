@@ -78,7 +78,7 @@ function showLegend(model, root, theme, mode) {
 
 function markEntries(model, mode) {
   const nodes = Array.from({ length: model.n }, (_, node) => nodeMark(model, mode, node));
-  const named = [["dark rim: given label", 1], [mode === "error" ? "large: wrong" : "large: suspect label", 2]];
+  const named = [["rim: given label", 1], [mode === "error" ? "large: wrong" : "large: suspect label", 2]];
   return named.filter(([, mark]) => nodes.includes(mark)).map(([words, mark]) => {
     const item = element("li");
     item.append(element("i", undefined, `mark rim-${mark}`), words);
