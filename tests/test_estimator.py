@@ -32,11 +32,23 @@ EXPECTED_FAILURES = {
 }
 
 
+SHORT = {"n_epochs": 10, "n_rounds": 1, "random_state": 0}
+
+
 @parametrize_with_checks(
-    [GLNNClassifier(n_epochs=10, n_rounds=1, random_state=0, tracks=["features", "linear"])],
+    [GLNNClassifier(**SHORT, tracks=["features"], calibrate=None)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learns_contract_holds(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [GLNNClassifier(**SHORT, tracks=["features", "linear"])],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learns_contract_holds_for_a_mixture(estimator, check):
     check(estimator)
 
 

@@ -1,6 +1,7 @@
 """What the pages of docs/ show is run, page by page, in a folder with the files they speak of."""
 
 import functools
+import inspect
 import re
 import shlex
 import shutil
@@ -29,7 +30,7 @@ def blocks(page, language):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The files that the pages name; fits take few epochs."""
+    """The files that the pages name; fits take few epochs and folds."""
     initialize = GLNNClassifier.__init__
 
     @functools.wraps(initialize)
@@ -37,6 +38,8 @@ def folder(tmp_path, monkeypatch):
         initialize(self, *args, **{"n_epochs": 5} | given)
 
     monkeypatch.setattr(GLNNClassifier, "__init__", initialize_quickly)
+    fit = inspect.unwrap(GLNNClassifier.fit)
+    monkeypatch.setattr(fit, "__kwdefaults__", fit.__kwdefaults__ | {"folds": 2})
     shutil.copy(ROOT / "examples" / "customers.csv", tmp_path)
     (tmp_path / "newcomers.csv").write_text("id,age,visits,spend\nn0,31,3,25\nn1,58,5,150\n")
     people = ["id,age,height,group"]
@@ -87,6 +90,8 @@ def test_commands_of_a_page_run(page, folder, capsys):
             continue
         assert program == "glnn"
         quick = ["--epochs", "5"] if args[0] in ("fit", "tune") else []
+        if args[0] == "fit" and "--folds" not in args:
+            quick += ["--folds", "2"]
         assert main([*args, *quick]) == 0, capsys.readouterr().err
 
 
