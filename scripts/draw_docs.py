@@ -347,7 +347,7 @@ def terminal() -> Sketch:
     commands = (
         "people.csv",
         "people.csv --label jobs",
-        "people.csv --label job --set missing=error",
+        "people.csv --label job --missing error",
     )
     lines: list[tuple[str, bool]] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

@@ -33,7 +33,7 @@ def run(tmp_path_factory):
     rows = [f"{line},{label}" for line, label in zip(lines, labels)]
     (folder / "t.csv").write_text("\n".join(["id,height,kind,label", *rows]))
     (folder / "new.csv").write_text("id,height,kind\nn0,0.1,a\nn1,4.2,b\n")
-    how = ["--set", "encode=onehot", "--epochs", "5", "--folds", "0", "--quiet"]
+    how = ["--encode", "onehot", "--epochs", "5", "--folds", "0", "--quiet"]
     args = ["fit", folder / "t.csv", *how, "--out", folder / "run"]
     assert main([str(arg) for arg in args]) == 0
     return folder / "run"

@@ -81,7 +81,7 @@ def test_the_commands_need_no_torch():
 
 
 PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"
-AS_FIT = ("--id", "name", "--label", "job", "--set", "encode=onehot", "--set", "missing=median")
+AS_FIT = ("--id", "name", "--label", "job", "--encode", "onehot", "--missing", "median")
 
 
 def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
@@ -97,7 +97,7 @@ def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
 
 def test_what_a_message_recommends_the_command_has(tmp_path):
     (tmp_path / "p.csv").write_text(PEOPLE)
-    strict = ("--set", "encode=error", "--set", "missing=error")
+    strict = ("--encode", "error", "--missing", "error")
     refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name", *strict)
     words = str(refused.exception)
     options = run("convert", "--help").stdout
@@ -119,7 +119,7 @@ def test_info_of_numbers_alone_is_shown_and_may_ask(tmp_path):
     (tmp_path / "p.csv").write_text(
         STATES.replace("u", "0").replace("v", "1").replace("stat0s", "status")
     )
-    shown = run("info", tmp_path / "p.csv", "--set", "missing=median")
+    shown = run("info", tmp_path / "p.csv", "--missing", "median")
     assert shown.exit_code == 0, shown.exception
     assert "Is it 'status'?" in shown.output
     (tmp_path / "q.csv").write_text("id,x\na,1.5\nb,2.5\n")

@@ -77,7 +77,7 @@ STRICT = {"encode": "error", "missing": "error"}
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--set missing=median")),
+        ("id,age\nann,1\nbob,\n", ("'age'", "row 2", "--missing median")),
         ("id,born\nann,2001-05-09\n", ("'born'", "dates", "(the default)")),
         ("id,city\nann,Rome\n", ("'city'", "'Rome'", "(the default)", "--drop 'city'")),
         ("id,age\nann,inf\n", ("'inf'", "row 1")),

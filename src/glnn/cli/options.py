@@ -28,6 +28,14 @@ OPTIONS: dict[str, Any] = {
     ),
     "features": _data(help="Columns to use: names or patterns such as 'x*', separated by commas."),
     "drop": _data(help="Columns to leave out, in the same way."),
+    "encode": _data(
+        help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
+        "frequency of the value; dates become days).",
+    ),
+    "missing": _data(
+        help="Missing numbers: error, median, indicator (median, and a column that marks missing "
+        "values), or auto (a mark only where many are missing).",
+    ),
     "kinds": _data(
         "--as",
         metavar="COLUMN=KIND",
@@ -88,8 +96,7 @@ OPTIONS: dict[str, Any] = {
         metavar="NAME=VALUE",
         help="Any other setting, repeatable: of the fit (n_neighbors=15, head=gcn, "
         "class_weight=balanced), or of reading a table (delimiter, decimal, encoding; "
-        "encode=onehot or error for text; missing=median, indicator or error; on_unknown=drop for "
-        "labels and edges of ids that are not in FILE; exact_labels=true).",
+        "on_unknown=drop for labels and edges of ids that are not in FILE; exact_labels=true).",
         show_default=False,
     ),
     "out": _output(help="Run folder; by default runs/NAME-PRESET-SEED."),
@@ -111,9 +118,11 @@ OPTIONS: dict[str, Any] = {
 _ONE = ("id_column", "label_column", "sheet", "source_column", "target_column", "weight_column")
 _TABLE: dict[str, Any] = dict.fromkeys(_ONE, str | None)
 _TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[str] | None)
+_AUTO = ("encode", "missing")  # these are "auto" unless given, all others are None
+_TABLE |= dict.fromkeys(_AUTO, str)
 
 # Table options of --set; the last one is true or false, the others are text.
-_READING = ("delimiter", "decimal", "encoding", "encode", "missing", "on_unknown", "exact_labels")
+_READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -127,7 +136,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     table = _TABLE if "columns" in own else {}
     parameters = []
     kept = [own[name] for name in own if name not in ("columns", "settings")]
-    more = [inspect.Parameter(n, kind, default=None, annotation=t) for n, t in table.items()]
+    more = [
+        inspect.Parameter(name, kind, default="auto" if name in _AUTO else None, annotation=hint)
+        for name, hint in table.items()
+    ]
     for parameter in (*kept, *more):
         hint = parameter.annotation
         if not hasattr(hint, "__metadata__"):

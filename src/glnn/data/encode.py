@@ -170,7 +170,7 @@ class ColumnCode:
         if cell in MISSING_MARKERS:
             advice = (
                 "Training had no gap there: fill the cell, or fit again with missing='median' "
-                "(--set missing=median), which fills gaps of new rows, too"
+                "(--missing median), which fills gaps of new rows, too"
             )
         elif self.fill is not None:
             advice += ", or leave the cell empty: gaps get the median of training"
@@ -371,7 +371,7 @@ def _fit_numbers(
         more = f" ({gaps.sum():,} in all)" if gaps.sum() > 1 else ""
         raise DataFormatError(
             f"{start} an empty cell in row {np.flatnonzero(gaps)[0] + 1}{more}. Fill gaps with "
-            f"missing='median' or 'indicator' (--set missing=median), or {drop}"
+            f"missing='median' or 'indicator' (--missing median), or {drop}"
         )
     if bad.any():
         said = f"{bad.sum():,} infinite or too large numbers read as gaps"
