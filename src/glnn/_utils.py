@@ -285,7 +285,7 @@ def install_hint(package: str) -> str:
 
 def import_optional(module: str) -> Any:
     """Import an optional module; the error names the extra of glnn that installs it."""
-    package = module.partition(".")[0]
+    package = module.split(".")[0]
     try:
         with warnings.catch_warnings():  # PyTorch Geometric scripts functions at import
             warnings.filterwarnings("ignore", message=r".*torch\.jit", category=DeprecationWarning)

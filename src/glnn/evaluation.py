@@ -34,7 +34,6 @@ def evaluate(
     groups: Any = None,
     times: Any = None,
     random_state: int = 0,
-    n_jobs: int | None = 1,
     watch: Callable[[str], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Evaluation:
@@ -84,8 +83,6 @@ def evaluate(
     random_state
         Seed of the rivals, of the default classifier, and of the folds of classifiers other than
         ``GLNNClassifier``, which hides labels by its own seed.
-    n_jobs
-        Number of parallel fits, as in joblib.
     watch
         Function that is called with the name of each step when it starts.
     checkpoint
@@ -120,32 +117,25 @@ def evaluate(
         )
     problem, classes = make_node_problem(X, y, graph, validation)
     rows = problem.features if frame is None else frame
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    how: Any = {"seed": random_state, "progress": watch}
+    how["rivals"] = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
     folder = None if checkpoint is None else Path(checkpoint)
     hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
-    started, helped = time.perf_counter(), None
+    started = time.perf_counter()
     if is_own and validation is None and model.preset != "literal":
         model = clone_with(model, calibrate="auto")
         model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=folder)
-        held_out, hidden, helped = model.held_out_, model.folds_, _has_graph_helped(model)
+        held_out, hidden = model.held_out_, model.folds_
+        how["graph_helped"] = _has_graph_helped(model)
     else:
         given = X if frame is None or is_own else frame
         each: Refit = partial(_refit, model, given, graph, validation, problem, classes)
         if folder is not None:
             each = CachedRefit(each, folder, evaluation_digest(problem, classes, model))
-        held_out = hold_out(each, problem.train_labels, hidden, n_jobs=n_jobs, progress=watch)
-    found = estimate(
-        problem,
-        held_out,
-        hidden,
-        classes,
-        seconds=time.perf_counter() - started,
-        class_weight=model.get_params(deep=False).get("class_weight"),
-        rivals=chosen,
-        graph_helped=helped,
-        seed=random_state,
-        progress=watch,
-    )
+        held_out = hold_out(each, problem.train_labels, hidden, progress=watch)
+    how["class_weight"] = model.get_params(deep=False).get("class_weight")
+    seconds = time.perf_counter() - started
+    found = estimate(problem, held_out, hidden, classes, seconds=seconds, **how)
     if len(hidden) >= folds:
         return found
     why = "no class has more labels, and each fold hides one of every class"

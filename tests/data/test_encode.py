@@ -45,7 +45,6 @@ def test_each_value_of_a_text_column_gets_a_column():
     assert code.feature_names == ("a=Bern", "a=Rome")
     assert values == [[0, 1], [1, 0], [0, 0], [0, 1]]
     assert code.encode(column("Oslo"), "new.csv", 0).tolist() == [[0, 0]]
-    assert code.unseen_values(column("Oslo", "Rome", "")) == ["Oslo"]
 
 
 def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():

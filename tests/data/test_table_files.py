@@ -113,11 +113,6 @@ def no_text(tmp_path):
 def test_text_that_is_no_utf8_is_one_line(no_text):
     with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
         read_frame(no_text)
-    file = open_parquet(no_text)
-    with pytest.raises(DataFormatError, match="must be a whole Parquet file"):
-        table_files.wrap_parquet_errors(
-            no_text, lambda: table_files.arrow_to_frame(next(file.iter_batches()))
-        )
 
 
 def test_an_absurd_size_is_refused_before_reading(tmp_path, monkeypatch):

@@ -63,12 +63,6 @@ def test_a_label_that_is_hidden_twice_has_the_mean_of_both_answers():
         assert found.probabilities[node, 0] == pytest.approx(np.mean(values))
 
 
-def test_folds_can_be_fitted_at_the_same_time():
-    folds = make_folds(CLASSES, 3, seed=0)
-    one, two = (hold_out(tagged_refit([]), CLASSES, folds, n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one.probabilities, two.probabilities)
-
-
 def test_a_node_is_calibrated_by_what_other_folds_teach(rng):
     folds = make_folds(CLASSES, 3, seed=0)
     raw = rng.dirichlet([1, 1], size=(3, 16))

@@ -112,21 +112,16 @@ def convert(
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
+    from glnn.data.table_files import edge_table_path
+    from glnn.exceptions import InputError
     from glnn.report.sources import Source
 
-    _check_target(target, overwrite)
+    for path in (target, edge_table_path(target)):
+        if path.exists() and not overwrite:
+            raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")
     found = Source(source, labels, graph, columns, variant, name)
     data = found.data
     for note in found.notes:
         typer.echo(note)
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    from glnn.data.table_files import edge_table_path
-    from glnn.exceptions import InputError
-
-    for path in (target, edge_table_path(target)):
-        if path.exists() and not overwrite:
-            raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")

@@ -76,11 +76,8 @@ class Interruption:
         if self._number:
             raise KeyboardInterrupt
         self._number = number
-        print(
-            "glnn: stopping after this step; press again to stop at once",
-            file=sys.stderr,
-            flush=True,
-        )
+        what = "glnn: stopping after this step; press again to stop at once"
+        print(what, file=sys.stderr, flush=True)
 
 
 # Progress
@@ -111,8 +108,7 @@ class StageProgress:
             disable=quiet or not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=n_epochs)
-        self._n_before, self._n_here, self._n_stage = 0, 0, 0  # epochs: done, here, most here
-        self._total = n_epochs
+        self._n_done, self._stage_end, self._total = 0, 0, n_epochs  # numbers of epochs
         self._group, self._began, self._started = "", 0.0, time.perf_counter()
 
     def __enter__(self) -> "StageProgress":
@@ -122,9 +118,8 @@ class StageProgress:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self._bar.update(self._task, completed=self._total)
-        self._bar.stop()
-        if error is None:
             self._end_group()
+        self._bar.stop()
 
     @property
     def share(self) -> float:
@@ -134,23 +129,18 @@ class StageProgress:
     def __call__(self, event: "Event") -> None:
         """Show an event."""
         if event.epoch:
-            self._n_here = min(self._n_here + 1, self._n_stage)
-            self._advance()
+            self._n_done = min(self._n_done + 1, self._stage_end)
+            self._bar.update(self._task, completed=min(self._n_done, self._total))
             return
-        group = event.stage.partition(",")[0]  # a fold or a track
+        group = event.stage.split(",")[0]  # a fold or a track
         if event.note:
             self._end_group(f"  {event.note}{self._time_left(event.stage)}")
         elif group != self._group:
             self._end_group()
             self._group, self._began = group, time.perf_counter()
-        self._n_before, self._n_here = self._n_before + self._n_stage, 0
-        self._n_stage = event.n_epochs
-        self._bar.update(self._task, description=event.stage if self._verbose else group)
-        self._advance()
-
-    def _advance(self) -> None:
-        n_done = min(self._n_before + self._n_here, self._total)
-        self._bar.update(self._task, completed=n_done)
+        self._n_done, self._stage_end = self._stage_end, self._stage_end + event.n_epochs
+        what = event.stage if self._verbose else group
+        self._bar.update(self._task, completed=min(self._n_done, self._total), description=what)
 
     def _end_group(self, note: str = "") -> None:
         if self._group and not self._quiet and (self._verbose or self._group.startswith("fold ")):

@@ -143,18 +143,16 @@ def _report_error(error: Exception, given: Sequence[str]) -> int:
         return _print_error("interrupted", INTERRUPTED)
     if isinstance(error, StoppedError):
         return _print_error(error, error.code)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return BAD_INPUT  # the help has been printed
+    # the help has been printed, or the process with the error prints it
+    if type(error).__name__ == "NoArgsIsHelpError" or isinstance(error, PeerInputError):
+        return BAD_INPUT
     if isinstance(error, _UsageError | _ClickError):
         return _print_error(error.format_message(), BAD_INPUT)
-    if isinstance(error, PeerInputError):
-        return BAD_INPUT  # the process with the error prints it
     if isinstance(error, InputError | CheckpointError):
         add = getattr(error, "add", "")
         typed = f" Type: {shlex.join(['glnn', *given])} {add}" if add else ""
-        return _print_error(
-            f"{error}{typed}", FAILED if isinstance(error, OutputError) else BAD_INPUT
-        )
+        code = FAILED if isinstance(error, OutputError) else BAD_INPUT
+        return _print_error(f"{error}{typed}", code)
     if isinstance(error, BrokenPipeError):
         return DONE  # the reader of the output has closed it
     if isinstance(error, GlnnError | MemoryError):

@@ -121,6 +121,8 @@ _TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[st
 _AUTO = ("encode", "missing")  # these are "auto" unless given, all others are None
 _TABLE |= dict.fromkeys(_AUTO, str)
 
+_SPECIAL = ("columns", "settings")  # parameters of commands that are no single option
+
 # Table options of --set; the last one is true or false, the others are text.
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
@@ -134,17 +136,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
     table = _TABLE if "columns" in own else {}
+    hints = {n: (p.annotation, p.default) for n, p in own.items() if n not in _SPECIAL}
+    hints |= {n: (hint, "auto" if n in _AUTO else None) for n, hint in table.items()}
     parameters = []
-    kept = [own[name] for name in own if name not in ("columns", "settings")]
-    more = [
-        inspect.Parameter(name, kind, default="auto" if name in _AUTO else None, annotation=hint)
-        for name, hint in table.items()
-    ]
-    for parameter in (*kept, *more):
-        hint = parameter.annotation
+    for name, (hint, default) in hints.items():
         if not hasattr(hint, "__metadata__"):
-            hint = Annotated[hint, OPTIONS[parameter.name]]
-        parameters.append(parameter.replace(kind=kind, annotation=hint))
+            hint = Annotated[hint, OPTIONS[name]]
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=hint))
 
     def wrapper(**given: Any) -> None:
         if table:

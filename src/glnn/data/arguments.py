@@ -191,11 +191,8 @@ def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tup
         val_rows = data.splits.get("val") if validation is None else validation
         names = data.ids if ids is None else ids
         return data.features, labels, data.graph if graph is None else graph, val_rows, names
-    if (
-        _is_from_package(graph, "torch_geometric")
-        and y is not None
-        and y is getattr(graph, "y", None)
-    ):
+    is_pyg = _is_from_package(graph, "torch_geometric")
+    if is_pyg and y is not None and y is getattr(graph, "y", None):
         record = from_pyg(graph, x=_to_numpy(x))
         val_rows = record.splits.get("val") if validation is None else validation
         return x, _visible_labels(record, validation), record.graph, val_rows, ids
@@ -204,12 +201,12 @@ def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tup
 
 def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
     """Return the labels of training and validation nodes, or all labels without a split."""
-    nodes, none = np.arange(data.n_nodes), np.empty(0, dtype=np.int64)
-    seen = nodes
-    if "train" in data.splits:
-        val = none if validation is None else nodes[np.asarray(validation)]
-        seen = np.concatenate([data.splits["train"], data.splits.get("val", none), val])
-    return data.visible_labels(seen)
+    nodes = np.arange(data.n_nodes)
+    if "train" not in data.splits:
+        return data.visible_labels(nodes)
+    val = nodes[:0] if validation is None else nodes[np.asarray(validation)]
+    parts = (data.splits["train"], data.splits.get("val", nodes[:0]), val)
+    return data.visible_labels(np.concatenate(parts))
 
 
 def _align_edges(
@@ -320,7 +317,6 @@ def to_pyg(data: NodeData, *, graph: Any = None) -> Any:
     nodes, for instance a learned one.
     """
     geometric, torch = import_optional("torch_geometric.data"), import_optional("torch")
-
     graph = data.graph if graph is None else graph
     if graph is None:
         graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
@@ -347,20 +343,20 @@ def from_pyg(graph: Any, *, x: Any = None, name: str = "pyg") -> NodeData:
     ``y``, ``edge_index``, ``edge_weight``, one-dimensional masks, ``class_names`` and ``node_ids``
     are used if present. ``x`` replaces its features; ``name`` is the name of the record.
     """
-    features: Any = _get_pyg_array(graph, "x") if x is None else x
+    features = _to_numpy(getattr(graph, "x", None)) if x is None else x
     if features is None:
         raise InputError("graph must have features x, got none. Use an identity matrix.")
     n_nodes = features.shape[0]
-    labels = _get_pyg_array(graph, "y")
+    labels = _to_numpy(getattr(graph, "y", None))
     labels = np.full(n_nodes, -1) if labels is None else labels.reshape(-1)
-    masks = {key: _get_pyg_array(graph, f"{key}_mask") for key in SPLIT_KEYS}
-    masks = {key: mask for key, mask in masks.items() if mask is not None}
-    if any(mask.ndim != 1 for mask in masks.values()):
+    masks = {key: _to_numpy(getattr(graph, f"{key}_mask", None)) for key in SPLIT_KEYS}
+    splits = {key: np.flatnonzero(mask) for key, mask in masks.items() if mask is not None}
+    if any(masks[key].ndim != 1 for key in splits):
         raise InputError(
             "train_mask, val_mask and test_mask must have one dimension, got several splits. "
             "Choose one: data.train_mask = data.train_mask[:, 0]."
         )
-    fields: dict[str, Any] = {"splits": {key: np.flatnonzero(mask) for key, mask in masks.items()}}
+    fields: dict[str, Any] = {"splits": splits}
     if getattr(graph, "class_names", None) is not None:
         fields["class_names"] = tuple(str(label) for label in graph.class_names)
     if getattr(graph, "node_ids", None) is not None:
@@ -369,19 +365,11 @@ def from_pyg(graph: Any, *, x: Any = None, name: str = "pyg") -> NodeData:
     return NodeData.from_arrays(features, labels, edges=edges, name=name, **fields)
 
 
-def _get_pyg_array(graph: Any, key: str) -> Any:
-    value = getattr(graph, key, None)
-    if value is None:
-        return None
-    dense = value.to_dense() if getattr(value, "is_sparse", False) else value
-    return dense.detach().cpu().numpy().copy()
-
-
 def graph_from_pyg(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
     """Return the undirected graph of PyG ``Data``, or ``None`` without ``edge_index``."""
-    pairs = _get_pyg_array(graph, "edge_index")
+    pairs = _to_numpy(getattr(graph, "edge_index", None))
     if pairs is None:
         return None
-    weights = _get_pyg_array(graph, "edge_weight")
+    weights = _to_numpy(getattr(graph, "edge_weight", None))
     checked = None if weights is None else check_weights(weights.reshape(-1))
     return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, checked)

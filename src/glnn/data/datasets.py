@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import platformdirs
 import scipy.sparse as sp
 
 from glnn._utils import check_choice
@@ -165,10 +166,6 @@ ENVIRONMENT = "GLNN_DATA"
 
 def cache_folder() -> Path:
     """Return the folder of fetched data sets in the user's cache."""
-    try:
-        import platformdirs  # here: built-in data sets need no folder
-    except ImportError:  # a source tree alone
-        return Path.home() / ".cache" / "glnn"
     return Path(platformdirs.user_cache_dir("glnn"))
 
 
@@ -217,8 +214,8 @@ def load_dataset(
             f"variable {ENVIRONMENT}."
         )
     known = {"origin": info.origin, "licence": info.licence}
-    data = data.replace(name=name, provenance={**data.provenance, **known})
-    return _check_counts(data, info, graph)
+    _check_counts(data, info, graph)
+    return data.replace(name=name, provenance={**data.provenance, **known})
 
 
 def read_raw(name: str, folder: Path, graph: str = DEFAULT_GRAPH) -> NodeData:
@@ -235,7 +232,7 @@ def read_raw(name: str, folder: Path, graph: str = DEFAULT_GRAPH) -> NodeData:
     return read_terrorists_rel(folder) if name == "terroristsrel" else read_planetoid(folder, name)
 
 
-def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
+def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> None:
     """Check the counts against the published ones, to refuse another file of the same name."""
     found = (data.n_nodes, data.n_features, data.n_classes, data.n_edges)
     published = (info.n_nodes, info.n_features, info.n_classes, info.n_edges)
@@ -245,7 +242,6 @@ def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> NodeData:
             f"{info.name} must have {info.n_nodes} nodes, {info.n_features} features, "
             f"{info.n_classes} classes and {info.n_edges} edges, got {found}. Fetch it again."
         )
-    return data
 
 
 def fetch_dataset(
@@ -279,7 +275,8 @@ def fetch_dataset(
             f"{failure} To do it by hand, download {', '.join(files.sha256)} from "
             f"{files.base_url} into {quote_path(raw)} and run `glnn data fetch {name}` again."
         )
-    data = _check_counts(read_raw(name, raw), files, DEFAULT_GRAPH)
+    data = read_raw(name, raw)
+    _check_counts(data, files, DEFAULT_GRAPH)
     others = {graph: read_raw(name, raw, graph).graph for graph in files.graphs}
     npz = root / f"{name}.npz"
     write_node_npz(data.replace(name=name, ids=None), npz, other_graphs=others)

@@ -1,6 +1,6 @@
 """Edge lists from tables or plain text, with nodes named by their ids."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,16 @@ class EdgeReport:
     n_repeated: int  # edges that occur again, in either direction
     unknown: UnknownIds
     notes: tuple[str, ...] = ()  # on the columns of the list
+
+    def lines(self) -> Iterator[str]:
+        """Yield sentences on the columns and on edges that were left out or merged."""
+        yield from self.notes
+        if self.unknown.count:
+            yield f"graph: left out {self.unknown}, {self.n_dropped} edges"
+        if self.n_self_loops:
+            yield f"graph: left out {self.n_self_loops} self loops"
+        if self.n_repeated:
+            yield f"graph: merged {self.n_repeated} repeated edges"
 
 
 def read_edges(
@@ -163,7 +173,8 @@ def find_edge_columns(
     and target are the first two columns with ids that are ``known``, or simply the first two.
     """
     names = [str(name).strip() for name in frame.columns]
-    plain = [_plain_name(name) for name in names]
+    low = [name.lower() for name in names]  # without ``id``, as in ``from_id``:
+    plain = [n.removesuffix("id").rstrip(" _-.") if len(n) > 3 else n for n in low]
     weight = _find_weight(names, options)
     free = [k for k in range(len(names)) if k != weight]
     ends: list[int | None] = []
@@ -187,23 +198,14 @@ def find_edge_columns(
             f"{where} must have two columns of ids, got {', '.join(map(quote, names[:8]))}. Name "
             "them with --source and --target."
         )
-    if (
-        weight is not None
-        and options.weight_column is None
-        and plain[weight] not in WEIGHT_NAMES[:3]
-    ):
+    is_named = options.weight_column is not None
+    if weight is not None and not is_named and plain[weight] not in WEIGHT_NAMES[:3]:
         notes.append(f"graph: weights from {quote(names[weight])}; --weight none leaves them out")
     unused = [names[k] for k in free if k not in (i, j)]
     if unused:
         listed = list_names("graph: columns not used:", unused)
         notes.append(f"{listed}; --weight names a column of weights")
     return i, j, weight, tuple(notes)
-
-
-def _plain_name(name: str) -> str:
-    """Return the name of a column of ends in lower case, without ``id``."""
-    bare = name.strip().lower()
-    return bare.removesuffix("id").rstrip(" _-.") if len(bare) > 3 else bare
 
 
 def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:

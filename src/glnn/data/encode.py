@@ -93,7 +93,7 @@ class ColumnCode:
     def describe(self) -> str:
         """Return in a few words what was done with the column."""
         if self.kind == "left out":
-            return f"left out: {self.note.partition(';')[0]}"
+            return f"left out: {self.note.split(';')[0]}"
         first = np.datetime64("1970-01-01") + np.timedelta64(int(self.origin // 1), "D")
         words = {
             "number": f"number, without {quote(self.marks.unit)}" if self.marks.unit else "number",
@@ -179,10 +179,6 @@ class ColumnCode:
             f"{quote(cell) if cell else 'an empty cell'} in row {first_row + place + 1}. {advice}."
         )
 
-    def unseen_values(self, column: pd.Series) -> list[str]:
-        """Return the values that the training column did not have, sorted."""
-        return sorted(set(self.texts(column)) - {"", *self.values})
-
 
 def is_named_like_id(name: str) -> bool:
     """Whether a column is named like ids, such as ``customer_id`` or ``orderId``."""
@@ -264,32 +260,29 @@ def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> s
     """Return why a column is not a feature: it holds ids or row numbers; otherwise empty text."""
     if is_named_like_id(name) and is_unique(column):
         return "another id in every row"
-    if numbers is not None and len(numbers) >= 10 and bool((abs(numbers) > _EXACT).all()):
+    if numbers is None:
+        return ""
+    if len(numbers) >= 10 and bool((abs(numbers) > _EXACT).all()):
         return "another long number in every row" if is_unique(column) else ""
-    return "numbers the rows" if numbers is not None and _counts_rows(name, numbers) else ""
+    return "numbers the rows" if _counts_rows(name, numbers) else ""
 
 
 def _counts_rows(name: str, numbers: np.ndarray) -> bool:
     """Whether a column numbers the rows: 1, 2, 3, ... or whole numbers of that name."""
     if len(numbers) < 2 or not np.isfinite(numbers).all():
         return False
-    is_count = numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
-    if len(numbers) >= 10 and is_count:
+    if len(numbers) >= 10 and numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
         return True
-    is_whole = bool((numbers == np.floor(numbers)).all())
-    is_own = is_whole and len(np.unique(numbers)) == len(numbers)
-    return is_own and _ROW_NUMBER_NAME.fullmatch(name) is not None
+    is_own = (numbers == np.floor(numbers)).all() and len(np.unique(numbers)) == len(numbers)
+    return bool(is_own and _ROW_NUMBER_NAME.fullmatch(name))
 
 
-def _is_code(name: str, column: pd.Series, numbers: np.ndarray | None) -> bool:
+def _is_code(name: str, column: pd.Series, numbers: Any) -> bool:
     """Whether whole numbers are codes: by the name, such as a zip code, or by zeros in front."""
-    if numbers is None or (np.floor(numbers) < numbers).any():
+    if (np.floor(numbers) < numbers).any():
         return False
-    if _CODE_NAME.fullmatch(name) is not None:
-        return True
-    return column.dtype.kind not in "iufb" and any(
-        len(cell) > 1 and cell[0] == "0" and cell.isdigit() for cell in strip_cells(column)
-    )
+    cells = [] if column.dtype.kind in "iufb" else strip_cells(column)
+    return bool(_CODE_NAME.fullmatch(name)) or any(re.fullmatch(r"0\d+", c) for c in cells)
 
 
 def _empty_sentinels(code: ColumnCode, numbers: Any) -> tuple[ColumnCode, np.ndarray]:
@@ -306,10 +299,10 @@ def _empty_sentinels(code: ColumnCode, numbers: Any) -> tuple[ColumnCode, np.nda
 
 def _are_compact_dates(column: pd.Series, numbers: Any) -> bool:
     """Whether all numbers are dates of 1900 to 2100, such as 20200131."""
-    known = numbers[~np.isnan(numbers)]
-    if len(np.unique(known)) < 2 or not ((known > 19000100) & (known < 21010000)).all():
+    known = np.unique(numbers[~np.isnan(numbers)])
+    if len(known) < 2 or known[0] < 19000100 or known[-1] > 21010000 or (known % 1).any():
         return False
-    return not (known % 1).any() and days_since_1970(column, "%Y%m%d") is not None
+    return days_since_1970(column, "%Y%m%d") is not None
 
 
 def _describe_half_numbers(column: pd.Series, name: str) -> str:
@@ -403,16 +396,16 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
     code = dataclasses.replace(code, n_gaps=n_gaps)
     if not counts:
         return _leave_out(code, "no value")
-    n_known, is_many = n_rows - n_gaps, len(counts) > AUTO_CATEGORIES
-    is_own = len(counts) > _OWN_TEXTS and len(counts) * (2 if is_many else 1) >= n_known
+    is_many = len(counts) > AUTO_CATEGORIES
+    is_own = len(counts) > _OWN_TEXTS and len(counts) * (1 + is_many) >= n_rows - n_gaps
     if is_own and is_auto and name not in options.kinds:
         keep = f"{_as_option(name, 'category')} keeps it"
         return _leave_out(code, f"most rows have their own text; {keep}")
-    if is_auto and len(counts) > AUTO_CATEGORIES:
-        often = sorted(value for value, count in counts.items() if count > 1)
+    if is_auto and is_many:
+        often = tuple(sorted(value for value, count in counts.items() if count > 1))
         shares = tuple(counts[value] / n_rows for value in often)
-        more: Any = {"values": tuple(often), "shares": shares, "rest": 1 / n_rows}
-        return dataclasses.replace(code, kind="frequency", **more)
+        how: Any = {"kind": "frequency", "rest": 1 / n_rows}
+        return dataclasses.replace(code, values=often, shares=shares, **how)
     if len(counts) > MAX_CATEGORIES:
         raise DataFormatError(
             f"column {quote(name)} of {where} must have at most {MAX_CATEGORIES} different values "
@@ -537,8 +530,8 @@ class TableEncoder:
         unused = [str(name) for name in frame if str(name) not in used]
         if unused:
             yield list_names("left out columns", unused)
-        for code in self.codes:
-            unseen = code.unseen_values(frame[code.name]) if code.kind == "category" else []
+        for code in (code for code in self.codes if code.kind == "category"):
+            unseen = sorted(set(code.texts(frame[code.name])) - {"", *code.values})
             if unseen:
                 what = f"features: no column for new values of {quote(code.name)}:"
                 yield list_names(what, unseen)
@@ -629,8 +622,7 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
             f"{listed}. GLNNClassifier(encode='auto') takes them; otherwise fill them first, with "
             "glnn.data.encode_frame(X) or sklearn.impute.SimpleImputer."
         )
-    if changed:
-        frame = frame.copy(deep=False)
-        for name, numbers in changed.items():
-            frame[name] = numbers
+    frame = frame.copy(deep=False)
+    for name, numbers in changed.items():
+        frame[name] = numbers
     return frame

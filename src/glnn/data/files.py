@@ -5,17 +5,12 @@ into place; folders are locked by their writer and replaced as a whole.
 """
 
 import contextlib
-import csv
 import ctypes
 import errno
 import os
 import secrets
 import shutil
-import struct
-import tokenize
 import warnings
-import zipfile
-import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -27,26 +22,6 @@ from glnn.exceptions import DataFormatError, GlnnError, InputError, OutputError
 MAX_TEXT_BYTES = 2**32  # 4 GiB
 SMALL_BYTES = 2**28  # an archive that unpacks to more than 256 MiB ...
 MAX_EXPANSION = 250  # ... may unpack to at most this multiple of its size
-
-# What parsers of the standard library, NumPy and SciPy raise on a damaged file.
-_PARSE_ERRORS = (
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    RuntimeError,
-    SyntaxError,
-    csv.Error,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def one_line(text: object, limit: int = 200) -> str:
@@ -74,11 +49,11 @@ def wrap_parse_errors(path: Path, format_name: str) -> Iterator[None]:
             yield
     except GlnnError:
         raise
-    except OSError as error:
-        reason = one_line(error.strerror or error)
-        raise DataFormatError(f"{quote_path(path)} must be readable, got: {reason}.") from error
-    except _PARSE_ERRORS as error:
+    except Exception as error:  # parsers raise errors of many kinds on a damaged file
         reason = one_line(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:  # of the system, not of a parser
+            reason = one_line(error.strerror)
+            raise DataFormatError(f"{quote_path(path)} must be readable, got: {reason}.") from error
         raise DataFormatError(
             f"{quote_path(path)} must be a whole {format_name} file, got: {reason}. "
             "Export or download it again."

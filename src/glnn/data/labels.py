@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
-from sklearn.utils.multiclass import check_classification_targets
 
 from glnn._utils import check_indices, check_integer
 from glnn.data.arguments import convert_labels
@@ -33,7 +32,6 @@ def encode_targets(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     (array(['ant', 'cat'], dtype='<U4'), array([ 1, -1,  0,  1]))
     """
     labels = as_labels(y)
-    _check_targets(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; its only column is taken.",
@@ -57,8 +55,10 @@ def encode_targets(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
             f"y must hold labels of one sortable type, got {', '.join(kinds)}."
         ) from None
     if len(classes) < 2:
-        hint = "" if known.all() else _minus_one_hint(labels[~known])
-        only = classes.tolist()[0]
+        only, hint = classes.tolist()[0], ""
+        if np.isin(labels[~known].astype(np.str_), ["-1", "-1.0"]).any():
+            hint = " -1 marks unlabelled rows: if it is a class, rename it, as in "
+            hint += "np.where(y < 0, 0, 1)."
         raise InputError(f"y must label at least two classes, got one class only ({only!r}).{hint}")
     encoded = np.full(n_nodes, UNLABELLED, dtype=np.int64)
     encoded[known] = numbers
@@ -129,22 +129,6 @@ def warn_of_class_minus_one(y: Any) -> None:
             "classes, as in y + 1; if not, None in place of -1 silences this.",
             stacklevel=3,
         )
-
-
-def _check_targets(labels: np.ndarray) -> None:
-    """Refuse targets that are not classes, with scikit-learn's error message."""
-    if labels.ndim == 1 and labels.dtype.kind in "iub":
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-
-
-def _minus_one_hint(unlabelled: np.ndarray) -> str:
-    """Return a hint for labels that use -1 as a class."""
-    if not np.isin(unlabelled.astype(np.str_), ["-1", "-1.0"]).any():
-        return ""
-    return " -1 marks unlabelled rows: if it is a class, rename it, as in np.where(y < 0, 0, 1)."
 
 
 def is_unlabelled(labels: np.ndarray) -> np.ndarray:

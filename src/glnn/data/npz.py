@@ -4,9 +4,10 @@ NumPy reads the arrays without pickle, after the sizes that they declare were ch
 """
 
 import hashlib
+import math
 import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,9 +102,7 @@ class NpzFile:
                 f"{label} must hold numbers or text, got {quote(what)}. "
                 "Nothing was run; save it without pickle."
             )
-        size = dtype.itemsize
-        for length in shape:
-            size *= length
+        size = math.prod((dtype.itemsize, *shape))
         if min(shape, default=0) < 0 or size != member.file_size - offset:
             raise DataFormatError(
                 f"{label} must hold the {size:,} bytes of its shape {shape}, got "
@@ -136,10 +135,7 @@ class NpzFile:
         """Whether the file holds this array without compression."""
         if name not in self.headers:
             return False
-        member = self._zip.getinfo(name + ".npy")
-        return (
-            member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
-        )
+        return self._zip.getinfo(name + ".npy").compress_type == zipfile.ZIP_STORED
 
     def read_slice(self, name: str, start: int, stop: int, *, kinds: str) -> np.ndarray:
         """Read the entries ``start:stop`` of an array for which :meth:`can_read_slices` holds."""
@@ -168,11 +164,6 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
             with archive.open(entry, "w", force_zip64=True) as file:
                 npy.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
-
-
-def to_text_array(texts: Iterable[str | tuple[str, str]]) -> np.ndarray:
-    """Return a Unicode array, also if there are no texts."""
-    return np.array(list(texts), dtype=np.str_)
 
 
 # Records
@@ -291,26 +282,25 @@ def write_node_npz(
         "features_indptr": data.features.indptr,
         "features_shape": np.array(data.features.shape, dtype=np.int64),
         "labels": np.maximum(data.labels, 0),
-        "class_names": to_text_array(data.class_names),
+        "class_names": np.array(data.class_names, dtype=np.str_),
         "name": np.array(data.name, dtype=np.str_),
     }
     if unlabelled.size:
         arrays["unlabeled_idx"] = unlabelled
-    if data.graph is not None:
-        links = extract_links(data.graph)
-        arrays["edge_index"] = np.stack([links.row, links.col]).astype(np.int64)
-        if (links.data != 1).any():
+    others = {f"edge_index_{name}": graph for name, graph in (other_graphs or {}).items()}
+    own = {} if data.graph is None else {"edge_index": data.graph}
+    for key, graph in (own | others).items():
+        links = extract_links(graph)
+        arrays[key] = np.stack([links.row, links.col]).astype(np.int64)
+        if key in own and (links.data != 1).any():
             arrays["edge_weight"] = links.data
-    for name, other in (other_graphs or {}).items():
-        links = extract_links(other)
-        arrays[f"edge_index_{name}"] = np.stack([links.row, links.col]).astype(np.int64)
     arrays.update({f"{key}_idx": nodes for key, nodes in data.splits.items()})
     if data.ids is not None:
         arrays["ids"] = data.ids
     if data.feature_names is not None:
-        arrays["feature_names"] = to_text_array(data.feature_names)
+        arrays["feature_names"] = np.array(data.feature_names, dtype=np.str_)
     if data.provenance:
-        arrays["provenance"] = to_text_array(data.provenance.items())
+        arrays["provenance"] = np.array([*data.provenance.items()], dtype=np.str_)
     write_npz(Path(path), arrays)
 
 

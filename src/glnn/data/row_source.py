@@ -5,7 +5,6 @@ Uncompressed npz files and Parquet tables are read from disk; other formats are 
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from glnn.data.node_data import (
     symmetric_from_pairs,
 )
 from glnn.data.npz import NpzFile, read_pairs, read_record, read_shape
-from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet, wrap_parquet_errors
+from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, parse_column_names
 from glnn.data.tables import TableReport, build_table_data
 from glnn.exceptions import DataFormatError
@@ -141,8 +140,9 @@ class ParquetSource:
             end = begin + self._file.metadata.row_group(group).num_rows
             low, high = max(start, begin), min(stop, end)
             if low < high:
-                names = list(self.report.encoder.names)
-                frame = self._read(lambda g=group, n=names: self._file.read_row_group(g, n))
+                with wrap_parse_errors(self.path, "Parquet"):
+                    names = list(self.report.encoder.names)
+                    frame = arrow_to_frame(self._file.read_row_group(group, names))
                 part = frame.iloc[low - begin : high - begin]
                 blocks.append(self.report.encoder.transform(part, quote_path(self.path), low))
             begin = end
@@ -153,10 +153,8 @@ class ParquetSource:
         return None if self._graph is None else self._graph[rows]
 
     def _read_column(self, name: str) -> pd.Series:
-        return self._read(lambda: self._file.read(columns=[name]))[name]
-
-    def _read(self, read: Any) -> pd.DataFrame:
-        return wrap_parquet_errors(self.path, lambda: arrow_to_frame(read()))
+        with wrap_parse_errors(self.path, "Parquet"):
+            return arrow_to_frame(self._file.read(columns=[name]))[name]
 
 
 # The data of a fit, read by rows: ``record`` holds labels, ids and names of all rows, with empty

@@ -38,9 +38,6 @@ class Split:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Split) and self.to_json() == other.to_json()
 
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
     def as_dict(self) -> dict[str, np.ndarray]:
         """Return the three parts by name, as in ``NodeData.splits``."""
         return {key: getattr(self, key) for key in SPLIT_KEYS}
@@ -100,8 +97,7 @@ def make_split(
                 f"{quote(data.name)} must have a published split for this, got none. "
                 "Use the split 'per_class'."
             )
-        none = np.empty(0, dtype=np.int64)
-        parts = {key: data.splits.get(key, none) for key in SPLIT_KEYS}
+        parts = {key: data.splits.get(key, data.labelled[:0]) for key in SPLIT_KEYS}
     else:
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         count = check_integer("n_per_class", n_per_class, low=1)
@@ -139,8 +135,10 @@ def draw_rest(
     Sizes of ``None`` become 500 and 1000, or one and two thirds of too few nodes.
     """
     rest = rng.permutation(np.setdiff1d(data.labelled, train))
-    val = 0 if n_val is None else check_integer("n_val", n_val, low=0)
-    test = 0 if n_test is None else check_integer("n_test", n_test, low=0)
+    val, test = (
+        check_integer("n_val", n_val or 0, low=0),
+        check_integer("n_test", n_test or 0, low=0),
+    )
     free = rest.size - val - test
     if free < 0:
         raise InputError(

@@ -6,7 +6,7 @@ Workbooks and Parquet files are checked for sensible sizes before they are read.
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ from glnn.data.table_text import (
     read_text_table,
     table_suffix,
 )
-from glnn.exceptions import DataFormatError, GlnnError, InputError
+from glnn.exceptions import DataFormatError, InputError
 
 # Excel workbooks: zip archives of XML, which openpyxl parses with defusedxml
 
@@ -126,25 +126,21 @@ def read_json(path: Path) -> pd.DataFrame:
 SMALL_TABLE = 10_000_000  # so many cells are accepted for any size of the file
 MAX_CELLS_PER_BYTE = 2_000
 
-T = TypeVar("T")
-
 
 def open_parquet(path: Path) -> Any:
     """Open a Parquet file with pyarrow and check its declared size and types; reads no cells."""
     check_file(path, max_bytes=2**35)
-    return wrap_parquet_errors(path, lambda: _open_and_check_parquet(path))
-
-
-def _open_and_check_parquet(path: Path) -> Any:
-    file = import_optional("pyarrow.parquet").ParquetFile(path)
-    n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
-    limit = max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size)
-    if not file.schema_arrow.names or n_rows * n_columns > limit:
-        raise DataFormatError(
-            f"{quote_path(path)} must declare a sensible size, got {n_rows:,} rows and "
-            f"{n_columns:,} columns. Nothing was read."
-        )
-    _check_flat(path, file.schema_arrow)
+    parquet = import_optional("pyarrow.parquet")
+    with wrap_parse_errors(path, "Parquet"):
+        file = parquet.ParquetFile(path)
+        n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
+        limit = max(SMALL_TABLE, MAX_CELLS_PER_BYTE * path.stat().st_size)
+        if not file.schema_arrow.names or n_rows * n_columns > limit:
+            raise DataFormatError(
+                f"{quote_path(path)} must declare a sensible size, got {n_rows:,} rows and "
+                f"{n_columns:,} columns. Nothing was read."
+            )
+        _check_flat(path, file.schema_arrow)
     return file
 
 
@@ -160,20 +156,17 @@ def _check_flat(path: Path, schema: Any) -> None:
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Read the table of a Parquet file."""
-    file = open_parquet(path)
-    return wrap_parquet_errors(path, lambda: arrow_to_frame(file.read()))
+    with wrap_parse_errors(path, "Parquet"):
+        return arrow_to_frame(open_parquet(path).read())
 
 
 def read_feather(path: Path) -> pd.DataFrame:
     """Read the table of a Feather file."""
     feather = import_optional("pyarrow.feather")
-
-    def read() -> pd.DataFrame:
-        table = feather.read_table(check_file(path))
+    with wrap_parse_errors(check_file(path), "Feather"):
+        table = feather.read_table(path)
         _check_flat(path, table.schema)
         return arrow_to_frame(table)
-
-    return wrap_parquet_errors(path, read)
 
 
 def arrow_to_frame(table: Any) -> pd.DataFrame:
@@ -190,20 +183,6 @@ def arrow_to_frame(table: Any) -> pd.DataFrame:
     }
     frame: pd.DataFrame = table.to_pandas(types_mapper=whole.get, ignore_metadata=True)
     return frame
-
-
-def wrap_parquet_errors(path: Path, read: Callable[[], T]) -> T:
-    """Run one step of reading; turn any error of pyarrow into a :class:`DataFormatError`."""
-    try:
-        return read()
-    except GlnnError:
-        raise
-    except Exception as error:  # pyarrow's own errors derive from many built-in ones
-        kind = path.suffix[1:].capitalize()
-        raise DataFormatError(
-            f"{quote_path(path)} must be a whole {kind} file, got: {one_line(error)}. "
-            "Export it again."
-        ) from error
 
 
 # Tables by suffix
@@ -248,8 +227,7 @@ def read_first_row(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> tuple
     """Read the cells of the first line, or the column names of a file that has them."""
     suffix = table_suffix(path)
     if suffix == ".parquet":
-        schema = open_parquet(path).schema_arrow
-        return wrap_parquet_errors(path, lambda: tuple(str(name) for name in schema.names))
+        return tuple(map(str, open_parquet(path).schema_arrow.names))
     if suffix in (".feather", *JSON_SUFFIXES):
         return tuple(map(str, read_frame(path).columns))
     if suffix == ".xlsx":

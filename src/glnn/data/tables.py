@@ -66,11 +66,6 @@ class ColumnPlan:
     group: str | None = None
     time: str | None = None
 
-    @property
-    def non_features(self) -> tuple[str | None, ...]:
-        """The columns of ids, labels, split, groups and times."""
-        return (self.id, self.label, self.split, self.group, self.time)
-
 
 _MAX_ID = 40  # characters; longer cells are free text
 
@@ -145,22 +140,16 @@ def plan_columns(
     chosen = _match_columns(where, rest, options.features or ["*"], "features") if rest else set()
     chosen -= _match_columns(where, [*rest, id_column or ""], options.drop, "drop")
     features = tuple(name for name in rest if name in chosen and name not in repeated)
-    _check_kinds(where, names, options, (id_column, label, split, group))
+    known = [find_column(where, names, n, None, "a column of --as (kinds)") for n in options.kinds]
+    bad = next((n for n in known if n in (id_column, label, split, group)), None)
+    if bad is not None:
+        raise InputError(
+            f"--as (kinds) must name columns of features or times, got {quote(bad)}, which "
+            "holds ids, labels, the split or groups. Leave it out."
+        )
     if not features:
         raise DataFormatError(f"{where} must have at least one feature column, got none.")
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
-
-
-def _check_kinds(
-    where: str, names: Sequence[str], options: TableOptions, others: Sequence[str | None]
-) -> None:
-    for name in options.kinds:
-        find_column(where, names, name, None, "a column of --as (kinds)")
-        if name in others:
-            raise InputError(
-                f"--as (kinds) must name columns of features or times, got {quote(name)}, which "
-                "holds ids, labels, the split or groups. Leave it out."
-            )
 
 
 def guess_label_column(names: Sequence[str], column: Column) -> str | None:
@@ -218,24 +207,16 @@ class TableReport:
 
     def column_rows(self) -> list[tuple[str, str]]:
         """Return the name of each column of the table and what was done with it."""
-        plan, rows = self.columns, dict(self.encoder.describe())
-        roles = ("id", "label", "split", "group", "time")
-        rows |= {n: role for n, role in zip(plan.non_features, roles) if n is not None}
+        rows = dict(self.encoder.describe())
+        for role in ("id", "label", "split", "group", "time"):
+            rows[getattr(self.columns, role)] = role
         return [(name, rows.get(name, "left out: not chosen")) for name in self.names]
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as sentences, one for each doubtful choice or omission."""
-        omissions = [] if self.edges is None else list(self.edges.notes)
-        if self.unknown_label_ids.count:
-            omissions.append(f"labels: left out {self.unknown_label_ids}")
-        if self.edges is not None and self.edges.unknown.count:
-            lost = f"{self.edges.unknown}, {self.edges.n_dropped} edges"
-            omissions.append(f"graph: left out {lost}")
-        if self.edges is not None and self.edges.n_self_loops:
-            omissions.append(f"graph: left out {self.edges.n_self_loops} self loops")
-        if self.edges is not None and self.edges.n_repeated:
-            omissions.append(f"graph: merged {self.edges.n_repeated} repeated edges")
-        return (*self.columns.notes, *self.readings, *omissions, *self.encoder.notes())
+        edges = () if self.edges is None else self.edges.lines()
+        labels = [f"labels: left out {self.unknown_label_ids}"] * bool(self.unknown_label_ids.count)
+        return (*self.columns.notes, *self.readings, *labels, *edges, *self.encoder.notes())
 
 
 def read_tables(
@@ -288,17 +269,15 @@ def build_table_data(
     plan = plan_columns(where, names, column, options, own_labels=own_labels, needs_ids=is_joined)
     if options.needs_label and plan.label is None and own_labels:
         likely = guess_label_column(plan.features, column)
-        if likely is None:
-            offer = "Name the column with --label, or a file of ids and labels with --labels."
-            raise InputError(
-                f"{where} must have labels, got no column named 'label'.{list_columns(names)} "
-                f"{offer}"
-            )
-        error = InputError(
-            f"{where} must have labels, got no column named 'label'. Is it {quote(likely)}? Then "
-            f"add --label {shlex.quote(likely)} (label_column={likely!r})."
+        add = "" if likely is None else f"--label {shlex.quote(likely)}"
+        advice = (
+            f"{list_columns(names)} Name the column with --label, or a file of ids and labels "
+            "with --labels."
+            if likely is None
+            else f" Is it {quote(likely)}? Then add {add} (label_column={likely!r})."
         )
-        error.add = f"--label {shlex.quote(likely)}"
+        error = InputError(f"{where} must have labels, got no column named 'label'.{advice}")
+        error.add = add
         raise error
     with wrap_parse_errors(path, "table"):
         encoder = TableEncoder.fit(where, plan.features, column, options)
@@ -387,7 +366,7 @@ _MOST_CLASSES = 1000  # more different labels than this are not classes
 def settle_labels(texts: Sequence[str], options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
     """Empty labels that mean "unknown", and merge those that differ only in case; with notes."""
     if not options.exact_labels and all(re.fullmatch(r"-?\d+(\.0+)?|", text) for text in texts):
-        texts = [text.partition(".")[0] for text in texts]  # 1.0: whole numbers beside gaps
+        texts = [text.split(".")[0] for text in texts]  # 1.0: whole numbers beside gaps
     counts = Counter(text for text in texts if text)
     gone, notes = {text for text in counts if text in options.na}, []
     words = [text for text in counts if text == "-1" or is_placeholder(text)]

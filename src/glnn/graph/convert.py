@@ -104,23 +104,18 @@ def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
     if loops.any():
         _warn(f"graph has {int(loops.sum())} self loops; they are dropped.")
     source, target = source[~loops], target[~loops]
-    ones = np.ones(2 * source.size)
     both = (np.concatenate([source, target]), np.concatenate([target, source]))
-    matrix = sp.csr_matrix((ones, both), shape=(n_nodes, n_nodes))
+    matrix = sp.csr_matrix((np.ones(2 * source.size), both), shape=(n_nodes, n_nodes))
     matrix.data[:] = 1.0
     matrix.sort_indices()
     return matrix
 
 
 def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.shape != (n_nodes, n_nodes):
         raise InputError(
-            f"graph must be square, got shape {matrix.shape}. "
-            "An edge list must have two rows or two columns."
-        )
-    if matrix.shape[0] != n_nodes:
-        raise InputError(
-            f"graph must have one row for each of the {n_nodes} nodes, got {matrix.shape[0]}."
+            f"graph must have one row for each of the {n_nodes} nodes and as many columns, got "
+            f"shape {matrix.shape}. An edge list must have two rows or two columns."
         )
     matrix = _check_weights(matrix)
     if not _is_symmetric(matrix):
@@ -168,16 +163,12 @@ def _is_symmetric(matrix: sp.csr_matrix) -> bool:
 def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
     import networkx as nx
 
-    if graph.number_of_nodes() != n_nodes:
-        raise InputError(
-            f"graph must have one node for each of the {n_nodes} rows of the features, "
-            f"got {graph.number_of_nodes()}."
-        )
     if set(graph.nodes) != set(range(n_nodes)):
-        unknown = next(node for node in graph.nodes if node not in range(n_nodes))
+        unknown = next((node for node in graph.nodes if node not in range(n_nodes)), None)
+        what = f"{graph.number_of_nodes()} nodes" if unknown is None else repr(unknown)
         raise InputError(
             f"graph must have the nodes 0 to {n_nodes - 1}, as its rows have no names; got "
-            f"{unknown!r}. Fit a DataFrame whose index names the rows, or relabel the nodes."
+            f"{what}. Fit a DataFrame whose index names the rows, or relabel the nodes."
         )
     try:
         matrix = nx.to_scipy_sparse_array(graph, nodelist=range(n_nodes))

@@ -42,10 +42,6 @@ def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
     return root
 
 
-def _with_data(matrix: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
-    return sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
 def prior_graph(
     adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", layout: Partition | None = None
 ) -> sp.csr_matrix:
@@ -100,21 +96,23 @@ class PriorGraph:
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows (CSR, new x N) and the loops."""
-        links = _check_links(links, n_new, len(self.degrees))
+        rows = _check_links(links, n_new, len(self.degrees))
         if self.kind == "binary":
-            return _with_data(links, np.ones_like(links.data)), np.zeros(n_new)
+            rows.data[:] = 1.0
+            return rows, np.zeros(n_new)
         own = 0.0 if self.kind == "symmetric" else 1.0
-        degree = np.asarray(links.sum(1)).ravel() + own
-        new, old = np.repeat(degree, np.diff(links.indptr)), self.degrees[links.indices] + own
-        rows = _with_data(links, links.data / np.sqrt(new * (old + links.data)))
+        degree = np.asarray(rows.sum(1)).ravel() + own
+        new, old = np.repeat(degree, np.diff(rows.indptr)), self.degrees[rows.indices] + own
+        rows.data /= np.sqrt(new * (old + rows.data))
         return rows, np.zeros(n_new) if self.kind == "symmetric" else 1.0 / degree
 
 
 def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
+    """Return a checked copy of the links."""
     if links is None:
         return sp.csr_matrix((n_new, n_nodes))
     try:
-        matrix = sp.csr_matrix(links, dtype=np.float64)
+        matrix = sp.csr_matrix(links, dtype=np.float64, copy=True)
     except (TypeError, ValueError):
         raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
     if matrix.shape != (n_new, n_nodes):

@@ -1,7 +1,7 @@
 """Evaluation by cross-validation: scores, comparison with rivals, notes and plots."""
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -87,8 +87,7 @@ class Evaluation:
             "probability": predictions.confidence,
             "fold": self.held_out.fold[nodes],
         }
-        for number, label in enumerate(self.classes):
-            columns[f"p({label})"] = predictions.probabilities[:, number]
+        columns |= {f"p({c})": p for c, p in zip(self.classes, predictions.probabilities.T)}
         return DataFrame(columns, index=nodes).rename_axis("node")
 
     def to_frame(self) -> "DataFrame":
@@ -111,22 +110,13 @@ class Evaluation:
             "n_labels": len(self.own.predictions),
             "n_folds": len(self.folds),
             "intervals": INTERVAL_NOTE,
-            "metrics": {name: vars(value) for name, value in self.own.metrics.items()},
-            "per_class": {
-                name: {key: vars(value) for key, value in found.items()}
-                for name, found in zip(names, self.per_class)
-            },
+            "metrics": _as_dicts(self.own.metrics),
+            "per_class": dict(zip(names, map(_as_dicts, self.per_class))),
             "confusion": {"classes": names, "true_by_predicted": self.confusion.tolist()},
             "set_coverage": None if self.coverage is None else vars(self.coverage),
             "rivals": [
-                {
-                    "name": score.name,
-                    "seconds": score.seconds,
-                    "metrics": {name: vars(value) for name, value in score.metrics.items()},
-                    "accuracy_difference": None
-                    if score.difference is None
-                    else vars(score.difference),
-                }
+                {"name": score.name, "seconds": score.seconds, "metrics": _as_dicts(score.metrics)}
+                | {"accuracy_difference": score.difference and vars(score.difference)}
                 for score in self.others
             ],
             "calibration": self.calibration.to_dict(),
@@ -139,31 +129,28 @@ class Evaluation:
         lines += [f"{name:<20} {value}" for name, value in self.own.metrics.items()]
         lines += ["", f"{'on the same folds':<35} accuracy (this fit minus the rival), seconds"]
         for score in self.others:
-            lead = "-"
-            if score.difference is not None:
-                lead = "{value:+.3f} [{low:+.3f}, {high:+.3f}]".format(**vars(score.difference))
-            lines.append(
-                f"{score.title:<35} {score.metrics['accuracy']} ({lead}) {score.seconds:.1f}"
-            )
-        lines += [
-            "",
-            f"{len(self.own.predictions)} labels in {len(self.folds)} folds; {INTERVAL_NOTE}.",
-        ]
-        return "\n".join([*lines, *self.notes])
+            lead, accuracy = score.difference, score.metrics["accuracy"]
+            ahead = lead and f"{lead.value:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}]"
+            lines.append(f"{score.title:<35} {accuracy} ({ahead or '-'}) {score.seconds:.1f}")
+        n_labels, n_folds = len(self.own.predictions), len(self.folds)
+        lines += ["", f"{n_labels} labels in {n_folds} folds; {INTERVAL_NOTE}.", *self.notes]
+        return "\n".join(lines)
 
     def plot(self) -> "Figure":
         """Return a figure with the reliability curve and the confusion matrix."""
         return draw_evaluation(self.own.predictions, [str(label) for label in self.classes])
 
     def __repr__(self) -> str:
-        return (
-            f"Evaluation({len(self.own.predictions)} labels, {len(self.folds)} folds: "
-            f"{self.verdict})"
-        )
+        counts = f"{len(self.own.predictions)} labels, {len(self.folds)} folds"
+        return f"Evaluation({counts}: {self.verdict})"
 
     def _repr_html_(self) -> str:
         verdict = html.escape(self.verdict.sentence)
         return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
+
+
+def _as_dicts(found: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
+    return {name: vars(value) for name, value in found.items()}
 
 
 # The evaluation itself
@@ -232,17 +219,16 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
 def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarray) -> list[str]:
     notes = []
     if folds.single.size:
-        names = ", ".join(str(classes[number]) for number in folds.single)
+        names = ", ".join(map(str, classes[folds.single]))
         notes.append(f"classes with a single label train but cannot be judged: {names}")
     if folds.is_repeated:
         notes.append(
             f"some classes have fewer labels than folds: one of each is hidden in each of the "
             f"{len(folds)} fits, in turn"
         )
-    numbers = np.arange(len(classes))
-    never = np.isin(numbers, predictions.classes) & ~np.isin(numbers, predictions.predicted)
-    if never.any():
-        names = ", ".join(str(label) for label in classes[never])
+    never = np.setdiff1d(predictions.classes, predictions.predicted)
+    if never.size:
+        names = ", ".join(map(str, classes[never]))
         notes.append(f"classes that are never predicted where their labels are hidden: {names}")
     return notes
 

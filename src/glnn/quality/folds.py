@@ -1,13 +1,12 @@
 """Cross-validation over the labels: predictions of hidden labels, refits, weights and scorers."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
@@ -96,42 +95,29 @@ def hold_out(
     classes: np.ndarray,
     folds: Folds,
     *,
-    n_jobs: int | None = 1,
     progress: Callable[[str], None] | None = None,
 ) -> HeldOut:
     """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
     ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the name of each fold before
-    its fit, unless fits run in parallel.
+    its fit.
     """
-    known = np.flatnonzero(classes >= 0)
-    masked = [np.setdiff1d(known, seen) for seen in folds.seen]
-
-    def refit_one_by_one() -> Iterator[np.ndarray]:
-        for number, nodes in enumerate(masked):
-            if progress is not None:
-                progress(f"fold {number + 1} of {len(folds)}")
-            yield refit(nodes)
-
-    found = refit_one_by_one()
-    if n_jobs != 1:
-        found = iter(Parallel(n_jobs)(delayed(refit)(nodes) for nodes in masked))
-    n_nodes = len(classes)
-    fold = np.arange(n_nodes) % len(folds)
-    times = np.zeros(n_nodes)
-    total: np.ndarray | None = None
-    for number, (hidden, probabilities) in enumerate(zip(folds.hidden, found)):
-        if total is None:
-            total = np.zeros(probabilities.shape)
+    known, n_nodes = np.flatnonzero(classes >= 0), len(classes)
+    fold, times = np.arange(n_nodes) % len(folds), np.zeros(n_nodes)
+    never_hidden = ~np.isin(np.arange(n_nodes), folds.nodes)
+    total: Any = None
+    for number, (seen, hidden) in enumerate(zip(folds.seen, folds.hidden)):
+        if progress is not None:
+            progress(f"fold {number + 1} of {len(folds)}")
+        probabilities = refit(np.setdiff1d(known, seen))
+        total = np.zeros(probabilities.shape) if total is None else total
         total[hidden] += probabilities[hidden]
         fold[hidden[times[hidden] == 0]] = number
         times[hidden] += 1
-        others = (fold == number) & ~np.isin(np.arange(n_nodes), folds.nodes)
+        others = (fold == number) & never_hidden
         total[others] = probabilities[others]
-    assert total is not None  # there are at least two folds
     total /= np.maximum(times, 1)[:, None]
-    hidden_classes = np.where(times > 0, classes, -1)
-    return HeldOut(total, hidden_classes, fold)
+    return HeldOut(total, np.where(times > 0, classes, -1), fold)
 
 
 # Cache of refits on disk
@@ -248,9 +234,9 @@ def label_weights(
     """
     by_class = class_weights(class_weight, classes, encoded[encoded >= 0])
     own = None if sample_weight is None else _check_sample_weight(sample_weight, encoded)
-    if by_class is None:
-        return own
-    return np.asarray(by_class[encoded] if own is None else own * by_class[encoded])
+    if by_class is None or own is None:
+        return own if by_class is None else np.asarray(by_class[encoded])
+    return np.asarray(own * by_class[encoded])
 
 
 def _rescale(weights: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ predictions is
 summed over the labelled nodes :math:`l`. A label at :math:`v` would reduce the variance of node
 :math:`i` by :math:`\Sigma_{iv}^2 / (\Sigma_{vv} + \rho)`. The node with the largest total reduction
 is suggested first, where each node is weighted by :func:`uncertainty_weight`; it then counts as
-labelled. So suggestions do not repeat each other, and outliers rank low.
+labelled. So suggestions do not repeat each other, and outliers are suggested last.
 """
 
 from collections.abc import Set
@@ -47,7 +47,7 @@ def uncertainty_weight(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndar
 
 
 class QueryRanking:
-    r"""The variance reductions of labels, updated by rank one as labels come and go.
+    r"""The variance reductions of labels, updated as labels come and go.
 
     ``rows`` are the embedding :math:`z_i`, ``weights`` those of the variance of each node,
     ``labelled`` the nodes with a label, and ``ridge`` is the noise variance :math:`\rho > 0` of a
@@ -105,7 +105,7 @@ class QueryRanking:
 def _count_label(
     rows: np.ndarray, near: np.ndarray, spread: np.ndarray, node: int, ridge: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Count a node as labelled: the covariance loses rank one."""
+    """Count a node as labelled: its outer product leaves the covariance."""
     share = rows @ near[node] / (near[node] @ rows[node] + ridge)
     return near - np.outer(share, near[node]), spread - np.outer(share, spread[node])
 
@@ -210,9 +210,7 @@ class ConformalSets:
     def p_values(self, probabilities: np.ndarray) -> np.ndarray:
         """Return the conformal p-value of every node and class."""
         n_scores = len(self.scores)
-        at_least = n_scores - np.searchsorted(
-            self.scores, nonconformity(probabilities), side="left"
-        )
+        at_least = n_scores - np.searchsorted(self.scores, nonconformity(probabilities))
         return np.asarray((1 + at_least) / (1 + n_scores))
 
     def contains(self, probabilities: np.ndarray, alpha: float) -> np.ndarray:
@@ -220,7 +218,8 @@ class ConformalSets:
 
         ``probabilities`` are raw; a fraction ``alpha`` of the sets may miss the true class.
         """
-        fewest = min_conformal_labels(alpha)
+        check_number("alpha", alpha, low=0, high=0.99, open_low=True)
+        fewest = int(np.ceil(2 / alpha)) - 1
         if len(self.scores) < fewest:
             raise InputError(
                 f"sets with alpha={alpha:g} need at least {fewest} hidden labels, got "
@@ -229,15 +228,9 @@ class ConformalSets:
         return np.asarray(self.p_values(probabilities) > alpha)
 
 
-def min_conformal_labels(alpha: float) -> int:
-    """Return how many hidden labels prediction sets with this ``alpha`` need."""
-    check_number("alpha", alpha, low=0, high=0.99, open_low=True)
-    return int(np.ceil(2 / alpha)) - 1
-
-
 def nonconformity(probabilities: np.ndarray) -> np.ndarray:
     r"""Return the scores :math:`\max_{d \ne c} \ln p_d - \ln p_c` of every class :math:`c`."""
     logs = np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), 1e-300))
-    second, first = np.partition(logs, -2, axis=1)[:, -2:, None].swapaxes(0, 1)
+    second, first = np.sort(logs, axis=1)[:, -2:, None].swapaxes(0, 1)
     is_best = np.arange(logs.shape[1]) == logs.argmax(1)[:, None]
     return np.asarray(np.where(is_best, second, first) - logs)

@@ -45,11 +45,10 @@ class RowColumn:
 
         The index of a gap is -1.
         """
+        used, index = np.unique(self.values, return_inverse=True)
         if self.is_text:
-            used, index = np.unique(self.values, return_inverse=True)
             has_gaps = int(used[0] < 0)
             return [self.words[k] for k in used[has_gaps:]], index - has_gaps
-        used, index = np.unique(self.values, return_inverse=True)
         used = used[np.isfinite(used)]  # NaN and infinity come last
         return [self._format(one) for one in used], np.where(index < len(used), index, -1)
 
@@ -72,29 +71,24 @@ class RowColumn:
         return names, group
 
     def _group_text(self) -> tuple[list[str], np.ndarray]:
-        known = self.values >= 0
-        counts = np.bincount(self.values[known], minlength=len(self.words))
-        order = np.argsort(-counts, kind="stable")
-        order = order[counts[order] > 0]
-        place = np.full(len(self.words) + 1, min(len(order), _MAX_GROUPS))
-        place[order[:_MAX_GROUPS]] = np.arange(min(len(order), _MAX_GROUPS))
+        counts = np.bincount(self.values[self.values >= 0], minlength=len(self.words))
+        order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        kept = order[:_MAX_GROUPS]
+        place = np.full(len(self.words) + 1, len(kept))
+        place[kept] = np.arange(len(kept))
         place[-1] = -1  # gaps have the index -1
-        names = [self.words[k] for k in order[:_MAX_GROUPS]]
-        return [*names, OTHER_VALUES] if len(order) > _MAX_GROUPS else names, place[self.values]
+        names = [self.words[k] for k in kept]
+        return [*names, OTHER_VALUES] if len(order) > len(kept) else names, place[self.values]
 
     def _group_numbers(self) -> tuple[list[str], np.ndarray]:
         known = np.isfinite(self.values)
-        group = np.full(len(self.values), -1, np.int64)
-        if not known.any():
-            return [], group
-        found = np.unique(self.values[known])
+        values, group = self.values[known], np.full(len(self.values), -1, np.int64)
+        found = np.unique(values)
         if len(found) <= _N_QUANTILES + 1:
-            group[known] = np.searchsorted(found, self.values[known])
+            group[known] = np.searchsorted(found, values)
             return [self._format(value) for value in found], group
-        cuts = np.unique(np.quantile(self.values[known], np.linspace(0, 1, _N_QUANTILES + 1)))
-        group[known] = np.clip(
-            np.searchsorted(cuts, self.values[known], "right") - 1, 0, len(cuts) - 2
-        )
+        cuts = np.unique(np.quantile(values, np.linspace(0, 1, _N_QUANTILES + 1)))
+        group[known] = np.searchsorted(cuts[1:-1], values, "right")
         texts = [self._format(value) for value in cuts]
         return [f"{low} to {high}" for low, high in pairwise(texts)], group
 
@@ -114,7 +108,7 @@ def read_columns(
     refers to, such as ``city`` for ``city=Rome``). Columns of one value are left out. Without an
     ``encoder`` all columns hold numbers.
     """
-    starts = {name.partition("=")[0] for name in first} | set(first)
+    starts = {name.split("=")[0] for name in first} | set(first)
     kept = (
         k
         for k in sorted(range(frame.shape[1]), key=lambda k: str(frame.columns[k]) not in starts)

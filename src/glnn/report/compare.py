@@ -6,13 +6,13 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 from rich.markup import escape
 from rich.table import Table
 
 from glnn.data.node_data import extract_links
 from glnn.exceptions import InputError
 from glnn.quality.metrics import Interval, ScoredPredictions, bootstrap_weights, paired_difference
+from glnn.report.links import merge_links
 from glnn.report.results import Results, read_results
 from glnn.report.text import (
     DASH,
@@ -50,22 +50,18 @@ class RunPair:
 
 
 def compare_runs(folders: Sequence[Path]) -> tuple[list[RunSummary], list[RunPair]]:
-    """Compare two or more run folders, and all pairs of them; nodes are matched by id."""
+    """Compare two or more run folders, and all pairs of them; nodes are matched by id.
+
+    Runs have the names of their folders, or their paths if two names are equal.
+    """
     if len(folders) < 2:
         raise InputError(f"a comparison needs two runs or more, got {len(folders)}.")
-    names = run_names(folders)
+    names = [folder.resolve().name for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
     found = [read_results(folder) for folder in folders]
-    pairs = [
-        _compare_pair(names[a], found[a], names[b], found[b])
-        for a, b in combinations(range(len(found)), 2)
-    ]
+    pairs = [_compare_pair(*a, *b) for a, b in combinations(zip(names, found), 2)]
     return list(map(_summarize_run, names, found)), pairs
-
-
-def run_names(folders: Sequence[Path]) -> list[str]:
-    """Return the names of the folders, or their paths if two names are equal."""
-    short = [folder.resolve().name for folder in folders]
-    return short if len(set(short)) == len(short) else [str(folder) for folder in folders]
 
 
 def _summarize_run(name: str, run: Results) -> RunSummary:
@@ -89,10 +85,10 @@ def _compare_pair(first: str, run: Results, second: str, other: Results) -> RunP
         ]
         weights = bootstrap_weights(len(truth), np.random.default_rng(0))
         difference = paired_difference(scored[0], scored[1], weights)
-    links = [_link_keys(p.adjacency, k) for p, k in ((run, here), (other, there))]
-    n_shared = len(np.intersect1d(links[0], links[1]))
+    graphs = (p.adjacency[k][:, k] for p, k in ((run, here), (other, there)))
+    fates = merge_links(*graphs).count_fates()
     same = float((mine[2] == theirs[2]).mean()) if len(here) else None
-    n_first, n_second = (len(keys) - n_shared for keys in links)
+    n_shared, n_first, n_second = fates
     return RunPair(first, second, int(both.sum()), difference, n_shared, n_first, n_second, same)
 
 
@@ -100,12 +96,6 @@ def _name_classes(run: Results, nodes: np.ndarray) -> list[np.ndarray]:
     """Return names of true, held-out and predicted classes; an empty text if there is none."""
     names = np.array([*run.class_names, ""], dtype=object)
     return [names[part[nodes]] for part in (run.labels, run.judged, run.predictions)]
-
-
-def _link_keys(graph: sp.csr_matrix, nodes: np.ndarray) -> np.ndarray:
-    """Return a number for each link among the nodes, by their positions in ``nodes``."""
-    links = extract_links(sp.csr_matrix(graph[nodes][:, nodes]))
-    return np.asarray(links.row.astype(np.int64) * len(nodes) + links.col)
 
 
 def run_table(runs: Sequence[RunSummary]) -> Table:

@@ -99,16 +99,11 @@ def build_network(results: Results) -> Any:
 
 def _write_npz(results: Results, path: Path) -> None:
     learned = sp.csr_matrix(results.adjacency)
-    nodes = node_frame(results).astype({"id": str, "class": str, "given_label": str})
-    given = results.given
-    rows = np.repeat(np.arange(learned.shape[0]), np.diff(learned.indptr))
+    nodes = node_frame(results)
     is_given = np.zeros(learned.nnz, dtype=bool)
-    if given is not None:
-        keys = sp.coo_matrix(given)
-        is_given = np.isin(
-            rows * learned.shape[0] + learned.indices,
-            keys.row.astype(np.int64) * learned.shape[0] + keys.col,
-        )
+    if results.given is not None:
+        rows = np.repeat(np.arange(learned.shape[0]), np.diff(learned.indptr))
+        is_given = np.asarray(results.given[rows, learned.indices]).ravel() != 0
     write_graph_npz(
         path,
         learned,

@@ -106,7 +106,7 @@ class GraphFacts:
         """
         n_nodes, links = adjacency.shape[0], merge_links(adjacency, given)
         n_kept, n_added, n_dropped = links.count_fates()
-        equal_given = _equal_labels(links.pick(links.fate != ADDED), hidden)
+        in_given = _ends_of_known(links.pick(links.fate != ADDED), hidden)
         links = links.pick(links.fate != DROPPED)
         degree = np.bincount(np.concatenate([links.source, links.target]), minlength=n_nodes)
         ends = _ends_of_known(links, hidden)
@@ -118,8 +118,8 @@ class GraphFacts:
             mean_degree=float(degree.mean()),
             n_isolated=int((degree == 0).sum()),
             n_components=int(connected_components(adjacency, directed=False)[0]),
-            equal_labels=_equal_labels(links, hidden),
-            equal_given=equal_given,
+            equal_labels=float((ends[0] == ends[1]).mean()) if ends.size else None,
+            equal_given=float((in_given[0] == in_given[1]).mean()) if in_given.size else None,
             n_labelled_edges=ends.shape[1],
             equal_by_chance=float(np.square(counts / ends.size).sum()) if ends.size else None,
             n_given=None if given is None else n_kept + n_dropped,
@@ -132,11 +132,6 @@ def _ends_of_known(links: Links, classes: np.ndarray) -> np.ndarray:
     """Return the classes of both ends of the links whose ends are both known."""
     ends = np.stack([classes[links.source], classes[links.target]])
     return np.asarray(ends[:, (ends >= 0).all(0)])
-
-
-def _equal_labels(links: Links, classes: np.ndarray) -> float | None:
-    ends = _ends_of_known(links, classes)
-    return float((ends[0] == ends[1]).mean()) if ends.size else None
 
 
 # Terms of the objective behind each link
@@ -236,13 +231,11 @@ def _top_entries(
     rows, columns, values = rows[kept], given.indices[kept], given.data[kept]
     order = np.lexsort((-values, rows))
     rows, columns, values = rows[order], columns[order], values[order]
-    starts = np.searchsorted(rows, np.arange(given.shape[0] + 1))
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # in its row, the largest first
     totals = np.bincount(rows, values, minlength=given.shape[0])
     found = np.zeros((given.shape[0], n_named), np.int64)
     parts = np.zeros((given.shape[0], n_named))
-    for rank in range(n_named):
-        has = np.flatnonzero(starts[1:] - starts[:-1] > rank)
-        at = starts[has] + rank
-        found[has, rank] = columns[at]
-        parts[has, rank] = values[at] / totals[has]
+    top = place < n_named
+    found[rows[top], place[top]] = columns[top]
+    parts[rows[top], place[top]] = values[top] / totals[rows[top]]
     return found, parts

@@ -59,11 +59,9 @@ def format_share(one: Interval) -> str:
     ('88.1\xa0% [85.0,\xa091.2]', '–')
     """
     value = format_percent(one.value).replace(" ", _NBSP)
-    return (
-        f"{value} [{100 * one.low:.1f},{_NBSP}{100 * one.high:.1f}]"
-        if one.low == one.low
-        else value
-    )
+    if np.isnan(one.low):
+        return value
+    return f"{value} [{100 * one.low:.1f},{_NBSP}{100 * one.high:.1f}]"
 
 
 def format_lead(one: Interval) -> str:
@@ -95,10 +93,9 @@ def describe_equal_labels(results: Results) -> str:
     """Return the share of edges that join equal labels, and the share expected by chance."""
     facts = results.graph_facts
     share, chance = format_percent(facts.equal_labels), format_percent(facts.equal_by_chance)
-    given = (
-        "" if facts.equal_given is None else f"; given graph {format_percent(facts.equal_given)}"
-    )
-    return f"{share} (by chance {chance}{given}) of {facts.n_labelled_edges:,} between test nodes"
+    if facts.equal_given is not None:
+        chance += f"; given graph {format_percent(facts.equal_given)}"
+    return f"{share} (by chance {chance}) of {facts.n_labelled_edges:,} between test nodes"
 
 
 def describe_graph(results: Results) -> str:
@@ -158,23 +155,17 @@ def certificate_sentences(certificate: Certificate | None) -> list[str]:
     """Return what is proven about the graph, in terms that need no optimization theory."""
     if certificate is None:
         return ["This preset changes the graph by gradient steps; nothing is proven about it."]
-    scope = (
-        "Every pair of nodes was checked"
-        if certificate.support == "all"
-        else f"{format_count(certificate.n_pairs_checked, 'candidate pair')} "
-        f"({format_percent(certificate.pairs_checked)} of all pairs) may become edges, and each "
-        "of them was checked"
-    )
-    verdict = (
-        "The graph is the best one for its objective"
-        if certificate.converged
-        else "The graph is NOT yet the best one for its objective"
-    )
+    scope = "Every pair of nodes was checked."
+    if certificate.support != "all":
+        n_pairs = format_count(certificate.n_pairs_checked, "candidate pair")
+        share = format_percent(certificate.pairs_checked)
+        scope = f"{n_pairs} ({share} of all pairs) may become edges, and each of them was checked."
+    verdict = "the best" if certificate.converged else "NOT yet the best"
     rounding = 1e-15 * max(1.0, abs(certificate.objective))
     return [
-        f"{verdict}: no weight violates the optimality conditions by more than "
-        f"{certificate.max_violation:.1e}.",
-        f"{scope}.",
+        f"The graph is {verdict} one for its objective: no weight violates the optimality "
+        f"conditions by more than {certificate.max_violation:.1e}.",
+        scope,
         f"No other graph on these pairs can lower the objective by more than "
         f"{max(certificate.gap, rounding):.1e} (its value is {certificate.objective:.6g}).",
         *certificate.notes,
@@ -247,13 +238,10 @@ def suspect_lines(results: Results, most: int = 5) -> list[str]:
         f"class without {without}"
     ]
     for node in results.suspects[:most]:
-        row = results.probabilities[node]
-        given, predicted = (
-            results.class_names[number] for number in (results.labels[node], row.argmax())
-        )
-        lines.append(
-            f"  {results.ids[node]}: given {given}, predicted {predicted} ({row.max():.0%})"
-        )
+        row, names = results.probabilities[node], results.class_names
+        given, predicted = names[results.labels[node]], names[row.argmax()]
+        line = f"  {results.ids[node]}: given {given}, predicted {predicted} ({row.max():.0%})"
+        lines.append(line)
     if n_found > most:
         lines.append(f"  and {n_found - most} more: see suspect_labels in metrics.json")
     return lines

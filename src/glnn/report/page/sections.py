@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, UInt8
 
 from glnn.quality import Evaluation
 from glnn.quality.estimate import INTERVAL_NOTE
-from glnn.quality.metrics import Interval, Score, accuracy_interval
+from glnn.quality.metrics import Interval, accuracy_interval
 from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import PageSubset, quantize
 from glnn.report.results import Results
@@ -85,17 +85,16 @@ _WEAK = 0.5  # a class with a recall or precision below this is called weak
 def verdict_section(results: Results) -> dict[str, Any]:
     """Return the verdict, the bars of the methods on one scale, further metrics and warnings."""
     evaluation = results.evaluation
-    warnings = warning_lines(results)
-    section: dict[str, Any] = {"verdict": verdict_line(results)}
+    warnings = [*(() if evaluation is None else evaluation.notes), *warning_lines(results)]
+    section: dict[str, Any] = {
+        "verdict": verdict_line(results),
+        "warnings": [line[:1].upper() + line[1:] for line in warnings]
+        + weak_classes(results, warnings),
+    }
     if evaluation is None:
-        section |= {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
-        return section | {"warnings": [line[:1].upper() + line[1:] for line in warnings]}
-    warnings = [*evaluation.notes, *warnings]
-    measures = [
-        (title, evaluation.own.metrics[name])
-        for name, title in _METRIC_NAMES.items()
-        if name in evaluation.own.metrics
-    ]
+        return section | {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
+    metrics = evaluation.own.metrics
+    measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
     if evaluation.coverage is not None:
         measures.append(("prediction sets with the true class", evaluation.coverage))
     scores = (evaluation.own, *evaluation.others)
@@ -103,33 +102,23 @@ def verdict_section(results: Results) -> dict[str, Any]:
     return section | {
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
         "basis": _describe_basis(evaluation),
-        "bars": [_bar(score, low, high) for score in scores],
+        "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
         "has_leads": bool(evaluation.others),
         "scale": (low, high),
         "measures": measures,
-        "warnings": [
-            *(line[:1].upper() + line[1:] for line in warnings),
-            *weak_classes(results, warnings),
-        ],
     }
 
 
 def _describe_basis(evaluation: Evaluation) -> str:
     """Return a sentence on the labels on which the quality was measured."""
-    n_labels, n_folds = (
-        format_count(len(evaluation.own.predictions), "label"),
-        len(evaluation.folds),
-    )
+    n_labels = format_count(len(evaluation.own.predictions), "label")
+    n_folds = len(evaluation.folds)
     if n_folds == 1:
         return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
     return (
         f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
         "nodes the map and the table show predictions of fits that did not use their label."
     )
-
-
-def _bar(score: Score, low: float, high: float) -> dict[str, Any]:
-    return {"score": score} | _scaled(score.metrics["accuracy"], low, high)
 
 
 def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
@@ -149,17 +138,16 @@ def interval_scale(intervals: Sequence[Interval]) -> tuple[float, float]:
 
 def class_quality(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return precision and recall of each class; without a number where no node counts."""
-    found, predictions = [], evaluation.own.predictions
-    for number, (name, parts) in enumerate(zip(evaluation.classes, evaluation.per_class)):
-        n_true, n_said = (
-            int((among == number).sum()) for among in (predictions.classes, predictions.predicted)
-        )
-        recall = parts["recall"] if n_true else _NONE
-        precision = parts["precision"] if n_said else _NONE
-        found.append(
-            {"name": str(name), "n_nodes": n_true, "recall": recall, "precision": precision}
-        )
-    return found
+    n_true, n_said = evaluation.confusion.sum(1).tolist(), evaluation.confusion.sum(0).tolist()
+    return [
+        {
+            "name": str(name),
+            "n_nodes": n_true[k],
+            "recall": parts["recall"] if n_true[k] else _NONE,
+            "precision": parts["precision"] if n_said[k] else _NONE,
+        }
+        for k, (name, parts) in enumerate(zip(evaluation.classes, evaluation.per_class))
+    ]
 
 
 def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
@@ -171,11 +159,9 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
     for one in [] if results.evaluation is None else class_quality(results.evaluation):
         if any(one["name"] in warning for warning in warnings):
             continue
-        weak = []
-        if one["recall"].value < _WEAK:
-            weak.append(f"only {100 * one['recall'].value:.0f} % of its nodes are recognised")
-        if one["precision"].value < _WEAK:
-            weak.append(f"only {100 * one['precision'].value:.0f} % of its predictions are right")
+        said = (("recall", "nodes are recognised"), ("precision", "predictions are right"))
+        shares = [(one[part].value, what) for part, what in said]
+        weak = [f"only {100 * n:.0f} % of its {what}" for n, what in shares if n < _WEAK]
         if weak:
             about = f"{', '.join(weak)} ({one['n_nodes']} nodes)"
             sentences.append(f"Weak class {one['name']}: {about}.")
@@ -357,13 +343,10 @@ def block_means(
 ) -> Float[np.ndarray, "k k"]:
     """Return the mean weight of the pairs in each block of the reordered matrix."""
     n_nodes = graph.shape[0]
-    cell = np.empty(n_nodes, np.int64)
-    cell[order] = np.arange(n_nodes) * n_cells // max(n_nodes, 1)
-    entries = graph.tocoo()
-    keys = cell[entries.row] * n_cells + cell[entries.col]
-    sums = np.bincount(keys, entries.data, minlength=n_cells * n_cells)
+    cell = np.arange(n_nodes) * n_cells // max(n_nodes, 1)  # of each node in the order
+    blocks = sp.csr_matrix((np.ones(n_nodes), (cell, order)), shape=(n_cells, n_nodes))
     sizes = np.bincount(cell, minlength=n_cells).astype(float)
-    return np.asarray(sums.reshape(n_cells, n_cells) / np.outer(sizes, sizes))
+    return np.asarray((blocks @ graph @ blocks.T).toarray() / np.outer(sizes, sizes))
 
 
 def matrix_pictures(
@@ -428,6 +411,5 @@ def card_markdown(results: Results, card: Card) -> str:
     """Return the card as a Markdown file."""
     parts = [f"# Model card: {results.name}"]
     for heading, lines in card:
-        parts.append(f"## {heading}")
-        parts.append("\n".join(f"- {line}" for line in lines))
+        parts += [f"## {heading}", "\n".join(f"- {line}" for line in lines)]
     return "\n\n".join(parts).replace("\N{NO-BREAK SPACE}", " ") + "\n"

@@ -86,9 +86,9 @@ def select_subset(
     """
     n_nodes, chosen = results.n_nodes, np.arange(results.n_nodes)
     if n_nodes > max_nodes:
-        rank = np.random.default_rng(0).random(n_nodes) - results.seen - 2.0 * results.suspect
-        rank[list(results.suggestions)] -= 2
-        chosen = np.sort(np.argpartition(rank, max_nodes - 1)[:max_nodes])
+        turn = np.random.default_rng(0).random(n_nodes) - results.seen - 2.0 * results.suspect
+        turn[list(results.suggestions)] -= 2
+        chosen = np.sort(np.argsort(turn)[:max_nodes])
     learned = results.adjacency[chosen][:, chosen]
     given = None if results.given is None else results.given[chosen][:, chosen]
     links = merge_links(learned, given)
@@ -99,13 +99,20 @@ def select_subset(
         learned_index[links.fate != DROPPED] = np.flatnonzero(inside)
         links = Links(links.source, links.target, links.weight, links.fate, learned_index)
     fates = links.count_fates()
-    links = select_links(links, max_links)
-    if places is None:
-        places = plane_layout(learned, results.predictions[chosen])
-    else:
-        places = places[chosen]
-    left_out = _describe_omissions(n_nodes, len(chosen), sum(fates), len(links))
-    return PageSubset(chosen, links, places, fates, left_out)
+    links, left_out = select_links(links, max_links), ""
+    if len(chosen) < n_nodes:
+        left_out = (
+            f"The map and the table show {len(chosen):,} of {n_nodes:,} nodes: the labelled ones "
+            "first, the rest chosen at random, with the links among them. All other numbers on "
+            "this page count all nodes. "
+        )
+    if len(links) < sum(fates):
+        left_out += (
+            f"Of {sum(fates):,} links {len(links):,} are drawn: the heaviest of each node, those "
+            "of the given graph, then the heaviest overall."
+        )
+    own = plane_layout(learned, results.predictions[chosen]) if places is None else places[chosen]
+    return PageSubset(chosen, links, own, fates, left_out.strip())
 
 
 def select_links(links: Links, most: int) -> Links:
@@ -113,29 +120,12 @@ def select_links(links: Links, most: int) -> Links:
     if len(links) <= most:
         return links
     by_weight = np.argsort(-links.weight, kind="stable")
-    rank = np.empty(len(links))
-    rank[by_weight] = np.arange(len(links))
-    rank[links.fate != ADDED] -= len(links)
+    is_first = np.zeros(len(links), dtype=bool)
     for ends in (links.source, links.target):
         _, first = np.unique(ends[by_weight], return_index=True)
-        rank[by_weight[first]] -= 2 * len(links)
-    return links.pick(np.sort(np.argpartition(rank, most - 1)[:most]))
-
-
-def _describe_omissions(n_nodes: int, n_chosen: int, n_links: int, n_kept: int) -> str:
-    sentences = []
-    if n_chosen < n_nodes:
-        sentences.append(
-            f"The map and the table show {n_chosen:,} of {n_nodes:,} nodes: the labelled ones "
-            "first, the rest chosen at random, with the links among them. All other numbers on "
-            "this page count all nodes."
-        )
-    if n_kept < n_links:
-        sentences.append(
-            f"Of {n_links:,} links {n_kept:,} are drawn: the heaviest of each node, those of the "
-            "given graph, then the heaviest overall."
-        )
-    return " ".join(sentences)
+        is_first[by_weight[first]] = True
+    order = np.lexsort((-links.weight, links.fate == ADDED, ~is_first))
+    return links.pick(np.sort(order[:most]))
 
 
 def build_arrays(
