@@ -128,11 +128,7 @@ def _attribute_frame(path: Path, network: Any) -> pd.DataFrame:
 def write_network(data: NodeData, path: Path) -> None:
     """Write a record as GraphML or GEXF, by the suffix; features equal to 0 are not written."""
     suffix = path.suffix.lower()
-    check_feature_names(data, _FORMAT_NAMES[suffix])
-    if _CLASS_ATTRIBUTE[suffix] in data.column_names:
-        raise InputError(
-            f"feature_names must not be {_CLASS_ATTRIBUTE[suffix]!r}. Rename the feature."
-        )
+    check_feature_names(data, _FORMAT_NAMES[suffix], _CLASS_ATTRIBUTE[suffix])
     network = import_optional("networkx").Graph()
     names = [check_xml_text(name) for name in data.column_names]
     network.graph["node_default"] = dict.fromkeys(names, 0.0)
@@ -171,13 +167,10 @@ def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarr
 def write_network_file(network: Any, path: Path) -> None:
     """Write a networkx graph as GraphML or GEXF, by the suffix, atomically."""
     networkx, out = import_optional("networkx"), io.BytesIO()
-    if path.suffix.lower() == ".gexf":
-        networkx.write_gexf(network, out)
-        # networkx writes an attribute name="" of the graph, which GEXF does not allow.
-        written = out.getvalue().replace(b' name=""', b"", 1)
-    else:
-        networkx.write_graphml_xml(network, out)
-        written = out.getvalue()
+    is_gexf = path.suffix.lower() == ".gexf"
+    (networkx.write_gexf if is_gexf else networkx.write_graphml_xml)(network, out)
+    # networkx writes an attribute name="" of the graph, which GEXF does not allow.
+    written = out.getvalue().replace(b' name=""', b"", 1) if is_gexf else out.getvalue()
     with atomic_write(path, "wb") as file:
         file.write(written)
 

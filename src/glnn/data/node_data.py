@@ -28,13 +28,6 @@ def freeze_array(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def freeze_csr(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Make the three arrays of the matrix read-only, in place."""
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.flags.writeable = False
-    return matrix
-
-
 def empty_features(n_nodes: int, n_features: int) -> sp.csr_matrix:
     """Return a matrix without entries, as a placeholder for features that are read later."""
     return sp.csr_matrix((n_nodes, n_features), dtype=np.float32)
@@ -56,7 +49,9 @@ def canonicalize_csr(name: str, matrix: Any) -> sp.csr_matrix:
     canonical.data = data
     canonical.sum_duplicates()
     canonical.eliminate_zeros()
-    return freeze_csr(canonical)
+    for array in (canonical.data, canonical.indices, canonical.indptr):
+        array.flags.writeable = False
+    return canonical
 
 
 def to_float32(values: np.ndarray) -> np.ndarray:
@@ -281,7 +276,7 @@ class NodeData(ReprMixin):
         self._set("class_names", names)
         self._set("labels", _check_labels(self.labels, n_nodes, len(names)))
         if self.graph is not None:
-            self._set("graph", freeze_csr(check_adjacency(self.graph, n_nodes)))
+            self._set("graph", check_adjacency(self.graph, n_nodes))
         if self.ids is not None:
             self._set("ids", canonicalize_ids(self.ids, n_nodes))
         if self.feature_names is not None:
@@ -376,9 +371,7 @@ class NodeData(ReprMixin):
     @property
     def homophily(self) -> float:
         """Share of edges within one class, among the edges with both labels known."""
-        if self.graph is None:
-            return float("nan")
-        pairs = sp.triu(self.graph, k=1, format="coo")
+        pairs = sp.coo_matrix((0, 0)) if self.graph is None else self.graph.tocoo()
         source, target = self.labels[pairs.row], self.labels[pairs.col]
         known = (source >= 0) & (target >= 0)
         return float((source == target)[known].mean()) if known.any() else float("nan")
@@ -402,13 +395,11 @@ class NodeData(ReprMixin):
         the classes (unlabelled: an empty text).
         """
         known = seen[self.labels[seen] >= 0]
-        if all(map(is_whole_number, self.class_names)):
-            numbers = np.full(self.n_nodes, None)
-            numbers[known] = [int(self.class_names[label]) for label in self.labels[known]]
-            return numbers
-        names = np.full(self.n_nodes, "", dtype=object)
-        names[known] = np.array(self.class_names, dtype=object)[self.labels[known]]
-        return names.astype(np.str_)
+        is_whole = all(map(is_whole_number, self.class_names))
+        names = np.array([int(n) if is_whole else n for n in self.class_names], dtype=object)
+        visible = np.full(self.n_nodes, None if is_whole else "", dtype=object)
+        visible[known] = names[self.labels[known]]
+        return visible if is_whole else visible.astype(np.str_)
 
     def replace(self, **changes: Any) -> "NodeData":
         """Return a copy with some fields changed; the copy is checked again."""

@@ -265,9 +265,9 @@ def write_node_table(data: NodeData, path: Path) -> None:
         write_edge_table(edges_path, data.graph, data.node_ids)
 
 
-def check_feature_names(data: NodeData, what: str) -> None:
-    """Refuse features that are named like a special column: id, label or split."""
-    clash = [name for name in data.column_names if name in SPECIAL_COLUMNS]
+def check_feature_names(data: NodeData, what: str, *special: str) -> None:
+    """Refuse features that are named like a special column: id, label, split or others."""
+    clash = [name for name in data.column_names if name in (*SPECIAL_COLUMNS, *special)]
     if clash:
         raise InputError(f"feature_names must not be {clash[0]!r} in {what}. Rename the feature.")
 

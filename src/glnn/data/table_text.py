@@ -137,14 +137,11 @@ def to_text(column: pd.Series) -> list[str]:
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         days = bool((column.dropna() == column.dropna().dt.normalize()).all())
         column = column.dt.strftime("%Y-%m-%d" if days else "%Y-%m-%dT%H:%M:%S")
-    missing = column.isna().to_numpy()
-    return ["" if gap else _cell_to_text(cell) for cell, gap in zip(column.tolist(), missing)]
-
-
-def _cell_to_text(cell: Any) -> str:
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
-        return str(int(cell))
-    return str(cell)
+    cells = [
+        int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53 else cell
+        for cell in column.tolist()
+    ]
+    return ["" if gap else str(cell) for cell, gap in zip(cells, column.isna())]
 
 
 _YES_NO = dict.fromkeys(("yes", "y", "true", "1", "ja", "j", "oui"), "yes")
@@ -183,9 +180,7 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
     kinds = str | int | float | decimal.Decimal | np.number | np.bool_
     if any(not isinstance(cell, kinds) for cell in known):
         return None
-    known = known[
-        [not (isinstance(cell, str) and cell.strip() in MISSING_MARKERS) for cell in known]
-    ]
+    known = known[[str(cell).strip() not in MISSING_MARKERS for cell in known]]
     whole = (int, decimal.Decimal)
     known = known.map(lambda c: _to_float(c) if type(c) in whole else _BOOLS.get(c, c))
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
@@ -322,8 +317,7 @@ def parse_grouped_numbers(
     doubtful: list[str] = []
     for name in map(str, frame):
         cells = [] if name in text else _present_cells(frame[name])
-        has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
-        if has_marks and all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+        if _are_grouped(cells, decimal):
             plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
             changed[name] = pd.to_numeric(plain)
             if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
@@ -331,11 +325,10 @@ def parse_grouped_numbers(
     return frame.assign(**changed), doubtful
 
 
-def _is_ambiguous(column: pd.Series) -> bool:
-    """Whether the cells, such as ``61,333``, may be fractions or thousands."""
-    cells = _present_cells(column)
-    has_comma = any("," in cell for cell in cells)
-    return has_comma and all(_GROUPED["."].fullmatch(cell) for cell in cells)
+def _are_grouped(cells: Sequence[str], decimal: str) -> bool:
+    """Whether all cells are numbers with this decimal mark, some with groups or a comma."""
+    has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
+    return has_marks and all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
 
 
 def detect_date_format(column: pd.Series, order: str | None = None) -> str | None:
@@ -390,14 +383,12 @@ def days_since_1970(column: pd.Series, form: str) -> np.ndarray | None:
         known = ~column.isna().to_numpy()
         dates: Any = pd.to_datetime(column[known], utc=True)
     else:
-        texts = strip_cells(column)
+        texts = np.array(strip_cells(column), dtype=object)
         known = np.array([not is_placeholder(cell) for cell in texts], dtype=bool)
-        wanted = "ISO8601" if form == "dates" else form
-        dates = _parse_dates([cell for cell in texts if not is_placeholder(cell)], wanted)
+        dates = _parse_dates(texts[known].tolist(), "ISO8601" if form == "dates" else form)
         if dates is None:
             return None
-    start = pd.Timestamp("1970-01-01", tz="UTC")
-    days[known] = (dates - start) / pd.Timedelta(days=1)
+    days[known] = (dates - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(days=1)
     return days
 
 
@@ -505,10 +496,10 @@ def read_text_table(
         raw = read(".", dtype="str", usecols=floats)
         if all(raw[name].dropna().str.fullmatch(_THOUSANDS).all() for name in floats):
             decimal, unclear = ",", floats
-    if decimal is None:
-        is_european = layout.delimiter == ";"
-        unclear = [n for n in names if is_european and n not in text and _is_ambiguous(frame[n])]
-        decimal = "," if unclear else "."
+    if decimal is None and layout.delimiter == ";":  # as in Europe
+        cells_of = {name: _present_cells(frame[name]) for name in names if name not in text}
+        unclear = [name for name, found in cells_of.items() if _are_grouped(found, ".")]
+    decimal = decimal or ("," if unclear else ".")
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
@@ -589,14 +580,14 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     encoding, notes = options.encoding or next(marked, guess), tuple[str, ...]()
     try:
         sample, has_zeros = _scan_text(path, encoding)
-    except DataFormatError:
+    except DataFormatError as error:
         if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
             raise
-        with contextlib.suppress(DataFormatError):
+        try:
             sample, has_zeros = _scan_text(path, encoding := "cp1252")
-            notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
-        if not notes:
-            raise
+        except DataFormatError:
+            raise error from None
+        notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
     return _detect_columns(path, options, sample, _Layout(",", encoding, has_zeros, notes))
 
 
@@ -612,16 +603,13 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
         notes += (f"table: left out {skipped} above the column names",)
     lines = [line for line in lines[n_titles:] if line.strip()]
     likely = _detect_delimiter("\n".join(lines))
-    if options.delimiter is None:
-        is_tabs = table_suffix(path) == ".tsv" and "\t" in sample
-        found = "\t" if is_tabs else likely
-    elif lines and options.delimiter not in lines[0] and likely in lines[0]:
+    is_tabs = table_suffix(path) == ".tsv" and "\t" in sample
+    found = options.delimiter or ("\t" if is_tabs else likely)
+    if options.delimiter and lines and found not in lines[0] and likely in lines[0]:
         raise DataFormatError(
-            f"{quote_path(path)} must have {quote(options.delimiter)} between its columns, as the "
+            f"{quote_path(path)} must have {quote(found)} between its columns, as the "
             f"option delimiter says, got {quote(likely)}. Leave the option out."
         )
-    else:
-        found = options.delimiter
     widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
     has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
     has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)

@@ -266,7 +266,7 @@ class Closeness(Term):
 
 @dataclass(frozen=True, eq=False)
 class TaskCost(Term):
-    r"""The cost of the graph for a task, :math:`\langle C, A\rangle`, of low rank.
+    r"""The cost of the graph for a task, :math:`\langle C, A\rangle`, with thin factors.
 
     .. math:: c_{ij} = \tfrac12 (u_i \cdot v_j + u_j \cdot v_i)
     """

@@ -30,7 +30,7 @@ _N_POWER_ITERATIONS = 2  # power iterations of the range finder
 def embed_nodes(
     features: Any, propagate: Propagate, *, n_columns: int = 100, seed: int = 0
 ) -> Float[np.ndarray, "n d"]:
-    r"""Return a low-rank factor of :math:`S X` whose rows have nearly the same inner products.
+    r"""Return a thin factor of :math:`S X` whose rows have nearly the same inner products.
 
     :math:`X` are the features, dense or sparse, and ``propagate`` multiplies by the symmetric
     matrix :math:`S`. The randomised range finder (Halko, Martinsson and Tropp 2011) needs only
@@ -98,11 +98,8 @@ class FittedNodes:
         """Return the contribution of each column to the links of a node, links x columns."""
         if self.shares is None:
             return np.zeros((len(ends), len(self.column_names)))
-        return self.shares.column_shares(self._dense(node)[0], self._dense(ends))
-
-    def _dense(self, nodes: Any) -> np.ndarray:
-        chosen = self.signals[np.atleast_1d(nodes)]
-        return np.asarray(to_dense_array(chosen), dtype=np.float64)
+        chosen = to_dense_array(self.signals[np.r_[node, ends]]).astype(np.float64)
+        return self.shares.column_shares(chosen[0], chosen[1:])
 
 
 # Explanations

@@ -57,9 +57,8 @@ def compute_metrics(
     """
     if weights is None:
         weights = np.ones((1, len(predictions)))
-    tables = confusion(predictions, weights)
     own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
-    found = _from_confusion(tables)
+    found = _from_confusion(confusion(predictions, weights))
     total = weights.sum(1)
     found["log_loss"] = weights @ -np.log(np.maximum(own, np.finfo(np.float64).tiny)) / total
     truth = np.eye(predictions.n_classes)[predictions.classes]
@@ -90,13 +89,12 @@ def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
     """Return the metrics of confusion matrices; classes missing in a draw are skipped."""
     right = np.diagonal(tables, axis1=1, axis2=2)
     true, predicted = tables.sum(2), tables.sum(1)
-    recall, precision = _ratio(right, true), _ratio(right, predicted)
-    f1 = _ratio(2 * right, true + predicted)
+    recall = _ratio(right, true)
     return {
         "accuracy": right.sum(1) / tables.sum((1, 2)),
         "balanced_accuracy": np.nanmean(recall, 1),
-        "macro_f1": np.nanmean(f1, 1),
-        "precision": precision,
+        "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
+        "precision": _ratio(right, predicted),
         "recall": recall,
     }
 
@@ -276,10 +274,11 @@ def paired_difference(
     own: ScoredPredictions, other: ScoredPredictions, weights: np.ndarray, metric: str = "accuracy"
 ) -> Interval:
     """Return the difference of a metric of ``own`` and ``other`` on the same bootstrap draws."""
-    value = float((compute_metrics(own)[metric] - compute_metrics(other)[metric])[0])
-    return percentile_interval(
-        value, compute_metrics(own, weights)[metric] - compute_metrics(other, weights)[metric]
+    value, draws = (
+        compute_metrics(own, drawn)[metric] - compute_metrics(other, drawn)[metric]
+        for drawn in (None, weights)
     )
+    return percentile_interval(float(value[0]), draws)
 
 
 # Scores of methods

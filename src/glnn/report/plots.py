@@ -1,6 +1,7 @@
 """Draw results as matplotlib figures, without showing or saving them."""
 
 import io
+import itertools
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,6 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 INK = "#22252B"
 
 
-def colour_and_mark(number: int) -> tuple[str, str]:
-    """Return the colour and mark of a class; marks change when the colours are used up."""
-    return COLOURS[number % len(COLOURS)], MARKS[number // len(COLOURS) % len(MARKS)]
-
-
 # The learned graph
 
 MOST_EDGES = 20_000
@@ -52,9 +48,14 @@ def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = Non
 
     ``places`` are the positions of the nodes; by default they are computed.
     """
-    figure = blank_figure(9.0, 9.0)
+    figure, facts = blank_figure(9.0, 9.0), results.graph_facts
     axis = figure.subplots()
-    figure.suptitle(_title(results), fontsize=12, color=INK, weight="bold", wrap=True)
+    title = (  # with the verdict: even noise may look like separate groups
+        f"{results.name}: the learned graph, {facts.n_nodes:,} nodes, "
+        f"{facts.n_edges:,} edges, {facts.mean_degree:.1f} neighbours on average\n"
+        f"{verdict_line(results)}"
+    )
+    figure.suptitle(title, fontsize=12, color=INK, weight="bold", wrap=True)
     _draw_nodes(axis, results, places)
     _draw_legend(figure, axis, results)
     return figure
@@ -67,24 +68,11 @@ def image_bytes(figure: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _title(results: Results) -> str:
-    """Return the title, with the verdict: even noise may look like separate groups."""
-    facts = results.graph_facts
-    return (
-        f"{results.name}: the learned graph, {facts.n_nodes:,} nodes, "
-        f"{facts.n_edges:,} edges, {facts.mean_degree:.1f} neighbours on average\n"
-        f"{verdict_line(results)}"
-    )
-
-
 def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 2"] | None) -> None:
     collections = import_optional("matplotlib.collections")
     shown = _sample(results.n_nodes, MOST_NODES)
-    graph = results.adjacency[shown][:, shown]
-    if given_places is not None and len(shown) == len(given_places):
-        places = given_places
-    else:
-        places = plane_layout(graph, results.predictions[shown])
+    graph, predictions = results.adjacency[shown][:, shown], results.predictions[shown]
+    places = given_places[shown] if given_places is not None else plane_layout(graph, predictions)
     links = extract_links(graph)
     kept = _sample(links.nnz, MOST_EDGES)
     lines = np.stack([places[links.row[kept]], places[links.col[kept]]], axis=1)
@@ -93,12 +81,11 @@ def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 
         collections.LineCollection(lines, colors=INK, linewidths=0.4, alpha=faint, zorder=1)
     )
     size = float(np.clip(22_000 / len(shown), 3, 60))
-    predictions = results.predictions[shown]
-    for number in range(len(results.class_names)):
-        colour, mark = colour_and_mark(int(number))
+    looks = itertools.cycle(itertools.product(MARKS, COLOURS))
+    for number, (name, (mark, colour)) in enumerate(zip(results.class_names, looks)):
         at = places[predictions == number]
         style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
-        axis.scatter(*at.T, label=_shorten(results.class_names[number]), **style)
+        axis.scatter(*at.T, label=_shorten(name), **style)
     _mark_nodes(axis, results, shown, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")

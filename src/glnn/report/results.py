@@ -15,13 +15,13 @@ from jaxtyping import Bool, Float, Int
 
 from glnn.data import Split, write_predictions
 from glnn.data.encode import TableEncoder
-from glnn.data.files import quote_path
+from glnn.data.files import quote_path, wrap_parse_errors
 from glnn.data.labels import Folds
 from glnn.data.npz import NpzFile, write_npz
 from glnn.engine.archive import Packer, unpack
 from glnn.engine.settings import FitSettings, resolve_settings
 from glnn.estimator import GLNNClassifier
-from glnn.exceptions import DataFormatError, GlnnError, InputError
+from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
 from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
@@ -211,11 +211,11 @@ def collect_results(
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.nodes.tolist())
     metric, suggestions = metric_columns(nodes), ()
-    if model._model.partition.peers.size == 1:
+    if not model._model.partition.is_split:
         suggestions = tuple(suggest_nodes(nodes, N_SUGGESTIONS)[0].tolist())
     settings, has_graph = model._resolve_settings(), fields.get("given") is not None
     return Results(
-        ids=np.arange(n_nodes) if ids is None else _as_plain_array(ids),
+        ids=np.arange(n_nodes) if ids is None else np.asarray(ids),
         class_names=class_names,
         labels=labels,
         split=split,
@@ -239,12 +239,6 @@ def collect_results(
         choices=model.choices_,
         **fields,
     )
-
-
-def _as_plain_array(names: Any) -> np.ndarray:
-    """Return names as an array of numbers or text; objects become text."""
-    array = np.asarray(names)
-    return array.astype(np.str_) if array.dtype == object else array
 
 
 def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> Results:
@@ -297,9 +291,8 @@ def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:
     """Return the settings of a fit as plain values: ``tracks``, and by ``track`` those of each."""
     page = dataclasses.asdict(settings)
     del page["no_graph"]
-    track = {}
-    for one in settings.tracks_for(has_graph):
-        track[one.name] = {k: v for k, v in dataclasses.asdict(one).items() if k != "name"}
+    tracks = map(dataclasses.asdict, settings.tracks_for(has_graph))
+    track = {one.pop("name"): one for one in tracks}
     return page | {"tracks": list(track), "track": track}
 
 
@@ -323,22 +316,15 @@ def read_results(run: Path) -> Results:
             f"{quote_path(run)} must be the folder of a run that glnn fit has written, got none: "
             "results.npz is missing."
         )
-    try:
-        with NpzFile(path) as archive:
-            words = json.loads(archive.read("words", kinds="u", ndim=1).tobytes())
-            if words["format"] != _FORMAT:
-                raise ValueError("unknown format")
-            arrays = {
-                name: archive.read(name, kinds="biuf", ndim=len(header.shape))
-                for name, header in archive.headers.items()
-            }
+    with wrap_parse_errors(path, "results"), NpzFile(path) as archive:
+        words = json.loads(archive.read("words", kinds="u", ndim=1).tobytes())
+        if words["format"] != _FORMAT:
+            raise ValueError("unknown format")
+        arrays = {
+            name: archive.read(name, kinds="biuf", ndim=len(header.shape))
+            for name, header in archive.headers.items()
+        }
         results: Results = unpack(Results, words["results"], arrays)
-    except GlnnError:
-        raise
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise DataFormatError(
-            f"{quote_path(path)} must hold the results of a run, got: {error or 'no data'}."
-        ) from None
     return results
 
 

@@ -160,12 +160,11 @@ class Source:
 
     def describe(self) -> dict[str, Any]:
         """Return where the source is, to open it again with its options; ready for JSON."""
-        paths = {"labels": self.labels, "graph": None if self.no_graph else self.graph}
-        files = {key: None if path is None else str(path.resolve()) for key, path in paths.items()}
-        files |= {"graph": str(NO_GRAPH)} if self.no_graph else {}
-        is_file = self.name not in DATASETS and Path(self.name).exists()
-        name = str(Path(self.name).resolve()) if is_file else self.name
-        return {"name": name, **files}
+        files: dict[str, Any] = {"name": self.name, "labels": self.labels, "graph": self.graph}
+        for key, path in files.items():
+            if path is not None and path not in (*DATASETS, NO_GRAPH) and Path(path).exists():
+                files[key] = str(Path(path).resolve())
+        return files | {"graph": str(NO_GRAPH) if self.no_graph else files["graph"]}
 
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
@@ -209,14 +208,10 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
     """
     n_known = int((class_sizes(data) > 0).sum())
     if n_known < 2:
-        got, advice = (
-            ("no label at all", "Name the column with --label, or the file with --labels.")
-            if n_known == 0
-            else ("one class only", "Label rows of another one; is --label the right column?")
-        )
-        raise InputError(
-            f"{quote(data.name)} must have labels of at least two classes, got {got}. {advice}"
-        )
+        got = "one class only. Label rows of another one; is --label the right column?"
+        if n_known == 0:
+            got = "no label at all. Name the column with --label, or the file with --labels."
+        raise InputError(f"{quote(data.name)} must have labels of at least two classes, got {got}")
     if "-1" in data.class_names:
         raise InputError(
             "a class must not be named '-1', which marks rows without a label. "
@@ -228,15 +223,14 @@ def choose_split(data: NodeData, labels_per_class: int | None, seed: int) -> Spl
         return make_split(data, "public", seed)
     if data.name in BUILT_IN:
         return _split_per_class(data, DEFAULT_PER_CLASS, seed)
-    none = np.empty(0, dtype=np.int64)
-    train = data.splits.get("train", np.setdiff1d(data.labelled, data.splits.get("val", none)))
-    parts = {"train": train, "val": data.splits.get("val", none)}
-    return Split(**parts, test=none, name="all known labels", seed=seed, dataset=data.name)
+    none = data.labelled[:0]
+    val = data.splits.get("val", none)
+    train = data.splits.get("train", np.setdiff1d(data.labelled, val))
+    return Split(train, val, none, name="all known labels", seed=seed, dataset=data.name)
 
 
 def _split_per_class(data: NodeData, labels_per_class: int, seed: int) -> Split:
     count = check_integer("--labels-per-class", labels_per_class, low=1)
     sizes = class_sizes(data)
-    n_rest = int(sizes.sum() - count * (sizes > 0).sum())
-    kept = {"n_val": 0, "n_test": max(0, n_rest)}
-    return make_split(data, "per_class", seed, n_per_class=count, **kept)
+    n_rest = max(0, int(sizes.sum() - count * (sizes > 0).sum()))
+    return make_split(data, "per_class", seed, n_per_class=count, n_val=0, n_test=n_rest)

@@ -85,13 +85,9 @@ def _write_files(
 ) -> None:
     goal, rows = str(tuned.goal), trials.table
     names = dict.fromkeys(name for row in rows for name in row if name not in ("trial", goal))
-    search = Search(
-        goal,
-        tuple(row[goal] for row in rows),
-        {name: tuple(row.get(name) for row in rows) for name in names},
-        is_low_best=goal == "log_loss",
-        verdict="" if estimate is None else estimate.verdict.sentence,
-    )
+    params = {name: tuple(row.get(name) for row in rows) for name in names}
+    verdict = "" if estimate is None else estimate.verdict.sentence
+    search = Search(goal, tuple(row[goal] for row in rows), params, goal == "log_loss", verdict)
     nested = None if estimate is None else estimate.to_dict()
     preset = str(tuned._with_params({}).preset)
     found = TunedSettings(preset, trials.params, search, nested)

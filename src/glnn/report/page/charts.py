@@ -219,36 +219,29 @@ def error_frames(results: Results) -> list[Frame]:
         parts = reliability(evaluation.own.predictions)
         bins = list(zip(*(parts[key].tolist() for key in ("confidence", "accuracy", "count"))))
         error = format_percent(evaluation.own.metrics["calibration_error"].value)
-        found.append(
-            Frame(
-                "chart-reliability",
-                "Confidence and accuracy",
-                "The accuracy of the predictions at each level of confidence. The mean "
-                f"difference is {error}.",
-                partial(reliability_chart, bins),
-                ("confidence", "right", "nodes"),
-                [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins],
-            )
-        )
+        words = "The accuracy of the predictions at each level of confidence. The mean difference "
+        words += f"is {error}."
+        head, draw = ("confidence", "right", "nodes"), partial(reliability_chart, bins)
+        lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins]
+        title = "Confidence and accuracy"
+        found.append(Frame("chart-reliability", title, words, draw, head, lines))
     return found
 
 
 def _balance(results: Results) -> Frame:
-    names, n_classes = results.class_names, len(results.class_names)
     parts = {"given labels": results.labels[results.seen], "predictions": results.predictions}
-    counts = {key: np.bincount(part, minlength=n_classes) for key, part in parts.items()}
-    shares = {key: part / max(part.sum(), 1) for key, part in counts.items()}
-    series = {key: part.tolist() for key, part in shares.items()}
+    series, columns, names = {}, [], results.class_names
+    for key, part in parts.items():
+        counts = np.bincount(part, minlength=len(names))
+        series[key] = (counts / max(counts.sum(), 1)).tolist()
+        columns.append([f"{n:,} ({format_percent(s)})" for n, s in zip(counts, series[key])])
     return Frame(
         "chart-balance",
         "Class balance",
         "The share of each class among the given labels and among all predictions.",
         partial(bar_chart, names, series, "share of nodes", percent=True),
-        ("class", *counts),
-        [
-            (name, *(f"{counts[key][k]:,} ({format_percent(shares[key][k])})" for key in counts))
-            for k, name in enumerate(names)
-        ],
+        ("class", *series),
+        list(zip(names, *columns)),
     )
 
 
@@ -328,19 +321,15 @@ def search_frames(results: Results) -> list[Frame]:
     search = results.search
     if search is None:
         return []
-    goal = search.goal.replace("_", " ")
     lines = []
     for k, value in enumerate(search.values):
         parts = [part[k] for part in search.params.values()]
         shown = ["preset" if part is None else f"{part:.4g}" for part in parts]
         lines.append((str(k + 1), f"{value:.4f}", *shown))
-    trials = Frame(
-        "chart-trials",
-        "Trial by trial",
+    words = (
         "Each trial is scored on labels that its fits had not seen. The best of many trials is "
-        "partly lucky, so its score is too optimistic; that of the nested estimate is not.",
-        partial(trials_chart, search),
-        ("trial", goal, *search.params),
-        lines,
+        "partly lucky, so its score is too optimistic; that of the nested estimate is not."
     )
-    return [trials]
+    head = ("trial", search.goal.replace("_", " "), *search.params)
+    draw = partial(trials_chart, search)
+    return [Frame("chart-trials", "Trial by trial", words, draw, head, lines)]

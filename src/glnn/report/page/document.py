@@ -79,14 +79,10 @@ def content_policy(scripts: Sequence[str]) -> str:
 
     Inline styles are allowed because Bokeh positions its elements with them.
     """
-    rules = (
-        "default-src 'none'",
-        "style-src 'unsafe-inline'",
-        f"script-src {hash_sources(scripts)}",
-        "base-uri 'none'",
-        "form-action 'none'",
+    return (
+        "default-src 'none'; style-src 'unsafe-inline'; "
+        f"script-src {hash_sources(scripts)}; base-uri 'none'; form-action 'none'"
     )
-    return "; ".join(rules)
 
 
 def hash_sources(texts: Sequence[str]) -> str:
@@ -203,10 +199,10 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
     for name, value in settings.items():
         if isinstance(value, Mapping):
             pairs += flatten_settings(value, f"{prefix}{name}.")
-        elif isinstance(value, list | tuple):
-            pairs.append((f"{prefix}{name}", ", ".join(map(str, value))))
-        else:
-            pairs.append((f"{prefix}{name}", "the preset's rule" if value is None else str(value)))
+            continue
+        parts = value if isinstance(value, list | tuple) else [value]
+        text = "the preset's rule" if value is None else ", ".join(map(str, parts))
+        pairs.append((f"{prefix}{name}", text))
     return pairs
 
 
