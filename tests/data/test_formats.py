@@ -69,7 +69,7 @@ def test_published_folders_are_read(published):
     if not raw.is_dir():
         pytest.skip("the raw files are not in GLNN_DATA")
     assert read_data(raw / "TerrorAttack", graph="loc_org").n_edges == 571
-    assert read_data(raw / "planetoid", name="cora").n_edges == 5278
+    assert read_data(raw / "planetoid" / "ind.cora.graph").n_edges == 5278
     assert read_data(raw / "planetoid" / "ind.cora.graph").n_nodes == 2708
 
 

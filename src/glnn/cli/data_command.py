@@ -107,7 +107,6 @@ def convert(
     labels: Path | None = None,
     graph: Path | None = None,
     variant: Variant = "default",
-    name: Annotated[str | None, typer.Option(help="Which set of a Planetoid folder.")] = None,
     overwrite: bool = False,
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
@@ -119,7 +118,7 @@ def convert(
     for path in (target, edge_table_path(target)):
         if path.exists() and not overwrite:
             raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")
-    found = Source(source, labels, graph, columns, variant, name)
+    found = Source(source, labels, graph, columns, variant)
     data = found.data
     for note in found.notes:
         typer.echo(note)

@@ -176,7 +176,7 @@ def parse_kinds(given: Sequence[str]) -> dict[str, str]:
     bad = next((text for text in given if "=" not in text), None)
     if bad is not None:
         raise InputError(f"--as must be COLUMN=KIND, as in zip=category, got {bad!r}.")
-    return {name: kind for name, _, kind in (text.rpartition("=") for text in given)}
+    return dict(text.rsplit("=", 1) for text in given)
 
 
 def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:
@@ -193,10 +193,10 @@ def parse_settings(given: Sequence[str], *, of_fit: bool) -> dict[str, Any]:
 
         known += ["class_weight", *(name for name in SETTING_NAMES if name != "weights")]
     for text in given:
-        name, sign, value = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if not sign:
+        if "=" not in text:
             raise InputError(f"--set must be NAME=VALUE, got {text!r}.")
+        name, value = text.split("=", 1)
+        name = name.strip().replace("-", "_")
         if name not in known:
             hint = did_you_mean(name, known)
             raise InputError(f"--set must name a setting, got {name!r}.{hint}")

@@ -119,15 +119,14 @@ def as_fit_arguments(
     with ``ids``, by default the index of ``x`` unless that counts from 0. Tensors are detached.
     """
     x, y, graph, validation, ids = _unpack_record(x, y, graph, validation, ids)
+    rows = y if x is None else x
+    if ids is None and isinstance(rows, pd.DataFrame | pd.Series):
+        ids = names_from_index(rows)
     if x is None:
         if y is None or graph is None:
             missing = "y" if y is None else "graph"
             raise InputError(f"X must not be None without {missing}. Give {missing}=, or features.")
-        if ids is None and isinstance(y, pd.Series):
-            ids = names_from_index(y)
         x = sp.identity(len(y), dtype=np.float32, format="csr")
-    if ids is None and isinstance(x, pd.DataFrame):
-        ids = names_from_index(x)
     both = isinstance(y, pd.Series) and isinstance(x, pd.DataFrame) and len(y) == len(x)
     if both and not x.index.equals(y.index) and set(y.index) == set(x.index):
         raise InputError(

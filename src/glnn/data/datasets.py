@@ -249,13 +249,12 @@ def fetch_dataset(
     *,
     folder: str | Path | None = None,
     progress: Progress | None = None,
-    timeout: float | int = 30.0,
 ) -> Path:
     """Download a published data set, check it, store it as npz and return the path of that file.
 
     ``folder`` is where to store it, by default the user's cache. ``progress`` is called with the
-    number of bytes received, and the total if it is known; ``timeout`` is in seconds. The
-    published files stay in ``raw/`` below the folder, and are not downloaded again.
+    number of bytes received, and the total if it is known. The published files stay in ``raw/``
+    below the folder, and are not downloaded again.
     """
     check_choice("name", name, DATASETS)
     if name in BUILT_IN:
@@ -266,8 +265,7 @@ def fetch_dataset(
     failure = ""
     try:
         for file, sha256 in files.sha256.items():
-            url = files.base_url + file
-            download(url, raw / file, sha256, progress=progress, timeout=timeout)
+            download(files.base_url + file, raw / file, sha256, progress=progress)
     except DownloadError as error:
         failure = one_line(error, limit=300)
     if failure:  # raised here, so that it does not keep the connection open

@@ -69,7 +69,6 @@ WRITE_SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", *NETWORK_SUFFIXES)
 def read_data(
     path: str | Path,
     *,
-    name: str | None = None,
     graph: str = DEFAULT_GRAPH,
     options: TableOptions = DEFAULT_OPTIONS,
     **changes: Any,
@@ -79,8 +78,8 @@ def read_data(
     ``path`` is an ``.npz``, ``.csv``, ``.tsv``, ``.xlsx``, ``.parquet``, ``.feather``, ``.jsonl``,
     ``.graphml``, ``.gexf``, ``.content`` or ``.nodes`` file (text may be compressed, as in
     ``.csv.gz``), an edge list (``.edges``, ``.edgelist``, ``.txt``, ``.cites``, or a table that
-    begins with source and target), or a folder with the Planetoid or terror files, of which
-    ``name`` is the data set if there are several. ``graph`` names one of several graphs, such as
+    begins with source and target), or a folder with the Planetoid or terror files, or one of its
+    files ``ind.NAME.*`` if it has several sets. ``graph`` names one of several graphs, such as
     ``"loc_org"`` of Terror Attack. ``options`` and ``changes`` say how to use the columns of a
     table; see :func:`glnn.data.read_tables`. A graph without features gets the identity matrix.
     """
@@ -89,9 +88,9 @@ def read_data(
         if (path / "terrorist_attack.nodes").is_file():
             return read_terror_attack(path, graph)
         is_relations = (path / "TerroristRel.labels").is_file()
-        return read_terrorists_rel(path) if is_relations else read_planetoid(path, name)
+        return read_terrorists_rel(path) if is_relations else read_planetoid(path)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
-        return read_planetoid(path.parent, name or path.name.split(".")[1])
+        return read_planetoid(path.parent, path.name.split(".")[1])
     suffix = check_choice(f"the suffix of {path.name}", table_suffix(path), READ_SUFFIXES)
     if suffix == ".npz":
         with NpzFile(path) as file:
@@ -174,17 +173,13 @@ def is_graph_only(data: NodeData) -> bool:
 
 
 def open_data(
-    source: str,
-    *,
-    name: str | None = None,
-    graph: str = DEFAULT_GRAPH,
-    options: TableOptions = DEFAULT_OPTIONS,
+    source: str, *, graph: str = DEFAULT_GRAPH, options: TableOptions = DEFAULT_OPTIONS
 ) -> NodeData:
     """Load the data set of that name, or read the file or folder at that path."""
     check_source(source)
     if source in DATASETS:
         return load_dataset(source, graph=graph)
-    return read_data(Path(source), name=name, graph=graph, options=options)
+    return read_data(Path(source), graph=graph, options=options)
 
 
 def check_source(source: str) -> None:

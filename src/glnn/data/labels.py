@@ -136,17 +136,13 @@ def is_unlabelled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "f":
         if np.isinf(labels).any():
             raise InputError("y must hold finite labels, got infinity.")
-        whole = labels[np.isfinite(labels)]
-        if (whole != np.round(whole)).any():
+        if (np.nan_to_num(labels) % 1 != 0).any():
             raise InputError(
                 "y must hold classes, got continuous values: Unknown label type: continuous. "
                 "Bin them first."
             )
+    if labels.dtype.kind in "fiub":
         return np.asarray(np.isnan(labels) | (labels == UNLABELLED))
-    if labels.dtype.kind in "iu":
-        return np.asarray(labels == UNLABELLED)
-    if labels.dtype.kind == "b":
-        return np.zeros(labels.shape, dtype=bool)
     if labels.dtype.kind == "U":
         return np.isin(labels, ["", "-1"])
     if labels.dtype.kind == "O":

@@ -128,7 +128,8 @@ def read_planetoid(folder: str | Path, name: str | None = None) -> NodeData:
         if len(names) != 1:
             raise InputError(
                 f"{folder} must hold one Planetoid set for this, got "
-                f"{', '.join(names[:5]) if names else 'no ind.NAME.allx file'}. Give its name."
+                f"{', '.join(names[:5]) if names else 'no ind.NAME.allx file'}. Name one of its "
+                "files, such as ind.cora.allx."
             )
         name = names[0]
     parts = {}

@@ -211,7 +211,7 @@ def collect_results(
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.nodes.tolist())
     metric, suggestions = metric_columns(nodes), ()
-    if not model._model.partition.is_split:
+    if nodes.features.shape[0] == n_nodes:  # all rows are in this process
         suggestions = tuple(suggest_nodes(nodes, N_SUGGESTIONS)[0].tolist())
     settings, has_graph = model._resolve_settings(), fields.get("given") is not None
     return Results(

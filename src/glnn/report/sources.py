@@ -41,7 +41,7 @@ class Source:
     graph: Path | None = None  # edge list by ids; the path "none": ignore a given graph
     options: TableOptions = DEFAULT_OPTIONS  # how to use the columns of a table
     variant: str = DEFAULT_GRAPH  # which graph of a published set that has several
-    set_name: str | None = None  # which set of a Planetoid folder
+
     labels_per_class: int | None = None  # see choose_split
     seed: int = 0  # of the split
     peers: "Peers | None" = None  # None: a single process
@@ -83,7 +83,7 @@ class Source:
                 return found
         if self.is_table:
             return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
-        data = open_data(self.name, name=self.set_name, graph=self.variant, options=self.options)
+        data = open_data(self.name, graph=self.variant, options=self.options)
         if self.labels is not None:
             data = replace_labels(data, self.labels, self.options)
         return RecordSource(data.replace(graph=None) if self.no_graph else data)
@@ -168,10 +168,9 @@ class Source:
 
     def suggest_label(self) -> str | None:
         """Return a question that suggests a label column for a table without one, or ``None``."""
-        report = self.report
-        if report is None or report.frame is None or report.columns.label or self.labels:
-            return None
-        likely = guess_label_column(report.columns.features, report.frame.__getitem__)
+        report, likely = self.report, None
+        if report and report.frame is not None and not report.columns.label and not self.labels:
+            likely = guess_label_column(report.columns.features, report.frame.__getitem__)
         if likely is None:
             return None
         asked = f"Is it {quote(likely)}? Then add --label {quote(likely)}."
@@ -179,19 +178,16 @@ class Source:
 
     def _check_table_options(self) -> None:
         given = {
-            "--labels": self.labels,
             "--graph": None if self.no_graph else self.graph,
-            "--id": self.options.id_column,
-            "--label": self.options.label_column,
             "--group": self.options.group_column,
             "--time": self.options.time_column,
         }
-        path = Path(self.name)
-        if self.name not in DATASETS and path.is_file() and is_edge_list(path, self.options):
-            # labels by id are allowed
-            given = {name: given[name] for name in ("--graph", "--group", "--time")}
+        path, is_set = Path(self.name), self.name in DATASETS
+        if is_set or not path.is_file() or not is_edge_list(path, self.options):
+            given |= {"--labels": self.labels, "--id": self.options.id_column}
+            given["--label"] = self.options.label_column
         option = next((name for name, value in given.items() if value is not None), None)
-        if option is not None and (self.name in DATASETS or Path(self.name).exists()):
+        if option is not None and (is_set or path.exists()):
             raise InputError(
                 f"{option} must come with a table ({', '.join(TABLE_SUFFIXES)}), got it with "
                 f"{quote(self.name)}."

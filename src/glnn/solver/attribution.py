@@ -18,9 +18,8 @@ from torch import Tensor
 
 from glnn.graph.pairs import Pairs, SparseAdjacency
 from glnn.graph.rows import DenseRows, RowMatrix, as_row_matrix
-from glnn.objective import QuadraticTerm, Term
+from glnn.objective import QuadraticTerm
 from glnn.solver.learn import LearnedGraph
-from glnn.solver.problem import Dual
 from glnn.solver.signals import FeatureSignal
 
 PREDICTIONS = "predictions"  # name of the share that predictions among the signals have
@@ -67,7 +66,10 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     parts: dict[str, Tensor] = {}
     metrics: list[np.ndarray] = []
     for term in problem.terms:
-        parts[term.name] = _numerator(term, dual, pairs) / scale
+        numerator = term.linear()
+        if isinstance(term, QuadraticTerm):
+            numerator = numerator + term.adjoint(-dual[term.name])
+        parts[term.name] = numerator.on_pairs(pairs) / scale
         for metric in term.new_row(dual.get(term.name)).metrics:
             features_only = (slice(transform.n_features),) * metric.ndim
             metrics.append((metric / scale)[features_only].cpu().numpy())
@@ -80,14 +82,6 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     values = torch.stack([*nonzero.values()], 1) if nonzero else none
     entries = values[pairs.pattern.values].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))
-
-
-def _numerator(term: Term, dual: Dual, pairs: Pairs) -> Tensor:
-    r"""Return :math:`B_m - T_m^*(y_m)` on the pairs."""
-    total = term.linear()
-    if isinstance(term, QuadraticTerm):
-        total = total + term.adjoint(-dual[term.name])
-    return total.on_pairs(pairs)
 
 
 def _prediction_part(signal: RowMatrix, metric: Tensor, features: Tensor, pairs: Pairs) -> Tensor:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
+from glnn.graph.pairs import Pairs, exchange_pairs, pair_keys
 from glnn.solver.newton import TOL, DualSolution, solve_dual
 from glnn.solver.problem import Dual, Problem, WorkingProblem
 
@@ -62,9 +62,13 @@ def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: 
     """
     layout, n_nodes = problem.layout, problem.n_nodes
     numerator = problem.linear + problem.correction(dual)
-    sparse, sparse_sizes = _find_sparse_pairs(numerator, pairs)
+    sparse = Pairs.from_keys(layout, pairs.keys[:0])  # pairs of the sparse part, which tiles lack
+    if numerator.sparse is not None:
+        listed = numerator.sparse.pairs
+        sparse = listed.select(~pairs.contains(listed.keys))
+    sparse_sizes = numerator.on_pairs(sparse)
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
-    for tile in numerator.tiles(sparse, -torch.inf):  # tiles lack the sparse part
+    for tile in numerator.tiles(sparse, -torch.inf):
         wanted = tile.values > threshold
         if tile.is_on_diagonal:
             wanted = wanted.triu_()
@@ -84,15 +88,6 @@ def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: 
     new, large = ~pairs.contains(keys), sparse_sizes > threshold
     keys = torch.cat([keys[new], sparse.keys[large]])
     return _keep_largest(keys, torch.cat([sizes[new], sparse_sizes[large]]))[0]
-
-
-def _find_sparse_pairs(numerator: ImplicitMatrix, pairs: Pairs) -> tuple[Pairs, Tensor]:
-    """Return pairs of the numerator's sparse part outside ``pairs``, and their numerators."""
-    sparse = Pairs.from_keys(pairs.layout, pairs.keys[:0])
-    if numerator.sparse is not None:
-        listed = numerator.sparse.pairs
-        sparse = listed.select(~pairs.contains(listed.keys))
-    return sparse, numerator.on_pairs(sparse)
 
 
 def _keep_largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
