@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import platformdirs
 import scipy.sparse as sp
 
 from glnn._utils import check_choice
@@ -166,6 +165,10 @@ ENVIRONMENT = "GLNN_DATA"
 
 def cache_folder() -> Path:
     """Return the folder of fetched data sets in the user's cache."""
+    try:
+        import platformdirs  # here: built-in data sets need no folder
+    except ImportError:  # a source tree alone
+        return Path.home() / ".cache" / "glnn"
     return Path(platformdirs.user_cache_dir("glnn"))
 
 

@@ -218,6 +218,10 @@ class TableReport:
         labels = [f"labels: left out {self.unknown_label_ids}"] * bool(self.unknown_label_ids.count)
         return (*self.columns.notes, *self.readings, *labels, *edges, *self.encoder.notes())
 
+    def numbered_lines(self) -> dict[str, str]:
+        """Return the sentences of :meth:`lines` by names, for the provenance of a record."""
+        return {f"note {k}": line for k, line in enumerate(self.lines())}
+
 
 def read_tables(
     features_path: str | Path,
@@ -246,7 +250,7 @@ def read_tables(
     report = dataclasses.replace(report, readings=readings, frame=frame)
     with wrap_parse_errors(path, "table"):
         features = report.encoder.transform(frame, quote_path(path))
-    provenance = {**data.provenance, **_number_notes(report.lines())}
+    provenance = {**data.provenance, **report.numbered_lines()}
     return data.replace(features=features, provenance=provenance), report
 
 
@@ -295,16 +299,10 @@ def build_table_data(
     if options.needs_label:
         _check_classes(where, texts, plan.features if own_labels else (), column)
     labels, class_names = encode_labels(texts)
-    report = TableReport(
-        encoder,
-        plan,
-        unknown,
-        edge_report,
-        names=tuple(names),
-        readings=notes,
-        groups=None if plan.group is None else np.array(strip_cells(column(plan.group))),
-        times=None if plan.time is None else _read_times(where, plan.time, column, options),
-    )
+    groups = None if plan.group is None else np.array(strip_cells(column(plan.group)))
+    times = None if plan.time is None else _read_times(where, plan.time, column, options)
+    folds: Any = {"groups": groups, "times": times}
+    report = TableReport(encoder, plan, unknown, edge_report, tuple(names), notes, **folds)
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
         labels=labels,
@@ -313,7 +311,7 @@ def build_table_data(
         splits={} if plan.split is None else parse_splits(strip_cells(column(plan.split))),
         ids=None if ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={"table": path.name, **_number_notes(report.lines())},
+        provenance={"table": path.name, **report.numbered_lines()},
         feature_names=encoder.feature_names,
     )
     return data, report
@@ -330,10 +328,6 @@ def _read_times(where: str, name: str, column: Column, options: TableOptions) ->
             f"the time column {quote(name)} of {where} must hold numbers or dates, got other text."
         )
     return times
-
-
-def _number_notes(lines: Sequence[str]) -> dict[str, str]:
-    return {f"note {k}": line for k, line in enumerate(lines)}
 
 
 def replace_labels(data: NodeData, path: Path, options: TableOptions = DEFAULT_OPTIONS) -> NodeData:

@@ -9,7 +9,7 @@ or tile by tile.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +29,8 @@ from glnn.graph.rows import (
     block_bytes_on,
     to_device,
 )
+
+R = TypeVar("R")
 
 # Sharded rows
 
@@ -400,13 +402,7 @@ class ImplicitMatrix:
     factors: tuple[LowRankPart, ...] = ()  # the matrices :math:`F`
 
     def __add__(self, other: "ImplicitMatrix") -> "ImplicitMatrix":
-        return ImplicitMatrix(
-            self.constant + other.constant,
-            self.loop + other.loop,
-            add_optional(self.nodes, other.nodes),
-            add_optional(self.sparse, other.sparse),
-            self.factors + other.factors,
-        )
+        return add_fields(self, other)
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on this process's pairs."""
@@ -497,8 +493,10 @@ def tile_size(widest: int, block_bytes: int) -> int:
     return max(1, min(int((entries / 4) ** 0.5), entries // (2 * max(1, widest))))
 
 
-def add_optional(first: Any, second: Any) -> Any:
-    """Return the sum of two values, either of which may be ``None``."""
-    if first is None or second is None:
-        return first if second is None else second
-    return first + second
+def add_fields(first: R, second: R) -> R:
+    """Return the sum of two records, field by field; a field that is ``None`` counts as zero."""
+    sums = []
+    for one, other in zip(vars(first).values(), vars(second).values()):
+        is_missing = one is None or other is None
+        sums.append((other if one is None else one) if is_missing else one + other)
+    return type(first)(*sums)

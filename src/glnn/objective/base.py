@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency, add_optional
+from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency, add_fields
 
 # Linear maps on pairs
 
@@ -110,15 +110,7 @@ class RowCoefficients:
     couplings: tuple[Coupling, ...] = ()
 
     def __add__(self, other: "RowCoefficients") -> "RowCoefficients":
-        return RowCoefficients(
-            self.edge_curvature + other.edge_curvature,
-            self.loop_curvature + other.loop_curvature,
-            add_optional(self.edges, other.edges),
-            self.loop + other.loop,
-            self.prior + other.prior,
-            self.metrics + other.metrics,
-            self.couplings + other.couplings,
-        )
+        return add_fields(self, other)
 
     def cpu(self) -> "RowCoefficients":
         """Return the coefficients on the CPU, where new nodes are connected."""
