@@ -266,7 +266,7 @@ LABELS = [0, 1, -1, -1, -1, -1]
         (np.empty((6, 0)), LABELS, {}, "at least one row and one column"),
         (np.array([["a", "b"]] * 6), LABELS, {}, "must be real numbers"),
         (GOOD, LABELS, {"graph": -np.ones((6, 6))}, "weights of at least 0"),
-        (GOOD, LABELS, {"graph": np.ones((6, 5))}, "square"),
+        (GOOD, LABELS, {"graph": np.ones((6, 5))}, "as many columns"),
         (GOOD, LABELS, {"graph": np.array([[0, 1], [1, 9]])}, r"node numbers in \[0, 6\)"),
         (GOOD, LABELS, {"graph": np.ones((4, 4))}, "one row for each of the 6 nodes"),
         (GOOD, LABELS, {"validation": [9]}, r"validation must hold node numbers in \[0, 6\)"),
