@@ -54,7 +54,7 @@ def query_rows(embedding: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n e"]:
     classes overlap.
     """
     rows = center_and_normalize(embedding)
-    return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
+    return np.asarray(np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2))
 
 
 class QueryRanking:
