@@ -20,6 +20,7 @@ from glnn.quality.rivals import (
     RIVALS,
     NodeProblem,
     choose_rivals,
+    choose_storage,
     comparable_features,
     gcn_task,
     join_neighbor_means,
@@ -193,3 +194,11 @@ def test_words_are_left_to_the_methods_and_units_are_not():
     assert comparable_features(words) is words
     units = np.array([[1.0, 5.0, 1000.0], [2.0, 7.0, 3000.0], [3.0, 6.0, 2000.0]])
     np.testing.assert_allclose(comparable_features(units).std(0), 1, rtol=1e-6)
+
+
+def test_features_are_stored_the_same_way_however_they_were_given():
+    full = np.random.default_rng(0).normal(size=(5, 4))
+    for given in (full, sp.csr_matrix(full)):
+        np.testing.assert_array_equal(choose_storage(given), full)
+    for given in (np.eye(4), sp.csr_matrix(np.eye(4))):
+        assert sp.issparse(choose_storage(given))
