@@ -71,7 +71,7 @@ def labels_needed(curve: Sequence[tuple[int, float]], goal: float) -> int:
 def compare(curves: dict[str, list[tuple[int, float]]]) -> dict[str, Any]:
     """Return the labels that both orders need, and the goal."""
     goal = GOAL * max(curve[-1][1] for curve in curves.values())
-    return {"goal": goal} | {order: labels_needed(curves[order], goal) for order in ORDERS}
+    return {"goal": round(goal, 4)} | {order: labels_needed(curves[order], goal) for order in ORDERS}
 
 
 def run_draw(name: str, seed: int) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def run_draws(names: Sequence[str], seeds: Sequence[int], n_jobs: int, out: Path
     for draw in parallel(delayed(run_draw)(*one) for one in missing):
         print(json.dumps(draw), flush=True)
         done.append(draw)
-        done.sort(key=lambda one: (list(BUDGET).index(one["data"]), one["seed"]))
+        done.sort(key=lambda one: (one["data"], one["seed"]))
         if out is not None:
             lines = ",\n".join(json.dumps(one) for one in done)
             out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
