@@ -71,7 +71,8 @@ def labels_needed(curve: Sequence[tuple[int, float]], goal: float) -> int:
 def compare(curves: dict[str, list[tuple[int, float]]]) -> dict[str, Any]:
     """Return the labels that both orders need, and the goal."""
     goal = GOAL * max(curve[-1][1] for curve in curves.values())
-    return {"goal": round(goal, 4)} | {order: labels_needed(curves[order], goal) for order in ORDERS}
+    needed = {order: labels_needed(curves[order], goal) for order in ORDERS}
+    return {"goal": round(goal, 4), **needed}
 
 
 def run_draw(name: str, seed: int) -> dict[str, Any]:
