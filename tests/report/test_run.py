@@ -90,7 +90,7 @@ def test_expected_epochs_follow_tracks_their_rounds_and_folds():
     assert count("paper", has_graph=True) == 3 * 7
     assert count(tracks=["features"], n_rounds=2) == 2 * 7
     assert count(tracks=["linear"]) == 7  # a head on rows has one round
-    assert count(n_folds=3, tracks=["far", "linear"]) == 4 * (3 + 1) * 7  # and then all labels
+    assert count(n_folds=3, tracks=["features", "linear"]) == 4 * (2 + 1) * 7  # then all labels
 
 
 def test_a_fit_takes_no_more_epochs_than_expected(tested_run):
