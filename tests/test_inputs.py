@@ -5,10 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glnn import GLNNClassifier, load_dataset
+from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.data.arguments import to_pyg
-from glnn.exceptions import InputError
 
 NAMES = [f"person {k}" for k in range(24)]
 
@@ -65,11 +64,6 @@ def test_a_network_means_the_same_for_rows_in_any_order():
     assert abs(difference).max() < 1e-6
 
 
-def test_the_labels_minus_one_and_one_are_explained():
-    with pytest.raises(InputError, match=r"one class only .*-1 marks unlabelled rows"):
-        fitted(frame(), np.repeat([-1, 1], 12))
-
-
 def test_pyg_data_and_records_go_straight_into_fit():
     pytest.importorskip("torch_geometric")
     numbers = np.repeat([0, 1], 12)
@@ -83,8 +77,3 @@ def test_pyg_data_and_records_go_straight_into_fit():
     pyg = to_pyg(data)
     for model in (fitted(data), fitted(pyg), fitted(pyg.x, pyg.y, pyg)):
         assert np.allclose(model.label_distributions_, plain.label_distributions_, atol=1e-5)
-
-
-def test_a_record_without_labels_is_refused_as_such():
-    with pytest.raises(InputError, match="no label at all"):
-        fitted(load_dataset("wine").replace(labels=np.full(178, -1)))

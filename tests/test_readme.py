@@ -38,11 +38,6 @@ def test_python_of_the_readme_runs(folder, capsys):
     assert known["search"].best_estimator_[-1].classes_.tolist() == ["basic", "plus", "pro"]
 
 
-def test_an_own_table_takes_five_lines():
-    (own,) = [code for code in PYTHON if "customers.csv" in code]
-    assert len(own.splitlines()) == 5
-
-
 def test_commands_of_the_readme_run_and_refuse_nothing(folder, capsys):
     for line in SHELL:
         program, *args = shlex.split(line)

@@ -123,15 +123,6 @@ def test_warnings_are_one_line_each(glnn, monkeypatch):
     assert glnn("fit") == (0, "", "glnn: warning: edges were merged\n")
 
 
-def test_the_shell_completes_commands(glnn, monkeypatch, capsys):
-    for name, value in (("_GLNN_COMPLETE", "complete_bash"), ("COMP_WORDS", "glnn ex")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("COMP_CWORD", "1")
-    with pytest.raises(SystemExit, match="0"):
-        glnn()
-    assert capsys.readouterr().out.split() == ["explain", "export"]
-
-
 # Commands of other packages
 
 
@@ -167,11 +158,3 @@ def test_a_package_that_cannot_be_loaded_costs_its_own_command_alone(glnn, monke
     registered(monkeypatch, EntryPoint("reproduce", "no_such_package:f", main.GROUP))
     assert glnn("reproduce").is_bad_input("cannot be loaded", "no_such_package")
     assert glnn("fit").code == 0
-
-
-def test_from_a_source_tree_the_laboratory_is_found_by_name(monkeypatch):
-    pytest.importorskip("glnn_lab")
-    registered(monkeypatch, has_lab=True)
-    names = [command.name or command.callback.__name__ for command in main.app.registered_commands]
-    groups = [group.name for group in main.app.registered_groups]
-    assert {"reproduce", "bench"} <= {*names, *groups}

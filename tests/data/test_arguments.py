@@ -188,9 +188,3 @@ def test_a_name_that_is_not_that_of_one_row_is_refused_in_one_line(node, names, 
     with pytest.raises(InputError, match=said) as caught:
         find_row(node, names)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("ids", [5, "ann", 2.5])
-def test_what_is_no_list_of_names_is_refused(ids):
-    with pytest.raises(InputError, match="ids must hold one name for each row"):
-        resolve_row_names(np.eye(3), ids=ids)

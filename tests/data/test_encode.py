@@ -1,5 +1,4 @@
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -90,36 +89,6 @@ def test_dates_are_days_since_the_first(encode):
     assert code.encode(column("2021-03-01"), "new.csv", 0).tolist() == [[367]]
 
 
-def number_code(**options):
-    return fit_column("t.csv", column("1", "3"), "a", TableOptions(**options))
-
-
-@pytest.mark.parametrize(
-    ("options", "cell", "said"),
-    [
-        ({"missing": "error"}, "", "an empty cell in row 12. Training had no gap there"),
-        ({"missing": "error"}, "NA", "'NA' in row 12. Training had no gap there"),
-        ({}, "old", "'old' in row 12. Write a number there"),
-        ({"missing": "median"}, "1e39", "in row 12. Write a number there, or leave the cell empty"),
-        ({"encode": "auto"}, "2020-03-05", "DD.MM.YYYY, got '2020-03-05' in row 12. Write it that"),
-    ],
-)
-def test_advice_on_a_cell_of_new_rows_can_be_followed(options, cell, said):
-    good = ["28.02.2020", "01.03.2020"] if "encode" in options else ["1", "3"]
-    code = fit_column("t.csv", column(*good), "a", TableOptions(**options))
-    with pytest.raises(DataFormatError, match=re.escape(said)) as caught:
-        code.encode(column(good[0], cell), "new.csv", 10)
-    assert "drop" not in str(caught.value)
-
-
-@pytest.mark.parametrize("place", [0, 1, 498, 499])
-def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
-    cells = [str(k) for k in range(500)]
-    cells[place] = cells[-1] = "none of them"
-    with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
-        number_code().encode(column(*cells), "new.csv", 0)
-
-
 # TableEncoder
 
 PEOPLE = pd.DataFrame(
@@ -160,19 +129,6 @@ def test_an_encoder_that_was_saved_as_json_encodes_new_rows_alike():
         again.transform(new, "new.csv").toarray(),
         encoder.transform(PEOPLE, "people.csv").toarray()[::-1],
     )
-
-
-def test_what_is_not_used_of_a_new_table_is_told():
-    new = PEOPLE.assign(shoe=1, id=["a", "b", "c"], city=["Oslo", "Rome", None])
-    assert list(fitted().notes_on_new(new, ("id",))) == [
-        "left out columns 'shoe'",
-        "features: no column for new values of 'city': 'Oslo'",
-    ]
-
-
-def test_a_column_that_a_new_table_lacks_is_named():
-    with pytest.raises(InputError, match="got none named 'age'"):
-        fitted().transform(PEOPLE.drop(columns="age"), "new.csv")
 
 
 def test_batches_of_rows_together_are_the_table(monkeypatch):

@@ -48,12 +48,6 @@ def test_an_unknown_suffix_is_answered_with_those_there_are(small, tmp_path):
         write_data(small, tmp_path / "x.parq")
 
 
-def test_a_table_of_sources_and_targets_is_a_graph(tmp_path):
-    (tmp_path / "e.csv").write_text("source,target,weight\na,b,2\n")
-    data = read_data(tmp_path / "e.csv")
-    assert (data.n_nodes, data.n_edges, data.n_features) == (2, 1, 2)
-
-
 def test_nodes_files_find_what_lies_beside(tmp_path):
     (tmp_path / "t.nodes").write_text("a\t1\tx\nb\t0\ty\n")
     (tmp_path / "t.edges").write_text("a b\n")

@@ -81,11 +81,6 @@ def test_a_class_minus_one_is_not_lost_without_a_word(y, warns):
     assert all("'no label'" in str(one.message) for one in caught)
 
 
-def test_a_single_class_is_named_as_its_user_wrote_it():
-    with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
-        encode_targets(np.array([1, -1, 1]), 3)
-
-
 # Folds
 
 

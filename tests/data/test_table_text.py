@@ -1,12 +1,9 @@
-import datetime
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from glnn.data import TableOptions, table_text
 from glnn.data.table_files import read_frame
-from glnn.data.table_text import _detect_delimiter
 from glnn.exceptions import DataFormatError, InputError
 
 # Text files
@@ -58,22 +55,6 @@ def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
     assert frame.to_dict("list") == {"a,b": [1.5], "c": [2]}
 
 
-@pytest.mark.parametrize(
-    ("sample", "mark"),
-    [
-        ("a;b,c;d\n1;2;3\n4;5;6\n", ";"),  # as often in every line
-        ("a,b;c\n1,2\n3,4", ","),
-        ("a\tb\n1\t2\n3", "\t"),  # the last line may be cut
-        ("a,b\n1;2;3\n4;5;6;7\n", ","),
-        ("a,b\n1\n2;3", ","),  # a mark that the first line lacks is none
-        ("alone\n1\n2\n", ","),
-        ("", ","),
-    ],
-)
-def test_the_mark_that_stands_equally_often_in_all_lines_parts_columns(sample, mark):
-    assert _detect_delimiter(sample) == mark
-
-
 # Cells
 
 
@@ -115,21 +96,6 @@ def test_integers_beyond_64_bits_are_numbers_of_less_precision(tmp_path):
     assert table_text.to_numbers(frame["y"]).tolist() == [np.inf, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([1 + 2j]),
-        pd.to_datetime(pd.Series(["2020-01-01"])),
-        pd.Series([pd.Timedelta(1)]),
-        pd.Series(["1"], dtype="category"),
-        text(datetime.date(2020, 1, 1)),
-        text([1]),
-    ],
-)
-def test_what_is_no_number_is_not_made_one(column):
-    assert table_text.to_numbers(column) is None
-
-
 def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them():
     assert table_text.to_text(pd.Series([3.0, -0.5, np.nan, 1e300])) == ["3", "-0.5", "", "1e+300"]
     assert table_text.to_text(pd.Series([2**60, None], dtype="Int64")) == [str(2**60), ""]
@@ -154,20 +120,6 @@ def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them()
 )
 def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
     assert table_text.detect_decimal(pd.DataFrame({"a": text(*column)})) == mark
-
-
-@pytest.mark.parametrize(
-    ("decimal", "column", "numbers"),
-    [
-        (".", ["61,333", "1,234.5", ""], [61333, 1234.5, np.nan]),
-        (",", ["61.333", "1.234,5", "-2"], [61333, 1234.5, -2]),
-    ],
-)
-def test_groups_of_three_digits_become_numbers(decimal, column, numbers):
-    frame = pd.DataFrame({"a": pd.Series(column, dtype="str"), "id": ["1,000"] * 3})
-    out, _ = table_text.parse_grouped_numbers(frame, decimal, {"id"})
-    assert np.array_equal(out["a"], numbers, equal_nan=True)
-    assert out["id"].tolist() == ["1,000"] * 3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from safetensors.numpy import load_file
 
 from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.engine import rounds as rounds_module
@@ -204,22 +203,6 @@ def test_tracks_that_were_given_up_stay_so(problem, tmp_path, bad_linear, monkey
     assert [state.track.name for state in progress.states] == ["learned", "linear"]
     monkeypatch.setattr(rounds_module, "NEGLIGIBLE", 0.0)  # which would keep all of them
     same(run(fresh(problem, settings=settings), tmp_path), mixture)
-
-
-def test_what_tracks_share_is_stored_once(problem, tmp_path, all_tracks_count):
-    problem = dataclasses.replace(problem, graph=None)
-    settings = resolve_settings(
-        "default", changes={"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "linear", "hops"]}
-    )
-    mixture = run(fresh(problem, settings=settings), tmp_path)
-    stored = load_file(next(tmp_path.glob("*.safetensors")))
-    for part in ("adjacency.data", "candidates.0", "new_rows.signal.data"):
-        assert len([name for name in stored if name.endswith(part)]) == 1
-    progress = Checkpoint(tmp_path, fresh(problem, settings=settings)).load()
-    found = {state.track.name: state for state in progress.states}
-    assert len(found) == len(mixture.states) == 3
-    for state in mixture.states:
-        same_state(found[state.track.name], state)
 
 
 def test_a_write_that_fails_leaves_the_old_state(problem, tmp_path, monkeypatch):

@@ -119,32 +119,6 @@ def test_one_surprise_does_not_decide():
 # The rounds of one track
 
 
-@pytest.mark.parametrize("metric", ["learned", "fixed"])
-@pytest.mark.parametrize("has_graph", [True, False])
-def test_candidates_are_searched_anew_where_a_learned_metric_alone_finds_links(
-    problem, metric, has_graph
-):
-    settings = resolve_settings("default", changes=FAST | {"metric": metric})
-    given = problem if has_graph else dataclasses.replace(problem, graph=None)
-    steps = rounds_of(given, settings).steps
-    state = steps.start(steps.tracks[0])
-    while not state.is_done:
-        state = steps.next_round(state)
-    signals = steps.task_signals(state)
-    assert ("candidates" in signals) == (has_graph or metric == "fixed")
-    assert ("column_weights" in signals) == (metric == "learned")
-
-
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(problem, preset):
-    settings = resolve_settings(preset, changes=FAST)
-    first, again, other = (fit_problem(problem, settings, seed=s) for s in (3, 3, 4))
-    np.testing.assert_array_equal(first.model.distributions, again.model.distributions)
-    np.testing.assert_array_equal(first.model.adjacency.data, again.model.adjacency.data)
-    assert first.weights == again.weights
-    assert (first.model.distributions != other.model.distributions).any()
-
-
 def test_one_track_alone_has_all_the_weight_and_hides_labels_only_in_folds(unwatched, answering):
     asked = answering({"learned": 0.7})
     bare = dataclasses.replace(unwatched, folds=None)

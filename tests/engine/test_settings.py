@@ -1,11 +1,9 @@
 import inspect
 import math
-import typing
 
 import pytest
 
 from glnn.engine.settings import (
-    CHOICES,
     PRESETS,
     FitSettings,
     GraphSettings,
@@ -42,13 +40,6 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line_that_names_it(kind, nam
     with pytest.raises(InputError, match=rf"^{name} must be") as caught:
         unchecked(object.__new__(kind), **{name: value})
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_the_type_of_a_choice_lists_what_is_accepted(name):
-    part = FitSettings if name == "scaling" else GraphSettings
-    part = HeadSettings if name == "head" else part
-    assert set(typing.get_args(typing.get_type_hints(part)[name])) == set(CHOICES[name])
 
 
 # Presets

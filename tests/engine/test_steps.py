@@ -10,10 +10,9 @@ from glnn.engine.archive import read_archive, write_archive
 from glnn.engine.fit import fit_problem
 from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
-from glnn.engine.settings import PRESETS, resolve_settings
+from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import (
     STRUCTURE,
-    FitState,
     Steps,
     channel_weights,
     compute_structure,
@@ -23,7 +22,7 @@ from glnn.engine.tasks import factor_task_gradient
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
 from glnn.solver import learn_graph
-from glnn.solver.learn import GraphRequest, solve_graph
+from glnn.solver.learn import solve_graph
 
 # Steps
 
@@ -166,19 +165,6 @@ def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience,
     steps.classifier_step(steps.graph_step(begin(steps)))
     losses = steps.history.column("validation_loss")
     assert len(losses) == max(int(np.argmin(losses)), grace) + patience + 1
-
-
-def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
-    features, graph = blocks[0], blocks[1]
-
-    def work(peers):
-        layout = Partition(60, peers)
-        request = GraphRequest(features[layout.rows], graph[layout.rows], layout=layout)
-        state = FitState(PRESETS["default"].tracks[0], None)
-        return state.with_graph(solve_graph(request)).attribution is None
-
-    assert together(1, work) == [False]
-    assert together(2, work) == [True, True]
 
 
 # The signal structure

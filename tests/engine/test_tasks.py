@@ -277,9 +277,3 @@ def test_where_labels_alone_train_other_nodes_are_left_out_and_change_nothing(
 
     for few, all_nodes in zip(measure(2**20), measure(0)):
         assert_close(few, all_nodes, atol=1e-6, rtol=1e-4)
-
-
-def test_losses_on_predictions_need_all_nodes(make):
-    assert make(HeadSettings(head="propagation"))._labelled_rows is not None
-    assert make(HeadSettings(head="propagation", consistency_weight=1.0))._labelled_rows is None
-    assert make(HeadSettings(head="gcn"))._labelled_rows is None

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 
 import numpy as np
@@ -46,14 +45,6 @@ def test_the_confusion_matrix_counts_what_predictions_say(found):
     assert found.metrics["accuracy"].value == pytest.approx(accuracy)
 
 
-def test_the_frame_has_every_metric_of_every_method(found):
-    frame = found.to_frame()
-    assert set(frame["method"]) == {"GLNN", "largest class"}
-    row = frame[(frame["method"] == "GLNN") & (frame["metric"] == "brier")].iloc[0]
-    assert row["value"] == found.metrics["brier"].value
-    assert (frame["low"] <= frame["high"]).all()
-
-
 def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
     page = json.loads(json.dumps(found.to_dict()))
     assert next(iter(page.items())) == ("verdict", found.verdict.sentence)
@@ -61,17 +52,6 @@ def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
     assert page["comparison"]["kind"] == found.verdict.kind
     assert [rival["name"] for rival in page["rivals"]] == ["majority"]
     assert page["confusion"]["true_by_predicted"] == found.confusion.tolist()
-
-
-def test_the_summary_has_the_verdict_and_a_line_for_each_method_with_the_difference(found):
-    assert found.summary().startswith(found.verdict.sentence)
-    assert found.verdict.sentence in repr(found) and "<table>" in found._repr_html_()
-    (score,) = found.others
-    (line,) = (line for line in found.summary().splitlines() if line.startswith("largest class"))
-    difference = score.difference
-    assert f"({difference.value:+.3f} [{difference.low:+.3f}" in line
-    unpaired = dataclasses.replace(found, others=(dataclasses.replace(score, difference=None),))
-    assert f"{score.metrics['accuracy']} (-)" in unpaired.summary()
 
 
 # Estimate

@@ -85,13 +85,6 @@ def test_the_nearest_labels_are_those_with_the_highest_cosine(fitted_nodes):
     assert set(nearest_labels(only, 3, 100)) == {0, 2, 4}
 
 
-def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_nodes):
-    found = explain(fitted_nodes, 4)
-    frame = found.to_frame()
-    assert len(frame) == len(found.links)
-    assert_allclose(frame[list(found.links[0].terms)].sum(axis=1), frame["weight"], atol=1e-6)
-
-
 # Embedding
 
 

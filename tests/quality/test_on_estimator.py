@@ -4,11 +4,9 @@ import copy
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
-from sklearn.model_selection import cross_val_score
 
 from glnn import GLNNClassifier, evaluate
 from glnn.exceptions import InputError
@@ -158,13 +156,6 @@ def test_a_saved_model_gives_the_same_probabilities_and_sets(blobs, tmp_path):
     assert read.suspect_labels().equals(model.suspect_labels())
 
 
-def test_rows_without_a_label_are_left_out_of_scores(blobs):
-    X, y, _ = blobs
-    model = calibrated_fit(blobs, calibrate=None)
-    assert model.score(X, y) == model.score(X[:60], y[:60])
-    assert cross_val_score(GLNNClassifier(**QUICK, calibrate=None), X, y, cv=3).min() > 0.6
-
-
 @pytest.mark.parametrize("part", ["X", "graph"])
 def test_what_was_changed_in_place_since_the_fit_is_not_fitted_again(blobs, part):
     X, y, _ = blobs
@@ -193,17 +184,6 @@ def test_weights_of_samples_count_as_those_of_their_classes_do(rng):
     huge = GLNNClassifier(**quick).fit(x, seen, sample_weight=1e307 * rows, folds=2)
     assert np.allclose(huge.label_distributions_, by_row.label_distributions_, atol=1e-6)
     assert by_row.calibration_.n_labels > 0
-
-
-def test_suspects_have_the_names_of_their_rows(rng):
-    y = np.arange(40) % 2
-    x = pd.DataFrame(rng.normal(size=(40, 3)) + 6.0 * y[:, None])
-    x.columns, x.index = list("abc"), [f"row {k}" for k in range(40)]
-    wrong = y.copy()
-    wrong[7] = 1 - y[7]
-    fitted = GLNNClassifier(**QUICK | {"n_epochs": 30}).fit(x, wrong)
-    found = fitted.suspect_labels()
-    assert found["node"].tolist() == [7] and found["name"].tolist() == ["row 7"]
 
 
 # Explanations and suggestions

@@ -1,12 +1,11 @@
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from glnn.exceptions import InputError
-from glnn.report.compare import compare_runs, run_names
+from glnn.report.compare import compare_runs
 from glnn.report.results import write_results
 
 
@@ -70,7 +69,3 @@ def test_three_runs_make_three_pairs_and_one_run_is_refused(results, save):
     assert len(compare_runs(folders)[1]) == 3
     with pytest.raises(InputError, match="two runs"):
         compare_runs(folders[:1])
-
-
-def test_folders_of_one_name_are_told_apart_by_their_paths():
-    assert run_names([Path("x/a"), Path("y/a")]) == ["x/a", "y/a"]

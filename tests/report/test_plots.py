@@ -1,10 +1,7 @@
 import dataclasses
-import sys
 
 import numpy as np
-import pytest
 
-from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
 from glnn.report.text import verdict_line
 
@@ -58,12 +55,6 @@ def test_more_classes_than_colours_still_have_a_short_legend(results):
     assert len(names) <= 18
     assert any("24 more" in name for name in names)
     assert plots.image_bytes(figure).startswith(PNG)
-
-
-def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"glnn\[report\]"):
-        plots.graph_figure(results)
 
 
 # Colours

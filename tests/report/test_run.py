@@ -67,9 +67,6 @@ def test_labels_are_hidden_for_calibration_if_that_is_wanted(do_run, tmp_path, t
     ("options", "words"),
     [
         (FitOptions("papr"), "paper"),
-        (FitOptions(params={"head": "gnc"}), "gcn"),
-        (FitOptions(params={"n_epochs": 0}), "n_epochs"),
-        (FitOptions(seed=-1), "--seed"),
         (FitOptions(threads=0), "--threads"),
         (FitOptions(device="nowhere"), "device"),
         (FitOptions(rivals=["boosted_tree"]), "Did you mean 'boosted_trees'"),

@@ -1,10 +1,7 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright.
+"""The page in a real browser, where there is one: see ``browser`` in ``tests/conftest.py``."""
 
-`make test` installs both where it can (scripts/get_browser.sh); elsewhere these tests are skipped.
-"""
-
+import dataclasses
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -14,20 +11,9 @@ import pytest
 from glnn.cli.main import main
 from glnn.report.page.document import ReportPage, render
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 READY = "html[data-ready=all]"
 LARGE = 19_717  # as many nodes as Pubmed
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +23,22 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, files, make_page, decode_block):
-    """Return a function that opens a page and checks at the end that nothing went wrong in it."""
-    tabs, wrong = [], []
+def open_page(open_tab, files, make_page, decode_block):
+    """Return a function that opens a page of so many nodes, or a file, and reads its data."""
 
     def opened(n_nodes=120, *, path=None, width=1280, dark=False):
         if path is None:
             path = files / f"{n_nodes}.html"
             if not path.exists():
                 path.write_text(render(make_page(n_nodes)), encoding="utf-8")
-        scheme = "dark" if dark else "light"
-        size = {"width": width, "height": 900}
-        tab = browser.new_page(viewport=size, color_scheme=scheme)
-        tabs.append(tab)
-        tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on("request", lambda asked: asked.url == path.as_uri() or wrong.append(asked.url))
-        tab.goto(path.as_uri())
+        tab = open_tab(path.as_uri(), width=width, dark=dark)
         tab.wait_for_selector(READY, timeout=30_000)
         block = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8")).group(1)
         tab.words, tab.arrays = decode_block(block)
         return tab
 
-    opened.wrong = wrong
-    yield opened
-    for tab in tabs:
-        tab.close()
-    assert wrong == []
+    opened.wrong = open_tab.wrong
+    return opened
 
 
 def place_of(tab, node, canvas="#map-learned"):
@@ -389,6 +364,36 @@ def test_no_width_scrolls_sideways(open_page):
         tab.set_viewport_size({"width": width, "height": 900})
         tab.wait_for_timeout(200)
         assert tab.evaluate("document.documentElement.scrollWidth") == width
+
+
+SPLIT_WORDS = """(places) => {
+  const [walk, split] = [document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), []];
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (!node.parentElement.closest(places)) continue;
+    for (const word of node.data.matchAll(/[\\p{L}\\p{N}_]+/gu)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) split.push(word[0]);
+    }
+  }
+  return split;
+}"""
+
+
+def test_no_word_is_broken_inside(open_page, make_page, tmp_path):
+    names = ("Case_Based", "Probabilistic_Methods", "Reinforcement_Learning")
+    page, path = make_page(), tmp_path / "page.html"
+    judged = dataclasses.replace(page.evaluation, classes=np.array(names))
+    path.write_text(render(dataclasses.replace(page, class_names=names, evaluation=judged)))
+    tab = open_page(path=path)
+    tab.mouse.click(*place_of(tab, 3))
+    for width in (360, 768, 1280):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate(SPLIT_WORDS, "h2, h3, th, #legend, #panel, .verdict, .methods") == []
 
 
 def test_printed_it_is_light_and_has_no_controls(open_page):

@@ -14,11 +14,6 @@ def drawn_values(figure, column):
     ]
 
 
-def test_the_reliability_curve_passes_through_its_bins():
-    figure = charts.reliability_chart([(0.2, 0.1, 5), (0.8, 0.9, 20)])
-    assert drawn_values(figure, "right")[0] == [0.1, 0.9]
-
-
 @pytest.mark.parametrize("log", [True, False])
 def test_stages_are_named_and_follow_each_other(log):
     curves = [
@@ -37,13 +32,6 @@ def test_bars_have_one_series_each():
     source = figure.renderers[0].data_source.data
     assert (source["s0"], source["s1"]) == ([0.5, 0.5], [0.2, 0.8])
     assert len(charts.bar_chart(["t"], {f"r{k}": [k] for k in range(3)}, "value").renderers) == 3
-
-
-def test_a_chart_is_plain_values_and_bokehs_script_comes_from_its_package():
-    text = charts.chart_json(charts.bar_chart(["a"], {"x": [1.0]}, "y"), "place")
-    assert text["target_id"] == "place"
-    assert "Bokeh" in charts.bokeh_script()
-    assert charts.has_bokeh()
 
 
 def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
@@ -70,13 +58,6 @@ def test_shares_of_predictions_count_every_node(make_page):
     balance = next(frame for frame in error_frames(page) if frame.target == "chart-balance")
     counts = [int(line[2].split()[0]) for line in balance.lines]
     np.testing.assert_array_equal(counts, np.bincount(page.predictions))
-
-
-def test_every_round_is_named_in_every_table(make_page):
-    for frame in learning_frames(make_page()):
-        if frame.target != "chart-metric":
-            words = [*frame.head, *(line[0] for line in frame.lines)]
-            assert {"round 1", "round 2", "round 3"} <= set(words)
 
 
 def test_changes_of_rounds_are_counted(make_page):

@@ -147,12 +147,6 @@ def test_raw_probabilities_are_marked_on_the_page_measured_or_not(results, is_ju
     assert "not calibrated on held-out labels" not in render(results)
 
 
-def test_hostile_names_stay_text(results):
-    html = render(results)
-    assert "<b>ash</b>" not in html
-    assert "&lt;b&gt;ash&lt;/b&gt;" in html
-
-
 def test_only_what_differs_from_the_preset_is_called_changed(results):
     section = reproduce_section(results)
     assert section["changed"] == [("head.n_epochs", "3", "300")]

@@ -83,11 +83,6 @@ def test_what_is_packed_comes_back_whatever_its_length(decode_block, blocks, tex
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_the_same_input_gives_the_same_text():
-    arrays = {"a": np.arange(5, dtype=np.uint8)}
-    assert encode_block({}, arrays) == encode_block({}, arrays)
-
-
 def test_a_kind_that_the_script_does_not_know_is_refused():
     with pytest.raises(TypeError, match="float64"):
         encode_block({}, {"a": np.zeros(2)})
