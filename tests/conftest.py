@@ -15,7 +15,7 @@ import torch
 from glnn.distributed import Peers
 from glnn.exceptions import GlnnError
 
-N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "500"))
+N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "100"))
 N_BRED = int(os.environ.get("GLNN_BRED", "0"))
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
 TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]

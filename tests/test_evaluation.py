@@ -213,21 +213,3 @@ class Named(BaseEstimator):
         self.classes_ = np.unique([label for label in y if label is not None])
         self.label_distributions_ = np.tile(np.eye(len(self.classes_))[0], (len(y), 1))
         return self
-
-
-class Witness(LogisticRegression):
-    """Keeps the rows that it is fitted to."""
-
-    rows: ClassVar[list] = []
-
-    def fit(self, X, y):
-        Witness.rows.append(X)
-        return super().fit(X, y)
-
-
-def test_a_classifier_of_the_user_sees_unscaled_labelled_rows(blobs):
-    X, y = blobs[0] * np.array([1.0, 1000.0]), blobs[1]
-    Witness.rows = []
-    found = evaluate(X, y, estimator=Recorder(), folds=2, rivals={"mine": Witness()})
-    for rows, hidden in zip(Witness.rows, found.folds.hidden):
-        np.testing.assert_allclose(rows, X[np.setdiff1d(np.arange(50), hidden)], rtol=1e-6)

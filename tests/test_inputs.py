@@ -42,14 +42,6 @@ def fitted(*arguments, **options):
     return GLNNClassifier(n_epochs=10, n_rounds=1, random_state=0).fit(*arguments, **options)
 
 
-def test_a_frame_gives_names_to_columns_and_rows():
-    people = frame()
-    model = fitted(people, labels(people.index), friends())
-    assert model.feature_names_in_.tolist() == ["age", "height"]
-    assert model.transduction_.tolist() == ["u"] * 12 + ["v"] * 12
-    assert model.predict(people[:3]).tolist() == ["u"] * 3
-
-
 def test_a_network_means_the_same_for_rows_in_any_order():
     people = frame()
     straight = fitted(people, labels(people.index), friends())

@@ -12,18 +12,6 @@ from glnn.cli.main import BAD_INPUT, main
 from glnn.report.results import read_results
 from glnn.report.text import suggestions
 
-# glnn doctor
-
-
-@pytest.mark.parametrize("state", ["note", "bad"])
-def test_hints_keep_their_brackets_and_a_fault_is_an_exit_code(glnn, monkeypatch, state):
-    hint = "not installed; install it with: pip install 'glnn[report]'"
-    monkeypatch.setattr("glnn.cli.commands.health_rows", lambda: [(state, "matplotlib", hint)])
-    outcome = glnn("doctor")
-    assert hint in outcome.out
-    assert outcome.code == (1 if state == "bad" else 0)
-
-
 # glnn report
 
 

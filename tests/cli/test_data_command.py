@@ -20,19 +20,6 @@ def run(*arguments):
     return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-def test_info_describes_a_set_or_a_file(record, tmp_path):
-    assert "178" in run("info", "wine").stdout
-    write_data(record, tmp_path / "r.npz")
-    assert "nodes" in run("info", tmp_path / "r.npz").stdout
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml", ".gexf"])
-def test_convert_goes_there_and_back(record, tmp_path, suffix):
-    write_data(record, tmp_path / "r.npz")
-    assert run("convert", tmp_path / "r.npz", tmp_path / f"out{suffix}").exit_code == 0
-    assert read_data(tmp_path / f"out{suffix}").equals(record)
-
-
 def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
     write_data(record, tmp_path / "r.npz")
     refused = run("convert", tmp_path / "r.npz", tmp_path / "r.npz")

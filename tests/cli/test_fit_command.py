@@ -31,7 +31,7 @@ from glnn.report.text import UNCALIBRATED
 
 # The command
 
-RIVALLED = ("--epochs", "5")
+RIVALLED = ("--epochs", "5", "--set", "n_rounds=1")
 QUICK = (*RIVALLED, "--rivals", "none")
 ONE_TRACK = ("--preset", "paper", *QUICK)  # where any fit will do
 
@@ -94,7 +94,7 @@ def test_a_request_to_end_saves_and_says_how_to_go_on(
     glnn, tmp_path, monkeypatch, preset, step, left
 ):
     fit = ("fit", "blobs", "--labels-per-class", 3, "--folds", 2, "--preset", preset)
-    fit += ("--epochs", "2", "--quiet")
+    fit += ("--epochs", "2", "--rivals", "none", "--quiet")
     assert glnn(*fit, "--out", tmp_path / "straight").code == 0
     taken, take = [], getattr(*step)
 
@@ -355,15 +355,6 @@ def test_without_folds_there_is_no_fit_beside_the_one(glnn, people, tmp_path):
     assert UNCALIBRATED[1:] in " ".join(glnn("explain", run, "p0").out.split())
 
 
-def test_machines_get_the_metrics_and_nothing_else(glnn, tmp_path):
-    fit = ("fit", "blobs", *ONE_TRACK, "--out", tmp_path / "run", "--json")
-    outcome = glnn(*fit)
-    assert outcome.out == (tmp_path / "run" / "metrics.json").read_text(encoding="utf-8")
-    assert json.loads(outcome.out)["data"]["n_nodes"] == 300
-    again = glnn(*fit, "--resume")
-    assert again.out == outcome.out
-
-
 # Interruption
 
 
@@ -406,21 +397,6 @@ def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
 
 
 # Progress
-
-
-def test_each_fold_is_one_line_with_its_labels_and_the_first_says_how_long_the_rest_takes():
-    file = io.StringIO()
-    with StageProgress(Console(file=file, width=100), 4) as watch:
-        for number in (1, 2):
-            for stage in ("graph 1", "classifier 1"):
-                watch(Progress(f"fold {number} of 2, far, {stage}", 0, 1))
-            watch(Progress(f"fold {number} of 2", 0, 0, "7 of 9 hidden labels right"))
-        for stage in ("graph 1", "classifier 1"):
-            watch(Progress(f"far, {stage}", 0, 1))
-    first, second = file.getvalue().splitlines()
-    assert first.startswith("  fold 1 of 2")
-    assert "7 of 9 hidden labels right" in first and "to go" in first
-    assert second.startswith("  fold 2 of 2") and second.endswith("7 of 9 hidden labels right")
 
 
 def test_a_terminal_sees_a_bar_a_file_sees_lines_and_quiet_shows_nothing():

@@ -8,10 +8,8 @@ from glnn.data.encode import (
     AUTO_CATEGORIES,
     MAX_CATEGORIES,
     TableEncoder,
-    encode_frame,
     fit_column,
     to_numeric_frame,
-    transform_frame,
 )
 from glnn.data.table_text import TableOptions
 from glnn.engine.archive import Packer, unpack
@@ -57,19 +55,6 @@ def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():
     assert np.allclose([values[0], values[1], values[-3], values[-2]], np.c_[[6, 4, 2, 0]] / 606)
     assert np.allclose(code.encode(column("never seen"), "new.csv", 0), 1 / 606)
     assert MAX_CATEGORIES > AUTO_CATEGORIES
-
-
-def test_constant_columns_are_dropped_when_asked():
-    for values, options in [
-        (column("2", "2"), {}),
-        (column("2", "", "2"), {"missing": "median"}),
-        (column("x", "x"), {"encode": "onehot"}),
-        (column("2020-01-01", "2020-01-01"), {}),
-    ]:
-        wanted = TableOptions(drop_constant=True, **options)
-        assert fit_column("t.csv", values, "a", wanted).kind == "left out"
-        assert fit_column("t.csv", values, "a", TableOptions(**options)).kind != "left out"
-    assert fit_column("t.csv", column("", ""), "a", TableOptions()).feature_names == ()
 
 
 def test_units_and_decimal_commas_of_training_are_found_in_new_rows():
@@ -131,15 +116,6 @@ def test_an_encoder_that_was_saved_as_json_encodes_new_rows_alike():
     )
 
 
-def test_batches_of_rows_together_are_the_table(monkeypatch):
-    frame = pd.DataFrame({"x": np.arange(100.0) / 3, "y": ["a", "b"] * 50})
-    encoder = fitted(frame)
-    whole = encoder.transform(frame, "t.csv")
-    monkeypatch.setattr("glnn.data.encode._BATCH_CELLS", 21)
-    assert (encoder.transform(frame, "t.csv") != whole).nnz == 0
-    assert encoder.transform(frame[:0], "t.csv").shape == (0, 3)
-
-
 def test_all_columns_that_need_a_word_are_named_at_once():
     strict = TableOptions(encode="error", missing="error")
     with pytest.raises(DataFormatError, match=r"column 'age' .* empty cell .*: 'city', 'born'\.$"):
@@ -149,20 +125,6 @@ def test_all_columns_that_need_a_word_are_named_at_once():
 
 
 # Frames
-
-FRAMES_PEOPLE = pd.DataFrame(
-    {"age": [30, None, 50], "city": ["Rome", "Bern", "Rome"]}, index=["ann", "bob", "cy"]
-)
-
-
-def test_an_encoded_frame_keeps_its_index_and_new_rows_get_the_same_columns():
-    numbers, encoder = encode_frame(FRAMES_PEOPLE, encode="onehot", missing="median")
-    assert list(numbers.index) == ["ann", "bob", "cy"]
-    assert numbers.to_numpy().tolist() == [[30, 0, 1], [40, 1, 0], [50, 0, 1]]
-    new = pd.DataFrame({"city": ["Oslo"], "age": [None]}, index=["dan"])
-    assert transform_frame(new, encoder).to_dict("index") == {
-        "dan": {"age": 40, "city=Bern": 0, "city=Rome": 0}
-    }
 
 
 def test_numbers_of_other_kinds_become_floats_under_their_names():

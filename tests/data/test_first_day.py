@@ -227,12 +227,6 @@ def test_labels_that_mean_unknown_or_differ_in_case(
     assert all(any(repr(label) in line for line in report.lines()) for label in gone)
 
 
-@pytest.mark.parametrize("labels", [["1.0", "2.0", ""], ["1", "1.0", "2"], ["-1.0", "1.0", "2.0"]])
-def test_whole_numbers_that_were_saved_as_fractions_are_the_same_classes(tmp_path, labels):
-    rows = "".join(f"{k * 1.5},{label}\n" for k, label in enumerate(labels))
-    assert read_tables(put(tmp_path, "x,label\n" + rows))[0].class_names == ("1", "2")
-
-
 @pytest.mark.parametrize("kind", ["quantity", "own text"])
 def test_a_label_that_is_no_class_is_refused_and_another_column_is_offered(tmp_path, kind):
     label = [f"{1.1 * k:.2f}" if kind == "quantity" else f"text {k}" for k in range(60)]
@@ -321,12 +315,6 @@ def test_points_in_thousands_of_a_table_with_semicolons(tmp_path):
     assert read_tables(clear)[0].features.toarray().ravel().tolist() == [1061333, 500]
     path = put(tmp_path, "id;pay\nann;61.333\nbob;0.500\n")
     assert read_tables(path)[0].features.toarray()[1, 0] == 0.5
-
-
-def test_a_cell_with_a_line_break_is_one_cell(tmp_path):
-    rows = "".join(f'c{k},"one,\ntwo {k % 2}",{k}.5,{"ab"[k % 2]}\n' for k in range(6))
-    data, _ = read_tables(put(tmp_path, "id,note,x,label\n" + rows))
-    assert (data.n_nodes, data.n_features) == (6, 3)
 
 
 @pytest.mark.parametrize("form", ["{:05d}", "c{}", "{}-x"])
@@ -456,16 +444,6 @@ def test_columns_of_edges_are_named_or_guessed_with_a_line(
         with pytest.warns(GraphWarning, match="graph"):
             same = align_graph(frame, names, 4)
         assert (same != data.graph).nnz == 0
-
-
-@pytest.mark.parametrize("form", ["{:05d}", "c{}"])
-def test_edges_find_the_first_column_of_names_if_none_is_called_id(tmp_path, form):
-    rows = "".join(f"{form.format(k)},{k % 4},{'ab'[k % 2]}\n" for k in range(12))
-    table = put(tmp_path, "customer,visits,label\n" + rows)
-    edges = put(tmp_path, f"source,target\n{form.format(3)},{form.format(7)}\n", "edges.csv")
-    data, report = read_tables(table, graph_path=edges)
-    assert report.columns.id == "customer" and data.graph[3, 7] == 1
-    assert any("'customer'" in line and "--id" in line for line in report.lines())
 
 
 def test_an_edge_file_without_edges_is_told(tmp_path):

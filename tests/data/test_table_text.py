@@ -43,12 +43,6 @@ def test_a_line_without_end_is_refused_before_pandas_sees_it(tmp_path, monkeypat
     assert len(read_frame(put(tmp_path, "a,b\n" + "12345,6\n" * 1000))) == 1000
 
 
-def test_absurdly_many_columns_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_text, "MAX_COLUMNS", 1000)
-    with pytest.raises(DataFormatError, match="columns"):
-        read_frame(put(tmp_path, "a," * 1001 + "\n"))
-
-
 @pytest.mark.parametrize("name", ["tab", "\\t", "\t"])
 def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
     frame = read_frame(put(tmp_path, "a,b\tc\n1,5\t2\n"), TableOptions(delimiter=name))
@@ -105,24 +99,6 @@ def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them()
 
 
 @pytest.mark.parametrize(
-    ("column", "mark"),
-    [
-        (["1,5", "2"], ","),
-        (["0,125"], ","),
-        (["1.234,5"], ","),
-        (["12345,678"], ","),
-        (["1,234.5"], "."),
-        (["1,234,567"], "."),
-        (["61,333", "12,000"], None),
-        (["1,5", "Rome"], None),
-        (["Smith, Ann"], None),
-    ],
-)
-def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
-    assert table_text.detect_decimal(pd.DataFrame({"a": text(*column)})) == mark
-
-
-@pytest.mark.parametrize(
     ("column", "form"),
     [
         (["2020-01-31", ""], "ISO8601"),
@@ -138,17 +114,6 @@ def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
 )
 def test_the_way_dates_are_written_is_found(column, form):
     assert table_text.detect_date_format(text(*column)) == form
-
-
-def test_dates_are_days_however_they_are_written():
-    expected = [18292.5, np.nan]
-    for column, form in [
-        (text("2020-01-31T12:00", ""), "ISO8601"),
-        (pd.to_datetime(pd.Series(["2020-01-31 12:00", None])), "dates"),
-        (text("2020-01-31T12:00", None), "dates"),
-    ]:
-        assert np.array_equal(table_text.days_since_1970(column, form), expected, equal_nan=True)
-    assert table_text.days_since_1970(text("31.01.2020"), "ISO8601") is None
 
 
 # TableOptions

@@ -31,14 +31,6 @@ def put(tmp_path, **files):
     return [tmp_path / f"{name}.csv" for name in files]
 
 
-def test_labels_may_stand_in_the_features_file(tmp_path):
-    (path,) = put(tmp_path, f="name,x,group\na,1,yes\nb,2,\nc,3,no\n")
-    data = read_data(path, id_column="name", label_column="group")
-    assert data.labels.tolist() == [1, -1, 0]
-    assert data.class_names == ("no", "yes")
-    assert data.feature_names == ("x",)
-
-
 def test_unknown_ids_among_labels_are_reported_too(tmp_path):
     features, labels = put(tmp_path, f=PEOPLE, l="id,label\nbob,x\nzoe,y\n")
     with pytest.raises(InputError, match=r"1 unknown id \('zoe'\)"):
@@ -140,22 +132,6 @@ def test_patterns_choose_and_leave_out_columns():
     assert plan(table, features=("x*",)).features == ("x1", "x2")
     assert plan(table, drop=("x?",)).features == ("age",)
     assert plan(table, features=("age", "x*"), drop=("x1",)).features == ("x2", "age")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"features": ("agee",)}, "'agee', which matches none.*Did you mean 'age'"),
-        ({"drop": ("z*",)}, r"'z\*', which matches none"),
-        ({"drop": ("*",)}, "feature column"),
-        ({"id_column": "idd"}, r"got 'idd'\. Its columns are 'id', 'age', 'label'"),
-        ({"label_column": "id"}, "different columns"),
-    ],
-)
-def test_columns_that_cannot_be_are_refused(options, message):
-    table = {"id": ["a"], "age": [3], "label": ["u"]}
-    with pytest.raises((InputError, DataFormatError), match=message):
-        plan(table, **options)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from glnn import GLNNClassifier
 from glnn.engine.callbacks import (
-    Callback,
     Progress,
     ProgressBar,
     ProgressLog,
     TensorBoardLog,
-    notify_stage,
     show_progress,
 )
 
@@ -29,28 +27,6 @@ def test_the_progress_log_reports_the_stage_and_every_finished_epoch():
         Progress("classifier 1", 1, 2),
         Progress("classifier 1", 2, 2),
     ]
-
-
-def test_the_end_of_a_stage_is_told_unless_it_raises():
-    heard = []
-
-    class Listener(Callback):
-        def on_stage_begin(self, stage, n_epochs):
-            heard.append((stage, n_epochs))
-
-        def on_stage_end(self, stage):
-            heard.append(stage)
-
-    with notify_stage([Listener(), Listener()], "graph 1"):
-        heard.append("work")
-    assert heard == [("graph 1", 0), ("graph 1", 0), "work", "graph 1", "graph 1"]
-    heard.clear()
-    with pytest.raises(ValueError), notify_stage([Listener()], "classifier 1", 5):
-        raise ValueError
-    assert heard == [("classifier 1", 5)]
-
-
-# History
 
 
 # TensorBoard

@@ -61,19 +61,6 @@ def all_tracks(settings):
     return (*settings.tracks, *settings.no_graph)
 
 
-def test_names_of_tracks_are_unique_and_without_a_graph_none_sees_it():
-    for settings in PRESETS.values():
-        for tracks in (settings.tracks, settings.no_graph):
-            assert len({track.name for track in tracks}) == len(tracks)
-        assert not any(track.sees_graph for track in settings.no_graph)
-    default = PRESETS["default"]
-    assert [track.name for track in default.tracks if not track.sees_graph] == ["features"]
-    assert [track.name for track in all_tracks(default) if not track.learns] == 2 * [
-        "linear",
-        "hops",
-    ]
-
-
 # Another head, other tracks
 
 

@@ -39,18 +39,6 @@ def begin(steps, name=None):
     return steps.start(tracks[name or next(iter(tracks))]).replace(round=1)
 
 
-def test_a_step_returns_another_state_and_leaves_its_own_as_it_was(problem):
-    steps = steps_of(problem, resolve_settings("paper", changes=FAST))
-    start = begin(steps)
-    solved = steps.graph_step(start)
-    trained = steps.classifier_step(solved)
-    assert (start.adjacency, solved.task) == (None, None)
-    assert trained.adjacency is solved.adjacency
-    assert len(steps.history) == 30
-    assert steps.task_signals(solved) == {}
-    assert {"predictions", "task"} <= set(steps.task_signals(trained))
-
-
 def test_the_first_classifier_sees_the_prior_graph_unless_there_is_no_other_round(problem):
     steps = steps_of(problem, resolve_settings("paper"))
     prior = steps.graph_step(begin(steps))
@@ -76,13 +64,6 @@ def test_each_track_sees_its_own_graph(problem):
     assert features.given is None
     assert features.certificate.converged
     assert abs(features.adjacency - alone.adjacency).max() < 1e-3 * alone.adjacency.max()
-
-
-def test_without_a_graph_heads_on_rows_see_the_one_that_features_make(problem):
-    steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
-    features, linear = (steps.graph_step(begin(steps, name)) for name in ("features", "linear"))
-    assert linear.adjacency is features.adjacency
-    assert linear.n_rounds == 1 < features.n_rounds
 
 
 def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(problem, monkeypatch):

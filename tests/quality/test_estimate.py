@@ -79,17 +79,6 @@ def test_a_fit_that_knows_everything_is_judged_right_and_calibrated():
     assert found.probabilities[:80].max(1).min() > 0.9  # it says 0.9, and is always right
 
 
-def test_single_labels_and_classes_that_are_never_predicted_are_said():
-    found = judge(
-        PROBLEM,
-        lambda hidden: np.tile([0.8, 0.1, 0.1], (81, 1)),
-        np.array(["a", "b", "c"]),
-        n_folds=2,
-    )
-    assert found.notes[0] == "classes with a single label train but cannot be judged: c"
-    assert "never predicted where their labels are hidden: b" in found.notes[1]
-
-
 def test_coverage_is_measured_with_sets_of_other_folds(drawn):
     judged = drawn(300)
     fold = np.arange(300) % 3

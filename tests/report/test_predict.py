@@ -57,18 +57,6 @@ def test_further_columns_and_values_are_left_out_and_said(old, tmp_path):
     )
 
 
-def test_known_labels_are_kept_and_never_features(old, tmp_path):
-    new = read_new_rows(
-        put(tmp_path, "name,a,c,label\nx,5,red, u \ny,5,red,\n"), page(old, **OPTIONS)
-    )
-    assert new.labels == ["u", ""]
-
-
-def test_ids_of_new_rows_may_repeat(old, tmp_path):
-    new = read_new_rows(put(tmp_path, "name,a,c\nx,1,red\nx,2,red\n"), page(old, **OPTIONS))
-    assert new.ids.tolist() == ["x", "x"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

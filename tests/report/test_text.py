@@ -1,20 +1,15 @@
 import dataclasses
 import io
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from glnn._utils import EXTRAS
 from glnn.report.text import (
     UNCALIBRATED,
     describe_graph,
     evaluation_advice,
     final_notes,
-    find_version,
-    package_versions,
     score_table,
     suspect_lines,
     verdict_line,
@@ -75,17 +70,6 @@ def test_missing_classes_and_raw_probabilities_are_warned_of(results):
     assert warning_lines(one)[0].endswith("birch & $x$")
     assert warning_lines(dataclasses.replace(one, classes=np.array([0]))) == []
     assert warning_lines(dataclasses.replace(results, calibration=None)) == [UNCALIBRATED]
-
-
-# Versions of packages
-
-
-def test_versions_are_those_of_the_packages_and_every_extra_brings_its_own():
-    assert package_versions()["numpy"] == find_version("numpy")
-    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for package, extra in EXTRAS.items():
-        wanted = project["optional-dependencies"][extra]
-        assert any(requirement.startswith(package) for requirement in wanted)
 
 
 # Tables

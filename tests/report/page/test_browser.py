@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glnn.cli.main import main
 from glnn.report.page.document import ReportPage, render
 
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
@@ -78,10 +77,8 @@ def test_the_page_opens_with_a_drawn_map_and_all_charts(open_page):
     assert tab.locator("#node-rows tr").count() == 20
 
 
-def test_the_page_of_a_real_run_opens_without_an_error(open_page, tmp_path):
-    args = ["fit", "blobs", "--labels-per-class", "4", "--epochs", "10", "--quiet"]
-    assert main([*args, "--out", str(tmp_path / "run")]) == 0
-    tab = open_page(path=tmp_path / "run" / "report.html")
+def test_the_page_of_a_real_run_opens_without_an_error(open_page, tested_run):
+    tab = open_page(path=tested_run[0].folder / "report.html")
     assert pixels(tab)[0] > 1000
     assert "of unseen labels right" in tab.locator(".verdict").inner_text()
     tab.mouse.click(*place_of(tab, 0))
