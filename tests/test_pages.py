@@ -89,9 +89,10 @@ def test_commands_of_a_page_run(page, folder, capsys):
         if program == "pip":
             continue
         assert program == "glnn"
-        quick = ["--epochs", "3", "--set", "n_rounds=1"] if args[0] in ("fit", "tune") else []
+        quick = ["--epochs", "3"] if args[0] in ("fit", "tune") else []
         if args[0] == "fit":
-            quick += ["--rivals", "none"] + ["--folds", "2"] * ("--folds" not in args)
+            quick += ["--set", "n_rounds=1", "--rivals", "none"]
+            quick += [] if "--folds" in args else ["--folds", "2"]
         assert main([*args, *quick]) == 0, capsys.readouterr().err
 
 

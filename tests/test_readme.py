@@ -42,7 +42,7 @@ def test_commands_of_the_readme_run_and_refuse_nothing(folder, capsys):
     for line in SHELL:
         program, *args = shlex.split(line)
         assert program == "glnn"
-        quick = ["--epochs", "5", "--set", "n_rounds=1"] if args[0] == "fit" else []
+        quick = ["--epochs", "5", "--set", "n_rounds=1", "--folds", "2"] * (args[0] == "fit")
         assert main([*args, *quick]) == 0, capsys.readouterr().err
     assert "n0,basic" in capsys.readouterr().out
     for run in ("customers", "friends"):
