@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 import shutil
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn.distributed import SINGLE_PROCESS, Partition
+from glnn.engine import checkpoint
 from glnn.engine import rounds as rounds_module
 from glnn.engine.archive import write_archive
 from glnn.engine.callbacks import Callback
@@ -52,6 +54,20 @@ def run(steps, folder=None):
         return rounds.run(rounds.start())
     checkpoint = Checkpoint(folder, steps)
     return rounds.run(checkpoint.load() or rounds.start(), checkpoint.save)
+
+
+@pytest.mark.parametrize(("share", "n_saved"), [(math.inf, 9), (1e-9, 4)])
+def test_not_every_short_round_of_a_fold_is_written(
+    share, n_saved, problem, tmp_path, monkeypatch, all_tracks_count
+):
+    pages = []
+    monkeypatch.setattr(checkpoint, "SHARE", share)
+    monkeypatch.setattr(checkpoint, "write_checked_json", lambda *args: pages.append(args[-1]))
+    steps = fresh(without_validation(problem), settings=MIXED.select(["learned", "linear"]))
+    run(steps, tmp_path)
+    parts = [page["part"] for page in pages]
+    assert len(parts) == n_saved
+    assert parts.count(N_FOLDS) == 3  # all rounds of the training on all labels
 
 
 class StoppedError(Exception):

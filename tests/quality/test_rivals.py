@@ -20,6 +20,7 @@ from glnn.quality.rivals import (
     RIVALS,
     NodeProblem,
     choose_rivals,
+    choose_storage,
     gcn_task,
     join_neighbor_means,
     normalize_row_sums,
@@ -175,3 +176,11 @@ def test_neighbours_are_averaged_once_and_twice_in_every_storage(blocks):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     other = dataclasses.replace(problem, features=dense)
     np.testing.assert_allclose(join_neighbor_means(other).features, expected, atol=1e-6)
+
+
+def test_features_are_stored_the_same_way_however_they_were_given():
+    full = np.random.default_rng(0).normal(size=(5, 4))
+    for given in (full, sp.csr_matrix(full)):
+        np.testing.assert_array_equal(choose_storage(given), full)
+    for given in (np.eye(4), sp.csr_matrix(np.eye(4))):
+        assert sp.issparse(choose_storage(given))

@@ -6,6 +6,7 @@ page always names complete files, whenever a process dies.
 """
 
 import hashlib
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,16 @@ from glnn.solver.certificate import Certificate
 
 FORMAT, VERSION, PAGE = "glnn-checkpoint", 6, "checkpoint.json"
 
+# A state inside a fold is written if it takes at most this share of the time since the last one.
+SHARE = 0.05
+
 Page = dict[str, Any]
 
 
 class Checkpoint:
-    """A folder with the state after the last finished round of one fit.
+    """A folder with the state after a finished round of one fit.
 
+    Rounds within folds of the labels may be short, so not every one of them is written.
     All processes must use the same folder. The settings, seed, data and number of processes of
     ``steps`` must be those of the state in the folder.
     """
@@ -51,9 +56,14 @@ class Checkpoint:
     def __init__(self, folder: Path, steps: Steps) -> None:
         self.folder, self._steps, self._peers = folder, steps, steps.partition.peers
         self._fit = self._gather_digests(_fingerprint(steps))
+        self._next = 0.0  # time of the next state inside a fold
 
     def save(self, progress: Progress) -> None:
-        """Write the state after a round; if that fails, the old state stays."""
+        """Write the state after a round if it is time; if that fails, the old state stays."""
+        began, folds = time.monotonic(), self._steps.problem.folds
+        is_early = folds is not None and progress.part < len(folds) and began < self._next
+        if self._peers.broadcast(float(is_early)):
+            return
         packer = Packer()
         saved = packer.pack(_SavedProgress.of(progress, self._steps))
         packed = pack_arrays(packer.arrays)
@@ -69,6 +79,8 @@ class Checkpoint:
         for old in self.folder.glob(self._file("*").name):
             if old != mine:
                 old.unlink(missing_ok=True)
+        now = time.monotonic()
+        self._next = now + (now - began) / SHARE
 
     def load(self) -> Progress | None:
         """Return the saved state, or ``None`` without one; restore history and callbacks."""

@@ -240,12 +240,14 @@ class Rounds:
         Among all tracks a good one may have little weight because it resembles another.
         """
         right, each = self._evidence(progress, self.entries[:n_parts])
+        right = np.maximum(right, _LEAST)
         best = int(np.argmax(fit_weights(right, each)))
-        return tuple(
-            track.name
-            for place, track in enumerate(self.tracks)
-            if place == best or fit_weights(right[:, [best, place]], each)[1] >= NEGLIGIBLE
-        )
+        # The objective of a pair is concave in the weight w of the second track, so its maximum
+        # lies at w or beyond if the slope at w, here times w (1 - w), is not negative.
+        w, first = NEGLIGIBLE, right[:, [best]]
+        gains = each @ ((right - first) / (w * right + (1 - w) * first))
+        slopes = w * (1 - w) * gains + 1 - 2 * w
+        return tuple(track.name for track, slope in zip(self.tracks, slopes) if slope >= 0)
 
     def _mix(self, progress: Progress) -> Mixture:
         """Return the tracks that count with their weights, which sum to one."""

@@ -33,6 +33,7 @@ from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 
 
@@ -100,6 +101,16 @@ def comparable_features(features: Any) -> Any:
     """
     scaling = Scaling.fit(features)
     return scaling.apply(features) if scaling.kind == "columns" else features
+
+
+def choose_storage(features: Any) -> Any:
+    """Return features as CSR if at most a third of them are not zero, and dense otherwise.
+
+    Methods treat the two differently, and must not depend on how the features were given.
+    """
+    stored = features.data if sp.issparse(features) else features
+    is_sparse = 3 * np.count_nonzero(stored) <= features.shape[0] * features.shape[1]
+    return sp.csr_matrix(features) if is_sparse else to_dense_array(features)
 
 
 def normalize_row_sums(features: Any) -> Any:

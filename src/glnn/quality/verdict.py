@@ -13,7 +13,7 @@ from glnn._utils import limit_threads
 from glnn.data.labels import Folds
 from glnn.quality.folds import Refit, hold_out
 from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
-from glnn.quality.rivals import NodeProblem, Rival, comparable_features
+from glnn.quality.rivals import NodeProblem, Rival, choose_storage, comparable_features
 
 # Rivals on the same folds
 
@@ -43,7 +43,7 @@ def score_rivals(
     ``weights`` are bootstrap weights; ``progress`` is called with the title of each rival before
     it starts.
     """
-    problem = replace(problem, features=comparable_features(problem.features))
+    problem = replace(problem, features=choose_storage(comparable_features(problem.features)))
     scores, notes = [], []
     for rival in rivals:
         if progress is not None:
