@@ -70,11 +70,25 @@ def pixels(tab, canvas="#map-learned"):
     )
 
 
-def test_the_page_opens_with_a_drawn_map_and_all_charts(open_page):
+def test_the_page_opens_with_a_drawn_map_and_all_charts_and_fits_every_width(open_page):
     tab = open_page()
     assert pixels(tab)[0] > 1000
     assert tab.locator(".plot canvas").count() >= 7
     assert tab.locator("#node-rows tr").count() == 20
+    tab.mouse.click(*place_of(tab, 3))
+    for width in (360, 768, 1400, 2560):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        shares = tab.evaluate(
+            """() => [...document.querySelectorAll(".columns")].filter((box) => box.children.length)
+              .map((box) => {
+                const [all, parts] = [box.getBoundingClientRect(), [...box.children]];
+                const right = Math.max(...parts.map((part) => part.getBoundingClientRect().right));
+                return (right - all.left) / all.width;
+              })"""
+        )
+        assert min(shares) > 0.9
 
 
 def test_the_page_of_a_real_run_opens_without_an_error(open_page, tested_run):
@@ -145,7 +159,7 @@ def test_pressing_a_node_explains_it_and_its_links(open_page):
     assert panel.locator("h3").inner_text() == other
 
 
-def test_searching_an_id_selects_that_node(open_page):
+def test_a_node_is_found_by_its_id_and_by_keys_alone(open_page):
     tab = open_page()
     tab.locator("#search").fill("node-42")
     assert tab.locator("#found li").first.inner_text() == "node-42"
@@ -154,6 +168,12 @@ def test_searching_an_id_selects_that_node(open_page):
     tab.locator("#search").fill("no such node")
     tab.keyboard.press("Enter")
     assert "No node" in tab.locator("#status").inner_text()
+    before = pixels(tab)
+    tab.locator("#map-learned").focus()
+    for key in ("+", "ArrowLeft", "Enter"):
+        tab.keyboard.press(key)
+    assert pixels(tab) != before
+    assert "Selected node-" in tab.locator("#status").inner_text()
 
 
 def test_every_colouring_counts_every_node_in_its_legend(open_page):
@@ -245,38 +265,32 @@ def test_suspect_labels_and_given_labels_stand_out(open_page):
     assert colour == [0xB3, 0x26, 0x1E, 255]
 
 
-def test_the_model_card_is_saved_as_markdown(open_page):
+def test_model_card_and_table_are_saved_as_files(open_page):
     tab = open_page()
     with tab.expect_download() as waiting:
         tab.locator("#card-save").click()
     text = Path(waiting.value.path()).read_text(encoding="utf-8")
     assert waiting.value.suggested_filename.endswith(".md")
     assert re.findall("^## (.*)$", text, re.M) == tab.locator("#card h3").all_inner_texts()
+    with tab.expect_download() as waiting:
+        tab.locator("#table-csv").click()
+    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 121
+    assert lines[0].startswith("tree,given_label,predicted,probability,p(ash)")
+    assert lines[0].endswith("known_label,suspect,age,city,since")
 
 
-def test_no_column_of_the_layout_is_empty(open_page):
-    tab = open_page()
-    for width in (360, 768, 1400, 2560):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(200)
-        shares = tab.evaluate(
-            """() => [...document.querySelectorAll(".columns")].filter((box) => box.children.length)
-              .map((box) => {
-                const [all, parts] = [box.getBoundingClientRect(), [...box.children]];
-                const right = Math.max(...parts.map((part) => part.getBoundingClientRect().right));
-                return (right - all.left) / all.width;
-              })"""
-        )
-        assert min(shares) > 0.9
-
-
-def test_given_and_learned_graph_stand_side_by_side(open_page):
+def test_given_and_learned_graph_stand_side_by_side_and_rounds_in_turn(open_page):
     tab = open_page()
     assert not tab.locator("#map-given").is_visible()
     tab.locator("#side-by-side").check()
     left, right = (tab.locator(name).bounding_box() for name in ("#map-given", "#map-learned"))
     assert left["x"] + left["width"] <= right["x"]
     assert pixels(tab, "#map-given")[0] > 500
+    last = pixels(tab, "#matrix")
+    tab.locator("#round").fill("0")
+    assert tab.locator("#round-name").inner_text() == "given graph"
+    assert pixels(tab, "#matrix") != last
 
 
 def test_a_cell_of_the_confusion_matrix_filters_map_and_table(open_page):
@@ -316,35 +330,7 @@ def test_the_table_sorts_filters_and_pages(open_page):
     assert tab.locator("#node-rows tr").count() == 11  # 11 and 110 to 119
 
 
-def test_the_table_is_saved_as_csv_with_a_line_a_node(open_page):
-    tab = open_page()
-    with tab.expect_download() as waiting:
-        tab.locator("#table-csv").click()
-    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 121
-    assert lines[0].startswith("tree,given_label,predicted,probability,p(ash)")
-    assert lines[0].endswith("known_label,suspect,age,city,since")
-
-
-def test_the_slider_over_rounds_changes_the_matrix(open_page):
-    tab = open_page()
-    last = pixels(tab, "#matrix")
-    tab.locator("#round").fill("0")
-    assert tab.locator("#round-name").inner_text() == "given graph"
-    assert pixels(tab, "#matrix") != last
-
-
-def test_the_map_is_moved_and_read_by_keys_alone(open_page):
-    tab = open_page()
-    before = pixels(tab)
-    tab.locator("#map-learned").focus()
-    for key in ("+", "ArrowLeft", "Enter"):
-        tab.keyboard.press(key)
-    assert pixels(tab) != before
-    assert "Selected node-" in tab.locator("#status").inner_text()
-
-
-def test_dark_follows_the_reader_even_while_the_page_is_open(open_page):
+def test_dark_follows_the_reader_and_print_is_light_without_controls(open_page):
     tab = open_page()
     ground = "getComputedStyle(document.body).backgroundColor"
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
@@ -352,15 +338,11 @@ def test_dark_follows_the_reader_even_while_the_page_is_open(open_page):
     tab.emulate_media(color_scheme="dark")
     assert tab.evaluate(ground) == "rgb(20, 22, 26)"
     assert pixels(tab) != before
-
-
-def test_no_width_scrolls_sideways(open_page):
-    tab = open_page(width=360)
-    tab.mouse.click(*place_of(tab, 3))
-    for width in (360, 768, 1280, 2560):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(200)
-        assert tab.evaluate("document.documentElement.scrollWidth") == width
+    tab.emulate_media(media="print", color_scheme="dark")
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not tab.locator("#search").is_visible()
+    assert len(tab.pdf(prefer_css_page_size=True)) > 50_000
 
 
 SPLIT_WORDS = """(places) => {
@@ -391,15 +373,6 @@ def test_no_word_is_broken_inside(open_page, make_page, tmp_path):
         tab.set_viewport_size({"width": width, "height": 900})
         tab.wait_for_timeout(200)
         assert tab.evaluate(SPLIT_WORDS, "h2, h3, th, #legend, #panel, .verdict, .methods") == []
-
-
-def test_printed_it_is_light_and_has_no_controls(open_page):
-    tab = open_page(dark=True)
-    tab.emulate_media(media="print", color_scheme="dark")
-    tab.wait_for_timeout(300)
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not tab.locator("#search").is_visible()
-    assert len(tab.pdf(prefer_css_page_size=True)) > 50_000
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed; make browser")
