@@ -162,20 +162,6 @@ def test_weights_without_a_ridge_are_those_of_the_tracks_that_see_the_graph(wine
         clf.fit(X, partial)
 
 
-def test_weights_of_tracks_sum_to_one_and_choices_say_them(wine, all_tracks_count):
-    X, _, partial = wine
-    fitted = GLNNClassifier(n_epochs=3, n_rounds=1, random_state=0).fit(X, partial, folds=2)
-    assert list(fitted.mixture_) == ["features", "far", "linear", "hops"]
-    assert sum(fitted.mixture_.values()) == pytest.approx(1)
-    for name, weight in fitted.mixture_.items():
-        assert f"{name} {weight:.0%}" in fitted.choices_["mixture"]
-    quick = {"n_epochs": 3, "n_rounds": 1, "random_state": 0, "calibrate": None}
-    given = GLNNClassifier(**quick).fit(X, partial, graph=ring(len(X)), folds=2)
-    assert list(given.mixture_) == ["learned", "features", "far", "linear", "hops"]
-    trust = 1 - given.mixture_["features"]
-    assert given.choices_["given graph"] == f"trusted to {trust:.0%}"
-
-
 @pytest.mark.parametrize(
     ("params", "name"),
     [
@@ -227,14 +213,6 @@ def test_callbacks_see_every_stage(wine, all_tracks_count):
     # without each of three folds and with all labels; the first graph needs no label
     expected = {"features, graph 1": 1, "features, classifier 1": 4, "linear, classifier 1": 4}
     assert Counter(re.sub("fold . of 3, ", "", stage) for stage in seen) == expected
-
-
-def test_isolated_nodes_and_empty_rows_work():
-    X = sp.csr_matrix(np.eye(8, 5, dtype=np.float32))  # rows 5 to 7 are empty
-    graph = sp.csr_matrix((8, 8))
-    clf = GLNNClassifier(n_epochs=3, random_state=0)
-    clf.fit(X, [0, 1, -1, -1, -1, -1, -1, -1], graph=graph)
-    assert np.isfinite(clf.label_distributions_).all()
 
 
 GOOD = np.arange(12.0).reshape(6, 2) % 5

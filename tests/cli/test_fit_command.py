@@ -4,9 +4,7 @@ import html
 import io
 import json
 import os
-import shutil
 import signal
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,6 @@ from glnn.engine.fit_problem import hide_labels
 from glnn.exceptions import GlnnError, StoppedError
 from glnn.quality.folds import CachedRefit
 from glnn.report.results import read_results
-from glnn.report.run import Run
 from glnn.report.run_folder import RUN_FILES, state_folder
 from glnn.report.text import UNCALIBRATED
 
@@ -144,19 +141,6 @@ def test_a_fit_beyond_the_free_memory_says_what_it_needs(glnn, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_removed_while_running_is_made_again(glnn, tmp_path, monkeypatch):
-    fit = Run.fit
-
-    def fit_then_remove(*args, **named):
-        fit(*args, **named)
-        shutil.rmtree(tmp_path / "runs")
-
-    monkeypatch.setattr(Run, "fit", fit_then_remove)
-    run = tmp_path / "runs" / "a"
-    assert glnn("fit", "blobs", "--out", run, *ONE_TRACK, "--quiet").code == 0
-    assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
-
-
 def test_an_own_table_with_labels_and_graph(glnn, people):
     run = people / "run"
     args = ("--labels", people / "jobs.csv", "--graph", people / "friends.csv", "--label", "job")
@@ -186,20 +170,6 @@ def test_what_the_solver_says_of_a_small_table_is_told_only_to_those_who_ask(gln
     assert note not in html.unescape(
         (people / "run" / "report.html").read_text().partition("<details")[0]
     )
-
-
-def test_unknown_ids_are_counted_and_the_choice_is_the_users(glnn, people):
-    with (people / "friends.csv").open("a") as file:
-        file.writelines(f"p0,stranger{k}\n" for k in range(5))
-    fit = ("fit", people / "people.csv", "--labels", people / "jobs.csv", "--label", "job")
-    fit += ("--graph", people / "friends.csv", "--out", people / "run", *ONE_TRACK)
-    assert glnn(*fit).is_bad_input(
-        "5 unknown ids", "stranger0", "stranger2", "--set on_unknown=drop"
-    )
-    assert not (people / "run").exists()
-    outcome = glnn(*fit, "--set", "on_unknown=drop")
-    assert outcome.code == 0
-    assert "graph: left out 5 unknown ids" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -379,21 +349,6 @@ def test_the_second_request_ends_it_at_once():
     with pytest.raises(KeyboardInterrupt), Interruption(""):
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def test_with_other_processes_or_in_another_thread_signals_are_left_alone():
-    before, seen = signal.getsignal(signal.SIGINT), []
-
-    def work():
-        with Interruption(""):
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    with Interruption("", single_process=False):
-        seen.append(signal.getsignal(signal.SIGINT))
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [before, before]
 
 
 # Progress

@@ -467,22 +467,6 @@ def test_commas_and_points_where_they_are_not_clear(tmp_path):
     assert read_tables(clear)[0].features.toarray()[:, 0].tolist() == [61333, 12500]
 
 
-ROWS = "id,x,label\n" + "".join(f"{k},{k * 1.5},{'uv'[k % 2]}\n" for k in range(30))
-
-
-@pytest.mark.parametrize("name", ["label", "id"])
-def test_a_kind_is_for_features_alone(tmp_path, name):
-    with pytest.raises(InputError, match=f"must name columns of features or times, got '{name}'"):
-        read_tables(put(tmp_path, ROWS), kinds={name: "number"})
-
-
-def test_edges_with_three_columns_of_ids_say_which_two_are_read(tmp_path):
-    edges = put(tmp_path, "a,b,c\n1,2,3\n2,3,4\n", "edges.csv")
-    data, report = read_tables(put(tmp_path, ROWS), graph_path=edges)
-    assert data.graph[1, 2] and data.n_edges == 2
-    assert report.lines()[0].startswith("graph: edges join 'a' and 'b'; --source and --target")
-
-
 @pytest.mark.parametrize("kind", ["csv.zip", "csv.gz", "csv.bz2", "jsonl.gz"])
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(table_text, "SMALL_BYTES", 2**16)

@@ -91,14 +91,6 @@ def test_trimmed_columns_are_those_with_far_entries_brought_near():
     assert Scaling.fit(x).kind == "columns"
 
 
-def test_sparse_words_without_zeros_that_are_stored_are_words():
-    words = sp.random(30, 40, 0.1, random_state=0, format="csr")
-    assert words.data.min() > 0
-    assert Scaling.fit(words).kind == "rows"
-    words.data[0] = -0.5
-    assert Scaling.fit(words).kind != "rows"
-
-
 # Generators and devices
 
 

@@ -294,16 +294,6 @@ def test_what_is_said_of_hidden_labels_is_the_mixture_of_fits_without_them(
     assert right.std() > 0
 
 
-def test_labels_that_are_alone_in_their_classes_leave_the_prior_counts(unwatched, answering):
-    asked = answering(dict.fromkeys(NAMES, 0.9) | {"learned": 0.0})
-    labels = Labels(np.arange(2), np.arange(2), 60, 2)
-    rounds = rounds_of(with_folds(unwatched, labels=labels))
-    mixture = rounds.run(rounds.start())
-    np.testing.assert_allclose(list(mixture.all_weights.values()), 0.2)
-    assert mixture.held_out is None
-    assert all(nodes == [0, 1] for _, _, nodes in asked)
-
-
 @pytest.mark.parametrize("with_validation", [True, False])
 def test_test_labels_change_nothing(blocks, with_validation):
     features, graph, classes = blocks

@@ -20,18 +20,14 @@ from glnn.objective import Weights
     ("kind", "name", "value"),
     [
         (GraphSettings, "reading", "norm"),
-        (GraphSettings, "n_candidates", 0),
         (GraphSettings, "n_neighbors", 0),
         (GraphSettings, "task_weight", math.nan),
         (GraphSettings, "weights", 3),
         (HeadSettings, "head", "gat"),
         (HeadSettings, "n_steps", -1),
         (HeadSettings, "dropout", 1.0),
-        (HeadSettings, "consistency_temperature", 0.0),
         (HeadSettings, "smoothness_weight", math.inf),
-        (HeadSettings, "gate", -1.0),
         (HeadSettings, "patience", 0),
-        (HeadSettings, "max_gradient", 0.0),
     ],
     ids=lambda value: str(getattr(value, "__name__", value)),
 )
@@ -133,7 +129,6 @@ def test_given_weights_leave_no_wanted_degree_unless_it_is_given_too():
         (lambda: resolve_settings("paper", changes={"scaling": "row"}), "Did you mean 'rows'"),
         (lambda: resolve_settings("default", changes={"tracks": ["hop"]}), "Did you mean 'hops'"),
         (lambda: resolve_settings("default", changes={"tracks": []}), "must be a list of names"),
-        (lambda: resolve_settings("default", changes={"tracks": "hops"}), "a list of names"),
         (lambda: inspect.unwrap(FitSettings.select)(PRESETS["default"], 2), "list of names, got 2"),
         (lambda: resolve_settings("paper", changes={"tracks": ["hops"]}), "tracks must be"),
         (

@@ -109,20 +109,9 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
     assert steps.task_signals(state).keys() == {"predictions", "column_weights"}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"prediction_weight": 0.5},
-        {"prior": "binary"},
-        {"signal": "standardized"},
-        {"reading": "channel"},
-        {"n_candidates": 7},
-        {"n_neighbors": 3},
-        {"support": "all"},
-    ],
-    ids=str,
-)
-def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes):
+def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch):
+    changes = {"prediction_weight": 0.5, "prior": "binary", "signal": "standardized"}
+    changes |= {"reading": "channel", "n_candidates": 7, "n_neighbors": 3, "support": "all"}
     steps = steps_of(problem, resolve_settings("paper", changes=FAST | changes))
     seen = []
     solve = lambda request: seen.append(request) or solve_graph(request)  # noqa: E731

@@ -97,18 +97,6 @@ def test_the_best_validation_epoch_is_kept_and_without_validation_the_last(fit):
 
 
 @every_way
-def test_the_history_names_every_term_and_their_sum(fit):
-    history = fit(Climb(), class_0(), Trainer(n_epochs=2, learning_rate=0.1))
-    assert [(record["stage"], record["epoch"]) for record in history] == [
-        ("classifier", 0),
-        ("classifier", 1),
-    ]
-    for record in history:
-        assert_close(record["loss"], record["climb"] + record["flat"])
-    assert_close(history.column("climb"), [0.0, -0.1], atol=1e-6, rtol=0)
-
-
-@every_way
 @pytest.mark.parametrize("patience", [2, 3])
 def test_no_epoch_is_taken_that_no_longer_counts(fit, patience):
     task = Climb()
