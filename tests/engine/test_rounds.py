@@ -341,6 +341,7 @@ def test_two_processes_find_the_weights_of_one(
 ):
     problem = problem if has_validation else unwatched
     noiseless = {"n_epochs": 3, "dropout": 0.0, "drop_node": 0.0, "n_rounds": 2}
+    noiseless["tracks"] = ["learned", "features", "linear"]
     settings = resolve_settings("default", changes=noiseless)
     settings = settings.map_tracks(  # the rows that any number of processes has
         lambda track: dataclasses.replace(track, head=dataclasses.replace(track.head, pool_size=0))
