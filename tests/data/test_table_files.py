@@ -11,6 +11,7 @@ from glnn.data.table_files import (
     open_parquet,
     read_first_row,
     read_frame,
+    unescape_formula,
     write_node_table,
 )
 from glnn.exceptions import DataFormatError, InputError
@@ -159,3 +160,8 @@ def test_batches_of_rows_make_one_file(small, tmp_path, monkeypatch, suffix):
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(start):
     assert escape_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+
+
+@pytest.mark.parametrize("text", ["=a", "'=a", "''=a", "-3", "'-3", "'oak", "'", "", "- x", "@"])
+def test_an_escaped_text_is_taken_back_also_if_it_has_an_apostrophe_of_its_own(text):
+    assert unescape_formula(escape_formula(text)) == text

@@ -8,6 +8,7 @@ from glnn.quality.labelling import (
     ConformalSets,
     QueryRanking,
     nonconformity,
+    query_rows,
     suspect_labels,
     uncertainty,
     uncertainty_weight,
@@ -47,6 +48,14 @@ def test_twins_are_not_suggested_one_after_the_other():
     nobody = np.empty(0, dtype=np.int64)
     chosen, _ = QueryRanking(rows, np.ones(15), nobody).select(np.arange(15), 3)
     assert {int(node) // 5 for node in chosen} == {0, 1, 2}
+
+
+def test_a_label_says_nothing_about_nodes_in_the_opposite_direction():
+    rows = query_rows(np.array([[3.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-3.0, 0.0], [0.0, 0.0]]))
+    assert_allclose(rows[:4] @ rows[:4].T, [[1, 0, 1, 0], [0, 1, 0, 1]] * 2, atol=1e-12)
+    first, second = QueryRanking(rows, np.ones(5), np.array([0])).select(np.arange(1, 4), 2)[0]
+    assert first in (1, 3)  # on the side without a label
+    assert second == 2
 
 
 def test_labels_that_come_and_go_leave_the_ranking_of_the_labels_that_are_left(random_rows):

@@ -220,7 +220,8 @@ def test_suggestions_are_unlabelled_and_differ(explained_fit):
     frame = explained_fit.suggest_labels(12)
     assert len(set(frame["node"])) == 12
     assert frame["node"].min() >= 8  # the first eight rows have labels
-    assert (frame["gain"].diff().dropna() <= 1e-12).all()
+    assert (frame["gain"] > 0).all()  # a later one may gain a little more than the one before
+    assert frame[:4].equals(explained_fit.suggest_labels(4))
     assert set(explained_fit.suggest_labels(5, among=[3, 30, 31])["node"]) == {30, 31}
 
 

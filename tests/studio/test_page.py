@@ -106,6 +106,7 @@ def test_the_keyboard_alone_suffices(studio):
 
 def test_the_focus_is_seen_and_every_control_is_reached_by_tab(studio):
     tab = studio()
+    tab.wait_for_selector("#map-learned")  # the map comes a little later than the row
     reached = []
     for _ in range(40):
         tab.keyboard.press("Tab")

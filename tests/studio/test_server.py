@@ -314,6 +314,29 @@ def test_an_interrupt_ends_it_cleanly_even_while_a_page_waits():
     assert out.splitlines()[-2:] == ["forgotten", "ended"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_session_and_one_line_says_where_the_labels_are(number, people):
+    table, folder = people(40), people(40).parent / "my session"
+    args = ["studio", table, "--out", folder, "--no-browser", "--set", "n_epochs=100000"]
+    command = [sys.executable, "-m", "glnn", *map(str, args)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    url = next(line for line in process.stdout if "token=" in line).split()[-1]
+    port, token = int(url.split(":")[2].split("/")[0]), url.partition("token=")[2]
+    headers = {TOKEN: token, "Content-Type": "application/json"}
+    caller = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for row, value in ("p0", "oak"), ("p1", "ash"):
+        message = json.dumps({"act": "label", "id": row, "value": value})
+        caller.request("POST", "/act", message, headers | {"Origin": f"http://127.0.0.1:{port}"})
+        assert caller.getresponse().read()
+    caller.close()
+    process.send_signal(number)  # while a fit runs
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert out.splitlines()[-1] == f"2 labels in {folder}; to go on: glnn studio '{folder}'"
+    assert not (folder.parent / ".my session.glnn-lock").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_killed_server_loses_no_label_that_it_has_acknowledged(tmp_path):

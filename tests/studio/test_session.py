@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import threading
 import time
@@ -11,6 +12,7 @@ from glnn import GLNNClassifier
 from glnn.cli.main import main
 from glnn.exceptions import GlnnError, InputError, OutputError
 from glnn.report.results import read_results
+from glnn.report.sources import Source
 from glnn.studio import LabelSession
 from glnn.studio import session as session_module
 from glnn.studio.learning import Learner
@@ -171,10 +173,31 @@ def test_hostile_cells_ids_and_labels_come_back_as_they_are(tmp_path):
         assert dict(card["values"])["text"] == HOSTILE[0]
         assert len(session.map_data()) > 100
         kept = session.labels
-        found = pd.read_csv(session.export_labels(), dtype=str, keep_default_na=False)
-        assert dict(zip(found["id"], found["label"])) == kept
     with LabelSession(tmp_path / "s", **how) as session:
         assert session.labels == kept
+
+
+def test_labels_csv_has_no_formulas_and_is_read_back_as_the_same_labels(tmp_path, capsys):
+    names = ["=SUM(A1)", "'=SUM(A1)", "+1 x", "-7", "@me", *(f"r{k}" for k in range(35))]
+    values = np.random.default_rng(0).normal(size=(40, 2)) + 3 * (np.arange(40) % 2)[:, None]
+    table = tmp_path / "t.csv"
+    pd.DataFrame(values, index=names, columns=["a", "b"]).to_csv(table, index_label="id")
+    how = {"background": False, "params": FAST}
+    with LabelSession(table, tmp_path / "s", **how) as session:
+        for number, row in enumerate(names[:30]):
+            session.label(row, ["=1+1", "-yes", "'-yes", "-2"][number % 4])
+        kept, path = session.labels, session.export_labels()
+    cells = [cell for line in path.read_text().splitlines() for cell in line.split(",")]
+    assert {cell for cell in cells if cell[0] in "=+-@"} == {"-7", "-2"}
+    assert "'=1+1" in cells
+    with LabelSession(Source(str(table), path), tmp_path / "other", **how) as session:
+        assert session.labels == kept
+    args = ["fit", table, "--labels", path, "--out", tmp_path / "run", "--set", "n_epochs=4"]
+    assert main([str(arg) for arg in args]) == 0
+    capsys.readouterr()
+    results = read_results(tmp_path / "run")
+    seen = zip(results.ids.astype(str), results.labels)
+    assert {row: results.class_names[k] for row, k in seen if k >= 0} == kept
 
 
 # Proposals
@@ -310,6 +333,58 @@ def test_a_full_fit_makes_the_folder_a_run_and_acts_in_the_meantime_are_kept(
     with LabelSession(run, background=False, params=FAST) as from_run:
         assert from_run.folder == run
         assert from_run.labels == seen
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_acts_while_a_run_is_written_do_not_wait_and_are_on_the_disk(
+    has_links, opened, monkeypatch
+):
+    if not has_links:
+        monkeypatch.setattr(os, "link", fail_to_link)
+    session = opened(background=True)
+    label_some(session, 12)
+    begun, go_on, real = threading.Event(), threading.Event(), session._learner.write
+
+    def write(folder, answer):
+        begun.set()
+        assert go_on.wait(60)
+        real(folder, answer)
+
+    session._learner.write = write
+    session.request_fit("full")
+    assert begun.wait(60)
+    session.label("p50", "elm")  # would wait for ever
+    go_on.set()
+    assert session.wait(60)
+    session.label("p51", "elm")
+    assert (session.folder / "report.html").is_file()
+    assert not (session.folder / ".run").exists()
+    lines = (session.folder / "journal.jsonl").read_text().splitlines()
+    assert {"p50", "p51"} <= {json.loads(line).get("id") for line in lines}
+    session.close()
+    assert opened().labels == session.labels
+
+
+def fail_to_link(*_, **__):
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_a_run_that_cannot_be_put_in_place_leaves_the_session_as_it_was(opened, monkeypatch):
+    session = opened()
+    label_some(session, 12)
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("glnn.data.files.exchange_folders", fail)
+        with pytest.raises(InputError, match="No space left"):
+            session.fit()
+    label_some(session, 1)
+    session.fit()
+    assert (session.folder / "report.html").is_file()
+    session.close()
+    assert opened().labels == session.labels
 
 
 def test_fits_in_the_background_run_one_at_a_time_and_the_last_labels_count(opened, monkeypatch):

@@ -1,5 +1,7 @@
 """``glnn studio``: label rows on a page in the browser while a model learns from them."""
 
+import shlex
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +55,6 @@ def studio(
 
     check_source(name)
     from glnn.report.sources import Source
-    from glnn.studio import LabelSession
 
     how = columns.replace(drop_constant=True)
     if oracle is not None and how.label_column is not None:
@@ -65,14 +66,29 @@ def studio(
     )
     source: Any = name if is_folder else Source(name, None, graph, how)
     kept: Any = {"params": settings, "seed": seed}
-    if oracle is not None:
-        _run_oracle(source, out, kept, budget, order)
-        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    try:
+        if oracle is not None:
+            _run_oracle(source, out, kept, budget, order)
+        else:
+            _run_page(source, out, kept, port, browser)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run_page(
+    source: "Source | str", out: Path | None, kept: dict[str, Any], port: int, browser: bool
+) -> None:
+    """Serve the page until the process is interrupted, then say where the labels are."""
+    from glnn.report.text import format_count
+    from glnn.studio import LabelSession
     from glnn.studio.server import serve
 
     with LabelSession(source, out, **kept) as session:
         typer.echo(f"The session is kept in {session.folder}")
         serve(session, port, browser, typer.echo)
+    count, place = format_count(len(session.labels), "label"), str(session.folder)
+    typer.echo(f"{count} in {place}; to go on: glnn studio {shlex.quote(place)}")
 
 
 def _run_oracle(

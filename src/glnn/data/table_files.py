@@ -350,11 +350,20 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def escape_formula(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would take for a formula."""
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
+    """Put an apostrophe before text that a spreadsheet would take for a formula.
+
+    Such text that has one already gets another, so that :func:`unescape_formula` takes away the
+    right one.
+    """
+    if not isinstance(cell, str) or not cell.lstrip("'").startswith(_FORMULA):
         return cell
     try:
         float(cell)
     except ValueError:
         return f"'{cell}"
     return cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Take away the apostrophe that :func:`escape_formula` has put before a text."""
+    return cell[1:] if cell.startswith("'") and escape_formula(cell[1:]) == cell else cell

@@ -27,7 +27,7 @@ from glnn.data.node_data import (
     ids_from_text,
     is_whole_number,
 )
-from glnn.data.table_files import read_frame
+from glnn.data.table_files import read_frame, unescape_formula
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
@@ -475,13 +475,14 @@ def _read_labels(
             f"the label column of {where} must be named, got columns "
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
-    ids = pd.Series(to_text(frame[id_column]), dtype=object)
+    plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
+    ids = pd.Series([other if other in index else text for text, other in plain], dtype=object)
     if ids.duplicated().any():
         raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
     labels = [""] * len(index)
     for text, cell in zip(ids, strip_cells(frame[label])):
         if text in index:
-            labels[index[text]] = cell
+            labels[index[text]] = unescape_formula(cell)
     unknown = UnknownIds.of(ids, index)
     unknown.refuse(path, options.on_unknown)
     return labels, unknown

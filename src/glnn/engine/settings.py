@@ -331,7 +331,7 @@ _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
 _GIVEN = GraphSettings(
     weights=Weights(smoothness=0.3, closeness=10.0), metric="learned", n_rounds=3
 )
-_ALONE = dataclasses.replace(_WITHOUT_PRIOR, metric="learned", prediction_weight=0.5, n_rounds=3)
+_ALONE = dataclasses.replace(_WITHOUT_PRIOR, metric="learned", prediction_weight=0.5, n_rounds=1)
 _SHORT = dataclasses.replace(_PROPAGATION, n_epochs=100)
 _TWICE = dataclasses.replace(_ALONE, n_rounds=2)
 

@@ -1,8 +1,7 @@
 r"""Label suggestions (active learning), suspect labels and conformal prediction sets.
 
-Suggestions minimise the variance of ridge regression of the classes on the embedding :math:`z_i`
-of the nodes (:mod:`glnn.quality.explain`). With ridge :math:`\rho` the covariance of the
-predictions is
+Suggestions minimise the variance of ridge regression of the classes on the rows :math:`z_i` of the
+nodes (:func:`query_rows`). With ridge :math:`\rho` the covariance of the predictions is
 
 .. math:: \Sigma_{ij} = z_i^\top M z_j, \qquad
           M = \Bigl(I + \tfrac{1}{\rho} \textstyle\sum_{l} z_l z_l^\top\Bigr)^{-1},
@@ -46,10 +45,22 @@ def uncertainty_weight(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndar
     return np.asarray(own + own.mean())
 
 
+def query_rows(embedding: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n e"]:
+    """Return the rows of a ranking: the centred embedding at length one, with a constant column.
+
+    The constant has the same weight as the rest. Without it a label would count as much for the
+    nodes in the opposite direction as for those nearby, although their class is another one. With
+    few columns half of the table would then pass for known, and the labels would pile up where
+    classes overlap.
+    """
+    rows = center_and_normalize(embedding)
+    return np.asarray(np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2))
+
+
 class QueryRanking:
     r"""The variance reductions of labels, updated by rank one as labels come and go.
 
-    ``rows`` are the embedding :math:`z_i`, ``weights`` those of the variance of each node,
+    ``rows`` are :math:`z_i`, ``weights`` those of the variance of each node,
     ``labelled`` the nodes with a label, and ``ridge`` is the noise variance :math:`\rho > 0` of a
     label.
     """
@@ -71,7 +82,7 @@ class QueryRanking:
 
     @property
     def size(self) -> int:
-        """Number of numbers in the embedding."""
+        """Number of numbers in the rows."""
         return self._rows.size
 
     def set_labelled(self, nodes: Set[int]) -> None:
@@ -112,8 +123,8 @@ def _count_label(
 
 def rank_nodes(nodes: FittedNodes) -> QueryRanking:
     """Return the ranking of the nodes of a fit."""
-    rows, known = center_and_normalize(nodes.embedding()), np.flatnonzero(nodes.labels >= 0)
-    return QueryRanking(rows, uncertainty_weight(nodes.probabilities), known)
+    weights, known = uncertainty_weight(nodes.probabilities), np.flatnonzero(nodes.labels >= 0)
+    return QueryRanking(query_rows(nodes.embedding()), weights, known)
 
 
 def suggest_nodes(

@@ -28,7 +28,7 @@ class Journal:
         try:
             known = path.read_bytes() if path.exists() else b""
             self.entries, self._sum, self._size = _parse(path, known)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self.open()
             if self._size < len(known):
                 os.ftruncate(self._handle, self._size)
             os.fsync(self._handle)
@@ -55,17 +55,9 @@ class Journal:
         self.entries.append(dict(entry))
         self._sum, self._size = digest, self._size + len(line)
 
-    @property
-    def can_link(self) -> bool:
-        """Whether the folder's disk has hard links, so that its files can be in two folders."""
-        other = self.path.with_name(f".{self.path.name}.link")
-        try:
-            other.unlink(missing_ok=True)
-            os.link(self.path, other)
-            other.unlink()
-        except OSError:
-            return False
-        return True
+    def open(self) -> None:
+        """Open the file, also after :meth:`close`."""
+        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

@@ -32,8 +32,8 @@ from glnn.graph.convert import as_adjacency
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import normalize_adjacency
 from glnn.nn.propagation import mean_of_powers
-from glnn.quality.explain import center_and_normalize, embed_nodes
-from glnn.quality.labelling import QueryRanking, rank_nodes
+from glnn.quality.explain import embed_nodes
+from glnn.quality.labelling import QueryRanking, query_rows, rank_nodes
 from glnn.report.layout import plane_layout
 from glnn.report.page.subset import MAX_NODES, build_arrays, encode_block, select_subset
 from glnn.report.results import Results
@@ -88,9 +88,7 @@ class Learner:
             columns = torch.from_numpy(np.ascontiguousarray(signals, dtype=np.float64))
             return np.asarray(mean_of_powers(seen, columns, n_steps))
 
-        rows = center_and_normalize(embed_nodes(steps.scaled, propagate))
-        # with a constant column, a label says nothing about rows in the opposite direction
-        rows = np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
+        rows = query_rows(embed_nodes(steps.scaled, propagate))
         ranking = QueryRanking(rows, np.ones(len(rows)), np.empty(0, np.int64))
         source = with_labels(self._source, {}, ())
         results = self._collect_plain(source, np.ones((data.n_nodes, 1)), state.adjacency)

@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,13 @@ from glnn.data.files import (
     quote,
     quote_path,
     remove_leftovers,
+    replace_folder,
 )
 from glnn.data.node_data import check_text
+from glnn.data.table_files import escape_formula
 from glnn.exceptions import GlnnError, InputError, StoppedError
 from glnn.report.columns import columns_of_features
+from glnn.report.run_folder import RUN_FILES
 from glnn.report.text import verdict_line
 from glnn.studio.journal import NAME, Journal
 from glnn.studio.labels import LabelState
@@ -40,6 +42,7 @@ from glnn.studio.proposals import Proposals
 ACTS = ("label", "skip", "unsure", "undo", "next", "state", "fit", "card")
 _ANSWER = ("kind", "n_labels", "seconds")
 _POINT = ("kind", "n_labels", "value", "low", "high")  # of the learning curve
+_WRITTEN = ".run"  # folder of a run that is not in place yet
 _MAX_NAME = 200  # characters of a class name
 _PAUSE = 10.0  # seconds without a new label after which the full fit starts
 _GROWTH, _FEWEST = 1.25, 10  # a checked fit is due when labels, at least so many, grew so much
@@ -421,9 +424,22 @@ class LabelSession:
             if kind != QUICK:
                 self._note_estimate(answer, fingerprint(labels))
         if kind == FULL:
-            # the journal is linked into the new folder, so that acts may come in the meantime
-            with nullcontext() if self._journal.can_link else self._mutex:
-                self._learner.write(self.folder, answer)
+            self._write_run(answer)
+
+    def _write_run(self, answer: Answer) -> None:
+        """Make the folder a run folder; acts wait only while the files are moved into place."""
+        written = self.folder / _WRITTEN
+        self._learner.write(written, answer)
+        with self._mutex:
+            self._journal.close()
+            try:
+                with replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
+                    for file in written.iterdir():
+                        file.rename(new / file.name)
+                    with atomic_write(new / NAME, "wb") as copy:
+                        copy.write(self._journal.path.read_bytes())
+            finally:
+                self._journal.open()
 
     def _note_estimate(self, answer: Answer, labels: str) -> None:
         """Add the estimate of a full fit to the journal and to the curve."""
@@ -456,11 +472,10 @@ class LabelSession:
         return dict(zip(self.ids, found)) if answer.has_predictions else {}
 
     def labels_csv(self) -> str:
-        """Return ids and labels as the text of a CSV file."""
+        """Return ids and labels as the text of a CSV file, without formulas for spreadsheets."""
         labels, file = self.labels, io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([self.source.id_name, "label"])
-        writer.writerows((row, labels[row]) for row in self.ids if row in labels)
+        rows = [(self.source.id_name, "label")] + [(k, labels[k]) for k in self.ids if k in labels]
+        csv.writer(file, lineterminator="\n").writerows(map(escape_formula, row) for row in rows)
         return file.getvalue()
 
     def export_labels(self, path: str | Path | None = None) -> Path:

@@ -140,6 +140,7 @@ def render_page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) ->
 # pages that other commands write into the same folder: title and command
 OTHER_PAGES = {
     "trust.md": ("Can the answers be trusted?", "python lab/scripts/trust.py"),
+    "studio.md": ("The studio: labels saved, and waits", "python lab/scripts/studio_oracle.py"),
     "pyg_transform.md": (
         "PyTorch Geometric's networks on the learned graph",
         "python lab/scripts/pyg_transform.py",
